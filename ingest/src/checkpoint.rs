@@ -1,0 +1,45 @@
+//! Knows a file again: unchanged, grown, or written anew.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use schemas::session::SourceRow;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes at the head and before the checkpoint that are hashed.
+const PRINT: u64 = 1024;
+
+/// Hashes that tell whether what was read before is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint {
+    pub head_hash: i64,
+    pub head_length: i64,
+    pub tail_hash: i64,
+}
+
+impl Fingerprint {
+    /// The fingerprint of the first `consumed` bytes of a file.
+    pub fn take(file: &mut File, consumed: u64) -> io::Result<Self> {
+        let head_length = consumed.min(PRINT);
+        let head_hash = hash(file, 0, head_length)?;
+        let tail_hash = hash(file, consumed - head_length, head_length)?;
+        Ok(Self { head_hash, head_length: head_length.cast_signed(), tail_hash })
+    }
+
+    /// Whether the file still begins with what the checkpoint stands for.
+    pub fn matches(file: &mut File, row: &SourceRow) -> io::Result<bool> {
+        let consumed = row.consumed.cast_unsigned();
+        if file.metadata()?.len() < consumed {
+            return Ok(false);
+        }
+        let now = Self::take(file, consumed)?;
+        Ok(now.head_hash == row.head_hash && now.tail_hash == row.tail_hash)
+    }
+}
+
+fn hash(file: &mut File, offset: u64, length: u64) -> io::Result<i64> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(offset))?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(xxh3_64(&bytes).cast_signed())
+}

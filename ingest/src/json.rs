@@ -1,0 +1,298 @@
+//! Decodes one line into JSON objects with simd-json, and repairs what can be repaired.
+//!
+//! FORMATS.md section 1.8: two objects on one line both count. Section 11.8: invalid UTF-8, raw
+//! control characters and lone surrogates are replaced and reported, never fatal.
+
+use std::ops::Range;
+
+use schemas::problem::ProblemKind;
+use simd_json::prelude::*;
+
+/// A decoded JSON value that borrows from the parser.
+pub type Value<'a> = simd_json::tape::Value<'a, 'a>;
+
+/// What a line turned out to hold.
+pub enum Found<'a> {
+    /// An object, and where in the line it stands.
+    Object(Value<'a>, Range<usize>),
+    /// Something that is no object, or no JSON.
+    Problem(ProblemKind, Range<usize>, String),
+}
+
+/// Reusable buffers of the decoder.
+#[derive(Default)]
+pub struct Parser {
+    scratch: Vec<u8>,
+    buffers: simd_json::Buffers,
+}
+
+/// A buffer that grew beyond this for one giant record is given back.
+const KEEP: usize = 8 << 20;
+
+impl Parser {
+    /// Hands every object of `line` to `found`, and every problem. Blank lines hold nothing.
+    pub fn each(&mut self, line: &[u8], found: &mut dyn FnMut(Found<'_>)) {
+        let line_len = line.len();
+        let start = line.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(line_len);
+        let end = line.iter().rposition(|b| !b.is_ascii_whitespace()).map_or(start, |at| at + 1);
+        let body = &line[start..end];
+        if body.is_empty() {
+            return;
+        }
+        if body.iter().all(|b| *b == 0) {
+            let message = format!("{} NUL bytes instead of a record", body.len());
+            return found(Found::Problem(ProblemKind::ControlCharacters, start..end, message));
+        }
+        if !self.value(body, start..end, found) {
+            self.salvage(body, start, found);
+        }
+        if self.scratch.capacity() > KEEP {
+            *self = Self::default();
+        }
+    }
+
+    /// True when `line` holds nothing but whole JSON objects: what tells a complete last line
+    /// from one that is still being written.
+    pub fn is_complete(&mut self, line: &[u8]) -> bool {
+        let mut complete = false;
+        let mut broken = false;
+        self.each(line, &mut |found| match found {
+            Found::Object(..) => complete = true,
+            Found::Problem(kind, ..) => broken |= kind == ProblemKind::BadJson,
+        });
+        complete && !broken
+    }
+
+    /// Decodes `body` as one value; false when it is no JSON.
+    fn value(&mut self, body: &[u8], at: Range<usize>, found: &mut dyn FnMut(Found<'_>)) -> bool {
+        self.scratch.clear();
+        self.scratch.extend_from_slice(body);
+        match simd_json::to_tape_with_buffers(&mut self.scratch, &mut self.buffers) {
+            Ok(tape) => {
+                let value = tape.as_value();
+                if value.is_object() {
+                    found(Found::Object(value, at));
+                } else {
+                    let message = format!("a JSON {:?} where an object belongs", value.value_type());
+                    found(Found::Problem(ProblemKind::NotAnObject, at, message));
+                }
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Repairs the bytes, then takes every value that stands on the line.
+    fn salvage(&mut self, body: &[u8], start: usize, found: &mut dyn FnMut(Found<'_>)) {
+        let (text, repairs) = repair(body);
+        let whole = start..start + body.len();
+        for (kind, message) in &repairs {
+            found(Found::Problem(*kind, whole.clone(), message.clone()));
+        }
+        if !repairs.is_empty() && self.value(text.as_bytes(), whole.clone(), found) {
+            return;
+        }
+        // Offsets inside a repaired line no longer fit the file; the line as a whole does.
+        let place = |range: Range<usize>| {
+            if repairs.is_empty() { start + range.start..start + range.end } else { whole.clone() }
+        };
+        let mut values = serde_json::Deserializer::from_str(&text).into_iter::<&serde_json::value::RawValue>();
+        loop {
+            let from = values.byte_offset();
+            match values.next() {
+                Some(Ok(raw)) => {
+                    let end = values.byte_offset();
+                    let range = place(end - raw.get().len()..end);
+                    if !self.value(raw.get().as_bytes(), range.clone(), found) {
+                        let message = "no JSON".to_owned();
+                        found(Found::Problem(ProblemKind::BadJson, range, message));
+                    }
+                }
+                Some(Err(error)) => {
+                    let at = place(from..body.len());
+                    let message = format!("no JSON: {}", describe(&error));
+                    return found(Found::Problem(ProblemKind::BadJson, at, message));
+                }
+                None => return,
+            }
+        }
+    }
+}
+
+/// serde_json's message without its line number, which is always 1 here.
+fn describe(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let cut = message.rfind(" at line ").unwrap_or(message.len());
+    format!("{} at column {}", &message[..cut], error.column())
+}
+
+/// Makes valid UTF-8 without raw control characters or lone surrogate escapes, and says what it did.
+fn repair(body: &[u8]) -> (String, Vec<(ProblemKind, String)>) {
+    let mut repairs = Vec::new();
+    let text = String::from_utf8_lossy(body);
+    if matches!(text, std::borrow::Cow::Owned(_)) {
+        repairs.push((ProblemKind::InvalidUtf8, "invalid UTF-8 was replaced".to_owned()));
+    }
+    let mut text = text.into_owned();
+    if text.bytes().any(|b| b < 0x20 && b != b'\t') {
+        let count = text.bytes().filter(|b| *b < 0x20 && *b != b'\t').count();
+        let message = format!("{count} raw control characters were escaped");
+        repairs.push((ProblemKind::ControlCharacters, message));
+        text = escape_controls(&text);
+    }
+    if let Some(mended) = mend_surrogates(&text) {
+        repairs.push((ProblemKind::LoneSurrogate, "half a surrogate pair was replaced".to_owned()));
+        text = mended;
+    }
+    (text, repairs)
+}
+
+fn escape_controls(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if c < ' ' && c != '\t' {
+            let _ = write!(out, "\\u{:04x}", c as u32);
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Replaces `\uD8xx` without its other half by `\ufffd`; `None` when there is nothing to replace.
+fn mend_surrogates(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let unit = |at: usize| -> Option<u32> {
+        let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(hex, 16).ok()
+    };
+    let mut out: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        let escape = at + found;
+        at = match unit(escape) {
+            Some(0xd800..=0xdbff) if matches!(unit(escape + 6), Some(0xdc00..=0xdfff)) => escape + 12,
+            Some(0xd800..=0xdfff) => {
+                let out = out.get_or_insert_with(|| bytes.to_vec());
+                out[escape..escape + 6].copy_from_slice(b"\\ufffd");
+                escape + 6
+            }
+            _ => (escape + 2).min(bytes.len()),
+        };
+    }
+    out.and_then(|bytes| String::from_utf8(bytes).ok())
+}
+
+/// Reading fields without caring whether they are there or of the expected type.
+pub trait Fields<'a>: Sized {
+    fn field(&self, key: &str) -> Option<Value<'a>>;
+
+    /// A string field.
+    fn text(&self, key: &str) -> Option<&'a str>;
+
+    /// A string field that is not empty.
+    fn non_empty(&self, key: &str) -> Option<&'a str> {
+        self.text(key).filter(|text| !text.is_empty())
+    }
+
+    /// A whole number, also when written as a float.
+    fn int(&self, key: &str) -> Option<i64>;
+
+    fn flag(&self, key: &str) -> Option<bool>;
+
+    /// The elements of an array field; nothing when it is none.
+    fn items(&self, key: &str) -> Vec<Value<'a>>;
+
+    /// The field when it is an object.
+    fn object(&self, key: &str) -> Option<Value<'a>>;
+}
+
+impl<'a> Fields<'a> for Value<'a> {
+    fn field(&self, key: &str) -> Option<Value<'a>> {
+        self.as_object()?.get(key)
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        string(self.field(key)?)
+    }
+
+    fn int(&self, key: &str) -> Option<i64> {
+        let value = self.field(key)?;
+        #[expect(clippy::cast_possible_truncation, reason = "counts and times are far below 2^53")]
+        value.as_i64().or_else(|| value.as_f64().map(|float| float as i64))
+    }
+
+    fn flag(&self, key: &str) -> Option<bool> {
+        self.field(key)?.as_bool()
+    }
+
+    fn items(&self, key: &str) -> Vec<Value<'a>> {
+        self.field(key).and_then(|value| value.as_array()).map_or_else(Vec::new, |array| array.iter().collect())
+    }
+
+    fn object(&self, key: &str) -> Option<Value<'a>> {
+        self.field(key).filter(|value| value.is_object())
+    }
+}
+
+/// The text of a string value.
+pub fn string<'a>(value: Value<'a>) -> Option<&'a str> {
+    value.into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One line per finding: `object <range> <value of "a">` or `<kind> <range>`.
+    fn check(line: &[u8], want: &[&str]) {
+        let mut got = Vec::new();
+        Parser::default().each(line, &mut |found| {
+            got.push(match found {
+                Found::Object(value, at) => format!("object {at:?} {}", value.text("a").unwrap_or("-")),
+                Found::Problem(kind, at, _) => format!("{kind} {at:?}"),
+            });
+        });
+        assert_eq!(got, want, "{}", String::from_utf8_lossy(line));
+    }
+
+    #[test]
+    fn objects_and_blank_lines() {
+        check(br#" {"a":"x"} "#, &["object 1..10 x"]);
+        check(b"", &[]);
+        check(b"  \r", &[]);
+    }
+
+    #[test]
+    fn two_objects_on_one_line_both_count() {
+        check(br#"{"a":"x"}{"a":"y"}"#, &["object 0..9 x", "object 9..18 y"]);
+        check(br#"{"a":"x"} {"a":"y"#, &["object 0..9 x", "bad_json 9..17"]);
+    }
+
+    #[test]
+    fn other_json_and_no_json() {
+        check(b"42", &["not_an_object 0..2"]);
+        check(b"[1]", &["not_an_object 0..3"]);
+        check(br#"{"a":"#, &["bad_json 0..5"]);
+    }
+
+    #[test]
+    fn repairs_are_reported_and_the_record_is_kept() {
+        check(b"{\"a\":\"x\xff\"}", &["invalid_utf8 0..10", "object 0..10 x\u{fffd}"]);
+        check(b"{\"a\":\"x\0y\"}", &["control_characters 0..11", "object 0..11 x\0y"]);
+        check(br#"{"a":"\ud83d!"}"#, &["lone_surrogate 0..15", "object 0..15 \u{fffd}!"]);
+        check(br#"{"a":"\ud83d\ude00"}"#, &["object 0..20 \u{1f600}"]);
+        check(br#"{"a":"\\ud83d"}"#, &["object 0..15 \\ud83d"]);
+        check(&[0; 8], &["control_characters 0..8"]);
+    }
+
+    #[test]
+    fn a_complete_tail_is_told_from_a_cut_one() {
+        let mut parser = Parser::default();
+        assert!(parser.is_complete(br#"{"a":1}"#));
+        for cut in [&br#"{"a":1"#[..], b"", b"12", br#"{"a":1}{"b""#] {
+            assert!(!parser.is_complete(cut));
+        }
+    }
+}

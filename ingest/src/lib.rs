@@ -1,0 +1,20 @@
+//! From the log files of coding agents to Arrow batches.
+//!
+//! `discover` finds files, `plan` compares them with the checkpoints, `run` decodes what changed
+//! into batches and hands them with new checkpoints to a [`run::Sink`]. Nothing here knows how
+//! the store keeps them, and nothing prints.
+//!
+//! A line that cannot be read becomes a [`schemas::problem::Problem`] and costs that line only.
+
+pub mod batch;
+mod checkpoint;
+pub mod discover;
+pub mod json;
+pub mod lines;
+pub mod plan;
+pub mod provider;
+mod render;
+pub mod report;
+pub mod run;
+pub mod sniff;
+pub mod stream;

@@ -1,0 +1,239 @@
+//! Splits a file into lines with their byte offsets, in memory bounded by the longest line kept.
+
+use std::io::{self, Read};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// First read of a file and growth step of the buffer.
+const CHUNK: usize = 1 << 20;
+
+/// Longest line that is decoded; a longer one is reported and passed over without being held in
+/// memory (DESIGN.md section 9: under 400 MB whatever the size of a line).
+pub const MAX_LINE: usize = 32 << 20;
+
+/// A buffer beyond this is a giant; only one reader of the process holds one at a time.
+const GIANT: usize = 8 << 20;
+
+static GIANT_BUFFER: Mutex<()> = Mutex::new(());
+
+/// What stands between two newlines.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// A line with its newline; `bytes` is without line ending and byte order mark.
+    Whole { offset: u64, bytes: &'a [u8] },
+    /// The end of the file without a newline: complete or not, the decoder tells.
+    Tail { offset: u64, bytes: &'a [u8] },
+    /// A line over [`MAX_LINE`]; `head` is its beginning.
+    Oversized { offset: u64, length: u64, head: &'a [u8], ended: bool },
+}
+
+/// Reads lines from a file that is positioned at `offset`.
+pub struct Lines<R> {
+    file: R,
+    buffer: Vec<u8>,
+    /// The part of `buffer` not yet handed out.
+    start: usize,
+    end: usize,
+    /// Where in that part no newline is known to be.
+    searched: usize,
+    /// File offset of `buffer[start]`.
+    offset: u64,
+    at_end: bool,
+    max_line: usize,
+    giant: Option<MutexGuard<'static, ()>>,
+}
+
+impl<R: Read> Lines<R> {
+    /// `offset` is where in the file `file` stands.
+    pub fn new(file: R, offset: u64) -> Self {
+        Self::with_max_line(file, offset, MAX_LINE)
+    }
+
+    /// As [`Self::new`] with another bound on the length of a line.
+    pub fn with_max_line(file: R, offset: u64, max_line: usize) -> Self {
+        Self {
+            file,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            searched: 0,
+            offset,
+            at_end: false,
+            max_line,
+            giant: None,
+        }
+    }
+
+    /// File offset of what was not handed out yet.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next line, or `None` at the end of the file. A call after an error goes on after it.
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        loop {
+            let pending = &self.buffer[self.start..self.end];
+            if let Some(found) = memchr::memchr(b'\n', &pending[self.searched..]) {
+                let length = self.searched + found;
+                let (offset, from) = (self.offset, self.start);
+                self.advance(length + 1);
+                let bytes = trim(&self.buffer[from..from + length], offset);
+                return Ok(Some(Line::Whole { offset, bytes }));
+            }
+            self.searched = pending.len();
+            if pending.len() > self.max_line {
+                return self.skip_oversized().map(Some);
+            }
+            if self.at_end {
+                if pending.is_empty() {
+                    return Ok(None);
+                }
+                let (offset, from, length) = (self.offset, self.start, pending.len());
+                self.advance(length);
+                let bytes = trim(&self.buffer[from..from + length], offset);
+                return Ok(Some(Line::Tail { offset, bytes }));
+            }
+            self.fill()?;
+        }
+    }
+
+    fn advance(&mut self, by: usize) {
+        self.start += by;
+        self.offset += by as u64;
+        self.searched = 0;
+    }
+
+    /// Reads more, moving what is pending to the front of the buffer.
+    fn fill(&mut self) -> io::Result<()> {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.giant.is_some() && self.end < CHUNK {
+            self.buffer.truncate(2 * CHUNK);
+            self.buffer.shrink_to_fit();
+            self.giant = None;
+        }
+        if self.buffer.len() - self.end < CHUNK / 2 {
+            let wanted = (self.buffer.len() * 2).clamp(CHUNK, self.max_line + 2 * CHUNK);
+            let wanted = wanted.max(self.end + CHUNK);
+            if wanted > GIANT && self.giant.is_none() {
+                self.giant = Some(GIANT_BUFFER.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            self.buffer.resize(wanted, 0);
+        }
+        let read = loop {
+            match self.file.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
+        self.at_end = read == 0;
+        self.end += read;
+        Ok(())
+    }
+
+    /// Passes over the rest of a line that is too long, keeping its beginning.
+    fn skip_oversized(&mut self) -> io::Result<Line<'_>> {
+        const HEAD: usize = 4096;
+        let offset = self.offset;
+        let mut head = self.buffer[self.start..self.start + HEAD.min(self.end - self.start)].to_vec();
+        let mut ended = false;
+        loop {
+            let pending = &self.buffer[self.start..self.end];
+            if let Some(found) = memchr::memchr(b'\n', pending) {
+                self.advance(found + 1);
+                ended = true;
+                break;
+            }
+            let length = pending.len();
+            self.advance(length);
+            if self.at_end {
+                break;
+            }
+            self.fill()?;
+        }
+        let length = self.offset - offset - u64::from(ended);
+        // The buffer shrinks again: one such line must not pin its memory.
+        let rest = self.buffer[self.start..self.end].to_vec();
+        (self.start, self.end) = (head.len(), head.len() + rest.len());
+        head.extend_from_slice(&rest);
+        let kept = self.start;
+        self.buffer = head;
+        Ok(Line::Oversized { offset, length, head: &self.buffer[..kept], ended })
+    }
+}
+
+/// Cuts a carriage return at the end and, at the start of the file, a byte order mark.
+fn trim(line: &[u8], offset: u64) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if offset == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Gives at most `step` bytes a call.
+    struct Drip<'a>(&'a [u8], usize);
+
+    impl Read for Drip<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let n = self.1.min(into.len()).min(self.0.len());
+            into[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    fn split(data: &[u8], step: usize, max_line: usize) -> Vec<(u64, String)> {
+        let mut lines = Lines::with_max_line(Drip(data, step), 0, max_line);
+        let mut out = Vec::new();
+        while let Some(line) = lines.next_line().expect("no errors") {
+            out.push(match line {
+                Line::Whole { offset, bytes } => (offset, String::from_utf8_lossy(bytes).into()),
+                Line::Tail { offset, bytes } => {
+                    (offset, format!("tail {}", String::from_utf8_lossy(bytes)))
+                }
+                Line::Oversized { offset, length, ended, .. } => {
+                    (offset, format!("oversized {length} {ended}"))
+                }
+            });
+        }
+        out
+    }
+
+    #[test]
+    fn endings_marks_and_tails() {
+        let lines = split(b"\xef\xbb\xbfa\r\nb\n\nc", 3, 100);
+        let want = [(0, "a"), (6, "b"), (8, ""), (9, "tail c")];
+        assert_eq!(lines, want.map(|(offset, text)| (offset, text.to_owned())));
+    }
+
+    #[test]
+    fn a_line_over_the_bound_costs_only_itself() {
+        let mut data = b"first\n".to_vec();
+        data.extend(vec![b'x'; 3 * CHUNK]);
+        data.extend(b"\nlast\n");
+        let lines = split(&data, CHUNK, CHUNK);
+        assert_eq!(lines[1], (6, format!("oversized {} true", 3 * CHUNK)));
+        assert_eq!(lines[2], (6 + 3 * CHUNK as u64 + 1, "last".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_plain_split(data in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), Just(b'\r')], 0..200), step in 1usize..50) {
+            let mut want = Vec::new();
+            let mut offset = 0;
+            for part in data.split_inclusive(|b| *b == b'\n') {
+                let whole = part.ends_with(b"\n");
+                let body = part.strip_suffix(b"\n").unwrap_or(part);
+                let body = String::from_utf8_lossy(body.strip_suffix(b"\r").unwrap_or(body)).into_owned();
+                want.push((offset, if whole { body } else { format!("tail {body}") }));
+                offset += part.len() as u64;
+            }
+            prop_assert_eq!(split(&data, step, 1000), want);
+        }
+    }
+}

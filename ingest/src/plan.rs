@@ -1,0 +1,369 @@
+//! Decides what is to be read: compares the files found with the checkpoints, gives new logs
+//! their session ids, and puts logs that share history into one unit of work.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+
+use schemas::event::Relation;
+use schemas::problem::{Problem, ProblemKind};
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+
+use crate::checkpoint::Fingerprint;
+use crate::discover::{Candidate, Discovery};
+use crate::provider::{Claim, Reader, format};
+use crate::sniff::{Sniffed, sniff};
+
+/// What the store knows: the latest row of every file (without decoder state) and session.
+#[derive(Debug, Default)]
+pub struct Known {
+    pub sources: HashMap<String, SourceRow>,
+    pub sessions: HashMap<String, SessionRow>,
+}
+
+/// Why a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    New,
+    Grown,
+    Rewritten,
+}
+
+/// One file to read.
+#[derive(Debug, Clone)]
+pub struct Work {
+    pub file: Candidate,
+    pub change: Change,
+    pub claim: Claim,
+    pub session_id: String,
+    /// Session that this one hangs on, if it is known.
+    pub parent_session_id: Option<String>,
+    pub relation: Option<Relation>,
+    /// Sessions whose records this one may repeat.
+    pub ancestors: Vec<String>,
+    /// Where reading goes on.
+    pub source: Option<SourceRow>,
+    pub session: Option<SessionRow>,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Works of one unit are done one after the other, ancestors first.
+    pub units: Vec<Vec<Work>>,
+    /// Rows that change without anything to read: empty, unknown, failed and vanished files.
+    pub settled: Vec<SourceRow>,
+    /// Sessions whose log vanished or came back.
+    pub sessions: Vec<SessionRow>,
+    pub problems: Vec<Problem>,
+    pub files: u64,
+    pub unchanged: u64,
+    /// Bytes that will be read.
+    pub bytes: u64,
+}
+
+/// Makes the plan for what was found below the roots of `found`.
+pub fn plan(found: Discovery, known: &Known) -> Plan {
+    let mut plan = Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
+    plan.vanished(&found.files, &found.roots, known);
+    let mut works = Vec::new();
+    let mut unseen = Vec::new();
+    for file in found.files {
+        match known.sources.get(&file.key()) {
+            Some(row) if unchanged(&file, row) => plan.settle_unchanged(row, known),
+            Some(row) if matches!(row.status, SourceStatus::Ok | SourceStatus::Gone) && row.session_id.is_some() => {
+                plan.known_file(file, row, known, &mut works);
+            }
+            _ => unseen.push(file),
+        }
+    }
+    let mut claims = plan.sniff_all(unseen);
+    // Among logs of one id the largest is the original; a rerun after a kill decides alike.
+    claims.sort_by(|(a, _), (b, _)| b.size.cmp(&a.size).then_with(|| a.path.cmp(&b.path)));
+    let mut taken: HashSet<String> = known.sessions.keys().cloned().collect();
+    for (file, claim) in claims {
+        let session_id = free_id(&claim.native_id, &mut taken);
+        works.push(Work {
+            file,
+            change: Change::New,
+            relation: claim.relation,
+            claim,
+            session_id,
+            parent_session_id: None,
+            ancestors: Vec::new(),
+            source: None,
+            session: None,
+        });
+    }
+    link(&mut works, known);
+    plan.bytes = works.iter().map(|work| work.file.size - work.offset()).sum();
+    plan.units = units(works);
+    plan
+}
+
+impl Work {
+    /// Where reading begins.
+    pub fn offset(&self) -> u64 {
+        match (&self.source, self.change) {
+            (Some(row), Change::Grown) => row.consumed.cast_unsigned().min(self.file.size),
+            _ => 0,
+        }
+    }
+}
+
+fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
+    row.size.cast_unsigned() == file.size && row.modified_us == file.modified_us
+}
+
+impl Plan {
+    /// Files below a readable root that are no longer there.
+    fn vanished(&mut self, files: &[Candidate], roots: &[std::path::PathBuf], known: &Known) {
+        let present: HashSet<String> = files.iter().map(Candidate::key).collect();
+        let roots: Vec<_> = roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
+        let mut gone: Vec<_> = known
+            .sources
+            .values()
+            .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
+            .filter(|row| roots.iter().any(|root| std::path::Path::new(&row.path).starts_with(root)))
+            .collect();
+        gone.sort_by(|a, b| a.path.cmp(&b.path));
+        for row in gone {
+            self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
+            self.mark_session(row, true, known);
+        }
+    }
+
+    fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
+        let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
+        if let Some(session) = session.filter(|session| session.source_gone != gone) {
+            self.sessions.push(SessionRow { source_gone: gone, row_start: 0, row_count: 0, ..session.clone() });
+        }
+    }
+
+    fn settle_unchanged(&mut self, row: &SourceRow, known: &Known) {
+        self.unchanged += 1;
+        if row.status == SourceStatus::Gone {
+            let status = if row.session_id.is_some() { SourceStatus::Ok } else { SourceStatus::Empty };
+            self.settled.push(SourceRow { status, ..row.clone() });
+            self.mark_session(row, false, known);
+        }
+    }
+
+    /// A file that was read before and is another now.
+    fn known_file(&mut self, file: Candidate, row: &SourceRow, known: &Known, works: &mut Vec<Work>) {
+        let same = File::open(&file.path).and_then(|mut opened| Fingerprint::matches(&mut opened, row));
+        let same = match same {
+            Ok(same) => same,
+            Err(error) => return self.failed(&file, &error),
+        };
+        let claim = match sniff(&file.path) {
+            Ok(Sniffed::Log(claim)) => claim,
+            Ok(Sniffed::Empty | Sniffed::Unknown(_)) if !same => {
+                // Truncated to nothing: what was read stays, and the next content is read anew.
+                self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
+                return self.mark_session(row, true, known);
+            }
+            Ok(_) => return,
+            Err(error) => return self.failed(&file, &error),
+        };
+        let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
+        let change = if grows && same { Change::Grown } else { Change::Rewritten };
+        let session_id = row.session_id.clone().unwrap_or_default();
+        let session = known.sessions.get(&session_id).cloned();
+        works.push(Work {
+            file,
+            change,
+            relation: claim.relation,
+            claim,
+            session_id,
+            parent_session_id: None,
+            ancestors: Vec::new(),
+            source: Some(row.clone()),
+            session,
+        });
+    }
+
+    /// Looks at files that are new; what is no log is settled at once.
+    fn sniff_all(&mut self, files: Vec<Candidate>) -> Vec<(Candidate, Claim)> {
+        let mut claims = Vec::new();
+        for (file, sniffed) in sniff_in_parallel(files) {
+            match sniffed {
+                Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
+                Ok(Sniffed::Empty) => self.settled.push(settled(&file, SourceStatus::Empty, None)),
+                Ok(Sniffed::Unknown(reason)) => {
+                    self.settled.push(settled(&file, SourceStatus::UnknownFormat, Some(reason)));
+                    self.problem(&file, ProblemKind::UnknownFormat, reason.to_owned());
+                }
+                Err(error) => self.failed(&file, &error),
+            }
+        }
+        claims
+    }
+
+    fn failed(&mut self, file: &Candidate, error: &std::io::Error) {
+        // Not settled: the next run tries again.
+        self.problem(file, ProblemKind::Unreadable, error.to_string());
+    }
+
+    fn problem(&mut self, file: &Candidate, kind: ProblemKind, message: String) {
+        self.problems.push(Problem { path: file.key(), line: 0, byte: 0, kind, message });
+    }
+}
+
+fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> SourceRow {
+    SourceRow {
+        path: file.key(),
+        status,
+        session_id: None,
+        provider: None,
+        size: file.size.cast_signed(),
+        modified_us: file.modified_us,
+        consumed: 0,
+        lines: 0,
+        objects: 0,
+        head_hash: 0,
+        head_length: 0,
+        tail_hash: 0,
+        first_record: None,
+        state: None,
+        reason: reason.map(str::to_owned),
+        segment: 0,
+    }
+}
+
+fn sniff_in_parallel(files: Vec<Candidate>) -> Vec<(Candidate, std::io::Result<Sniffed>)> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(files.len().div_ceil(16)).max(1);
+    let chunk = files.len().div_ceil(threads).max(1);
+    let mut results = Vec::with_capacity(files.len());
+    std::thread::scope(|scope| {
+        let look = |files: &[Candidate]| -> Vec<_> {
+            files.iter().map(|file| (file.clone(), sniff(&file.path))).collect()
+        };
+        let handles: Vec<_> = files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();
+        for handle in handles {
+            results.extend(handle.join().unwrap_or_default());
+        }
+    });
+    results
+}
+
+/// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses.
+fn free_id(native: &str, taken: &mut HashSet<String>) -> String {
+    let clean: String = native.chars().map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c }).take(128).collect();
+    let base = if clean.is_empty() { "session".to_owned() } else { clean };
+    let mut id = base.clone();
+    let mut number = 1;
+    while !taken.insert(id.clone()) {
+        number += 1;
+        id = format!("{base}~{number}");
+    }
+    id
+}
+
+/// Finds parents and ancestors among the sessions known and planned.
+fn link(works: &mut [Work], known: &Known) {
+    let mut by_native: HashMap<(&str, String), Vec<String>> = HashMap::new();
+    let mut by_record: HashMap<u64, Vec<String>> = HashMap::new();
+    let records: HashMap<&String, i64> = known
+        .sources
+        .values()
+        .filter_map(|row| Some((row.session_id.as_ref()?, row.first_record?)))
+        .collect();
+    let mut sessions: Vec<_> = known.sessions.values().collect();
+    sessions.sort_by(|a, b| (a.session_id.len(), &a.session_id).cmp(&(b.session_id.len(), &b.session_id)));
+    let provider = |name: &str| schemas::Provider::ALL.iter().find(|p| p.as_str() == name).map_or("", |p| p.as_str());
+    for session in sessions {
+        let native = session.native_id.clone().unwrap_or_default();
+        by_native.entry((provider(&session.provider), native)).or_default().push(session.session_id.clone());
+        if let Some(record) = records.get(&session.session_id) {
+            by_record.entry(record.cast_unsigned()).or_default().push(session.session_id.clone());
+        }
+    }
+    let new = |work: &&Work| work.change == Change::New;
+    for work in works.iter().filter(new) {
+        let key = (work.claim.provider.as_str(), work.claim.native_id.clone());
+        by_native.entry(key).or_default().push(work.session_id.clone());
+        if let Some(record) = work.claim.first_record {
+            by_record.entry(record).or_default().push(work.session_id.clone());
+        }
+    }
+    let first = |provider: &'static str, native: &String| by_native.get(&(provider, native.clone())).and_then(|ids| ids.first());
+    for work in works.iter_mut() {
+        let provider = work.claim.provider.as_str();
+        let parent = work.claim.parent.as_ref().and_then(|native| first(provider, native));
+        work.parent_session_id = parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
+        if format(work.claim.provider).unique_ids {
+            // Those that come before it in the family, so that one of them stays the original.
+            let family = work.claim.first_record.and_then(|record| by_record.get(&record));
+            let before = family.into_iter().flatten().take_while(|id| **id != work.session_id);
+            work.ancestors = before.cloned().collect();
+        } else {
+            let same = first(provider, &work.claim.native_id);
+            let ancestor = same.filter(|id| **id != work.session_id).or(parent);
+            work.ancestors = ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect();
+        }
+        let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
+        if let Some(ancestor) = copies_from
+            && !ancestor.starts_with(&work.claim.native_id)
+        {
+            work.parent_session_id = Some(ancestor.clone());
+            work.relation = Some(Relation::ForkedFrom);
+        }
+    }
+}
+
+/// Joins works that depend on each other, ancestors first; units by time, oldest first.
+fn units(works: Vec<Work>) -> Vec<Vec<Work>> {
+    let index: HashMap<String, usize> = works.iter().enumerate().map(|(at, w)| (w.session_id.clone(), at)).collect();
+    let mut group: Vec<usize> = (0..works.len()).collect();
+    fn root(group: &mut [usize], mut at: usize) -> usize {
+        while group[at] != at {
+            group[at] = group[group[at]];
+            at = group[at];
+        }
+        at
+    }
+    for (at, work) in works.iter().enumerate() {
+        for ancestor in work.ancestors.iter().filter_map(|id| index.get(id)) {
+            let (a, b) = (root(&mut group, at), root(&mut group, *ancestor));
+            group[a] = b;
+        }
+    }
+    let mut by_group: BTreeMap<usize, Vec<Work>> = BTreeMap::new();
+    for (at, work) in works.into_iter().enumerate() {
+        let key = root(&mut group, at);
+        by_group.entry(key).or_default().push(work);
+    }
+    let mut units: Vec<_> = by_group.into_values().map(ancestors_first).collect();
+    let oldest = |unit: &Vec<Work>| unit.iter().map(|work| work.file.modified_us).min();
+    units.sort_by(|a, b| (oldest(a), &a[0].file.path).cmp(&(oldest(b), &b[0].file.path)));
+    units
+}
+
+fn ancestors_first(mut rest: Vec<Work>) -> Vec<Work> {
+    rest.sort_by(|a, b| a.file.path.cmp(&b.file.path));
+    let mut waiting: HashSet<String> = rest.iter().map(|work| work.session_id.clone()).collect();
+    let mut ordered = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let ready = rest.iter().position(|work| !work.ancestors.iter().any(|id| waiting.contains(id)));
+        // Logs that name each other as parent have no first one: path order decides.
+        let work = rest.remove(ready.unwrap_or(0));
+        waiting.remove(&work.session_id);
+        ordered.push(work);
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
+        let mut taken = HashSet::new();
+        assert_eq!(free_id("a", &mut taken), "a");
+        assert_eq!(free_id("a", &mut taken), "a~2");
+        assert_eq!(free_id("a", &mut taken), "a~3");
+        assert_eq!(free_id("b c\n", &mut taken), "b_c_");
+        assert_eq!(free_id("", &mut taken), "session");
+    }
+}

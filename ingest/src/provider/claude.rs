@@ -1,0 +1,306 @@
+//! Claude Code: `~/.claude/projects/<cwd>/<sessionId>.jsonl` (FORMATS.md section 1).
+
+use std::collections::VecDeque;
+
+use schemas::event::Relation;
+use schemas::{EventType, Provider, Usage};
+use serde::{Deserialize, Serialize};
+use simd_json::prelude::*;
+
+use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, claude_user, is_uuid, uuid_identity};
+use crate::json::{Fields, Value};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::Claude,
+    unique_ids: true,
+    sniff,
+    reader: Reader::Lines(|claim, state| {
+        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
+        Box::new(Decoder { state, agent_file: claim.agent_id.is_some(), text: String::new() })
+    }),
+};
+
+/// Fields of the envelope of a record, which no notification repeats.
+const ENVELOPE: &[&str] = &[
+    "type", "subtype", "uuid", "parentUuid", "sessionId", "session_id", "timestamp", "cwd", "version",
+    "isSidechain", "userType", "gitBranch", "slug", "entrypoint", "promptId", "agentId", "isMeta",
+    "logicalParentUuid", "leafUuid", "messageId", "toolUseID", "parentToolUseID", "level",
+    "sourceToolAssistantUUID", "requestId",
+];
+
+/// Record types that stand in a Claude log without being part of the chain.
+const SIDE_TYPES: &[&str] = &[
+    "file-history-snapshot", "summary", "queue-operation", "mode", "permission-mode", "last-prompt",
+    "ai-title", "custom-title", "agent-name", "pr-link", "bridge-session", "progress", "attachment",
+    "system",
+];
+
+fn sniff(head: &Head<'_>) -> Option<Claim> {
+    let ours = head.objects.iter().filter(|object| is_record(object)).collect::<Vec<_>>();
+    if ours.is_empty() {
+        return None;
+    }
+    let first = |key: &str| ours.iter().find_map(|object| object[key].as_str());
+    let session = first("sessionId");
+    let sidechain = |object: &&&serde_json::Value| object["isSidechain"] == true;
+    let agent = first("agentId").filter(|_| ours.iter().any(|object| sidechain(&object)));
+    let first_record = ours.iter().find_map(|object| uuid_identity(object["uuid"].as_str()));
+    if let Some(agent) = agent {
+        return Some(Claim {
+            provider: Provider::Claude,
+            native_id: format!("agent-{agent}"),
+            agent_id: Some(agent.to_owned()),
+            parent: session.map(str::to_owned),
+            relation: session.map(|_| Relation::SubagentOf),
+            first_record,
+        });
+    }
+    // A resumed log of version 1.0 begins with records of the old session: the name decides.
+    let stem = head.stem();
+    let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
+    Some(Claim {
+        provider: Provider::Claude,
+        native_id: native_id.to_owned(),
+        agent_id: None,
+        parent: None,
+        relation: None,
+        first_record,
+    })
+}
+
+/// Whether a record is one of Claude Code's, and not of the agents that borrowed its shape.
+fn is_record(object: &serde_json::Value) -> bool {
+    let Some(kind) = object["type"].as_str() else { return false };
+    if object.get("agentSlug").is_some() || object.get("systemPayload").is_some() {
+        return false;
+    }
+    match kind {
+        "user" | "assistant" => {
+            let message = &object["message"];
+            message["role"].is_string() && message.get("parts").is_none() && message.get("content").is_some()
+        }
+        _ => {
+            SIDE_TYPES.contains(&kind)
+                && ["sessionId", "leafUuid", "messageId"].iter().any(|key| object[key].is_string())
+        }
+    }
+}
+
+/// API messages remembered; lines of one message stand close together (FORMATS.md 1.4).
+const MESSAGES: usize = 64;
+
+/// One API message: its lines share id, step and usage.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ApiMessage {
+    id: String,
+    step: i32,
+    usage: Usage,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    messages: VecDeque<ApiMessage>,
+}
+
+struct Decoder {
+    state: State,
+    /// The whole log is a subagent's, so its prompts are its own.
+    agent_file: bool,
+    text: String,
+}
+
+impl LineDecoder for Decoder {
+    fn record(&mut self, object: Value<'_>, _raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+        let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
+        let time = micros(object.text("timestamp")).or_else(snapshot_time);
+        out.begin_record(at, uuid_identity(object.text("uuid")), time);
+        out.set_cwd(object.text("cwd"));
+        out.set_branch(object.text("gitBranch"));
+        out.set_version(object.text("version"));
+        let sidechain = !self.agent_file && object.flag("isSidechain") == Some(true);
+        if sidechain {
+            out.set_sidechain();
+        }
+        match object.text("type") {
+            Some("assistant") if object.object("message").is_some() => self.assistant(object, out),
+            Some("user") if object.object("message").is_some() => {
+                claude_user::record(object, !sidechain, &mut self.text, out);
+            }
+            Some("attachment") => self.attachment(object, out),
+            kind => self.side_record(kind.unwrap_or("untyped"), object, out),
+        }
+        Outcome::Events
+    }
+
+    fn save(&self) -> serde_json::Value {
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+}
+
+impl Decoder {
+    fn assistant(&mut self, object: Value<'_>, out: &mut Stream) {
+        let Some(message) = object.object("message") else { return };
+        let model = message.text("model").filter(|model| *model != "<synthetic>");
+        out.set_model(model);
+        if object.flag("isApiErrorMessage") == Some(true) {
+            self.text.clear();
+            message.field("content").inspect(|content| render::content(*content, &mut self.text));
+            let draft = Draft { subtype: Some("api_error"), text: &self.text, is_error: Some(true), ..Draft::default() };
+            return out.push(EventType::Notification, draft);
+        }
+        let request = match (message.non_empty("id"), object.non_empty("requestId")) {
+            (None, _) => None,
+            (Some(id), None) => Some(id.to_owned()),
+            (Some(id), Some(request)) => Some(format!("{id}:{request}")),
+        };
+        let known = request.as_ref().and_then(|id| self.state.messages.iter().position(|m| m.id == *id));
+        let step = known.map_or_else(|| out.begin_step(), |at| self.state.messages[at].step);
+        let blocks = message.items("content");
+        for block in &blocks {
+            self.block(*block, step, out);
+        }
+        if blocks.is_empty() {
+            let text = message.text("content").unwrap_or("");
+            out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
+        }
+        // A request is recorded with every line; what counts is the largest record of it, so an
+        // event holds only what is new (FORMATS.md 1.4 and 13).
+        let usage = message.object("usage").map(usage).unwrap_or_default();
+        let before = known.map(|at| self.state.messages[at].usage).unwrap_or_default();
+        let news = !usage.is_unknown() && model.is_some() && (known.is_none() || usage.total() > before.total());
+        if news {
+            let draft = Draft { usage: usage.minus(before), request_id: request.as_deref(), ..Draft::default() };
+            out.push_in(EventType::TokenUsage, step, draft);
+        }
+        match (known, request) {
+            (Some(at), _) if news => self.state.messages[at].usage = usage,
+            (None, Some(id)) => {
+                if self.state.messages.len() == MESSAGES {
+                    self.state.messages.pop_front();
+                }
+                self.state.messages.push_back(ApiMessage { id, step, usage });
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, block: Value<'_>, step: i32, out: &mut Stream) {
+        self.text.clear();
+        let tool_call_id = block.non_empty("id");
+        match block.text("type") {
+            Some("text") => {
+                let text = block.text("text").unwrap_or("");
+                out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
+            }
+            Some("thinking") => {
+                let text = block.text("thinking").unwrap_or("");
+                out.push_in(EventType::Reasoning, step, Draft { text, ..Draft::default() });
+            }
+            Some("redacted_thinking") => {
+                let bytes = block.text("data").map_or(0, str::len);
+                let text = format!("[encrypted reasoning, {bytes} bytes]");
+                out.push_in(EventType::Reasoning, step, Draft { text: &text, ..Draft::default() });
+            }
+            Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+                block.field("input").inspect(|input| render::value(*input, &mut self.text));
+                let tool_name = block.text("name");
+                let draft = Draft { text: &self.text, tool_name, tool_call_id, ..Draft::default() };
+                out.push_in(EventType::ToolCall, step, draft);
+            }
+            Some(kind) if kind.ends_with("_tool_result") => {
+                block.field("content").inspect(|content| render::content(*content, &mut self.text));
+                let tool_call_id = block.non_empty("tool_use_id");
+                let draft = Draft { text: &self.text, tool_call_id, ..Draft::default() };
+                out.push_in(EventType::ToolResult, step, draft);
+            }
+            kind => {
+                render::fields(block, &["type"], &mut self.text);
+                let draft = Draft { subtype: Some(kind.unwrap_or("block")), text: &self.text, ..Draft::default() };
+                out.push_in(EventType::Notification, step, draft);
+            }
+        }
+    }
+
+    /// Context that the client attached; a prompt typed while the agent worked arrives here too.
+    fn attachment(&mut self, object: Value<'_>, out: &mut Stream) {
+        let Some(attachment) = object.object("attachment") else {
+            return self.side_record("attachment", object, out);
+        };
+        self.text.clear();
+        let kind = attachment.text("type").unwrap_or("attachment");
+        if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
+            attachment.field("prompt").inspect(|prompt| render::content(*prompt, &mut self.text));
+            return claude_user::prompt(&self.text, true, out);
+        }
+        render::fields(attachment, &["type", "toolUseID"], &mut self.text);
+        let is_error = kind.ends_with("_error").then_some(true);
+        let draft = Draft { subtype: Some(kind), text: &self.text, is_error, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+
+    /// Records beside the conversation, known and unknown.
+    fn side_record(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
+        self.text.clear();
+        let text = &mut self.text;
+        let mut subtype = kind;
+        let mut is_error = None;
+        match kind {
+            "system" => {
+                subtype = object.text("subtype").unwrap_or("system");
+                is_error = subtype.ends_with("_error").then_some(true);
+                match object.non_empty("content") {
+                    Some(content) => text.push_str(content),
+                    None => render::fields(object, ENVELOPE, text),
+                }
+            }
+            "progress" => {
+                // Output in progress and a subagent's messages stand whole in their own records.
+                if let Some(data) = object.object("data") {
+                    subtype = data.text("type").unwrap_or("progress");
+                    let skip = ["type", "message", "normalizedMessages", "output", "fullOutput"];
+                    render::fields(data, &skip, text);
+                }
+            }
+            "summary" => text.push_str(object.text("summary").unwrap_or("")),
+            "ai-title" | "custom-title" => {
+                let title = object.text("customTitle").or_else(|| object.text("aiTitle")).unwrap_or("");
+                text.push_str(title);
+                let from = if kind == "custom-title" { TitleFrom::Person } else { TitleFrom::Agent };
+                out.title(from, title);
+            }
+            "file-history-snapshot" => {
+                let files = object.object("snapshot").and_then(|s| s.object("trackedFileBackups"));
+                for (path, _) in files.and_then(|files| files.as_object()).iter().flatten() {
+                    text.push_str(path);
+                    text.push('\n');
+                }
+            }
+            // The prompt itself stands in its own record.
+            "last-prompt" => {}
+            _ => render::fields(object, ENVELOPE, text),
+        }
+        render::cut(text);
+        let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+}
+
+/// Token counts of one line (FORMATS.md 1.4); the cache writes are the sum of the two lifetimes
+/// where those are given (section 13).
+fn usage(usage: Value<'_>) -> Usage {
+    let lifetimes = usage.object("cache_creation").and_then(|parts| {
+        let five_minutes = parts.int("ephemeral_5m_input_tokens");
+        let one_hour = parts.int("ephemeral_1h_input_tokens");
+        five_minutes.or(one_hour).map(|_| five_minutes.unwrap_or(0) + one_hour.unwrap_or(0))
+    });
+    Usage {
+        input: usage.int("input_tokens"),
+        output: usage.int("output_tokens"),
+        cache_read: usage.int("cache_read_input_tokens"),
+        cache_write: lifetimes.or_else(|| usage.int("cache_creation_input_tokens")),
+        reasoning: usage.object("output_tokens_details").and_then(|d| d.int("thinking_tokens")),
+    }
+}
+

@@ -1,0 +1,365 @@
+//! Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, both generations (FORMATS.md
+//! section 2): flat items, and items wrapped as `{timestamp, type, payload}`.
+//!
+//! The same text stands in `response_item` and `event_msg` by design; whichever comes first
+//! counts, its twin is merged.
+
+use std::collections::VecDeque;
+
+use schemas::event::Relation;
+use schemas::{EventType, Provider, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, codex_output, is_uuid};
+use crate::json::{Fields, Parser, Value};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::Codex,
+    unique_ids: false,
+    sniff,
+    reader: Reader::Lines(|_, state| {
+        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
+        Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
+    }),
+};
+
+const WRAPPED: &[&str] = &["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
+
+fn sniff(head: &Head<'_>) -> Option<Claim> {
+    let wrapped = |object: &&Json| {
+        object["payload"].is_object() && object["type"].as_str().is_some_and(|kind| WRAPPED.contains(&kind))
+    };
+    let flat = |object: &&Json| {
+        object["id"].is_string()
+            && object["timestamp"].is_string()
+            && object.get("type").is_none()
+            && (object.get("instructions").is_some() || object.get("git").is_some())
+    };
+    let header = head.objects.first().filter(flat);
+    if header.is_none() && !head.objects.iter().any(|object| wrapped(&object)) {
+        return None;
+    }
+    // The first session_meta names the session; later ones are resumes or copied history.
+    let meta = head.objects.iter().find(|o| o["type"] == "session_meta").map(|o| &o["payload"]).or(header);
+    let field = |key: &str| meta.and_then(|meta| meta[key].as_str()).map(str::to_owned);
+    let stem = head.stem();
+    let from_name = stem.get(stem.len().saturating_sub(36)..).filter(|tail| is_uuid(tail)).unwrap_or(stem);
+    let spawned = meta.map(|meta| &meta["source"]["subagent"]);
+    let is_subagent = spawned.is_some_and(|spawned| !spawned.is_null());
+    let spawner = spawned.and_then(|s| s["thread_spawn"]["parent_thread_id"].as_str()).map(str::to_owned);
+    let subagent_parent = if is_subagent { spawner.or_else(|| field("parent_thread_id")) } else { None };
+    let fork_parent = field("forked_from_id");
+    let relation = match (is_subagent, &fork_parent) {
+        (true, _) => Some(Relation::SubagentOf),
+        (false, Some(_)) => Some(Relation::ForkedFrom),
+        (false, None) => None,
+    };
+    Some(Claim {
+        provider: Provider::Codex,
+        native_id: field("id").filter(|id| !id.is_empty()).unwrap_or_else(|| from_name.to_owned()),
+        agent_id: field("agent_nickname"),
+        parent: subagent_parent.or(fork_parent),
+        relation,
+        first_record: None,
+    })
+}
+
+/// Texts remembered for finding twins; twins stand a few records apart.
+const RECENT: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Family {
+    Item,
+    Message,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// Hash of role and text of the last messages, and the family each came from.
+    recent: VecDeque<(u64, Family)>,
+    /// A model response is under way.
+    in_response: bool,
+    /// The last event was a prompt out of a response_item.
+    after_prompt: bool,
+    /// The totals of the last token_count.
+    totals: Option<Usage>,
+    /// The first session_meta was seen.
+    named: bool,
+}
+
+struct Decoder {
+    state: State,
+    text: String,
+    /// Decodes JSON inside strings.
+    inner: Parser,
+}
+
+impl LineDecoder for Decoder {
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+        let time = micros(object.text("timestamp"));
+        out.begin_record(at, Some(content_identity(raw)), time);
+        let payload = object.object("payload");
+        match (object.text("type"), payload) {
+            (Some("session_meta"), Some(meta)) => self.session_meta(meta, out),
+            (Some("turn_context"), Some(context)) => {
+                out.set_cwd(context.text("cwd"));
+                out.set_model(context.text("model"));
+                Outcome::Merged("turn_context")
+            }
+            (Some("response_item"), Some(item)) => self.item(item, out),
+            (Some("event_msg"), Some(event)) => self.event(event, out),
+            (Some("compacted"), Some(compacted)) => {
+                // replacement_history repeats messages that stand in the log already.
+                let text = compacted.text("message").unwrap_or("");
+                self.notify("compacted", text, None, out)
+            }
+            (Some(kind), Some(payload)) => self.unknown(kind, payload, out),
+            (None, _) if object.text("record_type") == Some("state") => Outcome::Merged("state_marker"),
+            (None, _) if object.non_empty("id").is_some() && !self.state.named => self.session_meta(object, out),
+            _ => self.item(object, out),
+        }
+    }
+
+    fn save(&self) -> Json {
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+}
+
+/// Identity of a record by content. Copies in a fork are stamped anew, so the time is left out.
+fn content_identity(raw: &[u8]) -> u64 {
+    let stamped = raw.strip_prefix(br#"{"timestamp":""#).and_then(|rest| {
+        let end = memchr::memchr(b'"', rest)?;
+        rest.get(end + 1..)
+    });
+    xxh3_64(stamped.unwrap_or(raw)) | 1
+}
+
+impl Decoder {
+    fn session_meta(&mut self, meta: Value<'_>, out: &mut Stream) -> Outcome {
+        // Copied history brings the parent's own header along (FORMATS.md 2.4).
+        let first = !std::mem::replace(&mut self.state.named, true);
+        if first {
+            out.set_version(meta.text("cli_version"));
+        }
+        if first || meta.text("id") == out.session.native_id.as_deref() {
+            out.set_cwd(meta.text("cwd"));
+            out.set_branch(meta.object("git").and_then(|git| git.text("branch")));
+        }
+        self.text.clear();
+        let skip = ["instructions", "base_instructions", "dynamic_tools", "type"];
+        render::fields(meta, &skip, &mut self.text);
+        let draft = Draft { subtype: Some("session_meta"), text: &self.text, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+        Outcome::Events
+    }
+
+    /// Whether the other family said this already; remembers it otherwise.
+    fn is_twin(&mut self, role: &str, text: &str, family: Family) -> bool {
+        let mut key = role.as_bytes().to_vec();
+        key.extend_from_slice(text.trim().as_bytes());
+        let hash = xxh3_64(&key);
+        let other = |entry: &(u64, Family)| entry.0 == hash && entry.1 != family;
+        if let Some(found) = self.state.recent.iter().position(other) {
+            self.state.recent.remove(found);
+            return true;
+        }
+        if self.state.recent.len() == RECENT {
+            self.state.recent.pop_front();
+        }
+        self.state.recent.push_back((hash, family));
+        false
+    }
+
+    /// A response item, or an item of the flat generation.
+    fn item(&mut self, item: Value<'_>, out: &mut Stream) -> Outcome {
+        let kind = item.text("type").unwrap_or("untyped");
+        self.text.clear();
+        match kind {
+            "message" => return self.message(item, out),
+            "reasoning" => {
+                self.respond(out);
+                for key in ["summary", "content"] {
+                    item.field(key).filter(|v| !matches!(simd_json::prelude::TypedValue::value_type(v), simd_json::ValueType::Null))
+                        .inspect(|parts| render::content(*parts, &mut self.text));
+                }
+                out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
+            }
+            "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" | "web_search_call"
+            | "image_generation_call" => {
+                self.respond(out);
+                self.call(kind, item, out);
+            }
+            "function_call_output" | "custom_tool_call_output" | "tool_search_output" | "local_shell_call_output" => {
+                self.state.in_response = false;
+                codex_output::result(item, &mut self.inner, &mut self.text, out);
+            }
+            _ => return self.unknown(kind, item, out),
+        }
+        self.state.after_prompt = false;
+        Outcome::Events
+    }
+
+    fn call(&mut self, kind: &str, item: Value<'_>, out: &mut Stream) {
+        let input = ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
+        if let Some(input) = input {
+            let text = &mut self.text;
+            match crate::json::string(input) {
+                // Arguments are JSON in a string; a custom tool's input is plain text.
+                Some(json) => {
+                    let decoded = kind == "function_call" && codex_output::embedded(json, &mut self.inner, |value| render::value(value, text));
+                    if !decoded {
+                        text.push_str(json);
+                    }
+                }
+                None => render::value(input, text),
+            }
+        }
+        let name = item.text("name").unwrap_or_else(|| kind.trim_end_matches("_call"));
+        let full_name = item.non_empty("namespace").map(|namespace| format!("{namespace}__{name}"));
+        let draft = Draft {
+            text: &self.text,
+            tool_name: full_name.as_deref().or(Some(name)),
+            tool_call_id: item.non_empty("call_id"),
+            ..Draft::default()
+        };
+        out.push(EventType::ToolCall, draft);
+    }
+
+    fn message(&mut self, item: Value<'_>, out: &mut Stream) -> Outcome {
+        item.field("content").inspect(|content| render::content(*content, &mut self.text));
+        let text = std::mem::take(&mut self.text);
+        let outcome = match item.text("role") {
+            Some("assistant") => self.reply(&text, Family::Item, out),
+            Some("user") => match codex_output::machine_text(&text) {
+                Some(subtype) => self.notify(subtype, &text, None, out),
+                None => self.prompt(&text, Family::Item, out),
+            },
+            role => self.notify(role.unwrap_or("message"), &text, None, out),
+        };
+        self.text = text;
+        outcome
+    }
+
+    fn reply(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
+        if self.is_twin("assistant", text, family) {
+            return Outcome::Merged("twin_of_message");
+        }
+        self.respond(out);
+        self.state.after_prompt = false;
+        out.push(EventType::Message, Draft { text, ..Draft::default() });
+        Outcome::Events
+    }
+
+    fn prompt(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
+        // With images the two forms differ in wording, but stand next to each other.
+        let follows = family == Family::Message && self.state.after_prompt;
+        if self.is_twin("user", text, family) || follows {
+            return Outcome::Merged("twin_of_prompt");
+        }
+        self.state.in_response = false;
+        self.state.after_prompt = family == Family::Item;
+        out.begin_turn();
+        out.title(TitleFrom::Prompt, text);
+        out.push(EventType::User, Draft { text, ..Draft::default() });
+        Outcome::Events
+    }
+
+    /// Begins a model response unless one is under way.
+    fn respond(&mut self, out: &mut Stream) {
+        if !std::mem::replace(&mut self.state.in_response, true) {
+            out.begin_step();
+        }
+    }
+
+    fn event(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
+        let kind = event.text("type").unwrap_or("untyped");
+        let message = event.text("message").unwrap_or("");
+        match kind {
+            "token_count" => self.token_count(event, out),
+            "user_message" => match codex_output::machine_text(message) {
+                Some(_) => Outcome::Merged("twin_of_machine_text"),
+                None => self.prompt(message, Family::Message, out),
+            },
+            "agent_message" => self.reply(message, Family::Message, out),
+            "agent_reasoning" | "agent_reasoning_raw_content" | "agent_reasoning_section_break" => {
+                Outcome::Merged("twin_of_reasoning")
+            }
+            "item_completed" if event.object("item").is_some_and(|item| item.text("type") == Some("UserMessage")) => {
+                let mut text = String::new();
+                event.object("item").and_then(|item| item.field("content")).inspect(|content| render::content(*content, &mut text));
+                self.prompt(&text, Family::Message, out)
+            }
+            // Their text stands in the tool's output item.
+            "exec_command_end" | "exec_command_begin" | "exec_command_output_delta" | "patch_apply_begin"
+            | "patch_apply_end" | "mcp_tool_call_begin" | "mcp_tool_call_end" | "web_search_begin"
+            | "web_search_end" | "view_image_tool_call" | "image_generation_end" => {
+                Outcome::Merged("twin_of_tool_result")
+            }
+            _ => {
+                if matches!(kind, "task_started" | "task_complete" | "turn_aborted" | "turn.completed") {
+                    self.state.in_response = false;
+                }
+                if kind == "thread_name_updated" {
+                    out.title(TitleFrom::Agent, event.text("thread_name").or_else(|| event.text("name")).unwrap_or(""));
+                }
+                self.unknown(kind, event, out)
+            }
+        }
+    }
+
+    /// A record without a rule of its own: a notification with its fields as text.
+    fn unknown(&mut self, kind: &str, record: Value<'_>, out: &mut Stream) -> Outcome {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        render::fields(record, &["type", "last_agent_message"], &mut text);
+        let is_error = matches!(kind, "error" | "stream_error").then_some(true);
+        let outcome = self.notify(kind, &text, is_error, out);
+        self.text = text;
+        outcome
+    }
+
+    fn notify(&mut self, subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) -> Outcome {
+        self.state.after_prompt = false;
+        out.push(EventType::Notification, Draft { subtype: Some(subtype), text, is_error, ..Draft::default() });
+        Outcome::Events
+    }
+
+    /// One usage per request: `last_token_usage` whenever the total changed, else the difference
+    /// of totals; a total that shrinks begins a new base (FORMATS.md 2.5 and 13).
+    fn token_count(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
+        let Some(info) = event.object("info") else { return Outcome::Merged("rate_limits_only") };
+        let total = info.object("total_token_usage").map(usage);
+        let last = info.object("last_token_usage").map(usage);
+        let before = self.state.totals;
+        if total.is_some() {
+            self.state.totals = total;
+        }
+        let news = match (total, last) {
+            (Some(total), _) if before == Some(total) => return Outcome::Merged("repeated_token_count"),
+            (_, Some(last)) => last,
+            (Some(total), None) => match before {
+                Some(before) if total.total() >= before.total() => total.minus(before),
+                _ => total,
+            },
+            (None, None) => return Outcome::Merged("empty_token_count"),
+        };
+        out.push(EventType::TokenUsage, Draft { usage: news, ..Draft::default() });
+        Outcome::Events
+    }
+}
+
+/// Token counts; cached input is part of input, reasoning is part of output.
+fn usage(usage: Value<'_>) -> Usage {
+    let cached = usage.int("cached_input_tokens");
+    Usage {
+        input: usage.int("input_tokens").map(|input| input - cached.unwrap_or(0)),
+        output: usage.int("output_tokens"),
+        cache_read: cached,
+        cache_write: None,
+        reasoning: usage.int("reasoning_output_tokens"),
+    }
+}

@@ -1,0 +1,131 @@
+//! One message of a Gemini CLI log: thoughts, text, tool calls with their results, tokens
+//! (FORMATS.md section 3).
+
+use schemas::{EventType, Usage};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::json::{Fields, Value};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+
+/// Beginnings of machine text in the user's role.
+const MACHINE: &[(&str, &str)] = &[
+    ("<session_context>", "session_context"),
+    ("<environment_context>", "environment_context"),
+    ("This is the Gemini CLI. We are setting up the context", "session_context"),
+];
+
+/// Decodes messages in their order.
+#[derive(Default)]
+pub(super) struct Decoder {
+    text: String,
+}
+
+impl Decoder {
+    pub(super) fn message(&mut self, message: Value<'_>, at: RecordAt, out: &mut Stream) {
+        let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
+        out.begin_record(at, identity, micros(message.text("timestamp")));
+        self.text.clear();
+        let content = ["displayContent", "content"].iter().find_map(|key| message.field(key));
+        match message.text("type") {
+            Some("user") => {
+                content.inspect(|content| render::content(*content, &mut self.text));
+                self.user(out);
+            }
+            Some("gemini" | "assistant" | "model") => self.reply(message, out),
+            kind => {
+                match content {
+                    Some(content) => render::content(content, &mut self.text),
+                    None => render::fields(message, &["id", "type", "timestamp"], &mut self.text),
+                }
+                let is_error = (kind == Some("error")).then_some(true);
+                let subtype = Some(kind.unwrap_or("untyped"));
+                let draft = Draft { subtype, text: &self.text, is_error, ..Draft::default() };
+                out.push(EventType::Notification, draft);
+            }
+        }
+    }
+
+    fn user(&self, out: &mut Stream) {
+        let start = self.text.trim_start();
+        if let Some((_, subtype)) = MACHINE.iter().find(|(text, _)| start.starts_with(text)) {
+            let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
+            return out.push(EventType::Notification, draft);
+        }
+        out.begin_turn();
+        out.title(TitleFrom::Prompt, &self.text);
+        out.push(EventType::User, Draft { text: &self.text, ..Draft::default() });
+    }
+
+    fn reply(&mut self, message: Value<'_>, out: &mut Stream) {
+        out.set_model(message.text("model"));
+        out.begin_step();
+        for thought in message.items("thoughts") {
+            let subject = thought.text("subject").unwrap_or("");
+            let description = thought.text("description").unwrap_or("");
+            let text = format!("{subject}\n{description}");
+            let timestamp = micros(thought.text("timestamp"));
+            out.push(EventType::Reasoning, Draft { text: text.trim(), timestamp, ..Draft::default() });
+        }
+        message.field("content").inspect(|content| render::content(*content, &mut self.text));
+        let calls = message.items("toolCalls");
+        if !self.text.is_empty() || (calls.is_empty() && message.items("thoughts").is_empty()) {
+            out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });
+        }
+        for call in calls {
+            self.call(call, out);
+        }
+        if let Some(tokens) = message.object("tokens") {
+            let request_id = message.non_empty("id");
+            out.push(EventType::TokenUsage, Draft { usage: usage(tokens), request_id, ..Draft::default() });
+        }
+    }
+
+    /// A call and its result are one object.
+    fn call(&mut self, call: Value<'_>, out: &mut Stream) {
+        let tool_name = call.text("name");
+        let tool_call_id = call.non_empty("id");
+        self.text.clear();
+        call.field("args").inspect(|args| render::value(*args, &mut self.text));
+        out.push(EventType::ToolCall, Draft { text: &self.text, tool_name, tool_call_id, ..Draft::default() });
+        let status = call.text("status");
+        let results = call.items("result");
+        if results.is_empty() && status.is_none() {
+            return;
+        }
+        self.text.clear();
+        for result in &results {
+            let response = result.object("functionResponse").and_then(|response| response.object("response"));
+            match response.and_then(|r| r.field("output").or_else(|| r.field("error"))) {
+                Some(output) => render::value(output, &mut self.text),
+                None => render::block(*result, &mut self.text),
+            }
+        }
+        if results.is_empty() {
+            call.text("resultDisplay").inspect(|text| self.text.push_str(text));
+        }
+        let draft = Draft {
+            text: &self.text,
+            tool_name,
+            tool_call_id,
+            subtype: status.filter(|status| *status == "cancelled"),
+            is_error: status.map(|status| status == "error"),
+            timestamp: micros(call.text("timestamp")),
+            ..Draft::default()
+        };
+        out.push(EventType::ToolResult, draft);
+    }
+}
+
+/// Token counts; `input` includes `cached`, thoughts are counted beside the output.
+fn usage(tokens: Value<'_>) -> Usage {
+    let cached = tokens.int("cached");
+    let thoughts = tokens.int("thoughts");
+    Usage {
+        input: tokens.int("input").map(|input| input - cached.unwrap_or(0) + tokens.int("tool").unwrap_or(0)),
+        output: tokens.int("output").map(|output| output + thoughts.unwrap_or(0)),
+        cache_read: cached,
+        cache_write: None,
+        reasoning: thoughts,
+    }
+}

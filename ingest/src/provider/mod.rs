@@ -1,0 +1,136 @@
+//! One module per provider behind one table: how a file is recognised, and how it is decoded.
+//!
+//! Adding a provider is a module and a row of [`FORMATS`].
+
+pub mod claude;
+mod claude_user;
+pub mod codex;
+mod codex_output;
+pub mod gemini;
+mod gemini_message;
+
+use std::path::Path;
+
+use schemas::Provider;
+use schemas::event::Relation;
+
+use crate::json::Value;
+use crate::stream::{RecordAt, Stream};
+
+/// What a provider's log is and who can read it.
+pub struct Format {
+    pub provider: Provider,
+    /// Whether records carry ids of their own, which copies keep (else they are known by content).
+    pub unique_ids: bool,
+    /// Says whose log it is, from its beginning.
+    pub sniff: fn(&Head<'_>) -> Option<Claim>,
+    pub reader: Reader,
+}
+
+/// How a log is read.
+pub enum Reader {
+    /// Line by line; the log only grows. The argument is the state saved at the checkpoint.
+    Lines(fn(&Claim, Option<&serde_json::Value>) -> Box<dyn LineDecoder>),
+    /// Whole, every time it changes.
+    Document(fn(&[u8], &mut Stream, &mut Tally)),
+}
+
+/// Every format, in the order in which they are asked.
+pub static FORMATS: &[Format] = &[claude::FORMAT, codex::FORMAT, gemini::FORMAT];
+
+/// The format of a provider.
+pub fn format(provider: Provider) -> &'static Format {
+    FORMATS.iter().find(|format| format.provider == provider).unwrap_or(&FORMATS[0])
+}
+
+/// The beginning of a file.
+pub struct Head<'a> {
+    pub path: &'a Path,
+    /// The first objects of a file of lines; empty for a document over several lines.
+    pub objects: Vec<serde_json::Value>,
+    /// The scalar fields at the top of a document.
+    pub document: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+impl Head<'_> {
+    /// The file's name without its last extension.
+    pub fn stem(&self) -> &str {
+        self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("")
+    }
+}
+
+/// What a file says it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub provider: Provider,
+    /// The session's id in the log's own words.
+    pub native_id: String,
+    /// Set for a subagent's own file.
+    pub agent_id: Option<String>,
+    /// Native id of the session it hangs on.
+    pub parent: Option<String>,
+    pub relation: Option<Relation>,
+    /// Identity of its first record: two logs with the same one share history.
+    pub first_record: Option<u64>,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It gave one event or several.
+    Events,
+    /// It gave none, for this reason.
+    Merged(&'static str),
+}
+
+/// Decodes one log that is read line by line.
+pub trait LineDecoder {
+    /// Decodes one object. `raw` are its bytes, `at` is where they stand.
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome;
+
+    /// What it must be given to go on at this point.
+    fn save(&self) -> serde_json::Value;
+}
+
+/// Counts what became of the records.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub lines: u64,
+    pub objects: u64,
+    /// Objects that gave no event, by reason.
+    pub merged: std::collections::BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    /// Counts one object.
+    pub fn object(&mut self, outcome: Outcome) {
+        self.objects += 1;
+        if let Outcome::Merged(reason) = outcome {
+            *self.merged.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Adds another tally.
+    pub fn add(&mut self, other: &Self) {
+        self.lines += other.lines;
+        self.objects += other.objects;
+        for (reason, count) in &other.merged {
+            *self.merged.entry(reason).or_default() += count;
+        }
+    }
+}
+
+/// Identity of a record that carries a uuid; other ids are not trusted to be unique.
+pub fn uuid_identity(id: Option<&str>) -> Option<u64> {
+    let id = id.filter(|id| is_uuid(id))?;
+    Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
+}
+
+/// Whether `text` has the form of a uuid.
+pub fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, b)| match at {
+            8 | 13 | 18 | 23 => b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        })
+}

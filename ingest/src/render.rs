@@ -1,0 +1,129 @@
+//! Text as a person would read it: tool inputs, tool results, notifications (DESIGN.md section 3).
+
+use simd_json::prelude::*;
+
+use crate::json::{Fields, Value, string};
+
+/// Longest text of a notification, in bytes; the rest is in the source, and the text says so.
+const NOTIFICATION_BYTES: usize = 16 << 10;
+
+/// Appends a value: strings as they are, objects as `key: value` lines, array elements as `- ` lines.
+pub fn value(value: Value<'_>, out: &mut String) {
+    if let Some(text) = string(value) {
+        out.push_str(text);
+    } else if let Some(object) = value.as_object() {
+        for (key, field) in &object {
+            new_line(out);
+            out.push_str(key);
+            out.push_str(": ");
+            self::value(field, out);
+        }
+    } else if let Some(array) = value.as_array() {
+        for element in array.iter() {
+            new_line(out);
+            out.push_str("- ");
+            self::value(element, out);
+        }
+    } else {
+        out.push_str(&value.encode());
+    }
+}
+
+fn new_line(out: &mut String) {
+    if !out.is_empty() && !out.ends_with('\n') && !out.ends_with("- ") {
+        out.push('\n');
+    }
+}
+
+/// Text of a notification: the fields of `record` except `skip`, cut at a bound.
+pub fn fields(record: Value<'_>, skip: &[&str], out: &mut String) {
+    let Some(object) = record.as_object() else { return value(record, out) };
+    for (key, field) in &object {
+        if skip.contains(&key) || matches!(field.value_type(), ValueType::Null) {
+            continue;
+        }
+        new_line(out);
+        out.push_str(key);
+        out.push_str(": ");
+        value(field, out);
+    }
+    cut(out);
+}
+
+/// Cuts a notification's text at its bound and says how much is missing.
+pub fn cut(out: &mut String) {
+    if out.len() > NOTIFICATION_BYTES {
+        let at = out.floor_char_boundary(NOTIFICATION_BYTES);
+        let missing = out.len() - at;
+        out.truncate(at);
+        out.push_str(&format!("\n[{missing} more bytes in the source]"));
+    }
+}
+
+/// Appends the content of a message or tool result: a string, or a list of blocks of which text
+/// is joined by newlines and binary data is named by type and size.
+pub fn content(content: Value<'_>, out: &mut String) {
+    let Some(blocks) = content.as_array() else { return value(content, out) };
+    for block in blocks.iter() {
+        new_line(out);
+        self::block(block, out);
+    }
+}
+
+/// Appends one content block.
+pub fn block(block: Value<'_>, out: &mut String) {
+    if let Some(source) = block.object("source") {
+        return binary(source.text("media_type"), source.text("data"), out);
+    }
+    if let Some(data) = block.object("inlineData") {
+        return binary(data.text("mimeType"), data.text("data"), out);
+    }
+    if let Some(url) = block.text("image_url").and_then(|url| url.strip_prefix("data:")) {
+        let (kind, data) = url.split_once(";base64,").unwrap_or((url, ""));
+        return binary(Some(kind), Some(data), out);
+    }
+    if let Some(text) = block.text("text") {
+        return out.push_str(text);
+    }
+    value(block, out);
+}
+
+/// Appends `[image/png 48213 bytes]` for base64 data.
+fn binary(kind: Option<&str>, base64: Option<&str>, out: &mut String) {
+    let data = base64.unwrap_or("");
+    let padding = data.bytes().rev().take(2).filter(|b| *b == b'=').count();
+    let bytes = (data.len() / 4 * 3).saturating_sub(padding);
+    out.push_str(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{Found, Parser};
+
+    fn check(render: fn(Value<'_>, &mut String), json: &str, want: &str) {
+        let mut out = String::new();
+        Parser::default().each(format!("{{\"x\":{json}}}").as_bytes(), &mut |found| {
+            let Found::Object(object, _) = found else { panic!("{json}") };
+            render(object.field("x").expect("there"), &mut out);
+        });
+        assert_eq!(out, want);
+    }
+
+    #[test]
+    fn inputs_have_real_newlines_and_quotes() {
+        check(value, r#"{"command":"echo \"a\"\nls","timeout":5}"#, "command: echo \"a\"\nls\ntimeout: 5");
+        check(value, r#"{"edits":[{"old":"a","new":"b"},"c"]}"#, "edits: \n- old: a\nnew: b\n- c");
+        check(value, r#"[true,null,1.5]"#, "- true\n- null\n- 1.5");
+    }
+
+    #[test]
+    fn results_are_flattened_and_images_named() {
+        check(content, r#""plain""#, "plain");
+        check(content, r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#, "a\nb");
+        let image = r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAABB=="}}]"#;
+        check(content, image, "[image/png 4 bytes]");
+        check(content, r#"[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]"#, "[image/png 3 bytes]");
+        check(content, r#"[{"inlineData":{"mimeType":"image/gif","data":"AAA="}}]"#, "[image/gif 2 bytes]");
+    }
+}

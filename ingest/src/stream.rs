@@ -1,0 +1,407 @@
+//! The stream: gives every event its coordinates, keeps the session's sums, and knows what must
+//! be remembered to go on later at the same place (DESIGN.md section 3).
+//!
+//! Decoders push drafts; nothing here knows a provider's format.
+
+use std::collections::{HashSet, VecDeque};
+
+use schemas::problem::{Problem, ProblemKind};
+use schemas::session::SessionRow;
+use schemas::{EventType, Provider, Timestamp, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::batch::{EventBatch, EventCells};
+
+/// Calls without a result that are remembered; more are open only in damaged logs.
+const OPEN_CALLS: usize = 256;
+
+/// After this many records of its own in a row a fork is done with copied history.
+const OWN_RUN: u32 = 32;
+
+/// Titles taken from a prompt are cut to this many characters.
+const TITLE_CHARS: usize = 120;
+
+/// What a decoder knows about an event; the stream adds the rest.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Draft<'a> {
+    pub subtype: Option<&'a str>,
+    pub text: &'a str,
+    pub tool_name: Option<&'a str>,
+    pub tool_call_id: Option<&'a str>,
+    pub is_error: Option<bool>,
+    pub exit_code: Option<i32>,
+    pub duration_ms: Option<i64>,
+    pub usage: Usage,
+    pub request_id: Option<&'a str>,
+    /// Overrides the record's time.
+    pub timestamp: Option<i64>,
+}
+
+/// A call that waits for its result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct OpenCall {
+    id: String,
+    step: i32,
+    tool: Option<String>,
+    at: Option<i64>,
+}
+
+/// What must be remembered between two reads of a growing log.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamState {
+    next_index: i32,
+    turn: i32,
+    step: i32,
+    /// Time of the last record that had one, in microseconds.
+    last_time: Option<i64>,
+    open_calls: VecDeque<OpenCall>,
+    title_rank: u8,
+    /// Records of its own since the last copied one.
+    own_run: u32,
+    /// Place reached in the parent's sequence.
+    history_at: usize,
+}
+
+/// Where a record stands and who it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RecordAt {
+    pub offset: u64,
+    pub length: u64,
+    /// 1-based line.
+    pub line: u64,
+}
+
+/// Records of other streams that this one may repeat.
+#[derive(Debug, Default)]
+pub enum History {
+    /// Nothing to compare with.
+    #[default]
+    None,
+    /// Records have ids of their own: a copy is known wherever it stands.
+    Ids(HashSet<u64>),
+    /// Records are known by their content, which may repeat by chance: only a run that follows
+    /// the parent's order counts as copied.
+    Sequence(Vec<u64>),
+}
+
+/// How far ahead the next copied record may stand in the parent's sequence; records that gave no
+/// event are missing from it on either side.
+const SEQUENCE_WINDOW: usize = 64;
+
+impl History {
+    /// Whether `hash` is a copy; `at` is the place in the sequence reached so far.
+    fn contains(&self, hash: u64, at: &mut usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::Ids(hashes) => hashes.contains(&hash),
+            Self::Sequence(hashes) => {
+                let from = (*at).min(hashes.len());
+                let to = (from + SEQUENCE_WINDOW).min(hashes.len());
+                let found = hashes[from..to].iter().position(|other| *other == hash);
+                if let Some(found) = found {
+                    *at = from + found + 1;
+                }
+                found.is_some()
+            }
+        }
+    }
+}
+
+/// A title's source; a higher one wins, among equals the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TitleFrom {
+    Prompt = 1,
+    Summary = 2,
+    Agent = 3,
+    Person = 4,
+}
+
+/// One log file on its way to the store.
+pub struct Stream {
+    pub session: SessionRow,
+    pub problems: Vec<Problem>,
+    provider: Provider,
+    state: StreamState,
+    batch: EventBatch,
+    history: History,
+    /// Ids of the records of this stream, for finding repeated ones; unused where records are
+    /// known by content only.
+    own: Option<HashSet<u64>>,
+    /// Identities of the records that gave events in this run, in order.
+    sequence: Vec<u64>,
+    record: RecordAt,
+    record_hash: u64,
+    record_time: Option<i64>,
+    replay: bool,
+    sidechain: bool,
+    pushed: u32,
+}
+
+impl Stream {
+    /// `session` and `state` are those of the last checkpoint, or new ones; `own` holds the ids
+    /// of the records read before, where records have ids; `history` the records of the streams
+    /// this one may repeat.
+    pub fn new(
+        provider: Provider,
+        session: SessionRow,
+        state: StreamState,
+        own: Option<HashSet<u64>>,
+        history: History,
+    ) -> Self {
+        Self {
+            session,
+            problems: Vec::new(),
+            provider,
+            state,
+            batch: EventBatch::default(),
+            history,
+            own,
+            sequence: Vec::new(),
+            record: RecordAt::default(),
+            record_hash: 0,
+            record_time: None,
+            replay: false,
+            sidechain: false,
+            pushed: 0,
+        }
+    }
+
+    /// What to remember at this point.
+    pub fn state(&self) -> &StreamState {
+        &self.state
+    }
+
+    /// The rows not yet taken.
+    pub fn batch(&mut self) -> &mut EventBatch {
+        &mut self.batch
+    }
+
+    /// Identities of the records that gave events in this run, in order.
+    pub fn take_sequence(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.sequence)
+    }
+
+    /// Begins a record: the drafts that follow come from it. `identity` tells copies of the
+    /// record from other records; `None` for records that have none, which share the fate of the
+    /// record before.
+    pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
+        self.record = at;
+        self.record_hash = identity.unwrap_or(0);
+        self.record_time = time;
+        self.sidechain = false;
+        self.pushed = 0;
+        if let Some(hash) = identity {
+            let watched = self.state.own_run < OWN_RUN;
+            let copied = watched && self.history.contains(hash, &mut self.state.history_at);
+            self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
+            let repeated = self.own.as_mut().is_some_and(|own| !own.insert(hash));
+            self.replay = copied || repeated;
+        }
+        if time.is_some() {
+            self.state.last_time = time;
+            self.widen(time);
+        }
+    }
+
+    /// Whether the present record is a copy.
+    pub fn is_replay(&self) -> bool {
+        self.replay
+    }
+
+    /// Events that the present record gave so far.
+    pub fn pushed(&self) -> u32 {
+        self.pushed
+    }
+
+    /// The drafts that follow were written by a subagent inside this log.
+    pub fn set_sidechain(&mut self) {
+        self.sidechain = true;
+    }
+
+    /// Extends the session's time range; copied history does not.
+    pub fn widen(&mut self, time: Option<i64>) {
+        if self.replay {
+            return;
+        }
+        let Some(time) = time else { return };
+        let row = &mut self.session;
+        row.started_at = Some(row.started_at.map_or(time, |at| at.min(time)));
+        row.ended_at = Some(row.ended_at.map_or(time, |at| at.max(time)));
+    }
+
+    /// A real prompt begins: the events that follow belong to a new turn.
+    pub fn begin_turn(&mut self) {
+        self.state.turn += 1;
+        if !self.replay {
+            self.session.turns += 1;
+        }
+    }
+
+    /// A model response begins.
+    pub fn begin_step(&mut self) -> i32 {
+        self.state.step += 1;
+        if !self.replay {
+            self.session.steps += 1;
+        }
+        self.state.step
+    }
+
+    /// The number of the last step begun.
+    pub fn step(&self) -> i32 {
+        self.state.step
+    }
+
+    /// Offers a title.
+    pub fn title(&mut self, from: TitleFrom, text: &str) {
+        let rank = from as u8;
+        let first_prompt = from == TitleFrom::Prompt && self.state.title_rank >= rank;
+        if rank < self.state.title_rank || first_prompt {
+            return;
+        }
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if line.is_empty() {
+            return;
+        }
+        self.state.title_rank = rank;
+        let cut = line.char_indices().nth(TITLE_CHARS).map_or(line.len(), |(at, _)| at);
+        let ellipsis = if cut < line.len() { "…" } else { "" };
+        self.session.title = Some(format!("{}{ellipsis}", &line[..cut]));
+    }
+
+    /// Sets the working directory, and the project named after it, once: the first one names the
+    /// session even when the agent changes directory later.
+    pub fn set_cwd(&mut self, cwd: Option<&str>) {
+        let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty()) else { return };
+        if self.session.cwd.is_none() {
+            let name = cwd.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
+            self.session.project = name.filter(|name| !name.is_empty()).map(str::to_owned);
+            self.session.cwd = Some(cwd.to_owned());
+        }
+    }
+
+    /// Sets the git branch in force.
+    pub fn set_branch(&mut self, branch: Option<&str>) {
+        replace(&mut self.session.git_branch, branch);
+    }
+
+    /// Sets the model in force.
+    pub fn set_model(&mut self, model: Option<&str>) {
+        replace(&mut self.session.model, model);
+    }
+
+    /// Sets the version of the agent.
+    pub fn set_version(&mut self, version: Option<&str>) {
+        replace(&mut self.session.agent_version, version);
+    }
+
+    /// Reports a problem with the bytes at `at`.
+    pub fn problem(&mut self, at: RecordAt, kind: ProblemKind, message: String) {
+        let path = self.session.source_path.clone();
+        self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
+    }
+
+    /// Adds an event in the present step.
+    pub fn push(&mut self, kind: EventType, draft: Draft<'_>) {
+        self.push_in(kind, self.state.step, draft);
+    }
+
+    /// Adds an event of a given step: lines of one response may stand apart in the log.
+    pub fn push_in(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
+        let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
+        if draft.timestamp.is_some() {
+            self.widen(draft.timestamp);
+        }
+        let mut step_index = step;
+        let mut duration_ms = draft.duration_ms;
+        let mut known_tool = None;
+        match (kind, draft.tool_call_id) {
+            (EventType::ToolCall, Some(id)) => self.open_call(id, step, draft.tool_name, time),
+            (EventType::ToolResult, Some(id)) => {
+                if let Some(call) = self.close_call(id) {
+                    step_index = call.step;
+                    known_tool = call.tool;
+                    let elapsed = time.zip(call.at).map(|(end, start)| (end - start) / 1000);
+                    duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
+                }
+            }
+            _ => {}
+        }
+        self.count(kind, &draft);
+        self.batch.push(
+            &self.session.session_id,
+            self.provider.as_str(),
+            &EventCells {
+                event_index: self.state.next_index,
+                turn_index: self.state.turn,
+                step_index,
+                event_type: kind.as_str(),
+                subtype: draft.subtype,
+                timestamp: time,
+                text: draft.text,
+                tool_name: draft.tool_name.or(known_tool.as_deref()),
+                tool_call_id: draft.tool_call_id,
+                is_error: draft.is_error,
+                exit_code: draft.exit_code,
+                duration_ms,
+                model: self.session.model.as_deref(),
+                git_branch: self.session.git_branch.as_deref(),
+                usage: draft.usage,
+                request_id: draft.request_id,
+                is_replay: self.replay,
+                is_sidechain: self.sidechain,
+                source_offset: self.record.offset.cast_signed(),
+                source_length: self.record.length.cast_signed(),
+                record_hash: self.record_hash.cast_signed(),
+            },
+        );
+        if self.pushed == 0 && self.record_hash != 0 {
+            self.sequence.push(self.record_hash);
+        }
+        self.state.next_index += 1;
+        self.pushed += 1;
+    }
+
+    fn count(&mut self, kind: EventType, draft: &Draft<'_>) {
+        let row = &mut self.session;
+        row.events += 1;
+        if self.replay {
+            row.replay_events += 1;
+            return;
+        }
+        match kind {
+            EventType::User => row.user_messages += i64::from(!self.sidechain),
+            EventType::Message => row.messages += 1,
+            EventType::ToolCall => row.tool_calls += 1,
+            EventType::ToolResult => row.tool_errors += i64::from(draft.is_error == Some(true)),
+            EventType::TokenUsage => row.set_usage(row.usage().plus(draft.usage)),
+            EventType::Reasoning | EventType::Notification => {}
+        }
+    }
+
+    fn open_call(&mut self, id: &str, step: i32, tool: Option<&str>, at: Option<i64>) {
+        if self.state.open_calls.len() == OPEN_CALLS {
+            self.state.open_calls.pop_front();
+        }
+        let tool = tool.map(str::to_owned);
+        self.state.open_calls.push_back(OpenCall { id: id.to_owned(), step, tool, at });
+    }
+
+    fn close_call(&mut self, id: &str) -> Option<OpenCall> {
+        let at = self.state.open_calls.iter().rposition(|call| call.id == id)?;
+        self.state.open_calls.remove(at)
+    }
+}
+
+/// Replaces a value that changed; absent and empty ones change nothing.
+fn replace(current: &mut Option<String>, new: Option<&str>) {
+    if let Some(new) = new.filter(|new| !new.is_empty())
+        && current.as_deref() != Some(new)
+    {
+        *current = Some(new.to_owned());
+    }
+}
+
+/// Reads an RFC 3339 time of a log into microseconds.
+pub fn micros(text: Option<&str>) -> Option<i64> {
+    Timestamp::parse(text?).map(|time| time.0)
+}

@@ -1,0 +1,112 @@
+//! Errors as the tools answer them: one code, a message a reader can act on, details.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::event::closed_enum;
+
+closed_enum! {
+    /// The codes of DESIGN.md section 6.
+    ErrorCode {
+        InvalidArgument = "invalid_argument",
+        InvalidQuery = "invalid_query",
+        InvalidCursor = "invalid_cursor",
+        InvalidSessionId = "invalid_session_id",
+        InvalidEventId = "invalid_event_id",
+        InvalidDetailLevel = "invalid_detail_level",
+        AmbiguousSessionPrefix = "ambiguous_session_prefix",
+        SessionNotFound = "session_not_found",
+        EventNotFound = "event_not_found",
+        SqlError = "sql_error",
+        SqlNotAllowed = "sql_not_allowed",
+        SearchTimeout = "search_timeout",
+        RateLimitExceeded = "rate_limit_exceeded",
+        IndexEmpty = "index_empty",
+        StoreBusy = "store_busy",
+        StoreDamaged = "store_damaged",
+        InternalError = "internal_error",
+    }
+}
+
+impl ErrorCode {
+    /// Whether the same call may succeed later.
+    pub const fn retryable(self) -> bool {
+        matches!(self, Self::SearchTimeout | Self::RateLimitExceeded | Self::StoreBusy)
+    }
+
+    /// The exit code of the command line (DESIGN.md section 8): 1 nothing found, 2 wrong usage,
+    /// 3 data or store trouble.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::SessionNotFound | Self::EventNotFound | Self::IndexEmpty => 1,
+            Self::InvalidArgument
+            | Self::InvalidQuery
+            | Self::InvalidCursor
+            | Self::InvalidSessionId
+            | Self::InvalidEventId
+            | Self::InvalidDetailLevel
+            | Self::AmbiguousSessionPrefix
+            | Self::SqlError
+            | Self::SqlNotAllowed => 2,
+            Self::SearchTimeout
+            | Self::RateLimitExceeded
+            | Self::StoreBusy
+            | Self::StoreDamaged
+            | Self::InternalError => 3,
+        }
+    }
+}
+
+/// What a tool answers when it cannot answer.
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    pub code: ErrorCode,
+    /// What is wrong, where, and what to do next.
+    pub message: String,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+    pub retryable: bool,
+}
+
+impl ToolError {
+    /// An error without details.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, message, details: Map::new(), retryable: code.retryable() }
+    }
+
+    /// Adds one detail.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// A value that is none of the valid ones: names the field, the value and the valid values.
+    pub fn invalid_value(field: &str, value: &str, valid: &[&str]) -> Self {
+        Self::new(
+            ErrorCode::InvalidArgument,
+            format!("{field}: '{value}' is not valid. Valid: {}", valid.join(", ")),
+        )
+        .with("field", field)
+        .with("value", value)
+        .with("valid", valid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_validation_error_names_field_value_and_valid_values() {
+        let error = ToolError::invalid_value("limit", "0", &["1-50"]);
+        assert_eq!(error.code.exit_code(), 2);
+        let json = serde_json::to_value(&error).expect("serialises");
+        assert_eq!(json["code"], "invalid_argument");
+        assert_eq!(json["details"]["field"], "limit");
+        assert_eq!(json["details"]["valid"][0], "1-50");
+        assert_eq!(json["retryable"], false);
+    }
+}

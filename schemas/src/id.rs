@@ -1,0 +1,58 @@
+//! Identifiers: `event_id` is `<session_id>:<event_index>` (DESIGN.md section 3).
+
+use crate::{ErrorCode, ToolError};
+
+/// A parsed `event_id`; the session part may be any unique prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventId {
+    /// The session's id or a prefix of it.
+    pub session: String,
+    /// 0-based position in the session.
+    pub index: u32,
+}
+
+impl EventId {
+    /// Writes the id of event `index` of `session`.
+    pub fn format(session: &str, index: u32) -> String {
+        format!("{session}:{index}")
+    }
+}
+
+impl std::str::FromStr for EventId {
+    type Err = ToolError;
+
+    fn from_str(text: &str) -> Result<Self, ToolError> {
+        let invalid = || {
+            ToolError::new(
+                ErrorCode::InvalidEventId,
+                format!("'{text}' is no event id. Give '<session_id>:<event_index>', as in 'fb3cff44:12'; search_events returns such ids"),
+            )
+            .with("event_id", text)
+        };
+        let (session, index) = text.trim().rsplit_once(':').ok_or_else(invalid)?;
+        let index = index.parse().map_err(|_| invalid())?;
+        if session.is_empty() {
+            return Err(invalid());
+        }
+        Ok(Self { session: session.to_owned(), index })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_it_writes() {
+        let id: EventId = EventId::format("agent-a1b2", 42).parse().expect("valid");
+        assert_eq!(id, EventId { session: "agent-a1b2".into(), index: 42 });
+    }
+
+    #[test]
+    fn refuses_other_forms() {
+        for text in ["", "abc", ":3", "abc:", "abc:-1", "abc:1x"] {
+            let error = text.parse::<EventId>().expect_err(text);
+            assert_eq!(error.code, ErrorCode::InvalidEventId);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The contract of `sessions`: the words every other crate uses.
+//!
+//! Plain data only: the event model, the tables, the arguments and answers of the tools, the
+//! envelope, the errors and the limits. No I/O, no Arrow, no DuckDB, no MCP library, no clap.
+
+pub mod envelope;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod limits;
+pub mod problem;
+pub mod session;
+pub mod table;
+pub mod time;
+pub mod tool;
+
+pub use error::{ErrorCode, ToolError};
+pub use event::{EventType, Provider, Usage};
+pub use id::EventId;
+pub use time::Timestamp;
+
+/// Version of the tables and the manifest. A store of a newer version is refused; one of an
+/// older version is opened or the message says what to do (DESIGN.md section 4).
+pub const SCHEMA_VERSION: u32 = 1;

@@ -1,0 +1,37 @@
+//! Defaults and hard caps. Bytes are UTF-8 bytes of the answer's JSON unless said otherwise.
+
+/// Estimated tokens of an answer are its JSON bytes divided by this.
+pub const BYTES_PER_TOKEN: usize = 4;
+
+/// No answer is larger: 25,000 estimated tokens (DESIGN.md section 6), less room for the envelope.
+pub const ANSWER_BYTES: usize = 25_000 * BYTES_PER_TOKEN - 4_000;
+
+/// Targets of `get_session_details` per detail level, in bytes of `data`.
+pub const SUMMARY_BYTES: usize = 10_000;
+pub const TURNS_BYTES: usize = 30_000;
+pub const STEPS_BYTES: usize = 90_000;
+pub const FULL_BYTES: usize = ANSWER_BYTES;
+
+/// `search_events`: matches on a page, and characters of a snippet.
+pub const SEARCH_LIMIT: u32 = 10;
+pub const SEARCH_LIMIT_MAX: u32 = 50;
+pub const SNIPPET_CHARS: usize = 240;
+
+/// `get_event_details`: ids in one call, and characters of text per event on a page.
+pub const EVENT_IDS_MAX: usize = 50;
+pub const EVENT_CHARS: u32 = 20_000;
+pub const EVENT_CHARS_MAX: u32 = 80_000;
+
+/// `list_sessions`: sessions on a page, and ids in a batch.
+pub const LIST_LIMIT: u32 = 20;
+pub const LIST_LIMIT_MAX: u32 = 100;
+pub const SESSION_IDS_MAX: usize = 50;
+
+/// `get_session_details`: turns, steps or events on a page.
+pub const DETAIL_LIMIT_MAX: u32 = 500;
+
+/// Longest query text, in bytes.
+pub const QUERY_BYTES: usize = 4_096;
+
+/// A session id is accepted as any unique prefix of at least this many characters.
+pub const PREFIX_CHARS: usize = 3;

@@ -1,0 +1,160 @@
+//! Rows of the tables as plain structs; field names are the column names of [`crate::table`].
+//! Timestamps are microseconds since the epoch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Usage;
+
+/// A row of `sessions`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionRow {
+    pub session_id: String,
+    pub provider: String,
+    pub source_path: String,
+    pub native_id: Option<String>,
+    pub parent_session_id: Option<String>,
+    pub relation: Option<String>,
+    pub agent_id: Option<String>,
+    pub title: Option<String>,
+    pub project: Option<String>,
+    pub cwd: Option<String>,
+    pub git_branch: Option<String>,
+    pub model: Option<String>,
+    pub agent_version: Option<String>,
+    pub started_at: Option<i64>,
+    pub ended_at: Option<i64>,
+    pub events: i64,
+    pub replay_events: i64,
+    pub turns: i64,
+    pub steps: i64,
+    pub user_messages: i64,
+    pub messages: i64,
+    pub tool_calls: i64,
+    pub tool_errors: i64,
+    pub input_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+    pub cache_read_tokens: Option<i64>,
+    pub cache_write_tokens: Option<i64>,
+    pub reasoning_tokens: Option<i64>,
+    pub source_gone: bool,
+    pub row_start: i64,
+    pub row_count: i64,
+    pub live_from: i64,
+    pub segment: i64,
+}
+
+impl SessionRow {
+    /// The token sums.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cache_read: self.cache_read_tokens,
+            cache_write: self.cache_write_tokens,
+            reasoning: self.reasoning_tokens,
+        }
+    }
+
+    /// Replaces the token sums.
+    pub fn set_usage(&mut self, usage: Usage) {
+        self.input_tokens = usage.input;
+        self.output_tokens = usage.output;
+        self.cache_read_tokens = usage.cache_read;
+        self.cache_write_tokens = usage.cache_write;
+        self.reasoning_tokens = usage.reasoning;
+    }
+
+    /// Milliseconds between the first and the last time named in the log.
+    pub fn duration_ms(&self) -> Option<i64> {
+        Some((self.ended_at? - self.started_at?) / 1000)
+    }
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceStatus {
+    Ok,
+    Empty,
+    UnknownFormat,
+    Failed,
+    Gone,
+}
+
+/// A row of `sources`: a file and its checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SourceRow {
+    pub path: String,
+    pub status: SourceStatus,
+    pub session_id: Option<String>,
+    pub provider: Option<String>,
+    pub size: i64,
+    pub modified_us: i64,
+    pub consumed: i64,
+    pub lines: i64,
+    pub objects: i64,
+    pub head_hash: i64,
+    pub head_length: i64,
+    pub tail_hash: i64,
+    pub first_record: Option<i64>,
+    pub state: Option<String>,
+    pub reason: Option<String>,
+    pub segment: i64,
+}
+
+/// A row of `problems`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemRow {
+    pub path: String,
+    pub line: i64,
+    pub byte: i64,
+    pub kind: String,
+    pub message: String,
+    pub segment: i64,
+}
+
+/// A row of `events` as it is read back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventRow {
+    pub session_id: String,
+    pub event_index: i32,
+    pub turn_index: i32,
+    pub step_index: i32,
+    pub event_type: String,
+    pub subtype: Option<String>,
+    pub timestamp: Option<i64>,
+    pub provider: String,
+    pub text: String,
+    pub tool_name: Option<String>,
+    pub tool_call_id: Option<String>,
+    pub is_error: Option<bool>,
+    pub exit_code: Option<i32>,
+    pub duration_ms: Option<i64>,
+    pub model: Option<String>,
+    pub git_branch: Option<String>,
+    pub input_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+    pub cache_read_tokens: Option<i64>,
+    pub cache_write_tokens: Option<i64>,
+    pub reasoning_tokens: Option<i64>,
+    pub request_id: Option<String>,
+    pub is_replay: bool,
+    pub is_sidechain: bool,
+    pub source_offset: i64,
+    pub source_length: i64,
+    pub record_hash: i64,
+    pub segment: i64,
+}
+
+impl EventRow {
+    /// The token counts.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cache_read: self.cache_read_tokens,
+            cache_write: self.cache_write_tokens,
+            reasoning: self.reasoning_tokens,
+        }
+    }
+}

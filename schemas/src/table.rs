@@ -1,0 +1,182 @@
+//! The tables of the store as plain data. The Arrow schemas, the SQL views and the
+//! documentation of the columns all come from here. Types are those that Parquet, DuckDB and
+//! Spark share (DESIGN.md section 11).
+
+/// Column types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnType {
+    Text,
+    Int,
+    BigInt,
+    Bool,
+    /// Microseconds, UTC.
+    Timestamp,
+}
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    pub name: &'static str,
+    pub kind: ColumnType,
+    /// `None` in the log's own words: unknown is not zero.
+    pub nullable: bool,
+    pub doc: &'static str,
+    /// Bookkeeping of the store; left out of the SQL views.
+    pub internal: bool,
+}
+
+/// One table: a Parquet file of that name in every segment that has rows for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub columns: &'static [Column],
+}
+
+const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
+    Column { name, kind, nullable: false, doc, internal: false }
+}
+
+const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
+    Column { name, kind, nullable: true, doc, internal: false }
+}
+
+const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
+    Column { name, kind, nullable: false, doc, internal: true }
+}
+
+use ColumnType::{BigInt, Bool, Int, Text, Timestamp};
+
+/// Events, the rows of a stream together and in order.
+pub const EVENTS: Table = Table {
+    name: "events",
+    doc: "One row per event.",
+    columns: &[
+        required("session_id", Text, "Session the event belongs to."),
+        required("event_index", Int, "0-based position in the session; session_id:event_index is the event id."),
+        required("turn_index", Int, "Turn; 0 is what comes before the first prompt."),
+        required("step_index", Int, "Model response with its tool calls and results, counted over the session."),
+        required("event_type", Text, "user, message, reasoning, tool_call, tool_result, token_usage or notification."),
+        optional("subtype", Text, "Kind of a notification, or a provider's own record type."),
+        optional("timestamp", Timestamp, "When; null where the log names no time."),
+        required("provider", Text, "Agent that wrote the log."),
+        required("text", Text, "What a person would read: decoded, with real newlines; untrusted."),
+        optional("tool_name", Text, "Tool as the provider names it, on calls and results."),
+        optional("tool_call_id", Text, "Joins a tool result with its call."),
+        optional("is_error", Bool, "On tool results: whether the log marks it as failed."),
+        optional("exit_code", Int, "On results of commands, where the log has it."),
+        optional("duration_ms", BigInt, "On tool results, recorded or from the times of call and result."),
+        optional("model", Text, "Model in force."),
+        optional("git_branch", Text, "Git branch in force."),
+        optional("input_tokens", BigInt, "Uncached input tokens; on token_usage events."),
+        optional("output_tokens", BigInt, "Output tokens, reasoning included."),
+        optional("cache_read_tokens", BigInt, "Input tokens read from a cache."),
+        optional("cache_write_tokens", BigInt, "Input tokens written to a cache."),
+        optional("reasoning_tokens", BigInt, "Part of the output that was reasoning."),
+        optional("request_id", Text, "API request; the token counts of one request add up over its rows."),
+        required("is_replay", Bool, "History that a resume or fork copied from another session; out of search and totals."),
+        required("is_sidechain", Bool, "Written by a subagent inside this log."),
+        required("source_offset", BigInt, "Byte offset of the record in the source file."),
+        required("source_length", BigInt, "Length of the record in bytes."),
+        internal("record_hash", BigInt, "Content identity of the record, for finding copied history."),
+        internal("segment", BigInt, "Number of the segment that first held the row."),
+    ],
+};
+
+/// Sessions; the row with the highest segment number of a session counts.
+pub const SESSIONS: Table = Table {
+    name: "sessions",
+    doc: "One row per session: one log file, one stream.",
+    columns: &[
+        required("session_id", Text, "The provider's id where that is unique, else with a suffix."),
+        required("provider", Text, "Agent that wrote the log."),
+        required("source_path", Text, "The log file."),
+        optional("native_id", Text, "The id that the log itself names."),
+        optional("parent_session_id", Text, "Session this one hangs on."),
+        optional("relation", Text, "How: subagent_of, forked_from, resumed_from, continued_from."),
+        optional("agent_id", Text, "Id of the subagent that wrote this log."),
+        optional("title", Text, "Title of the log, else the first prompt, shortened; untrusted."),
+        optional("project", Text, "Last part of the working directory."),
+        optional("cwd", Text, "Working directory."),
+        optional("git_branch", Text, "Last git branch."),
+        optional("model", Text, "Last model."),
+        optional("agent_version", Text, "Version of the agent."),
+        optional("started_at", Timestamp, "First time named in the log."),
+        optional("ended_at", Timestamp, "Last time named in the log."),
+        required("events", BigInt, "Events, replayed ones included."),
+        required("replay_events", BigInt, "Events copied from another session."),
+        required("turns", BigInt, "Turns, turn 0 not counted."),
+        required("steps", BigInt, "Model responses."),
+        required("user_messages", BigInt, "Prompts."),
+        required("messages", BigInt, "Assistant messages."),
+        required("tool_calls", BigInt, "Tool calls."),
+        required("tool_errors", BigInt, "Tool results marked as failed."),
+        optional("input_tokens", BigInt, "Sum, counted once, replays left out."),
+        optional("output_tokens", BigInt, "Sum, counted once, replays left out."),
+        optional("cache_read_tokens", BigInt, "Sum, counted once, replays left out."),
+        optional("cache_write_tokens", BigInt, "Sum, counted once, replays left out."),
+        optional("reasoning_tokens", BigInt, "Sum, counted once, replays left out."),
+        required("source_gone", Bool, "The log file has vanished; what was ingested is kept."),
+        internal("row_start", BigInt, "First row of the session in the events of this segment."),
+        internal("row_count", BigInt, "Rows of the session in the events of this segment."),
+        internal("live_from", BigInt, "Events of segments with a lower number are superseded."),
+        internal("segment", BigInt, "Number of the segment that first held the row."),
+    ],
+};
+
+/// Source files with the checkpoint of each; the row with the highest segment number of a path counts.
+pub const SOURCES: Table = Table {
+    name: "sources",
+    doc: "One row per file that was looked at, with how far it was read.",
+    columns: &[
+        required("path", Text, "The file."),
+        required("status", Text, "ok, empty, unknown_format, failed or gone."),
+        optional("session_id", Text, "Session made from it."),
+        optional("provider", Text, "Agent that wrote it."),
+        required("size", BigInt, "Bytes when last read."),
+        required("modified_us", BigInt, "Modification time when last read, microseconds."),
+        required("consumed", BigInt, "Bytes read into events; the rest is an incomplete line."),
+        required("lines", BigInt, "Lines read."),
+        required("objects", BigInt, "JSON objects read."),
+        required("head_hash", BigInt, "Hash of the first bytes."),
+        required("head_length", BigInt, "How many bytes that hash covers."),
+        required("tail_hash", BigInt, "Hash of the last bytes before `consumed`."),
+        optional("first_record", BigInt, "Identity of the first record; logs that share it share history."),
+        optional("state", Text, "State of the decoder at `consumed`, JSON."),
+        optional("reason", Text, "Why it was not read."),
+        internal("segment", BigInt, "Number of the segment that first held the row."),
+    ],
+};
+
+/// Problems found while reading.
+pub const PROBLEMS: Table = Table {
+    name: "problems",
+    doc: "One row per problem found while reading logs.",
+    columns: &[
+        required("path", Text, "The file."),
+        required("line", BigInt, "1-based line; 0 means the whole file."),
+        required("byte", BigInt, "Byte offset of the record."),
+        required("kind", Text, "Stable kind of problem."),
+        required("message", Text, "What is wrong."),
+        internal("segment", BigInt, "Number of the segment that first held the row."),
+    ],
+};
+
+/// Every table.
+pub const TABLES: &[Table] = &[EVENTS, SESSIONS, SOURCES, PROBLEMS];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_documented_and_unique() {
+        for table in TABLES {
+            let mut names: Vec<_> = table.columns.iter().map(|c| c.name).collect();
+            assert!(table.columns.iter().all(|c| c.doc.ends_with('.')), "{}", table.name);
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), table.columns.len(), "{}", table.name);
+        }
+    }
+}

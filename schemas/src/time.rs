@@ -1,0 +1,84 @@
+//! Time: microseconds since the Unix epoch inside, RFC 3339 in UTC with milliseconds outside.
+
+use crate::ToolError;
+
+/// Microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+/// The forms that `since` and `until` accept, for messages and help.
+pub const ACCEPTED: &str =
+    "a span back from now such as '30m', '24h', '7d', '2w', a date '2026-11-01', or RFC 3339 '2026-11-01T09:30:00Z' (UTC)";
+
+impl Timestamp {
+    /// The present.
+    pub fn now() -> Self {
+        Self(jiff::Timestamp::now().as_microsecond())
+    }
+
+    /// Reads RFC 3339; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
+    }
+
+    /// Reads the forms of [`ACCEPTED`], spans counted back from `now`. Dates are midnight UTC.
+    pub fn parse_since(field: &str, text: &str, now: Self) -> Result<Self, ToolError> {
+        let text = text.trim();
+        let invalid = || ToolError::invalid_value(field, text, &[ACCEPTED]);
+        if let Some(time) = Self::parse(text) {
+            return Ok(time);
+        }
+        if let Ok(date) = text.parse::<jiff::civil::Date>() {
+            let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| invalid())?;
+            return Ok(Self(zoned.timestamp().as_microsecond()));
+        }
+        let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(invalid)?;
+        let (count, unit) = text.split_at(unit_at);
+        let seconds: i64 = match unit {
+            "s" => 1,
+            "m" | "min" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            "w" => 604_800,
+            _ => return Err(invalid()),
+        };
+        let count: i64 = count.parse().map_err(|_| invalid())?;
+        let span = count.checked_mul(seconds * 1_000_000).ok_or_else(invalid)?;
+        Ok(Self(now.0.saturating_sub(span)))
+    }
+}
+
+impl std::fmt::Display for Timestamp {
+    /// RFC 3339, UTC, milliseconds. A time outside jiff's range is shown as its count.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(time) => write!(f, "{time:.3}"),
+            Err(_) => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_utc_with_milliseconds() {
+        let time = Timestamp::parse("2026-10-01T12:00:00.5+02:00").expect("valid");
+        assert_eq!(time.to_string(), "2026-10-01T10:00:00.500Z");
+        assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn since_takes_spans_dates_and_instants() {
+        let now = Timestamp::parse("2026-10-08T12:00:00Z").expect("valid");
+        let since = |text| Timestamp::parse_since("since", text, now).map(|t| t.to_string());
+        assert_eq!(since("7d").as_deref().ok(), Some("2026-10-01T12:00:00.000Z"));
+        assert_eq!(since("90m").as_deref().ok(), Some("2026-10-08T10:30:00.000Z"));
+        assert_eq!(since("2026-10-02").as_deref().ok(), Some("2026-10-02T00:00:00.000Z"));
+        for text in ["", "yesterday", "7", "d", "99999999999999999999d", "2026-13-01"] {
+            let error = since(text).expect_err(text);
+            assert!(error.message.contains("'7d'"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What can be typed. Flags are the tools' argument names.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use schemas::tool::OneOrMany;
+use schemas::tool::details::{DetailArgs, DetailLevel};
+use schemas::tool::event::{EventArgs, EventField};
+use schemas::tool::list::{ListArgs, ListFormat, ListSort};
+use schemas::tool::search::SearchArgs;
+use schemas::{EventType, Provider};
+
+/// Search, read and count the session logs of coding agents
+#[derive(Debug, Parser)]
+#[command(name = "sessions", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Args {
+    /// Directory of the store [default: the XDG data home + sessions]
+    #[arg(long, global = true, env = "SESSIONS_STORE", value_name = "DIR")]
+    pub(super) store: Option<PathBuf>,
+    /// Print the answer as JSON, exactly as the MCP tool returns it
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Print nothing but data
+    #[arg(long, short, global = true)]
+    pub(super) quiet: bool,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Read new and grown logs into the store
+    Ingest(IngestArgs),
+    /// Find events by their text
+    Search(SearchFlags),
+    /// Show whole events
+    Event(EventFlags),
+    /// List sessions
+    List(ListFlags),
+    /// Show one session
+    Show(ShowFlags),
+    /// Run one SQL SELECT over the store
+    Query(QueryArgs),
+    /// Say what the store holds and how fresh it is
+    Status,
+    /// Serve the tools over MCP on stdin and stdout
+    Mcp,
+    /// Print a completion script for a shell
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct IngestArgs {
+    /// Log files and folders [default: the usual places of every known agent]
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SearchFlags {
+    /// Words and "phrases" that must all occur in one event; -word excludes
+    #[arg(allow_hyphen_values = true, value_name = "QUERY")]
+    query: String,
+    /// Only this event type (can be repeated)
+    #[arg(long, value_name = "TYPE")]
+    event_type: Vec<EventType>,
+    /// Only this agent's logs
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Only sessions whose working directory contains this text
+    #[arg(long)]
+    project: Option<String>,
+    /// Only this session; any unique prefix
+    #[arg(long, value_name = "ID")]
+    session_id: Option<String>,
+    /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
+    #[arg(long)]
+    since: Option<String>,
+    /// Matches per page [default: 10, at most 50]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+impl From<SearchFlags> for SearchArgs {
+    fn from(flags: SearchFlags) -> Self {
+        Self {
+            query: flags.query,
+            event_type: (!flags.event_type.is_empty()).then_some(OneOrMany::Many(flags.event_type)),
+            provider: flags.provider,
+            project: flags.project,
+            session_id: flags.session_id,
+            since: flags.since,
+            limit: flags.limit,
+            cursor: flags.cursor,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct EventFlags {
+    /// Event ids: <session_id>:<event_index>, any unique session prefix
+    #[arg(required = true, value_name = "ID")]
+    event_ids: Vec<String>,
+    /// Field to show beside the ids: text, tool, usage, context, source (can be repeated)
+    #[arg(long, value_name = "FIELD")]
+    fields: Vec<EventField>,
+    /// Characters of text per page [default: 20000]
+    #[arg(long, value_name = "N")]
+    max_chars: Option<u32>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+impl From<EventFlags> for EventArgs {
+    fn from(flags: EventFlags) -> Self {
+        Self {
+            event_ids: flags.event_ids,
+            fields: (!flags.fields.is_empty()).then_some(flags.fields),
+            max_chars: flags.max_chars,
+            cursor: flags.cursor,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ListFlags {
+    /// Only sessions whose working directory contains this text
+    #[arg(long)]
+    project: Option<String>,
+    /// Only this agent's sessions
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
+    #[arg(long)]
+    since: Option<String>,
+    /// Only this session; any unique prefix (can be repeated)
+    #[arg(long = "session-id", value_name = "ID")]
+    session_ids: Vec<String>,
+    /// minimal, summary or full [default: summary]
+    #[arg(long)]
+    format: Option<ListFormat>,
+    /// recent, oldest, tokens, events, errors or duration [default: recent]
+    #[arg(long)]
+    sort: Option<ListSort>,
+    /// Sessions per page [default: 20, at most 100]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+impl From<ListFlags> for ListArgs {
+    fn from(flags: ListFlags) -> Self {
+        Self {
+            project: flags.project,
+            provider: flags.provider,
+            since: flags.since,
+            session_ids: (!flags.session_ids.is_empty()).then_some(flags.session_ids),
+            format: flags.format,
+            sort: flags.sort,
+            limit: flags.limit,
+            cursor: flags.cursor,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowFlags {
+    /// Session id; any unique prefix
+    #[arg(value_name = "ID")]
+    session_id: String,
+    /// summary, turns, steps or full [default: summary]
+    #[arg(long, value_name = "LEVEL")]
+    detail_level: Option<DetailLevel>,
+    /// Show the model's reasoning too; at steps and full
+    #[arg(long)]
+    include_reasoning: bool,
+    /// Only these turns: '4', '3-5', '3-'
+    #[arg(long)]
+    turns: Option<String>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+    /// Most turns, steps or events on a page
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+}
+
+impl From<ShowFlags> for DetailArgs {
+    fn from(flags: ShowFlags) -> Self {
+        Self {
+            session_id: flags.session_id,
+            detail_level: flags.detail_level,
+            include_reasoning: flags.include_reasoning.then_some(true),
+            turns: flags.turns,
+            cursor: flags.cursor,
+            limit: flags.limit,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct QueryArgs {
+    /// One SELECT
+    pub(super) sql: Option<String>,
+    /// Show the tables and their columns
+    #[arg(long)]
+    pub(super) schema: bool,
+    /// Most rows to print
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(super) max_rows: u32,
+}

@@ -1,0 +1,144 @@
+//! The command line: arguments in, exit code out. Only this module names clap.
+
+mod args;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use schemas::{ErrorCode, Timestamp, ToolError};
+
+use self::args::{Args, Command, IngestArgs, QueryArgs};
+use crate::app;
+use crate::output::{Bar, Printer, Show};
+use crate::store::Store;
+use crate::tools::{Call, Tools};
+
+/// What a command came to.
+enum Outcome {
+    Done,
+    NothingFound,
+}
+
+/// What ended a command.
+enum Failure {
+    Tool(ToolError),
+    /// stdout or stderr is gone.
+    Output(std::io::Error),
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Runs the program. Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 data or store trouble.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let args = match Args::try_parse_from(arguments) {
+        Ok(args) => args,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::SUCCESS };
+        }
+    };
+    let printer = Printer { json: args.json, quiet: args.quiet };
+    match dispatch(args, &printer) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::NothingFound) => ExitCode::from(1),
+        // A reader that has seen enough, as `head`, is no failure.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Output(_)) => ExitCode::from(3),
+        Err(Failure::Tool(error)) => {
+            let code = error.code.exit_code();
+            let _ = printer.error(error);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
+    let store = Store::new(args.store.unwrap_or_else(app::default_store));
+    let call = Call { now: Timestamp::now(), stop: &|| false };
+    let found = |any: bool| if any { Outcome::Done } else { Outcome::NothingFound };
+    match args.command {
+        Command::Ingest(ingest) => run_ingest(&store, &ingest, printer),
+        Command::Search(search) => {
+            let answer = Tools::new(store).search(&search.into(), &call)?;
+            printer.answer(&answer)?;
+            Ok(found(!answer.data.matches.is_empty()))
+        }
+        Command::Event(event) => {
+            let answer = Tools::new(store).event(&event.into())?;
+            printer.answer(&answer)?;
+            Ok(found(answer.data.not_found.is_empty()))
+        }
+        Command::List(list) => {
+            let answer = Tools::new(store).list(&list.into(), &call)?;
+            printer.answer(&answer)?;
+            Ok(found(!answer.data.sessions.is_empty()))
+        }
+        Command::Show(show) => {
+            printer.answer(&Tools::new(store).details(&show.into())?)?;
+            Ok(Outcome::Done)
+        }
+        Command::Query(query) => run_query(store, &query, printer),
+        Command::Status => {
+            let status = Tools::new(store).status(&app::known_roots())?;
+            if printer.json { printer.json(&status)? } else { printer.data(&status.show())? }
+            Ok(Outcome::Done)
+        }
+        Command::Mcp => {
+            crate::server::serve_stdio(Tools::new(store)).map_err(internal)?;
+            Ok(Outcome::Done)
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "sessions", &mut script);
+            printer.data(&String::from_utf8_lossy(&script))?;
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+fn run_ingest(store: &Store, args: &IngestArgs, printer: &Printer) -> Result<Outcome, Failure> {
+    let bar = Bar::new(printer.quiet || printer.json);
+    let report = app::ingest(store, &args.paths, &bar);
+    bar.finish();
+    let report = report?;
+    if printer.json {
+        printer.json(&report)?;
+    } else if !printer.quiet {
+        printer.data(&report.show())?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn run_query(store: Store, args: &QueryArgs, printer: &Printer) -> Result<Outcome, Failure> {
+    if args.schema {
+        printer.data(&crate::sql::schema_text())?;
+        return Ok(Outcome::Done);
+    }
+    let Some(sql) = &args.sql else {
+        let message = "query: no SQL given. Try `sessions query 'SELECT provider, count(*) FROM sessions GROUP BY 1'`, or --schema for the tables";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
+    };
+    let table = crate::sql::query(&store, sql, args.max_rows as usize)?;
+    if printer.json {
+        printer.json(&table)?;
+    } else {
+        printer.data(&table.show())?;
+        printer.note(table.note().as_deref().unwrap_or(""))?;
+    }
+    Ok(if table.rows.is_empty() { Outcome::NothingFound } else { Outcome::Done })
+}
+
+fn internal(error: std::io::Error) -> Failure {
+    Failure::Tool(ToolError::new(ErrorCode::InternalError, format!("The MCP server ended: {error}")))
+}

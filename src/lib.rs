@@ -1,0 +1,15 @@
+//! `sessions`: search, read and count the session logs of coding agents.
+//!
+//! Layers, each knowing only those before it: `store` <- `search`, `sql` <- `tools` <- `server`
+//! (MCP), `cli`. Only `sql` names duckdb, only `server` names rmcp, only `cli` names clap, only
+//! `output` prints; `tests/it/layers.rs` enforces it. ARCHITECTURE.md tells the rest.
+
+pub mod app;
+pub mod cli;
+pub mod error;
+pub mod output;
+pub mod search;
+pub mod server;
+pub mod sql;
+pub mod store;
+pub mod tools;

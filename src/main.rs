@@ -1,0 +1,5 @@
+//! The `sessions` binary: everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    sessions::cli::run(std::env::args_os())
+}

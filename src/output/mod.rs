@@ -1,0 +1,81 @@
+//! The only module that prints. Data goes to stdout, everything else to stderr.
+
+mod progress;
+mod text;
+
+use std::io::{self, Write};
+
+use schemas::ToolError;
+use schemas::envelope::{Answer, Failure};
+use serde::Serialize;
+
+pub use progress::Bar;
+pub use text::Show;
+
+use crate::tools::for_terminal;
+
+/// How a command answers.
+pub struct Printer {
+    pub json: bool,
+    pub quiet: bool,
+}
+
+impl Printer {
+    /// Prints an answer: the envelope with `--json`, else text for a person.
+    pub fn answer<T: Serialize + Show>(&self, answer: &Answer<T>) -> io::Result<()> {
+        if self.json {
+            return self.json(answer);
+        }
+        self.data(&answer.data.show())?;
+        if !self.quiet {
+            for warning in &answer.warnings {
+                self.note(&format!("{}: {}", warning.severity, warning.message))?;
+            }
+            if answer.pagination.as_ref().is_some_and(|page| page.has_more) {
+                self.note(&next_page(answer))?;
+            } else if answer.metadata.results_returned == 0 {
+                self.note(answer.hint.as_deref().unwrap_or(""))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints one JSON document.
+    pub fn json(&self, value: &impl Serialize) -> io::Result<()> {
+        let json = serde_json::to_string(value).map_err(io::Error::other)?;
+        self.data(&format!("{json}\n"))
+    }
+
+    /// Prints an error: the envelope with `--json`, else one line on stderr.
+    pub fn error(&self, error: ToolError) -> io::Result<()> {
+        if self.json {
+            return self.json(&Failure::from(error));
+        }
+        let message = for_terminal(&error.message);
+        writeln!(io::stderr(), "error: {message}")
+    }
+
+    /// Prints data.
+    pub fn data(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// Prints a remark, unless asked to be quiet.
+    pub fn note(&self, text: &str) -> io::Result<()> {
+        if self.quiet || text.is_empty() {
+            return Ok(());
+        }
+        writeln!(io::stderr(), "{}", for_terminal(text))
+    }
+}
+
+fn next_page<T>(answer: &Answer<T>) -> String {
+    let cursor = answer.pagination.as_ref().and_then(|page| page.next_cursor.as_deref()).unwrap_or("");
+    match (answer.metadata.results_total, answer.metadata.results_total_is) {
+        (Some(total), None) => format!("{} of {total} shown; --cursor {cursor} shows more", answer.metadata.results_returned),
+        (Some(total), Some(_)) => format!("{} of at least {total} shown; --cursor {cursor} shows more", answer.metadata.results_returned),
+        (None, _) => format!("there is more; --cursor {cursor} shows it"),
+    }
+}

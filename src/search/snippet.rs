@@ -1,0 +1,57 @@
+//! Cuts the text around a match.
+
+use schemas::limits::SNIPPET_CHARS;
+
+/// A piece of text and how many characters were left out on either side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snippet {
+    pub text: String,
+    pub omitted: [usize; 2],
+}
+
+/// Cuts about [`SNIPPET_CHARS`] characters of `text` around the bytes `from..to`, at character
+/// boundaries; the match is always whole unless it is longer than a snippet.
+pub fn around(text: &str, from: usize, to: usize) -> Snippet {
+    let from = text.floor_char_boundary(from.min(text.len()));
+    let to = text.ceil_char_boundary(to.clamp(from, text.len()));
+    let match_chars = text[from..to].chars().count().min(SNIPPET_CHARS);
+    let room = SNIPPET_CHARS - match_chars;
+    let before_chars = text[..from].chars().count();
+    let after_chars = text[to..].chars().count();
+    // A third before, the rest after; what one side does not need goes to the other.
+    let before = before_chars.min((room / 3).max(room.saturating_sub(after_chars)));
+    let kept = match_chars + room - before;
+    let start = text[..from].char_indices().rev().take(before).last().map_or(from, |(at, _)| at);
+    let rest = &text[start..];
+    let length = rest.char_indices().nth(before + kept).map_or(rest.len(), |(at, _)| at);
+    let piece = &rest[..length];
+    Snippet { text: piece.to_owned(), omitted: [before_chars - before, rest[length..].chars().count()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn short_texts_are_whole() {
+        let snippet = around("a short text", 2, 7);
+        assert_eq!(snippet, Snippet { text: "a short text".into(), omitted: [0, 0] });
+    }
+
+    proptest! {
+        #[test]
+        fn contains_the_match_and_counts_what_it_leaves_out(
+            before in "[aé日\n]{0,400}", needle in "[xß]{1,20}", after in "[aé日\n]{0,400}",
+        ) {
+            let text = format!("{before}{needle}{after}");
+            let snippet = around(&text, before.len(), before.len() + needle.len());
+            prop_assert!(snippet.text.contains(&needle));
+            let chars = snippet.text.chars().count();
+            prop_assert!(chars <= SNIPPET_CHARS);
+            prop_assert_eq!(chars + snippet.omitted[0] + snippet.omitted[1], text.chars().count());
+            let start: String = text.chars().skip(snippet.omitted[0]).take(chars).collect();
+            prop_assert_eq!(start, snippet.text);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Private directories and files, written so that a crash leaves the old or the new content.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::StoreError;
+
+/// Creates a directory and its parents, readable by the owner only.
+pub(super) fn create_private_dir(dir: &Path) -> Result<(), StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(StoreError::io(dir))
+}
+
+/// Creates or truncates a file, readable by the owner only.
+pub(super) fn create_private_file(path: &Path) -> Result<File, StoreError> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(StoreError::io(path))
+}
+
+/// Replaces `path` by `content` in one step, on disk when this returns.
+pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let write = || -> io::Result<()> {
+        // tempfile creates with mode 0600.
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(StoreError::io(path))?;
+    sync_dir(dir)
+}
+
+/// Makes the entries of a directory durable, where the platform can.
+pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    if cfg!(unix) {
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(StoreError::io(dir))?;
+    }
+    Ok(())
+}
+
+/// Length and xxh3 hash of a file, in hexadecimal.
+pub(super) fn checksum(path: &Path) -> Result<(u64, String), StoreError> {
+    let mut file = File::open(path).map_err(StoreError::io(path))?;
+    let mut hash = xxhash_rust::xxh3::Xxh3Default::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut length = 0;
+    loop {
+        let read = io::Read::read(&mut file, &mut buffer).map_err(StoreError::io(path))?;
+        if read == 0 {
+            return Ok((length, format!("{:016x}", hash.digest())));
+        }
+        length += read as u64;
+        hash.update(&buffer[..read]);
+    }
+}

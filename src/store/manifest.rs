@@ -1,0 +1,143 @@
+//! The manifest: which segments there are. Replacing it is the commit.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use schemas::SCHEMA_VERSION;
+use serde::{Deserialize, Serialize};
+
+use super::{StoreError, files};
+
+/// Name of the manifest in the store directory.
+const FILE: &str = "manifest.json";
+
+/// The whole store at one generation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub schema_version: u32,
+    /// Grows by one with every commit; 0 is no store.
+    pub generation: u64,
+    /// Number of the next segment; numbers are never used twice.
+    pub next_segment: i64,
+    /// When it was committed, microseconds since the epoch.
+    pub updated_at: i64,
+    pub segments: Vec<SegmentEntry>,
+}
+
+impl Default for Manifest {
+    fn default() -> Self {
+        Self { schema_version: SCHEMA_VERSION, generation: 0, next_segment: 1, updated_at: 0, segments: Vec::new() }
+    }
+}
+
+/// One segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentEntry {
+    pub number: i64,
+    /// Rows in `events`.
+    pub events: u64,
+    /// Time range of its events in microseconds; absent when none has a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<(i64, i64)>,
+    /// Whether events without a time are among them.
+    #[serde(default)]
+    pub untimed: bool,
+    pub files: Vec<FileEntry>,
+}
+
+/// One file of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Table name; the file is `<table>.parquet`.
+    pub table: String,
+    pub bytes: u64,
+    pub xxh3: String,
+}
+
+impl SegmentEntry {
+    /// The directory of a segment.
+    pub fn dir(store: &Path, number: i64) -> std::path::PathBuf {
+        store.join("segments").join(format!("{number:010}"))
+    }
+
+    /// The entry of a table's file, if the segment has rows for it.
+    pub fn file(&self, table: &str) -> Option<&FileEntry> {
+        self.files.iter().find(|file| file.table == table)
+    }
+
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+impl Manifest {
+    /// The manifest of the store in `dir`; `None` when there is no store.
+    pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = dir.join(FILE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StoreError::Io { path, source }),
+        };
+        #[derive(Deserialize)]
+        struct Version {
+            schema_version: u32,
+        }
+        let bad = |source| StoreError::BadManifest { path: path.clone(), source };
+        let version: Version = serde_json::from_slice(&bytes).map_err(bad)?;
+        if version.schema_version > SCHEMA_VERSION {
+            let found = version.schema_version;
+            return Err(StoreError::Newer { path: dir.to_owned(), found, supported: SCHEMA_VERSION });
+        }
+        serde_json::from_slice(&bytes).map(Some).map_err(bad)
+    }
+
+    /// Commits: replaces the manifest in `dir` in one step.
+    pub(super) fn write(&self, dir: &Path) -> Result<(), StoreError> {
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        files::replace(&dir.join(FILE), &bytes)
+    }
+
+    /// Events in all segments, superseded ones included.
+    pub fn events(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.events).sum()
+    }
+
+    /// Bytes of all segments.
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(SegmentEntry::bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_store_is_refused_and_an_absent_one_is_none() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        assert!(matches!(Manifest::read(dir.path()), Ok(None)));
+        let newer = Manifest { schema_version: SCHEMA_VERSION + 1, ..Manifest::default() };
+        newer.write(dir.path()).expect("writes");
+        assert!(matches!(Manifest::read(dir.path()), Err(StoreError::Newer { found, .. }) if found == SCHEMA_VERSION + 1));
+        fs::write(dir.path().join(FILE), "{").expect("writes");
+        assert!(matches!(Manifest::read(dir.path()), Err(StoreError::BadManifest { .. })));
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let entry = SegmentEntry {
+            number: 1,
+            events: 3,
+            times: Some((1, 2)),
+            untimed: true,
+            files: vec![FileEntry { table: "events".into(), bytes: 9, xxh3: "00".into() }],
+        };
+        let manifest = Manifest { generation: 4, next_segment: 2, segments: vec![entry], ..Manifest::default() };
+        manifest.write(dir.path()).expect("writes");
+        assert_eq!(Manifest::read(dir.path()).expect("reads"), Some(manifest));
+    }
+}

@@ -1,0 +1,60 @@
+//! The store: immutable Parquet segments and one manifest (DESIGN.md section 4).
+//!
+//! A reader takes a [`Snapshot`] and sees one generation; a [`Writer`] holds the lock, adds
+//! segments and replaces the manifest. Neither waits for the other. Nothing here knows searches,
+//! tools or formats of logs.
+
+mod error;
+mod files;
+mod manifest;
+mod reader;
+mod segment;
+mod snapshot;
+mod writer;
+
+pub use error::StoreError;
+pub use manifest::{Manifest, SegmentEntry};
+pub use reader::{Column, EventReader, RowSpan};
+pub use snapshot::{Segment, Snapshot};
+pub use writer::Writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A store directory; cheap to open, nothing is read until asked.
+pub struct Store {
+    dir: PathBuf,
+    /// The last snapshot taken: a new one reads only the segments that were added.
+    last: Mutex<Option<Arc<Snapshot>>>,
+}
+
+impl Store {
+    /// The store in `dir`, which need not exist yet.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), last: Mutex::new(None) }
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The present generation; an empty snapshot when there is no store yet.
+    pub fn snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let manifest = Manifest::read(&self.dir)?.unwrap_or_default();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = &*last
+            && snapshot.manifest().generation == manifest.generation
+        {
+            return Ok(Arc::clone(snapshot));
+        }
+        let snapshot = Arc::new(Snapshot::load(&self.dir, manifest, last.as_deref())?);
+        *last = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    /// Takes the write lock; [`StoreError::Busy`] when another process holds it.
+    pub fn writer(&self) -> Result<Writer, StoreError> {
+        Writer::open(&self.dir)
+    }
+}

@@ -1,0 +1,126 @@
+//! Reads rows back: small tables whole, events by rows and columns.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow::array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::PageIndexPolicy;
+use schemas::session::EventRow;
+use serde::de::DeserializeOwned;
+
+use super::manifest::SegmentEntry;
+use super::{Segment, StoreError};
+
+/// Reads a small table of a segment; no rows when the segment has none. `skip` names a column
+/// that is left out, which the row type must allow to be absent.
+pub(super) fn table<T: DeserializeOwned>(
+    store: &Path,
+    entry: &SegmentEntry,
+    table: &str,
+    skip: Option<&str>,
+) -> Result<Vec<T>, StoreError> {
+    let Some(expected) = entry.file(table) else { return Ok(Vec::new()) };
+    let path = SegmentEntry::dir(store, entry.number).join(format!("{table}.parquet"));
+    let file = open(&path)?;
+    let length = file.metadata().map_err(StoreError::io(&path))?.len();
+    if length != expected.bytes {
+        return Err(StoreError::damaged(&path, format!("{length} bytes instead of {}", expected.bytes)));
+    }
+    let damaged = |error: ParquetError| StoreError::damaged(&path, error);
+    let mut builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?.with_batch_size(1 << 16);
+    if let Some(skip) = skip {
+        let schema = builder.parquet_schema();
+        let keep = (0..schema.num_columns()).filter(|at| schema.column(*at).name() != skip);
+        let mask = ProjectionMask::leaves(schema, keep.collect::<Vec<_>>());
+        builder = builder.with_projection(mask);
+    }
+    let mut rows = Vec::new();
+    for batch in builder.build().map_err(damaged)? {
+        let batch = batch.map_err(|error| StoreError::damaged(&path, error))?;
+        rows.extend(serde_arrow::from_record_batch::<Vec<T>>(&batch).map_err(|error| StoreError::damaged(&path, error))?);
+    }
+    Ok(rows)
+}
+
+/// Reads the footer and the page positions of an events file.
+pub(super) fn footer(path: &Path) -> Result<ArrowReaderMetadata, StoreError> {
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+    ArrowReaderMetadata::load(&open(path)?, options).map_err(|error| StoreError::damaged(path, error))
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    File::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => StoreError::damaged(path, "the file is missing"),
+        _ => StoreError::io(path)(error),
+    })
+}
+
+/// Columns of events that a reader asks for, by name.
+pub type Column = &'static str;
+
+/// Rows of a segment's events: `start` and `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowSpan {
+    pub start: usize,
+    pub count: usize,
+}
+
+/// Reads chosen columns of chosen rows of a segment, batch by batch.
+pub struct EventReader {
+    batches: parquet::arrow::arrow_reader::ParquetRecordBatchReader,
+    path: std::path::PathBuf,
+}
+
+impl EventReader {
+    /// `rows` are ascending and do not overlap; no columns means all.
+    pub fn open(segment: &Segment, rows: &[RowSpan], columns: &[Column], batch_rows: usize) -> Result<Self, StoreError> {
+        let path = segment.path("events");
+        let metadata = segment.footer()?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(open(&path)?, metadata);
+        let mask = if columns.is_empty() {
+            ProjectionMask::all()
+        } else {
+            ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied())
+        };
+        let batches = builder
+            .with_projection(mask)
+            .with_batch_size(batch_rows)
+            .with_row_selection(selection(rows))
+            .build()
+            .map_err(|error| StoreError::damaged(&path, error))?;
+        Ok(Self { batches, path })
+    }
+
+    /// The next batch; its columns stand in the order of the table.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        self.batches.next().transpose().map_err(|error| StoreError::damaged(&self.path, error))
+    }
+
+    /// All rows as structs.
+    pub fn rows(mut self) -> Result<Vec<EventRow>, StoreError> {
+        let mut rows = Vec::new();
+        while let Some(batch) = self.next_batch()? {
+            let more = serde_arrow::from_record_batch::<Vec<EventRow>>(&batch);
+            rows.extend(more.map_err(|error| StoreError::damaged(&self.path, error))?);
+        }
+        Ok(rows)
+    }
+}
+
+fn selection(rows: &[RowSpan]) -> RowSelection {
+    let mut selectors = Vec::with_capacity(rows.len() * 2);
+    let mut at = 0;
+    for span in rows {
+        if span.start > at {
+            selectors.push(RowSelector::skip(span.start - at));
+        }
+        selectors.push(RowSelector::select(span.count));
+        at = span.start + span.count;
+    }
+    selectors.into()
+}

@@ -1,0 +1,260 @@
+//! Writes one segment: its tables as Parquet files, durable before anyone names them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow::array::{Array, ArrayRef, RecordBatch, StructArray, TimestampMicrosecondArray};
+use arrow::datatypes::SchemaRef;
+use ingest::batch::{arrow_schema, events_schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+use schemas::problem::Problem;
+use schemas::session::{ProblemRow, SessionRow, SourceRow};
+use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
+use serde::Serialize;
+
+use super::manifest::{FileEntry, SegmentEntry};
+use super::{StoreError, files};
+
+/// A row group is closed at this size in memory; it bounds what a writer holds.
+const ROW_GROUP_BYTES: usize = 16 << 20;
+
+/// Pages of the text column, uncompressed: what a search reads at least.
+const TEXT_PAGE_BYTES: usize = 128 << 10;
+
+/// A segment under construction.
+pub(super) struct SegmentWriter {
+    number: i64,
+    dir: PathBuf,
+    events: Option<ArrowWriter<File>>,
+    rows: u64,
+    times: Option<(i64, i64)>,
+    untimed: bool,
+    /// First row and rows of each session.
+    spans: BTreeMap<String, (i64, i64)>,
+    sessions: BTreeMap<String, SessionRow>,
+    sources: BTreeMap<String, SourceRow>,
+    problems: Vec<ProblemRow>,
+}
+
+impl SegmentWriter {
+    /// Begins segment `number` of the store in `store`; nothing is written yet.
+    pub(super) fn new(store: &Path, number: i64) -> Self {
+        Self {
+            number,
+            dir: SegmentEntry::dir(store, number),
+            events: None,
+            rows: 0,
+            times: None,
+            untimed: false,
+            spans: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    pub(super) fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// Bytes written and waiting, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.events.as_ref().map_or(0, |events| events.bytes_written() + events.in_progress_size())
+    }
+
+    /// Adds rows of one session.
+    pub(super) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+        let Some(session) = first_text(batch, "session_id") else { return Ok(()) };
+        self.span_times(batch);
+        let path = self.dir.join("events.parquet");
+        let writer = match &mut self.events {
+            Some(writer) => writer,
+            none => {
+                files::create_private_dir(&self.dir)?;
+                let file = files::create_private_file(&path)?;
+                let writer = ArrowWriter::try_new(file, events_schema(), Some(event_properties()))
+                    .map_err(|error| write_error(&path, error))?;
+                none.insert(writer)
+            }
+        };
+        writer.write(batch).map_err(|error| write_error(&path, error))?;
+        if writer.in_progress_size() >= ROW_GROUP_BYTES {
+            writer.flush().map_err(|error| write_error(&path, error))?;
+        }
+        let rows = batch.num_rows() as u64;
+        let span = self.spans.entry(session).or_insert((self.rows.cast_signed(), 0));
+        span.1 += rows.cast_signed();
+        self.rows += rows;
+        Ok(())
+    }
+
+    fn span_times(&mut self, batch: &RecordBatch) {
+        let column = batch.column_by_name("timestamp").and_then(|c| c.as_any().downcast_ref::<TimestampMicrosecondArray>());
+        let Some(times) = column else { return };
+        self.untimed |= times.null_count() > 0;
+        let (min, max) = (arrow::compute::min(times), arrow::compute::max(times));
+        if let Some((min, max)) = min.zip(max) {
+            self.times = Some(self.times.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
+        }
+    }
+
+    /// Notes the state of a session and its file. A session with an empty id stands for a file
+    /// that is no session.
+    pub(super) fn checkpoint(&mut self, session: SessionRow, source: SourceRow, problems: Vec<Problem>) {
+        let segment = self.number;
+        if !session.session_id.is_empty() {
+            let (row_start, row_count) = self.spans.get(&session.session_id).copied().unwrap_or((0, 0));
+            let row = SessionRow { row_start, row_count, segment, ..session };
+            self.sessions.insert(row.session_id.clone(), row);
+        }
+        self.sources.insert(source.path.clone(), SourceRow { segment, ..source });
+        self.problems.extend(problems.into_iter().map(|problem| ProblemRow {
+            path: problem.path,
+            line: problem.line.cast_signed(),
+            byte: problem.byte.cast_signed(),
+            kind: problem.kind.as_str().to_owned(),
+            message: problem.message,
+            segment,
+        }));
+    }
+
+    /// Closes and syncs all files; `None` when there was nothing to write.
+    pub(super) fn finish(mut self) -> Result<Option<SegmentEntry>, StoreError> {
+        if self.sources.is_empty() {
+            return Ok(None);
+        }
+        files::create_private_dir(&self.dir)?;
+        let mut entries = Vec::new();
+        if let Some(writer) = self.events.take() {
+            let path = self.dir.join("events.parquet");
+            let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
+            file.sync_all().map_err(StoreError::io(&path))?;
+            entries.push(file_entry(&self.dir, &EVENTS)?);
+        }
+        let sessions: Vec<_> = std::mem::take(&mut self.sessions).into_values().collect();
+        let sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
+        self.table(&SESSIONS, &sessions, &mut entries)?;
+        self.table(&SOURCES, &sources, &mut entries)?;
+        let problems = std::mem::take(&mut self.problems);
+        self.table(&PROBLEMS, &problems, &mut entries)?;
+        files::sync_dir(&self.dir)?;
+        let (number, events, times, untimed) = (self.number, self.rows, self.times, self.untimed);
+        Ok(Some(SegmentEntry { number, events, times, untimed, files: entries }))
+    }
+
+    /// Writes one of the small tables; none when it has no rows.
+    fn table<T: Serialize>(&self, table: &Table, rows: &[T], entries: &mut Vec<FileEntry>) -> Result<(), StoreError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let path = self.dir.join(format!("{}.parquet", table.name));
+        let batch = to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
+        let file = files::create_private_file(&path)?;
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties().build()))
+            .map_err(|error| write_error(&path, error))?;
+        writer.write(&batch).map_err(|error| write_error(&path, error))?;
+        let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
+        file.sync_all().map_err(StoreError::io(&path))?;
+        entries.push(file_entry(&self.dir, table)?);
+        Ok(())
+    }
+}
+
+/// Rows as a batch of `schema`, whose fields are the structs' fields.
+fn to_batch<T: Serialize>(schema: &SchemaRef, rows: &[T]) -> Result<RecordBatch, serde_arrow::Error> {
+    let arrays = serde_arrow::to_arrow(schema.fields(), rows)?;
+    Ok(RecordBatch::from(StructArray::new(schema.fields().clone(), arrays as Vec<ArrayRef>, None)))
+}
+
+fn file_entry(dir: &Path, table: &Table) -> Result<FileEntry, StoreError> {
+    let (bytes, xxh3) = files::checksum(&dir.join(format!("{}.parquet", table.name)))?;
+    Ok(FileEntry { table: table.name.to_owned(), bytes, xxh3 })
+}
+
+fn first_text(batch: &RecordBatch, column: &str) -> Option<String> {
+    let array = batch.column_by_name(column)?.as_any().downcast_ref::<arrow::array::StringArray>()?;
+    (!array.is_empty()).then(|| array.value(0).to_owned())
+}
+
+/// Errors of writing are the disk's, as the data is our own; they keep the cause's text.
+fn write_error(path: &Path, error: impl std::error::Error + 'static) -> StoreError {
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let kind = cause.downcast_ref::<std::io::Error>().map_or(std::io::ErrorKind::Other, std::io::Error::kind);
+    StoreError::Io { path: path.to_owned(), source: std::io::Error::new(kind, error.to_string()) }
+}
+
+fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+        .set_created_by(concat!("sessions ", env!("CARGO_PKG_VERSION")).to_owned())
+}
+
+fn event_properties() -> WriterProperties {
+    let mut builder = properties()
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        // Page sizes are checked once a batch: small ones keep pages of long texts near the limit.
+        .set_write_batch_size(256)
+        .set_max_row_group_row_count(Some(1 << 20));
+    let text = ColumnPath::from("text");
+    builder = builder
+        .set_column_dictionary_enabled(text.clone(), false)
+        .set_column_encoding(text.clone(), Encoding::PLAIN)
+        .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
+        .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES);
+    for column in ["event_index", "turn_index", "step_index", "timestamp", "source_offset", "source_length"] {
+        let column = ColumnPath::from(column);
+        builder = builder
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    builder.set_column_dictionary_enabled(ColumnPath::from("record_hash"), false).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemas::session::SourceStatus;
+
+    #[test]
+    fn the_rows_fit_the_tables() {
+        let source = SourceRow {
+            path: "/x".into(),
+            status: SourceStatus::UnknownFormat,
+            session_id: None,
+            provider: None,
+            size: 1,
+            modified_us: 0,
+            consumed: 0,
+            lines: 0,
+            objects: 0,
+            head_hash: 0,
+            head_length: 0,
+            tail_hash: 0,
+            first_record: None,
+            state: None,
+            reason: None,
+            segment: 0,
+        };
+        let batch = to_batch(&arrow_schema(&SOURCES), &[source.clone()]).expect("fits");
+        let back: Vec<SourceRow> = serde_arrow::from_record_batch(&batch).expect("reads");
+        assert_eq!(back, [source]);
+        let session = SessionRow { session_id: "s".into(), started_at: Some(5), ..SessionRow::default() };
+        let batch = to_batch(&arrow_schema(&SESSIONS), &[session.clone()]).expect("fits");
+        let back: Vec<SessionRow> = serde_arrow::from_record_batch(&batch).expect("reads");
+        assert_eq!(back, [session]);
+    }
+
+    #[test]
+    fn a_segment_without_rows_is_none() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        assert!(SegmentWriter::new(dir.path(), 1).finish().expect("finishes").is_none());
+        assert!(!dir.path().join("segments").exists());
+    }
+}

@@ -1,0 +1,250 @@
+//! One generation of the store, as readers see it.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use schemas::ErrorCode;
+use schemas::ToolError;
+use schemas::limits::PREFIX_CHARS;
+use schemas::session::{ProblemRow, SessionRow, SourceRow};
+
+use super::manifest::{Manifest, SegmentEntry};
+use super::reader;
+use super::{StoreError, files};
+
+/// Rows of one session in one segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Position of the session in [`Snapshot::sessions`].
+    pub session: usize,
+    pub start: usize,
+    pub count: usize,
+    /// `event_index` of the first row.
+    pub first_index: u32,
+}
+
+/// One segment of a snapshot.
+pub struct Segment {
+    pub entry: SegmentEntry,
+    pub dir: PathBuf,
+    /// Live rows by session, in the order of rows.
+    pub spans: Vec<Span>,
+    shared: Arc<Shared>,
+}
+
+/// What snapshots of several generations share about a segment.
+struct Shared {
+    sessions: Vec<SessionRow>,
+    /// Footer of the events file, read when first needed.
+    footer: OnceLock<ArrowReaderMetadata>,
+}
+
+/// The store at one generation.
+pub struct Snapshot {
+    manifest: Manifest,
+    dir: PathBuf,
+    sessions: Vec<SessionRow>,
+    by_id: HashMap<String, usize>,
+    segments: Vec<Segment>,
+}
+
+impl Snapshot {
+    /// Reads what `manifest` names, taking from `before` the segments known already.
+    pub(super) fn load(dir: &Path, manifest: Manifest, before: Option<&Self>) -> Result<Self, StoreError> {
+        let mut shared = Vec::with_capacity(manifest.segments.len());
+        for entry in &manifest.segments {
+            let known = before.and_then(|snapshot| snapshot.segments.iter().find(|s| s.entry == *entry));
+            shared.push(match known {
+                Some(segment) => Arc::clone(&segment.shared),
+                None => {
+                    let sessions = reader::table(dir, entry, "sessions", None)?;
+                    Arc::new(Shared { sessions, footer: OnceLock::new() })
+                }
+            });
+        }
+        let mut snapshot =
+            Self { manifest, dir: dir.to_owned(), sessions: Vec::new(), by_id: HashMap::new(), segments: Vec::new() };
+        snapshot.merge_sessions(&shared);
+        snapshot.place_spans(shared);
+        Ok(snapshot)
+    }
+
+    /// The row with the highest segment number of each session counts.
+    fn merge_sessions(&mut self, shared: &[Arc<Shared>]) {
+        let mut latest: HashMap<&str, &SessionRow> = HashMap::new();
+        for row in shared.iter().flat_map(|segment| &segment.sessions) {
+            let best = latest.entry(&row.session_id).or_insert(row);
+            if row.segment > best.segment {
+                *best = row;
+            }
+        }
+        let mut sessions: Vec<_> = latest.into_values().cloned().collect();
+        sessions.sort_by(|a, b| a.session_id.cmp(&b.session_id));
+        self.by_id = sessions.iter().enumerate().map(|(at, row)| (row.session_id.clone(), at)).collect();
+        self.sessions = sessions;
+    }
+
+    /// Rows of generations before a session was read anew are superseded.
+    fn place_spans(&mut self, shared: Vec<Arc<Shared>>) {
+        for (entry, shared) in self.manifest.segments.iter().zip(shared) {
+            let mut spans: Vec<_> = shared
+                .sessions
+                .iter()
+                .filter(|row| row.row_count > 0)
+                .filter_map(|row| {
+                    let session = *self.by_id.get(&row.session_id)?;
+                    let live = row.segment >= self.sessions[session].live_from;
+                    live.then(|| Span {
+                        session,
+                        start: usize::try_from(row.row_start).unwrap_or(0),
+                        count: usize::try_from(row.row_count).unwrap_or(0),
+                        first_index: u32::try_from(row.events - row.row_count).unwrap_or(0),
+                    })
+                })
+                .collect();
+            spans.sort_by_key(|span| span.start);
+            let dir = SegmentEntry::dir(&self.dir, entry.number);
+            self.segments.push(Segment { entry: entry.clone(), dir, spans, shared });
+        }
+    }
+
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Every session, by id.
+    pub fn sessions(&self) -> &[SessionRow] {
+        &self.sessions
+    }
+
+    /// Every segment, oldest first.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Live events.
+    pub fn events(&self) -> u64 {
+        self.segments.iter().flat_map(|segment| &segment.spans).map(|span| span.count as u64).sum()
+    }
+
+    /// Sessions of which rows are missing.
+    pub(super) fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionRow> {
+        let mut rows = vec![0; self.sessions.len()];
+        for span in self.segments.iter().flat_map(|segment| &segment.spans) {
+            rows[span.session] += span.count as i64;
+        }
+        self.sessions.iter().zip(rows).filter(|(session, rows)| session.events != *rows).map(|(session, _)| session)
+    }
+
+    /// Sessions that were read anew and of which older rows still lie in some segment.
+    pub fn superseded(&self) -> impl Iterator<Item = &SessionRow> {
+        let all = self.segments.iter().flat_map(|segment| &segment.shared.sessions);
+        let dead: HashSet<&str> = all
+            .filter(|row| row.row_count > 0 && self.session(&row.session_id).is_some_and(|now| row.segment < now.live_from))
+            .map(|row| row.session_id.as_str())
+            .collect();
+        self.sessions.iter().filter(move |row| dead.contains(row.session_id.as_str()))
+    }
+
+    /// The session of exactly this id.
+    pub fn session(&self, id: &str) -> Option<&SessionRow> {
+        self.by_id.get(id).map(|at| &self.sessions[*at])
+    }
+
+    /// Finds a session by its id or any unique prefix of at least three characters. Where all
+    /// that match are copies of one id (`id`, `id~2`), the first is meant.
+    pub fn find(&self, prefix: &str) -> Result<usize, ToolError> {
+        let prefix = prefix.trim();
+        if let Some(at) = self.by_id.get(prefix) {
+            return Ok(*at);
+        }
+        if prefix.chars().count() < PREFIX_CHARS {
+            let message = format!("'{prefix}' is too short. Give at least {PREFIX_CHARS} characters of a session id; list_sessions shows them");
+            return Err(ToolError::new(ErrorCode::InvalidSessionId, message).with("session_id", prefix));
+        }
+        let from = self.sessions.partition_point(|row| row.session_id.as_str() < prefix);
+        let matches = self.sessions[from..].iter().take_while(|row| row.session_id.starts_with(prefix));
+        let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
+        match ids.as_slice() {
+            [] => Err(ToolError::new(
+                ErrorCode::SessionNotFound,
+                format!("No session starts with '{prefix}'. list_sessions shows the ids"),
+            )
+            .with("session_id", prefix)),
+            [first, rest @ ..] if rest.iter().all(|id| id.strip_prefix(first).is_some_and(|r| r.starts_with('~'))) => Ok(from),
+            _ => {
+                let message = format!("Prefix '{prefix}' matches {} sessions. Give more characters", ids.len());
+                let shown: Vec<_> = ids.iter().take(10).copied().collect();
+                Err(ToolError::new(ErrorCode::AmbiguousSessionPrefix, message).with("prefix", prefix).with("matches", shown))
+            }
+        }
+    }
+
+    /// The latest row of every file looked at. With `state` false the decoder states are left out.
+    pub fn sources(&self, state: bool) -> Result<Vec<SourceRow>, StoreError> {
+        let skip = (!state).then_some("state");
+        let mut latest: HashMap<String, SourceRow> = HashMap::new();
+        for segment in &self.segments {
+            for row in reader::table::<SourceRow>(&self.dir, &segment.entry, "sources", skip)? {
+                match latest.get(&row.path) {
+                    Some(known) if known.segment > row.segment => {}
+                    _ => {
+                        latest.insert(row.path.clone(), row);
+                    }
+                }
+            }
+        }
+        let mut rows: Vec<_> = latest.into_values().collect();
+        rows.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(rows)
+    }
+
+    /// Problems of the sessions as they are now.
+    pub fn problems(&self) -> Result<Vec<ProblemRow>, StoreError> {
+        let live_from: HashMap<&str, i64> =
+            self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
+        let mut rows = Vec::new();
+        for segment in &self.segments {
+            let found = reader::table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
+            let live = |row: &ProblemRow| live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from);
+            rows.extend(found.into_iter().filter(live));
+        }
+        Ok(rows)
+    }
+
+    /// Compares every file with its checksum; returns the segments that are damaged and why.
+    pub fn verify(&self) -> Vec<(i64, StoreError)> {
+        let check = |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
+        self.segments.iter().filter_map(check).collect()
+    }
+}
+
+impl Segment {
+    /// The file of a table.
+    pub fn path(&self, table: &str) -> PathBuf {
+        self.dir.join(format!("{table}.parquet"))
+    }
+
+    /// The footer of the events file.
+    pub(super) fn footer(&self) -> Result<ArrowReaderMetadata, StoreError> {
+        if let Some(footer) = self.shared.footer.get() {
+            return Ok(footer.clone());
+        }
+        let footer = reader::footer(&self.path("events"))?;
+        Ok(self.shared.footer.get_or_init(|| footer).clone())
+    }
+
+    /// Compares its files with their checksums.
+    fn verify(&self) -> Result<(), StoreError> {
+        for file in &self.entry.files {
+            let path = self.path(&file.table);
+            let (bytes, xxh3) = files::checksum(&path)?;
+            if bytes != file.bytes || xxh3 != file.xxh3 {
+                return Err(StoreError::damaged(&path, format!("{bytes} bytes, checksum {xxh3}")));
+            }
+        }
+        Ok(())
+    }
+}

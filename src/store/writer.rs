@@ -1,0 +1,207 @@
+//! The one writer: holds the lock, takes rows from ingest, commits segments.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use ingest::plan::Known;
+use ingest::run::{Sink, Target};
+use schemas::Timestamp;
+use schemas::problem::Problem;
+use schemas::session::{SessionRow, SourceRow};
+
+use super::manifest::{Manifest, SegmentEntry};
+use super::segment::SegmentWriter;
+use super::snapshot::Snapshot;
+use super::{EventReader, RowSpan, StoreError, files};
+
+/// A segment is committed at the first checkpoint after its events take this much on disk.
+const SEGMENT_BYTES: usize = 4 << 20;
+
+/// Holds the write lock of a store until dropped.
+pub struct Writer {
+    dir: PathBuf,
+    manifest: Mutex<Manifest>,
+    next_segment: AtomicI64,
+    /// The store as it was when the lock was taken.
+    before: Snapshot,
+    /// Decoder states by path, read when the first is asked for.
+    states: OnceLock<HashMap<String, String>>,
+    _lock: File,
+}
+
+impl Writer {
+    /// Creates the store if need be, takes the lock, and clears away what a killed writer left.
+    pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+        files::create_private_dir(&dir.join("segments"))?;
+        let lock_path = dir.join("write.lock");
+        let lock = files::create_private_file(&lock_path)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: dir.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(StoreError::Io { path: lock_path, source }),
+        }
+        let mut manifest = Manifest::read(dir)?.unwrap_or_default();
+        set_aside_damaged(dir, &mut manifest)?;
+        clear_orphans(dir, &manifest);
+        let before = Snapshot::load(dir, manifest.clone(), None)?;
+        let next_segment = AtomicI64::new(manifest.next_segment);
+        Ok(Self { dir: dir.to_owned(), manifest: Mutex::new(manifest), next_segment, before, states: OnceLock::new(), _lock: lock })
+    }
+
+    /// What the store knows, for planning.
+    pub fn known(&self) -> Result<Known, StoreError> {
+        let mut sources: HashMap<_, _> =
+            self.before.sources(false)?.into_iter().map(|row| (row.path.clone(), row)).collect();
+        // A session that lost rows with a damaged segment is read anew: no checkpoint fits it.
+        for session in self.before.incomplete_sessions() {
+            if let Some(row) = sources.get_mut(&session.source_path) {
+                (row.modified_us, row.head_hash) = (-1, !row.head_hash);
+            }
+        }
+        let sessions = self.before.sessions().iter().map(|row| (row.session_id.clone(), row.clone())).collect();
+        Ok(Known { sources, sessions })
+    }
+
+    fn commit(&self, entry: SegmentEntry) -> Result<(), StoreError> {
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = manifest.clone();
+        next.generation += 1;
+        next.updated_at = Timestamp::now().0;
+        next.next_segment = next.next_segment.max(self.next_segment.load(Ordering::Relaxed));
+        next.segments.push(entry);
+        next.segments.sort_by_key(|segment| segment.number);
+        files::sync_dir(&self.dir.join("segments"))?;
+        next.write(&self.dir)?;
+        *manifest = next;
+        Ok(())
+    }
+}
+
+/// Moves segments that are not what was written out of the way; their sessions are forgotten
+/// with their checkpoints, so that the logs are read again.
+fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
+    let intact = |segment: &SegmentEntry| {
+        segment.files.iter().all(|file| {
+            let path = SegmentEntry::dir(dir, segment.number).join(format!("{}.parquet", file.table));
+            files::checksum(&path).is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
+        })
+    };
+    let (good, bad): (Vec<_>, Vec<_>) = manifest.segments.drain(..).partition(intact);
+    manifest.segments = good;
+    if bad.is_empty() {
+        return Ok(());
+    }
+    for segment in &bad {
+        let from = SegmentEntry::dir(dir, segment.number);
+        let to = dir.join("damaged").join(format!("{:010}", segment.number));
+        files::create_private_dir(&dir.join("damaged"))?;
+        if from.exists() {
+            fs::rename(&from, &to).map_err(StoreError::io(&from))?;
+        }
+    }
+    manifest.generation += 1;
+    manifest.write(dir)
+}
+
+/// Removes segments that no manifest names: a writer was killed before its commit.
+fn clear_orphans(dir: &Path, manifest: &Manifest) {
+    let Ok(entries) = fs::read_dir(dir.join("segments")) else { return };
+    for entry in entries.flatten() {
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
+        let named = number.is_some_and(|number| manifest.segments.iter().any(|s| s.number == number));
+        if !named {
+            // What cannot be removed now is tried again next time, and is in nobody's way.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Rows of one ingest worker on their way into segments.
+pub struct WriterSink<'w> {
+    writer: &'w Writer,
+    segment: Option<SegmentWriter>,
+}
+
+impl WriterSink<'_> {
+    fn current(&mut self) -> &mut SegmentWriter {
+        self.segment.get_or_insert_with(|| {
+            let number = self.writer.next_segment.fetch_add(1, Ordering::Relaxed);
+            SegmentWriter::new(&self.writer.dir, number)
+        })
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let Some(segment) = self.segment.take() else { return Ok(()) };
+        match segment.finish()? {
+            Some(entry) => self.writer.commit(entry),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Sink for WriterSink<'_> {
+    type Error = StoreError;
+
+    fn segment(&mut self) -> Result<i64, StoreError> {
+        Ok(self.current().number())
+    }
+
+    fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+        self.current().events(batch)
+    }
+
+    fn checkpoint(&mut self, session: SessionRow, source: SourceRow, problems: Vec<Problem>) -> Result<(), StoreError> {
+        let segment = self.current();
+        segment.checkpoint(session, source, problems);
+        if segment.bytes() >= SEGMENT_BYTES {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), StoreError> {
+        self.commit()
+    }
+}
+
+impl<'w> Target for &'w Writer {
+    type Error = StoreError;
+    type Sink = WriterSink<'w>;
+
+    fn sink(&self) -> Result<WriterSink<'w>, StoreError> {
+        Ok(WriterSink { writer: self, segment: None })
+    }
+
+    fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, StoreError> {
+        let mut hashes: Vec<u64> = Vec::new();
+        for segment in self.before.segments() {
+            let spans = segment.spans.iter().filter(|span| self.before.sessions()[span.session].session_id == session_id);
+            let rows: Vec<_> = spans.map(|span| RowSpan { start: span.start, count: span.count }).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let mut reader = EventReader::open(segment, &rows, &["record_hash"], 1 << 16)?;
+            while let Some(batch) = reader.next_batch()? {
+                let column = batch.column(0).as_primitive::<Int64Type>();
+                hashes.extend(column.values().iter().map(|hash| hash.cast_unsigned()).filter(|hash| *hash != 0));
+            }
+        }
+        // The events of one record stand together.
+        hashes.dedup();
+        Ok(hashes)
+    }
+
+    fn state(&self, path: &str) -> Result<Option<String>, StoreError> {
+        if self.states.get().is_none() {
+            let rows = self.before.sources(true)?;
+            let states = rows.into_iter().filter_map(|row| Some((row.path, row.state?))).collect();
+            let _ = self.states.set(states);
+        }
+        Ok(self.states.get().and_then(|states| states.get(path)).cloned())
+    }
+}

@@ -1,0 +1,133 @@
+//! From rows of the store to the words of the contract.
+
+use schemas::session::{EventRow, SessionRow};
+use schemas::tool::details::Excerpt;
+use schemas::tool::event::{Event, Source};
+use schemas::tool::list::{Counts, ListFormat, Session};
+use schemas::{EventId, EventType, Provider, Timestamp, Usage};
+
+use super::budget::head;
+use super::clean::for_model;
+
+pub(super) fn time(micros: Option<i64>) -> Option<String> {
+    micros.map(|micros| Timestamp(micros).to_string())
+}
+
+/// The store holds only names of its own enum; a foreign one reads as the first.
+pub(super) fn provider(name: &str) -> Provider {
+    name.parse().unwrap_or(Provider::Claude)
+}
+
+pub(super) fn event_type(name: &str) -> EventType {
+    name.parse().unwrap_or(EventType::Notification)
+}
+
+pub(super) fn index(value: i32) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}
+
+pub(super) fn event_id(row: &EventRow) -> String {
+    EventId::format(&row.session_id, index(row.event_index))
+}
+
+pub(super) fn usage(usage: Usage) -> Option<Usage> {
+    (!usage.is_unknown()).then_some(usage)
+}
+
+fn cleaned(text: Option<&String>) -> Option<String> {
+    text.map(|text| for_model(text))
+}
+
+/// An event with everything but its text and its source.
+pub(super) fn event(row: &EventRow) -> Event {
+    Event {
+        event_id: event_id(row),
+        session_id: row.session_id.clone(),
+        event_index: index(row.event_index),
+        turn_index: index(row.turn_index),
+        step_index: index(row.step_index),
+        event_type: event_type(&row.event_type),
+        subtype: cleaned(row.subtype.as_ref()),
+        timestamp: time(row.timestamp),
+        provider: provider(&row.provider),
+        text: None,
+        text_chars: None,
+        text_offset: None,
+        tool_name: cleaned(row.tool_name.as_ref()),
+        tool_call_id: cleaned(row.tool_call_id.as_ref()),
+        linked_event_id: None,
+        is_error: row.is_error,
+        exit_code: row.exit_code,
+        duration_ms: row.duration_ms,
+        usage: usage(row.usage()),
+        model: cleaned(row.model.as_ref()),
+        git_branch: cleaned(row.git_branch.as_ref()),
+        is_replay: row.is_replay,
+        is_sidechain: row.is_sidechain,
+        source: None,
+    }
+}
+
+/// Where a row's record lies.
+pub(super) fn source(row: &EventRow, session: &SessionRow) -> Source {
+    Source {
+        path: session.source_path.clone(),
+        byte_offset: row.source_offset.cast_unsigned(),
+        byte_length: row.source_length.cast_unsigned(),
+    }
+}
+
+/// The beginning of a row's text, at most `bytes` long in JSON.
+pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
+    let text = for_model(&row.text);
+    let (kept, omitted) = head(&text, bytes);
+    Excerpt {
+        event_id: event_id(row),
+        event_type: event_type(&row.event_type),
+        subtype: cleaned(row.subtype.as_ref()),
+        tool_name: cleaned(row.tool_name.as_ref()),
+        is_error: row.is_error,
+        text: kept.to_owned(),
+        omitted,
+    }
+}
+
+/// A session with as much as `format` asks for.
+pub(super) fn session(row: &SessionRow, format: ListFormat) -> Session {
+    let summary = format != ListFormat::Minimal;
+    let full = format == ListFormat::Full;
+    let counts = Counts {
+        events: row.events,
+        turns: row.turns,
+        steps: row.steps,
+        tool_calls: row.tool_calls,
+        tool_errors: row.tool_errors,
+        replay_events: row.replay_events,
+    };
+    let title = cleaned(row.title.as_ref()).map(|title| {
+        // A page of 20 in the minimal format stays under 1,000 tokens.
+        let (kept, omitted) = head(&title, if summary { 240 } else { 60 });
+        format!("{kept}{}", if omitted > 0 { "…" } else { "" })
+    });
+    Session {
+        session_id: row.session_id.clone(),
+        provider: provider(&row.provider),
+        title,
+        project: cleaned(row.project.as_ref()).filter(|_| summary),
+        ended_at: time(row.ended_at),
+        started_at: time(row.started_at).filter(|_| summary),
+        duration_ms: row.duration_ms().filter(|_| summary),
+        counts: summary.then_some(counts),
+        usage: usage(row.usage()).filter(|_| summary),
+        parent_session_id: row.parent_session_id.clone().filter(|_| summary),
+        relation: row.relation.as_ref().and_then(|relation| relation.parse().ok()).filter(|_| summary),
+        model: cleaned(row.model.as_ref()).filter(|_| summary),
+        git_branch: cleaned(row.git_branch.as_ref()).filter(|_| full),
+        cwd: cleaned(row.cwd.as_ref()).filter(|_| full),
+        agent_id: cleaned(row.agent_id.as_ref()).filter(|_| full),
+        agent_version: cleaned(row.agent_version.as_ref()).filter(|_| full),
+        native_id: row.native_id.clone().filter(|_| full),
+        source_path: full.then(|| row.source_path.clone()),
+        source_gone: row.source_gone,
+    }
+}

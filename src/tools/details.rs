@@ -1,0 +1,172 @@
+//! `get_session_details`: one session at four levels.
+
+mod steps;
+mod summary;
+mod turns;
+
+use std::ops::RangeInclusive;
+
+use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::session::EventRow;
+use schemas::tool::details::{DetailArgs, DetailData, DetailLevel};
+use schemas::tool::list::ListFormat;
+use schemas::{EventType, ToolError, limits};
+
+use super::budget::Budget;
+use super::rows::{Links, Pager, Put};
+use super::{Reply, convert, cursor, rows};
+use crate::store::Snapshot;
+
+/// A place in a session: an event, and a character of its text. The number of the turn or step
+/// stands for its first event, so that a cursor survives the session's growth.
+type Place = (u32, usize);
+
+pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<DetailData>, ToolError> {
+    let limit = match args.limit {
+        None => usize::MAX,
+        given => schemas::tool::checked_limit("limit", given, 1, limits::DETAIL_LIMIT_MAX)?,
+    };
+    let turns = args.turns.as_deref().map(parse_turns).transpose()?;
+    let bound = DetailArgs { cursor: None, ..args.clone() };
+    let from = args.cursor.as_deref().map(|text| cursor::decode::<Place>(&bound, text)).transpose()?.unwrap_or((0, 0));
+    let session = snapshot.find(&args.session_id)?;
+    let level = args.detail_level.unwrap_or(DetailLevel::Summary);
+    let reasoning = args.include_reasoning.unwrap_or(false);
+    let row = &snapshot.sessions()[session];
+    let mut data = DetailData {
+        session: convert::session(row, ListFormat::Full),
+        summary: None,
+        turns: None,
+        steps: None,
+        events: None,
+    };
+    let mut events = rows::all(snapshot, session)?;
+    let mut warnings = ignored(args, level);
+    if let Some(turns) = &turns {
+        let last = events.iter().map(|event| event.turn_index).max().unwrap_or(0);
+        events.retain(|event| turns.contains(&convert::index(event.turn_index)));
+        if events.is_empty() {
+            let valid = format!("0-{last}");
+            return Err(ToolError::invalid_value("turns", args.turns.as_deref().unwrap_or(""), &[&valid]));
+        }
+    }
+    let frame = serde_json::to_vec(&data).map_or(0, |json| json.len());
+    let mut page = Page { limit, from, next: None };
+    let returned = match level {
+        DetailLevel::Summary => {
+            data.summary = Some(summary::summary(snapshot, row, &events));
+            1
+        }
+        DetailLevel::Turns => {
+            let turns = turns::turns(&events, Budget::new(limits::TURNS_BYTES - frame), &mut page);
+            data.turns.insert(turns).len()
+        }
+        DetailLevel::Steps => {
+            let steps = steps::steps(&events, reasoning, Budget::new(limits::STEPS_BYTES - frame), &mut page);
+            data.steps.insert(steps).len()
+        }
+        DetailLevel::Full => {
+            let links = Links::of(&events);
+            if !reasoning {
+                events.retain(|event| event.event_type != EventType::Reasoning.as_str());
+            }
+            let budget = Budget::new(limits::FULL_BYTES - frame);
+            let mut pager = Pager { fields: None, max_chars: usize::MAX, budget, events: Vec::new() };
+            full(&events, row, &links, &mut pager, &mut page);
+            data.events.insert(pager.events).len()
+        }
+    };
+    if page.next.is_some() && level != DetailLevel::Full {
+        warnings.push(Warning {
+            code: WarningCode::ResultsTruncated,
+            message: format!("The page was cut to the size of level {level}"),
+            severity: Severity::Info,
+        });
+    }
+    let mut reply = Reply::new(data, returned);
+    reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
+    reply.warnings = warnings;
+    reply.hint = Some(hint(level, reasoning, row.events).to_owned());
+    Ok(reply)
+}
+
+/// Where a page begins and ends.
+struct Page {
+    limit: usize,
+    from: Place,
+    next: Option<Place>,
+}
+
+/// Arguments that can do nothing at this level.
+fn ignored(args: &DetailArgs, level: DetailLevel) -> Vec<Warning> {
+    let coarse = matches!(level, DetailLevel::Summary | DetailLevel::Turns);
+    let mut names = Vec::new();
+    if args.include_reasoning.is_some() && coarse {
+        names.push("include_reasoning");
+    }
+    if level == DetailLevel::Summary {
+        names.extend(args.limit.map(|_| "limit"));
+        names.extend(args.cursor.as_ref().map(|_| "cursor"));
+    }
+    let warning = |name| Warning {
+        code: WarningCode::ParameterIgnored,
+        message: format!("{name} has no effect at detail_level '{level}'"),
+        severity: Severity::Warning,
+    };
+    names.into_iter().map(warning).collect()
+}
+
+fn hint(level: DetailLevel, reasoning: bool, events: i64) -> &'static str {
+    match level {
+        _ if events == 0 => "The session is empty: its log holds no records yet.",
+        DetailLevel::Summary => "detail_level 'turns' shows every prompt with its answer.",
+        DetailLevel::Turns => "detail_level 'steps' with turns 'N' shows what was done in a turn.",
+        DetailLevel::Steps => "get_event_details(event_ids=[...]) gives the full text of an event.",
+        DetailLevel::Full if !reasoning => "Reasoning is left out; include_reasoning true shows it.",
+        DetailLevel::Full => "This is all the log holds.",
+    }
+}
+
+fn full(events: &[EventRow], session: &schemas::session::SessionRow, links: &Links, pager: &mut Pager<'_>, page: &mut Page) {
+    let mut offset = page.from.1;
+    for event in events.iter().filter(|event| convert::index(event.event_index) >= page.from.0) {
+        let index = convert::index(event.event_index);
+        if pager.events.len() == page.limit {
+            page.next = Some((index, 0));
+            return;
+        }
+        if let Put::Until(char) = pager.put(event, session, links, std::mem::take(&mut offset)) {
+            page.next = Some((index, char));
+            return;
+        }
+    }
+}
+
+/// Reads '4', '3-5' or '3-'.
+fn parse_turns(text: &str) -> Result<RangeInclusive<u32>, ToolError> {
+    let invalid = || ToolError::invalid_value("turns", text, &["'4'", "'3-5'", "'3-'"]);
+    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| invalid());
+    match text.split_once('-') {
+        None => number(text).map(|turn| turn..=turn),
+        Some((from, "")) => Ok(number(from)?..=u32::MAX),
+        Some((from, to)) => {
+            let (from, to) = (number(from)?, number(to)?);
+            if from <= to { Ok(from..=to) } else { Err(invalid()) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_a_number_or_a_range() {
+        assert_eq!(parse_turns("4").ok(), Some(4..=4));
+        assert_eq!(parse_turns("3-5").ok(), Some(3..=5));
+        assert_eq!(parse_turns("3-").ok(), Some(3..=u32::MAX));
+        for text in ["", "x", "5-3", "-3", "1,2"] {
+            assert!(parse_turns(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Level `summary`: what the session was about and how it went.
+
+use std::collections::HashMap;
+
+use schemas::EventType;
+use schemas::session::{EventRow, SessionRow};
+use schemas::tool::details::{Child, Summary, ToolCount};
+
+use crate::store::Snapshot;
+use crate::tools::clean::for_model;
+use crate::tools::convert;
+
+/// Sizes of the excerpts in bytes; together they keep the level under its target.
+const PROMPT: usize = 800;
+const ANSWER: usize = 1600;
+const ERROR: usize = 300;
+const COMPACTION: usize = 160;
+
+/// Items shown of each list.
+const TOOLS: usize = 20;
+const ERRORS: usize = 5;
+const COMPACTIONS: usize = 5;
+const CHILDREN: usize = 8;
+
+pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[EventRow]) -> Summary {
+    let own = |kind: EventType| {
+        events.iter().filter(move |event| event.event_type == kind.as_str() && !event.is_sidechain)
+    };
+    let first = own(EventType::User).next();
+    let last = own(EventType::User).next_back().filter(|last| first.is_some_and(|first| first.event_index != last.event_index));
+    let errors: Vec<_> = events.iter().rev().filter(|event| event.is_error == Some(true)).take(ERRORS).collect();
+    let compacted = |event: &&EventRow| {
+        matches!(event.subtype.as_deref(), Some("compact_boundary" | "compacted" | "compact_summary" | "context_compacted"))
+    };
+    Summary {
+        first_prompt: first.map(|event| convert::excerpt(event, PROMPT)),
+        last_prompt: last.map(|event| convert::excerpt(event, PROMPT)),
+        last_message: own(EventType::Message).rfind(|event| !event.text.trim().is_empty()).map(|event| convert::excerpt(event, ANSWER)),
+        tools: tools(events),
+        errors: errors.into_iter().rev().map(|event| convert::excerpt(event, ERROR)).collect(),
+        compactions: events.iter().filter(compacted).take(COMPACTIONS).map(|event| convert::excerpt(event, COMPACTION)).collect(),
+        children: children(snapshot, session),
+    }
+}
+
+fn tools(events: &[EventRow]) -> Vec<ToolCount> {
+    let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+    for event in events {
+        let name = event.tool_name.as_deref().unwrap_or("unknown");
+        if event.event_type == EventType::ToolCall.as_str() {
+            counts.entry(name).or_default().0 += 1;
+        } else if event.event_type == EventType::ToolResult.as_str() && event.is_error == Some(true) {
+            counts.entry(name).or_default().1 += 1;
+        }
+    }
+    let mut counts: Vec<_> = counts
+        .into_iter()
+        .map(|(name, (calls, errors))| ToolCount { tool_name: for_model(name), calls, errors })
+        .collect();
+    counts.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool_name.cmp(&b.tool_name)));
+    counts.truncate(TOOLS);
+    counts
+}
+
+fn children(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
+    let hangs_here = |row: &&SessionRow| row.parent_session_id.as_ref() == Some(&session.session_id);
+    let child = |row: &SessionRow| Child {
+        session_id: row.session_id.clone(),
+        relation: row.relation.clone().unwrap_or_default(),
+        title: row.title.as_deref().map(|title| crate::tools::budget::head(&for_model(title), 100).0.to_owned()),
+    };
+    snapshot.sessions().iter().filter(hangs_here).take(CHILDREN).map(child).collect()
+}

@@ -1,0 +1,78 @@
+//! `get_event_details`.
+
+use std::collections::HashMap;
+
+use schemas::tool::event::{EventArgs, EventData};
+use schemas::{ErrorCode, EventId, ToolError, limits};
+
+use super::budget::Budget;
+use super::rows::{Links, Pager, Put};
+use super::{Reply, cursor, rows};
+use crate::store::Snapshot;
+
+pub(super) fn run(snapshot: &Snapshot, args: &EventArgs) -> Result<Reply<EventData>, ToolError> {
+    let count = args.event_ids.len();
+    if !(1..=limits::EVENT_IDS_MAX).contains(&count) {
+        let valid = format!("1-{} ids", limits::EVENT_IDS_MAX);
+        return Err(ToolError::invalid_value("event_ids", &format!("{count} ids"), &[&valid]));
+    }
+    let max_chars = args.max_chars.unwrap_or(limits::EVENT_CHARS);
+    if !(100..=limits::EVENT_CHARS_MAX).contains(&max_chars) {
+        let valid = format!("100-{}", limits::EVENT_CHARS_MAX);
+        return Err(ToolError::invalid_value("max_chars", &max_chars.to_string(), &[&valid]));
+    }
+    let bound = EventArgs { cursor: None, ..args.clone() };
+    // Which id of the list comes next, and at which character of its text.
+    let (first, mut offset) = match &args.cursor {
+        Some(text) => cursor::decode::<(usize, usize)>(&bound, text)?,
+        None => (0, 0),
+    };
+    let ids = parse_all(args)?;
+    let mut pager = Pager {
+        fields: args.fields.as_deref(),
+        max_chars: max_chars as usize,
+        budget: Budget::new(limits::ANSWER_BYTES),
+        events: Vec::new(),
+    };
+    let mut links: HashMap<usize, Links> = HashMap::new();
+    let mut not_found = Vec::new();
+    let mut next = None;
+    for (at, id) in ids.iter().enumerate().skip(first) {
+        let found = match snapshot.find(&id.session) {
+            Ok(session) => rows::range(snapshot, session, id.index, id.index.saturating_add(1))?.pop().map(|row| (session, row)),
+            Err(error) if error.code == ErrorCode::SessionNotFound => None,
+            Err(error) => return Err(error.with("event_id", args.event_ids[at].as_str())),
+        };
+        let Some((session, row)) = found else {
+            not_found.push(args.event_ids[at].clone());
+            continue;
+        };
+        let links = match links.entry(session) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => new.insert(match row.tool_call_id {
+                Some(_) => Links::read(snapshot, session)?,
+                None => Links::default(),
+            }),
+        };
+        if let Put::Until(char) = pager.put(&row, &snapshot.sessions()[session], links, std::mem::take(&mut offset)) {
+            next = Some((at, char));
+            break;
+        }
+    }
+    if pager.events.is_empty() && not_found.len() == count {
+        let message = format!(
+            "No such event: {}. search_events and get_session_details give event ids; an index beyond the last event of a session names none",
+            not_found.join(", ")
+        );
+        return Err(ToolError::new(ErrorCode::EventNotFound, message).with("not_found", not_found));
+    }
+    let returned = pager.events.len();
+    let mut reply = Reply::new(EventData { events: pager.events, not_found }, returned);
+    reply.total = Some((count, true));
+    reply.next_cursor = next.map(|position| cursor::encode(&bound, &position));
+    Ok(reply)
+}
+
+fn parse_all(args: &EventArgs) -> Result<Vec<EventId>, ToolError> {
+    args.event_ids.iter().map(|id| id.parse()).collect()
+}

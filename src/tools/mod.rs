@@ -1,0 +1,157 @@
+//! The tools: arguments in, answers out, the same for MCP and the command line.
+//!
+//! One file a tool. They join the store and the search, keep answers within their budgets, and
+//! clean what comes from logs. They know nothing of MCP or the command line.
+
+mod budget;
+mod clean;
+mod convert;
+mod cursor;
+mod details;
+mod event;
+mod list;
+mod rows;
+mod search;
+pub mod status;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use schemas::envelope::{Answer, Metadata, Pagination, Status, Warning};
+use schemas::limits::BYTES_PER_TOKEN;
+use schemas::tool::details::{DetailArgs, DetailData};
+use schemas::tool::event::{EventArgs, EventData};
+use schemas::tool::list::{ListArgs, ListData};
+use schemas::tool::search::{SearchArgs, SearchData};
+use schemas::{ErrorCode, Timestamp, ToolError};
+use serde::Serialize;
+
+use crate::error::store_error;
+use crate::store::{Snapshot, Store};
+
+pub use clean::{for_model, for_terminal};
+
+/// The tools over one store.
+pub struct Tools {
+    store: Store,
+}
+
+/// What a call is given beside its arguments.
+pub struct Call<'a> {
+    pub now: Timestamp,
+    /// Asked now and then; true ends the call.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// A tool's data and what its envelope says about it.
+struct Reply<T> {
+    data: T,
+    returned: usize,
+    /// Over all pages, and whether that is exact.
+    total: Option<(usize, bool)>,
+    next_cursor: Option<String>,
+    hint: Option<String>,
+    warnings: Vec<Warning>,
+}
+
+impl<T> Reply<T> {
+    fn new(data: T, returned: usize) -> Self {
+        Self { data, returned, total: None, next_cursor: None, hint: None, warnings: Vec::new() }
+    }
+}
+
+impl Tools {
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// `search_events`.
+    pub fn search(&self, args: &SearchArgs, call: &Call<'_>) -> Result<Answer<SearchData>, ToolError> {
+        self.answer(|snapshot| search::run(snapshot, args, call))
+    }
+
+    /// `get_event_details`.
+    pub fn event(&self, args: &EventArgs) -> Result<Answer<EventData>, ToolError> {
+        self.answer(|snapshot| event::run(snapshot, args))
+    }
+
+    /// `list_sessions`.
+    pub fn list(&self, args: &ListArgs, call: &Call<'_>) -> Result<Answer<ListData>, ToolError> {
+        self.answer(|snapshot| list::run(snapshot, args, call))
+    }
+
+    /// `get_session_details`.
+    pub fn details(&self, args: &DetailArgs) -> Result<Answer<DetailData>, ToolError> {
+        self.answer(|snapshot| details::run(snapshot, args))
+    }
+
+    /// Runs a tool over the present snapshot and puts its reply into the envelope.
+    fn answer<T: Serialize>(
+        &self,
+        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
+    ) -> Result<Answer<T>, ToolError> {
+        let start = Instant::now();
+        let snapshot = self.snapshot()?;
+        let reply = tool(&snapshot)?;
+        let manifest = snapshot.manifest();
+        let more = reply.next_cursor.as_ref().map(|cursor| more_sentence(cursor, reply.returned, reply.total));
+        let hint = match (more, reply.hint) {
+            (Some(more), Some(hint)) => Some(format!("{more} {hint}")),
+            (more, hint) => more.or(hint),
+        };
+        let mut answer = Answer {
+            status: Status::Ok,
+            pagination: Some(Pagination {
+                total_in_page: reply.returned,
+                has_more: reply.next_cursor.is_some(),
+                next_cursor: reply.next_cursor.clone(),
+            }),
+            data: reply.data,
+            hint,
+            warnings: reply.warnings,
+            metadata: Metadata {
+                tokens: 0,
+                duration_ms: 0,
+                timestamp: Timestamp::now().to_string(),
+                cached: false,
+                results_total: reply.total.map(|(total, _)| total),
+                results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
+                results_returned: reply.returned,
+                results_truncated: reply.next_cursor.is_some(),
+                index_size: snapshot.events(),
+                index_last_updated: Some(Timestamp(manifest.updated_at).to_string()),
+            },
+        };
+        let bytes = serde_json::to_vec(&answer).map_or(0, |json| json.len());
+        answer.metadata.tokens = bytes.div_ceil(BYTES_PER_TOKEN);
+        answer.metadata.duration_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(answer)
+    }
+
+    /// The present snapshot; `index_empty` when nothing was ingested yet.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, ToolError> {
+        let snapshot = self.store.snapshot().map_err(store_error)?;
+        if snapshot.manifest().generation == 0 {
+            let message = format!(
+                "No logs have been ingested into {} yet. Run `sessions ingest` once in a shell, then call again",
+                self.store.dir().display()
+            );
+            return Err(ToolError::new(ErrorCode::IndexEmpty, message));
+        }
+        Ok(snapshot)
+    }
+}
+
+/// The sentence about further pages, which clients that show only the text need too.
+fn more_sentence(cursor: &str, returned: usize, total: Option<(usize, bool)>) -> String {
+    let rest = match total {
+        Some((total, true)) => format!("{} more.", total.saturating_sub(returned)),
+        Some((total, false)) => format!("At least {} more.", total.saturating_sub(returned)),
+        None => "There is more.".to_owned(),
+    };
+    format!("{rest} Pass cursor '{cursor}' to see the next page.")
+}

@@ -1,0 +1,193 @@
+//! Fetches events of one session, and pages through them within a budget.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, AsArray};
+use schemas::session::{EventRow, SessionRow};
+use schemas::tool::event::{Event, EventField};
+use schemas::{EventType, ToolError};
+
+use super::budget::{Budget, head};
+use super::clean::for_model;
+use super::convert;
+use crate::error::store_error;
+use crate::store::{EventReader, RowSpan, Snapshot, StoreError};
+
+/// Events `from..to` of a session, in order.
+pub(super) fn range(snapshot: &Snapshot, session: usize, from: u32, to: u32) -> Result<Vec<EventRow>, ToolError> {
+    let mut rows = Vec::new();
+    for segment in snapshot.segments() {
+        for span in segment.spans.iter().filter(|span| span.session == session) {
+            let first = span.first_index.max(from);
+            let end = (span.first_index + span.count as u32).min(to);
+            if first < end {
+                let start = span.start + (first - span.first_index) as usize;
+                let wanted = [RowSpan { start, count: (end - first) as usize }];
+                let read = EventReader::open(segment, &wanted, &[], 1024).and_then(EventReader::rows);
+                rows.extend(read.map_err(store_error)?);
+            }
+        }
+    }
+    rows.sort_by_key(|row| row.event_index);
+    Ok(rows)
+}
+
+/// All events of a session.
+pub(super) fn all(snapshot: &Snapshot, session: usize) -> Result<Vec<EventRow>, ToolError> {
+    range(snapshot, session, 0, u32::MAX)
+}
+
+/// Joins of calls and results of one session.
+#[derive(Default)]
+pub(super) struct Links {
+    /// Event index of the first result by call id, and its duration.
+    results: HashMap<String, (i32, Option<i64>)>,
+    calls: HashMap<String, i32>,
+}
+
+impl Links {
+    /// Reads the joins of a session from the narrow columns only.
+    pub(super) fn read(snapshot: &Snapshot, session: usize) -> Result<Self, ToolError> {
+        let mut links = Self::default();
+        for segment in snapshot.segments() {
+            for span in segment.spans.iter().filter(|span| span.session == session) {
+                let rows = [RowSpan { start: span.start, count: span.count }];
+                links.add(EventReader::open(segment, &rows, &["event_index", "event_type", "tool_call_id", "duration_ms"], 4096)).map_err(store_error)?;
+            }
+        }
+        Ok(links)
+    }
+
+    fn add(&mut self, reader: Result<EventReader, StoreError>) -> Result<(), StoreError> {
+        let mut reader = reader?;
+        while let Some(batch) = reader.next_batch()? {
+            let (Some(index), Some(kind), Some(call), Some(duration)) = (
+                batch.column_by_name("event_index"),
+                batch.column_by_name("event_type"),
+                batch.column_by_name("tool_call_id"),
+                batch.column_by_name("duration_ms"),
+            ) else {
+                continue;
+            };
+            let index = index.as_primitive::<arrow::datatypes::Int32Type>();
+            let (kind, call) = (kind.as_string::<i32>(), call.as_string::<i32>());
+            let duration = duration.as_primitive::<arrow::datatypes::Int64Type>();
+            for row in (0..batch.num_rows()).filter(|row| call.is_valid(*row)) {
+                let duration = duration.is_valid(row).then(|| duration.value(row));
+                self.note(kind.value(row), call.value(row), index.value(row), duration);
+            }
+        }
+        Ok(())
+    }
+
+    /// The joins among rows that are read already.
+    pub(super) fn of(rows: &[EventRow]) -> Self {
+        let mut links = Self::default();
+        for row in rows {
+            if let Some(call) = &row.tool_call_id {
+                links.note(&row.event_type, call, row.event_index, row.duration_ms);
+            }
+        }
+        links
+    }
+
+    fn note(&mut self, kind: &str, call: &str, index: i32, duration: Option<i64>) {
+        if kind == EventType::ToolCall.as_str() {
+            self.calls.entry(call.to_owned()).or_insert(index);
+        } else if kind == EventType::ToolResult.as_str() {
+            self.results.entry(call.to_owned()).or_insert((index, duration));
+        }
+    }
+
+    /// Adds to a call its result and duration, to a result its call.
+    fn apply(&self, row: &EventRow, event: &mut Event) {
+        let Some(call) = &row.tool_call_id else { return };
+        let linked = match event.event_type {
+            EventType::ToolCall => {
+                let result = self.results.get(call);
+                event.duration_ms = event.duration_ms.or(result.and_then(|(_, duration)| *duration));
+                result.map(|(index, _)| *index)
+            }
+            EventType::ToolResult => self.calls.get(call).copied(),
+            _ => None,
+        };
+        event.linked_event_id = linked.map(|index| schemas::EventId::format(&row.session_id, convert::index(index)));
+    }
+}
+
+/// Puts events on a page until the budget or `limit` ends it.
+pub(super) struct Pager<'a> {
+    pub fields: Option<&'a [EventField]>,
+    /// Characters of text on the page.
+    pub max_chars: usize,
+    pub budget: Budget,
+    pub events: Vec<Event>,
+}
+
+/// How far an event was put on a page.
+pub(super) enum Put {
+    Whole,
+    /// The text goes on at this character.
+    Until(usize),
+}
+
+/// Text that is not worth a page of its own.
+const LEAST_CHARS: usize = 200;
+
+impl Pager<'_> {
+    fn wants(&self, field: EventField) -> bool {
+        self.fields.is_none_or(|fields| fields.contains(&field))
+    }
+
+    /// Puts `row` on the page, its text from character `offset` on.
+    pub(super) fn put(&mut self, row: &EventRow, session: &SessionRow, links: &Links, offset: usize) -> Put {
+        let mut event = convert::event(row);
+        links.apply(row, &mut event);
+        if self.wants(EventField::Source) {
+            event.source = Some(convert::source(row, session));
+        }
+        if !self.wants(EventField::Tool) {
+            event.tool_name = None;
+            event.tool_call_id = None;
+            event.linked_event_id = None;
+            event.exit_code = None;
+            event.duration_ms = None;
+        }
+        if !self.wants(EventField::Usage) {
+            event.usage = None;
+        }
+        if !self.wants(EventField::Context) {
+            event.model = None;
+            event.git_branch = None;
+        }
+        let mut cut = None;
+        if self.wants(EventField::Text) {
+            let text = for_model(&row.text);
+            let chars = text.chars().count();
+            let rest = match text.char_indices().nth(offset) {
+                Some((at, _)) => &text[at..],
+                None => "",
+            };
+            let by_chars = rest.char_indices().nth(self.max_chars).map_or(rest, |(at, _)| &rest[..at]);
+            let frame = serde_json::to_vec(&event).map_or(0, |json| json.len()) + 100;
+            let (kept, _) = head(by_chars, self.budget.left().saturating_sub(frame));
+            let kept_chars = kept.chars().count();
+            let is_first = self.events.is_empty();
+            if kept.len() < rest.len() && kept_chars < LEAST_CHARS && !is_first {
+                return Put::Until(offset);
+            }
+            if kept.len() < rest.len() {
+                cut = Some(offset + kept_chars);
+            }
+            self.max_chars -= kept_chars.min(self.max_chars);
+            event.text = Some(kept.to_owned());
+            event.text_chars = (offset > 0 || cut.is_some()).then_some(chars);
+            event.text_offset = (offset > 0).then_some(offset);
+        }
+        if !self.budget.take(&event) {
+            return Put::Until(offset);
+        }
+        self.events.push(event);
+        cut.map_or(Put::Whole, Put::Until)
+    }
+}

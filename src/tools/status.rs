@@ -1,0 +1,125 @@
+//! `sessions status`: what the store holds, how fresh and how complete it is.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemas::session::SourceStatus;
+use schemas::{Timestamp, ToolError};
+use serde::Serialize;
+
+use super::Tools;
+use crate::error::store_error;
+
+/// Files listed one by one; all are counted.
+const LISTED: usize = 20;
+
+/// The numbers of a store.
+#[derive(Debug, Default, Serialize)]
+pub struct StatusData {
+    pub store: String,
+    pub schema_version: u32,
+    pub generation: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_updated: Option<String>,
+    pub segments: usize,
+    pub sessions: usize,
+    pub events: u64,
+    pub events_by_provider: BTreeMap<String, i64>,
+    pub replay_events: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest_event: Option<String>,
+    pub store_bytes: u64,
+    pub log_bytes: u64,
+    /// Size of the store over the size of the logs it was made from.
+    pub store_ratio: f64,
+    pub files: BTreeMap<String, usize>,
+    pub problems: BTreeMap<String, usize>,
+    /// Files that grew, appeared or vanished since they were read.
+    pub pending: usize,
+    pub pending_files: Vec<String>,
+    /// Files that end in an incomplete line, and the bytes that wait there.
+    pub incomplete_files: usize,
+    pub incomplete_bytes: i64,
+    pub unknown_files: Vec<String>,
+    pub damaged_segments: Vec<String>,
+}
+
+impl Tools {
+    /// Collects the numbers; `roots` are looked through for new files.
+    pub fn status(&self, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
+        let snapshot = self.store().snapshot().map_err(store_error)?;
+        let manifest = snapshot.manifest();
+        let mut data = StatusData {
+            store: self.store().dir().display().to_string(),
+            schema_version: manifest.schema_version,
+            generation: manifest.generation,
+            last_updated: (manifest.generation > 0).then(|| Timestamp(manifest.updated_at).to_string()),
+            segments: manifest.segments.len(),
+            sessions: snapshot.sessions().iter().filter(|session| session.events > 0).count(),
+            events: snapshot.events(),
+            store_bytes: manifest.bytes(),
+            ..StatusData::default()
+        };
+        let newest = manifest.segments.iter().filter_map(|segment| segment.times).map(|(_, newest)| newest).max();
+        data.newest_event = super::convert::time(newest);
+        for session in snapshot.sessions() {
+            *data.events_by_provider.entry(session.provider.clone()).or_default() += session.events;
+            data.replay_events += session.replay_events;
+        }
+        let mut known = BTreeMap::new();
+        for source in snapshot.sources(false).map_err(store_error)? {
+            let name = serde_json::to_value(source.status).ok().and_then(|v| v.as_str().map(str::to_owned));
+            *data.files.entry(name.unwrap_or_default()).or_default() += 1;
+            match source.status {
+                SourceStatus::Ok => {
+                    data.log_bytes += source.consumed.cast_unsigned();
+                    if source.size > source.consumed {
+                        data.incomplete_files += 1;
+                        data.incomplete_bytes += source.size - source.consumed;
+                    }
+                }
+                SourceStatus::UnknownFormat if data.unknown_files.len() < LISTED => {
+                    data.unknown_files.push(source.path.clone());
+                }
+                _ => {}
+            }
+            known.insert(source.path.clone(), source);
+        }
+        data.pending(roots, &known);
+        for problem in snapshot.problems().map_err(store_error)? {
+            *data.problems.entry(problem.kind).or_default() += 1;
+        }
+        data.damaged_segments =
+            snapshot.verify().into_iter().map(|(number, error)| format!("{number}: {error}")).collect();
+        #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+        let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
+        data.store_ratio = (ratio * 1000.0).round() / 1000.0;
+        Ok(data)
+    }
+}
+
+impl StatusData {
+    fn pending(&mut self, roots: &[PathBuf], known: &BTreeMap<String, schemas::session::SourceRow>) {
+        let mut places = roots.to_vec();
+        // Logs that were ingested from elsewhere are looked at one by one.
+        let elsewhere = |path: &&String| !roots.iter().any(|root| std::path::Path::new(path).starts_with(root));
+        places.extend(known.keys().filter(elsewhere).map(PathBuf::from));
+        let found = ingest::discover::discover(&places);
+        let mut pending: Vec<String> = found
+            .files
+            .iter()
+            .filter(|file| {
+                known.get(&file.key()).is_none_or(|row| {
+                    row.size.cast_unsigned() != file.size || row.modified_us != file.modified_us
+                })
+            })
+            .map(ingest::discover::Candidate::key)
+            .collect();
+        let present: std::collections::HashSet<_> = found.files.iter().map(ingest::discover::Candidate::key).collect();
+        let vanished = known.values().filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path));
+        pending.extend(vanished.map(|row| row.path.clone()));
+        self.pending = pending.len();
+        pending.truncate(LISTED);
+        self.pending_files = pending;
+    }
+}

@@ -1,0 +1,57 @@
+//! What can go wrong, and the exit code it gives.
+
+use std::fmt;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line makes no sense.
+    Usage(String),
+    /// A step could not be done.
+    Step(String),
+    /// A program that was run ended with this code (none: by a signal); it has said why itself.
+    Program { line: String, code: Option<i32> },
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    pub(crate) fn step(message: impl Into<String>) -> Self {
+        Self::Step(message.into())
+    }
+
+    /// An I/O error, with what was done to which file.
+    pub(crate) fn io<'a>(
+        doing: &'a str,
+        path: &'a Path,
+    ) -> impl FnOnce(std::io::Error) -> Failure + 'a {
+        move |error| Self::Step(format!("cannot {doing} {}: {error}", path.display()))
+    }
+
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("error: {self}");
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Step(_) => ExitCode::FAILURE,
+            Self::Program { code, .. } => {
+                let code = code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0);
+                code.map_or(ExitCode::FAILURE, ExitCode::from)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) | Self::Step(message) => f.write_str(message),
+            Self::Program { line, code: Some(code) } => write!(f, "`{line}` failed (exit {code})"),
+            Self::Program { line, code: None } => write!(f, "`{line}` was killed by a signal"),
+        }
+    }
+}

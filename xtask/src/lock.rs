@@ -1,0 +1,139 @@
+//! The pinned DuckDB libraries: what `xtask/duckdb.lock` says, and which line is this platform's.
+
+use std::fs;
+use std::path::Path;
+
+use crate::digest;
+use crate::failure::{Failure, Result};
+
+pub(crate) const PATH: &str = "xtask/duckdb.lock";
+
+/// One line of the lock file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pin {
+    pub(crate) package: String,
+    pub(crate) version: String,
+    pub(crate) integrity: String,
+}
+
+pub(crate) fn read(root: &Path) -> Result<Vec<Pin>> {
+    let path = root.join(PATH);
+    let text = fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Vec<Pin>> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [package, version, integrity] if digest::is_integrity(integrity) => Ok(Pin {
+                package: package.to_owned(),
+                version: version.to_owned(),
+                integrity: integrity.to_owned(),
+            }),
+            _ => Err(Failure::step(format!(
+                "{PATH}:{number}: expected `<package> <version> sha512-<base64>`, found `{line}`"
+            ))),
+        })
+        .collect()
+}
+
+/// A machine as npm's packages name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Platform {
+    pub(crate) package: String,
+    pub(crate) library: &'static str,
+}
+
+/// The platforms that `cargo xtask pin` asks for. The package for Windows has no import library,
+/// so there is nothing to link.
+pub(crate) const PINNED: &[&str] = &["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
+
+impl Platform {
+    /// The platform that xtask was built for, or why DuckDB has no library for it.
+    pub(crate) fn host() -> std::result::Result<Self, String> {
+        let libc = if cfg!(target_env = "musl") { "-musl" } else { "" };
+        Self::of(std::env::consts::OS, std::env::consts::ARCH, libc)
+    }
+
+    fn of(os: &str, arch: &str, libc: &str) -> std::result::Result<Self, String> {
+        let (system, library) = match os {
+            "linux" => ("linux", "libduckdb.so"),
+            "macos" => ("darwin", "libduckdb.dylib"),
+            "windows" => return Err("the package for Windows has no import library".to_owned()),
+            _ => return Err(format!("there is no package for {os}")),
+        };
+        let cpu = match arch {
+            "x86_64" => "x64",
+            "aarch64" => "arm64",
+            _ => return Err(format!("there is no package for {os} on {arch}")),
+        };
+        Ok(Self { package: package(&format!("{system}-{cpu}{libc}")), library })
+    }
+}
+
+pub(crate) fn package(platform: &str) -> String {
+    format!("@duckdb/node-bindings-{platform}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> &'static Path {
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+    }
+
+    /// `1.10506` of the crate is DuckDB `1.5.6`: the second number holds three of two digits.
+    fn duckdb_version(requirement: &str) -> Option<String> {
+        let digits = requirement.trim_start_matches(['~', '=', '^']).split('.').nth(1)?;
+        let number: u32 = digits.parse().ok()?;
+        Some(format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100))
+    }
+
+    #[test]
+    fn the_crates_number_is_read() {
+        assert_eq!(duckdb_version("~1.10506").as_deref(), Some("1.5.6"));
+        assert_eq!(duckdb_version("=1.20013.2").as_deref(), Some("2.0.13"));
+    }
+
+    #[test]
+    fn the_pinned_library_fits_the_crate() {
+        let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("read Cargo.toml");
+        let line = manifest.lines().find(|line| line.starts_with("duckdb = ")).expect("a line");
+        let requirement = line.split('"').nth(1).expect("a version in quotes");
+        let version = duckdb_version(requirement).expect("a version of the crate");
+        let pins = read(root()).expect("read the lock file");
+        assert!(!pins.is_empty());
+        for pin in pins {
+            let fits = pin.version.split('-').next() == Some(version.as_str());
+            assert!(fits, "{} {} is not DuckDB {version}", pin.package, pin.version);
+        }
+    }
+
+    #[test]
+    fn each_line_names_a_platform_once() {
+        let mut left: Vec<String> = PINNED.iter().map(|platform| package(platform)).collect();
+        for pin in read(root()).expect("read the lock file") {
+            let at = left.iter().position(|package| *package == pin.package);
+            left.remove(at.unwrap_or_else(|| panic!("{} is unknown or twice", pin.package)));
+        }
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let error = parse("# comment\n\n@duckdb/x 1.0.0 sha1-abc\n").expect_err("a bad line");
+        assert!(error.to_string().starts_with("xtask/duckdb.lock:3: "), "{error}");
+    }
+
+    #[test]
+    fn platforms_have_npms_names() {
+        let name = |os, arch, libc| Platform::of(os, arch, libc).map(|it| it.package);
+        assert_eq!(name("linux", "x86_64", ""), Ok(package("linux-x64")));
+        assert_eq!(name("linux", "x86_64", "-musl"), Ok(package("linux-x64-musl")));
+        assert_eq!(name("macos", "aarch64", ""), Ok(package("darwin-arm64")));
+        assert!(name("windows", "x86_64", "").is_err());
+        assert!(name("linux", "riscv64", "").is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask`: the chores of this workspace, from a clean clone on.
+//!
+//! It knows cargo, npm and tar as programs. It must not depend on the workspace's other crates:
+//! it has to run before DuckDB is there to link them.
+
+mod cargo;
+mod demo;
+mod digest;
+mod duckdb;
+mod failure;
+mod install;
+mod json;
+mod lock;
+mod npm;
+mod options;
+mod pin;
+mod scratch;
+mod suite;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::failure::{Failure, Result};
+use crate::options::Options;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// One command of `cargo xtask`.
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    about: &'static str,
+    details: &'static str,
+    run: fn(&Path, Options) -> Result<()>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "fetch",
+        arguments: "",
+        about: "Get the prebuilt DuckDB library into target/duckdb, once",
+        details: "\
+Takes the npm package that xtask/duckdb.lock pins for this platform, checks its SHA-512 and unpacks
+the library. A second call does nothing and needs no network. Where the library cannot be had, the
+other commands compile DuckDB from source; a wrong checksum is an error.",
+        run: fetch,
+    },
+    Command {
+        name: "build",
+        arguments: "[--bundled] [CARGO BUILD ARGS]...",
+        about: "Fetch DuckDB and build the workspace (`--release` for a release build)",
+        details: "Arguments other than --bundled go to `cargo build`.",
+        run: build,
+    },
+    Command {
+        name: "test",
+        arguments: "[--bundled] [RUNNER ARGS]...",
+        about: "Run the whole test suite",
+        details: "\
+Runs `cargo nextest run --workspace`, or `cargo test --workspace` where cargo-nextest is not
+installed. Arguments other than --bundled go to that command.
+SESSIONS_REAL_LOGS=<dir> adds the tests that read real logs.",
+        run: suite::run,
+    },
+    Command {
+        name: "demo",
+        arguments: "[--bundled]",
+        about: "Build, then ingest the sample sessions and search them",
+        details: "Works on a temporary store, which it removes in the end.",
+        run: demo::run,
+    },
+    Command {
+        name: "install",
+        arguments: "[--prefix DIR] [--bundled]",
+        about: "Install a release build under ~/.local, or under DIR",
+        details: "\
+Puts the program into DIR/bin and the DuckDB library into DIR/lib/sessions. With --bundled DuckDB is
+inside the program.",
+        run: install::run,
+    },
+    Command {
+        name: "bench",
+        arguments: "[--bundled] [CARGO BENCH ARGS]...",
+        about: "Run the benchmarks in the release profile",
+        details: "Arguments other than --bundled go to `cargo bench --bench sessions`.",
+        run: bench,
+    },
+    Command {
+        name: "pin",
+        arguments: "[VERSION]",
+        about: "Write xtask/duckdb.lock anew, for VERSION or the version in it",
+        details: "\
+Asks npm for each platform's checksum. A platform whose package npm does not have gets no line. It
+is an error if a package that is already pinned now has another checksum.",
+        run: pin::run,
+    },
+];
+
+fn run() -> Result<()> {
+    let mut args = options::arguments()?.into_iter();
+    let Some(name) = args.next() else {
+        return Err(Failure::usage(format!("no command given\n\n{}", help())));
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        options::print(&help());
+        return Ok(());
+    }
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        return Err(Failure::usage(format!(
+            "there is no command `{name}`; there are {}",
+            names.join(", ")
+        )));
+    };
+    let options = Options::parse(args);
+    if options.help {
+        options::print(&command.help());
+        return Ok(());
+    }
+    (command.run)(&root(), options)
+}
+
+impl Command {
+    fn help(&self) -> String {
+        let usage = format!("cargo xtask {} {}", self.name, self.arguments);
+        let mut text = format!("{}\n\nUsage: {}\n\n{}", self.about, usage.trim(), self.details);
+        if self.arguments.contains("--bundled") {
+            text.push_str(
+                "\n--bundled compiles DuckDB from source, about half an hour on two cores.",
+            );
+        }
+        text
+    }
+}
+
+fn help() -> String {
+    let mut text = String::from("Usage: cargo xtask COMMAND [ARGS]...\n\nCommands:\n");
+    for command in COMMANDS {
+        text.push_str(&format!("  {:<9}{}\n", command.name, command.about));
+    }
+    text.push_str("\n`cargo xtask COMMAND --help` tells more.");
+    text
+}
+
+fn fetch(root: &Path, options: Options) -> Result<()> {
+    options.no_more("fetch")?;
+    if options.bundled {
+        return Err(Failure::usage("with --bundled there is nothing to fetch"));
+    }
+    duckdb::fetch(root).map(|_| ())
+}
+
+fn build(root: &Path, options: Options) -> Result<()> {
+    cargo::Cargo::new(root, options.bundled)?.run(&["build"], &options.rest)
+}
+
+fn bench(root: &Path, options: Options) -> Result<()> {
+    cargo::Cargo::new(root, options.bundled)?.run(&["bench", "--bench", "sessions"], &options.rest)
+}
+
+/// The root of the workspace that xtask runs in.
+fn root() -> PathBuf {
+    let member = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    member.parent().map(Path::to_path_buf).unwrap_or(member)
+}

@@ -1,0 +1,100 @@
+//! Reads the command line of xtask and writes to stdout.
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use crate::failure::{Failure, Result};
+
+/// What stands after the name of a command.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) help: bool,
+    /// Compile DuckDB from source instead of linking the prebuilt library.
+    pub(crate) bundled: bool,
+    /// The other arguments, in order.
+    pub(crate) rest: Vec<String>,
+}
+
+impl Options {
+    /// Takes xtask's own flags out of what stands before `--`.
+    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Self {
+        let mut options = Self::default();
+        let mut own = true;
+        for arg in args {
+            own &= arg != "--";
+            match arg.as_str() {
+                "--help" | "-h" if own => options.help = true,
+                "--bundled" if own => options.bundled = true,
+                _ => options.rest.push(arg),
+            }
+        }
+        options
+    }
+
+    /// Refuses arguments that the command does not know.
+    pub(crate) fn no_more(&self, command: &str) -> Result<()> {
+        match self.rest.first() {
+            None => Ok(()),
+            Some(arg) => Err(Failure::usage(format!(
+                "`cargo xtask {command}` does not take `{arg}`; see `cargo xtask {command} --help`"
+            ))),
+        }
+    }
+}
+
+/// The arguments of this process, which must be UTF-8.
+pub(crate) fn arguments() -> Result<Vec<String>> {
+    let valid = |arg: OsString| {
+        arg.into_string()
+            .map_err(|arg| Failure::usage(format!("argument is not UTF-8: {}", arg.display())))
+    };
+    std::env::args_os().skip(1).map(valid).collect()
+}
+
+/// Prints a line on stdout; a reader that went away is not an error.
+pub(crate) fn print(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// The arguments as they would be typed at a shell.
+pub(crate) fn typed<'a>(args: impl IntoIterator<Item = &'a str>) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@+".contains(&byte);
+    let quote = |arg: &str| {
+        if !arg.is_empty() && arg.bytes().all(plain) {
+            arg.to_owned()
+        } else {
+            format!("'{}'", arg.replace('\'', r"'\''"))
+        }
+    };
+    args.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, help: bool, bundled: bool, rest: &str) {
+        let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let want = Options { help, bundled, rest: split(rest) };
+        assert_eq!(Options::parse(split(line).into_iter()), want);
+    }
+
+    #[test]
+    fn own_flags_are_taken_out() {
+        check("", false, false, "");
+        check("--release --bundled -p x", false, true, "--release -p x");
+        check("a --help", true, false, "a");
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_left_alone() {
+        check("a -- --help --bundled", false, false, "a -- --help --bundled");
+    }
+
+    #[test]
+    fn arguments_are_quoted_when_needed() {
+        assert_eq!(typed(["show", "a b", "it's", ""]), r"show 'a b' 'it'\''s' ''");
+        assert_eq!(typed(["--limit=3", "a.b/c_d"]), "--limit=3 a.b/c_d");
+    }
+}

@@ -1,0 +1,33 @@
+//! A directory that is gone when its value is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::failure::{Failure, Result};
+
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes a new directory inside `parent`, which is made too where it is missing.
+    pub(crate) fn new(parent: &Path) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        fs::create_dir_all(parent).map_err(Failure::io("make", parent))?;
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!(".xtask-{}-{count}", std::process::id()));
+        // One of that name is left over from a killed process that had the same id.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).map_err(Failure::io("make", &path))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
