@@ -6,6 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// First read of a file and growth step of the buffer.
 const CHUNK: usize = 1 << 20;
 
+/// The same where only the beginning of a file is wanted.
+pub(crate) const SMALL_CHUNK: usize = 32 << 10;
+
 /// Longest line that is decoded; a longer one is reported and passed over without being held in
 /// memory (DESIGN.md section 9: under 400 MB whatever the size of a line).
 pub const MAX_LINE: usize = 32 << 20;
@@ -39,17 +42,18 @@ pub struct Lines<R> {
     offset: u64,
     at_end: bool,
     max_line: usize,
+    chunk: usize,
     giant: Option<MutexGuard<'static, ()>>,
 }
 
 impl<R: Read> Lines<R> {
     /// `offset` is where in the file `file` stands.
     pub fn new(file: R, offset: u64) -> Self {
-        Self::with_max_line(file, offset, MAX_LINE)
+        Self::with_bounds(file, offset, MAX_LINE, CHUNK)
     }
 
-    /// As [`Self::new`] with another bound on the length of a line.
-    pub fn with_max_line(file: R, offset: u64, max_line: usize) -> Self {
+    /// As [`Self::new`] with another bound on the length of a line and another size of reads.
+    pub(crate) fn with_bounds(file: R, offset: u64, max_line: usize, chunk: usize) -> Self {
         Self {
             file,
             buffer: Vec::new(),
@@ -59,6 +63,7 @@ impl<R: Read> Lines<R> {
             offset,
             at_end: false,
             max_line,
+            chunk,
             giant: None,
         }
     }
@@ -109,14 +114,15 @@ impl<R: Read> Lines<R> {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.giant.is_some() && self.end < CHUNK {
-            self.buffer.truncate(2 * CHUNK);
+        let chunk = self.chunk;
+        if self.giant.is_some() && self.end < chunk {
+            self.buffer.truncate(2 * chunk);
             self.buffer.shrink_to_fit();
             self.giant = None;
         }
-        if self.buffer.len() - self.end < CHUNK / 2 {
-            let wanted = (self.buffer.len() * 2).clamp(CHUNK, self.max_line + 2 * CHUNK);
-            let wanted = wanted.max(self.end + CHUNK);
+        if self.buffer.len() - self.end < chunk / 2 {
+            let wanted = (self.buffer.len() * 2).clamp(chunk, self.max_line + 2 * chunk);
+            let wanted = wanted.max(self.end + chunk);
             if wanted > GIANT && self.giant.is_none() {
                 self.giant = Some(GIANT_BUFFER.lock().unwrap_or_else(PoisonError::into_inner));
             }
@@ -188,7 +194,7 @@ mod tests {
     }
 
     fn split(data: &[u8], step: usize, max_line: usize) -> Vec<(u64, String)> {
-        let mut lines = Lines::with_max_line(Drip(data, step), 0, max_line);
+        let mut lines = Lines::with_bounds(Drip(data, step), 0, max_line, CHUNK);
         let mut out = Vec::new();
         while let Some(line) = lines.next_line().expect("no errors") {
             out.push(match line {

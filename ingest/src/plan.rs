@@ -191,7 +191,10 @@ impl Plan {
                 Ok(Sniffed::Empty) => self.settled.push(settled(&file, SourceStatus::Empty, None)),
                 Ok(Sniffed::Unknown(reason)) => {
                     self.settled.push(settled(&file, SourceStatus::UnknownFormat, Some(reason)));
-                    self.problem(&file, ProblemKind::UnknownFormat, reason.to_owned());
+                    // Folders of logs hold settings and indexes in JSON too; lines are logs.
+                    if file.path.extension().is_none_or(|ext| ext != "json") {
+                        self.problem(&file, ProblemKind::UnknownFormat, reason.to_owned());
+                    }
                 }
                 Err(error) => self.failed(&file, &error),
             }

@@ -1,19 +1,22 @@
 //! Tells from its beginning whose log a file is.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
 use crate::provider::{Claim, FORMATS, Head};
-
-/// First look at a file, and the most that is read to find one whole line.
-const FIRST_LOOK: usize = 32 << 10;
-const LAST_LOOK: usize = 8 << 20;
 
 /// Objects looked at; the ones that name a session stand at the top.
 const OBJECTS: usize = 12;
+
+/// Lines looked at, in a document that gives no objects.
+const LINES: usize = 64;
+
+/// Beginning of a document over several lines that is looked at, in bytes.
+const DOCUMENT: usize = 64 << 10;
 
 /// What the beginning of a file told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,22 +29,7 @@ pub enum Sniffed {
 
 /// Looks at the beginning of `path`. Errors are those of opening and reading it.
 pub fn sniff(path: &Path) -> io::Result<Sniffed> {
-    let mut file = File::open(path)?;
-    let mut bytes = Vec::new();
-    let mut look = FIRST_LOOK;
-    loop {
-        file.by_ref().take((look - bytes.len()) as u64).read_to_end(&mut bytes)?;
-        let at_end = bytes.len() < look;
-        let whole_line = memchr::memchr(b'\n', &bytes).is_some();
-        if at_end || whole_line || look >= LAST_LOOK {
-            break;
-        }
-        look *= 4;
-    }
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Sniffed::Empty);
-    }
-    let head = head(path, &bytes);
+    let Some(head) = head(path)? else { return Ok(Sniffed::Empty) };
     if head.objects.is_empty() && head.document.is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));
     }
@@ -49,22 +37,34 @@ pub fn sniff(path: &Path) -> io::Result<Sniffed> {
     Ok(claim.map_or(Sniffed::Unknown("no known agent writes such records"), Sniffed::Log))
 }
 
-/// The objects on the first lines, or the fields at the top of a document over several lines.
-fn head<'a>(path: &'a Path, bytes: &[u8]) -> Head<'a> {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}');
+/// The objects on the first lines, or the fields at the top of a document over several lines;
+/// `None` when there is nothing at all.
+fn head(path: &Path) -> io::Result<Option<Head<'_>>> {
+    let mut lines = Lines::with_bounds(File::open(path)?, 0, MAX_LINE, SMALL_CHUNK);
     let mut objects = Vec::new();
-    for line in text.lines().take(4 * OBJECTS) {
-        let values = serde_json::Deserializer::from_str(line).into_iter::<serde_json::Value>();
-        objects.extend(values.map_while(Result::ok).filter(serde_json::Value::is_object));
-        if objects.len() >= OBJECTS {
-            break;
+    let mut beginning = Vec::new();
+    let mut anything = false;
+    let mut number = 0;
+    while number < LINES && objects.len() < OBJECTS {
+        let Some(line) = lines.next_line()? else { break };
+        number += 1;
+        let (Line::Whole { bytes, .. } | Line::Tail { bytes, .. } | Line::Oversized { head: bytes, .. }) = line;
+        anything |= !bytes.iter().all(u8::is_ascii_whitespace);
+        if beginning.len() < DOCUMENT {
+            beginning.extend_from_slice(&bytes[..bytes.len().min(DOCUMENT)]);
+            beginning.push(b'\n');
         }
+        let text = String::from_utf8_lossy(bytes);
+        let values = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
+        objects.extend(values.map_while(Result::ok).filter(serde_json::Value::is_object));
+    }
+    if !anything {
+        return Ok(None);
     }
     // A document on one line is an object with a list in it; one over several lines gives none.
-    let single = objects.len() == 1 && text.trim_end().lines().count() == 1;
-    let document = if objects.is_empty() || single { top_fields(text) } else { None };
-    Head { path, objects, document }
+    let single = objects.len() == 1 && number == 1;
+    let document = if objects.is_empty() || single { top_fields(&String::from_utf8_lossy(&beginning)) } else { None };
+    Ok(Some(Head { path, objects, document }))
 }
 
 /// The scalar fields at the top of a document that may be cut anywhere.

@@ -42,13 +42,22 @@ fn tool(spec: &ToolSpec) -> Tool {
 fn input<T: JsonSchema>() -> JsonObject {
     let mut schema = generate::<T>(schemars::generate::SchemaSettings::draft2020_12().for_deserialize());
     tidy(&mut schema, true);
-    object(schema)
+    let mut schema = object(schema);
+    schema.remove("description");
+    schema
 }
 
-/// The schema of a tool's data: names and types, as descriptions would be paid with every list.
+/// The schema of a tool's data: the names and types of its parts. What the rows hold would be
+/// paid with every list of the tools; the rows show it themselves.
 fn output<T: JsonSchema>() -> Value {
     let mut schema = generate::<T>(schemars::generate::SchemaSettings::draft2020_12().for_serialize());
     tidy(&mut schema, false);
+    for part in schema["properties"].as_object_mut().into_iter().flat_map(|parts| parts.values_mut()) {
+        let inner = if part["type"] == "array" { &mut part["items"] } else { part };
+        if inner["type"] == "object" {
+            *inner = json!({ "type": "object" });
+        }
+    }
     schema
 }
 

@@ -139,7 +139,7 @@ fn quote(text: &str) -> String {
 /// Asks DuckDB's own parser whether `sql` is exactly one SELECT.
 fn only_a_select(connection: &Connection, sql: &str) -> Result<(), ToolError> {
     let json: String = connection
-        .query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))
+        .query_row(&format!("SELECT json_serialize_sql({})", quote(sql)), [], |row| row.get(0))
         .map_err(|error| sql_error(&error))?;
     let parsed: Value = serde_json::from_str(&json).unwrap_or_default();
     if parsed["error"] == true {

@@ -8,7 +8,9 @@ pub mod event;
 pub mod list;
 pub mod search;
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -33,7 +35,7 @@ pub struct ToolSpec {
 pub const TOOLS: &[ToolSpec] = &[event::SPEC, details::SPEC, list::SPEC, search::SPEC];
 
 /// One value or a list of them, as models write either.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum OneOrMany<T> {
     One(T),
@@ -60,6 +62,21 @@ impl<T: Clone> OneOrMany<T> {
             Self::One(value) => vec![value.clone()],
             Self::Many(values) => values.clone(),
         }
+    }
+}
+
+/// Names the values once: they would be paid for twice with every tool list otherwise.
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["array", "string"], "items": T::json_schema(generator) })
     }
 }
 

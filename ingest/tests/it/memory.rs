@@ -1,0 +1,130 @@
+//! A store in memory that keeps every row.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arrow::array::RecordBatch;
+use ingest::discover::discover;
+use ingest::plan::{Known, plan};
+use ingest::report::Report;
+use ingest::run::{Sink, Target, run};
+use schemas::problem::Problem;
+use schemas::session::{EventRow, SessionRow, SourceRow};
+
+#[derive(Default)]
+pub struct Memory {
+    rows: Mutex<Rows>,
+    segment: AtomicI64,
+}
+
+#[derive(Default)]
+struct Rows {
+    events: Vec<EventRow>,
+    sessions: BTreeMap<String, SessionRow>,
+    sources: BTreeMap<String, SourceRow>,
+    problems: Vec<Problem>,
+}
+
+impl Memory {
+    /// Ingests what is below `path` and was not ingested yet.
+    pub fn ingest(&self, path: &Path) -> Report {
+        self.ingest_all(&[path.to_owned()])
+    }
+
+    pub fn ingest_all(&self, paths: &[PathBuf]) -> Report {
+        self.segment.fetch_add(1, Ordering::Relaxed);
+        let known = {
+            let rows = self.rows.lock().expect("lock");
+            let sources = rows.sources.values().map(|row| (row.path.clone(), SourceRow { state: None, ..row.clone() }));
+            let sessions = rows.sessions.values().map(|row| (row.session_id.clone(), row.clone()));
+            Known { sources: sources.collect(), sessions: sessions.collect() }
+        };
+        run(plan(discover(paths), &known), &self, &()).expect("infallible")
+    }
+
+    /// Live events by session and position, without what depends on when they were written.
+    pub fn events(&self) -> Vec<EventRow> {
+        let rows = self.rows.lock().expect("lock");
+        let live = |event: &&EventRow| rows.sessions.get(&event.session_id).is_some_and(|s| event.segment >= s.live_from);
+        let mut events: Vec<_> = rows.events.iter().filter(live).cloned().map(|event| EventRow { segment: 0, ..event }).collect();
+        events.sort_by(|a, b| (&a.session_id, a.event_index).cmp(&(&b.session_id, b.event_index)));
+        events
+    }
+
+    pub fn sessions(&self) -> Vec<SessionRow> {
+        let rows = self.rows.lock().expect("lock");
+        let plain = |row: &SessionRow| SessionRow { segment: 0, live_from: 0, row_start: 0, row_count: 0, ..row.clone() };
+        rows.sessions.values().map(plain).collect()
+    }
+
+    pub fn session(&self, id: &str) -> SessionRow {
+        self.sessions().into_iter().find(|row| row.session_id == id).expect(id)
+    }
+
+    pub fn sources(&self) -> Vec<SourceRow> {
+        self.rows.lock().expect("lock").sources.values().cloned().collect()
+    }
+
+    pub fn problems(&self) -> Vec<Problem> {
+        self.rows.lock().expect("lock").problems.clone()
+    }
+}
+
+pub struct MemorySink<'m>(&'m Memory);
+
+impl<'m> Target for &'m Memory {
+    type Error = Infallible;
+    type Sink = MemorySink<'m>;
+
+    fn sink(&self) -> Result<MemorySink<'m>, Infallible> {
+        Ok(MemorySink(self))
+    }
+
+    fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Infallible> {
+        let events = self.events();
+        let of_session = events.iter().filter(|event| event.session_id == session_id && event.record_hash != 0);
+        let mut hashes: Vec<u64> = of_session.map(|event| event.record_hash.cast_unsigned()).collect();
+        hashes.dedup();
+        Ok(hashes)
+    }
+
+    fn state(&self, path: &str) -> Result<Option<String>, Infallible> {
+        Ok(self.rows.lock().expect("lock").sources.get(path).and_then(|row| row.state.clone()))
+    }
+}
+
+impl Sink for MemorySink<'_> {
+    type Error = Infallible;
+
+    fn segment(&mut self) -> Result<i64, Infallible> {
+        Ok(self.0.segment.load(Ordering::Relaxed))
+    }
+
+    fn events(&mut self, batch: &RecordBatch) -> Result<(), Infallible> {
+        let events: Vec<EventRow> = serde_arrow::from_record_batch(batch).expect("rows");
+        self.0.rows.lock().expect("lock").events.extend(events);
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, session: SessionRow, source: SourceRow, problems: Vec<Problem>) -> Result<(), Infallible> {
+        let mut rows = self.0.rows.lock().expect("lock");
+        if !session.session_id.is_empty() {
+            rows.sessions.insert(session.session_id.clone(), session);
+        }
+        rows.sources.insert(source.path.clone(), source);
+        rows.problems.extend(problems);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// The sample sessions of the project.
+pub fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-sessions").canonicalize().expect("sample-sessions")
+}

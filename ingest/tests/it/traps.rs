@@ -1,0 +1,170 @@
+//! Traps of the formats and of changing files (FORMATS.md section 11), on small logs made here.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use schemas::session::SourceStatus;
+
+use crate::memory::{Memory, samples};
+
+fn user(session: &str, n: u32, text: &str) -> String {
+    let uuid = format!("{session:0>8}-0000-4000-8000-{n:012}");
+    format!(r#"{{"type":"user","uuid":"{uuid}","sessionId":"{session}","timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"role":"user","content":"{text}"}}}}"#) + "\n"
+}
+
+/// Writes with a modification time that differs from every one before.
+fn write(path: &Path, content: &str, tick: u64) {
+    fs::write(path, content).expect("writes");
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + tick);
+    fs::File::options().write(true).open(path).expect("opens").set_modified(time).expect("sets time");
+}
+
+fn texts(memory: &Memory) -> Vec<String> {
+    memory.events().into_iter().map(|event| event.text).collect()
+}
+
+#[test]
+fn unchanged_files_are_not_opened_and_grown_ones_only_at_their_end() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let head: String = (0..50).map(|n| user("a", n, "one")).collect();
+    write(&path, &head, 1);
+    let memory = Memory::default();
+    assert_eq!(memory.ingest(dir.path()).bytes_read, head.len() as u64);
+    let again = memory.ingest(dir.path());
+    assert_eq!((again.files_opened, again.bytes_read, again.files_unchanged), (0, 0, 1));
+    let more = user("a", 51, "two");
+    write(&path, &(head + &more), 2);
+    let grown = memory.ingest(dir.path());
+    assert_eq!((grown.files_grown, grown.files_opened, grown.bytes_read), (1, 1, more.len() as u64));
+    assert_eq!(memory.session("a").turns, 51);
+}
+
+#[test]
+fn rewritten_and_shrunk_files_are_read_anew_under_the_same_id() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let memory = Memory::default();
+    write(&path, &(user("a", 1, "first") + &user("a", 2, "second")), 1);
+    memory.ingest(dir.path());
+    write(&path, &(user("a", 3, "other") + &user("a", 4, "words!")), 2);
+    assert_eq!(memory.ingest(dir.path()).files_rewritten, 1);
+    assert_eq!(texts(&memory), ["other", "words!"]);
+    write(&path, &user("a", 5, "short"), 3);
+    assert_eq!(memory.ingest(dir.path()).files_rewritten, 1);
+    assert_eq!(texts(&memory), ["short"]);
+    assert_eq!(memory.sessions().len(), 1);
+}
+
+#[test]
+fn a_vanished_log_stays_and_is_marked_until_it_comes_back() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let memory = Memory::default();
+    write(&path, &user("a", 1, "kept"), 1);
+    memory.ingest(dir.path());
+    fs::remove_file(&path).expect("removes");
+    assert_eq!(memory.ingest(dir.path()).files_vanished, 1);
+    assert!(memory.session("a").source_gone);
+    assert_eq!(texts(&memory), ["kept"]);
+    assert_eq!(memory.ingest(dir.path()).files_vanished, 0);
+    write(&path, &user("a", 1, "kept"), 1);
+    memory.ingest(dir.path());
+    assert!(!memory.session("a").source_gone);
+    assert_eq!(texts(&memory), ["kept"]);
+    assert_eq!(memory.sources()[0].status, SourceStatus::Ok);
+}
+
+#[test]
+fn another_root_says_nothing_about_this_one() {
+    let (one, two) = (tempfile::tempdir().expect("tempdir"), tempfile::tempdir().expect("tempdir"));
+    write(&one.path().join("a.jsonl"), &user("a", 1, "x"), 1);
+    write(&two.path().join("b.jsonl"), &user("b", 1, "y"), 1);
+    let memory = Memory::default();
+    memory.ingest(one.path());
+    assert_eq!(memory.ingest(two.path()).files_vanished, 0);
+    fs::remove_dir_all(one.path()).expect("removes");
+    memory.ingest(one.path());
+    assert!(!memory.session("a").source_gone, "a root that cannot be read proves nothing");
+}
+
+#[test]
+fn two_files_of_one_id_both_stay_reachable_and_count_once() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = user("5", 1, "one") + &user("5", 2, "two");
+    write(&dir.path().join("x.jsonl"), &log, 1);
+    write(&dir.path().join("y.jsonl"), &(log + &user("5", 3, "three")), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let (first, second) = (memory.session("5"), memory.session("5~2"));
+    assert!(first.source_path.ends_with("y.jsonl"), "the larger one is the original");
+    assert_eq!((first.turns, first.replay_events), (3, 0));
+    assert_eq!((second.turns, second.events, second.replay_events), (0, 2, 2));
+}
+
+#[test]
+fn a_forks_copied_history_is_marked_in_any_order_of_arrival() {
+    let main = "claude/projects/-home-mira-code-harbor/9ae82b3a-fd82-48da-afd8-479f58648cbe.jsonl";
+    let fork = "claude/projects/-home-mira-code-harbor/14612321-6aa3-490b-a101-f3612f0a75a9.jsonl";
+    let together = Memory::default();
+    together.ingest_all(&[samples().join(main), samples().join(fork)]);
+    let apart = Memory::default();
+    apart.ingest(&samples().join(main));
+    apart.ingest(&samples().join(fork));
+    assert_eq!(together.events(), apart.events());
+    let row = together.session("14612321-6aa3-490b-a101-f3612f0a75a9");
+    assert_eq!(row.relation.as_deref(), Some("forked_from"));
+    assert_eq!(row.parent_session_id.as_deref(), Some("9ae82b3a-fd82-48da-afd8-479f58648cbe"));
+    assert_eq!(row.output_tokens, Some(816));
+    assert_eq!(together.session("9ae82b3a-fd82-48da-afd8-479f58648cbe").output_tokens, Some(1992));
+}
+
+#[test]
+fn giant_lines_cost_themselves_only() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let giant = user("a", 2, &"x".repeat(ingest::lines::MAX_LINE + (8 << 20)));
+    let log = user("a", 1, "before") + &giant + &user("a", 3, "after");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    // A log may begin with such a line.
+    write(&dir.path().join("b.jsonl"), &(giant.clone() + &user("b", 3, "only")), 1);
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.problems.get("oversized_record"), Some(&2));
+    assert_eq!(memory.session("b").turns, 1);
+    let events = memory.events();
+    assert_eq!((events[0].text.as_str(), events[2].text.as_str()), ("before", "after"));
+    assert_eq!(events[1].subtype.as_deref(), Some("oversized_record"));
+    assert_eq!(events[1].source_length, giant.len() as i64 - 1);
+}
+
+#[test]
+fn long_lines_within_the_bound_are_whole() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let text = "y".repeat(10 << 20);
+    write(&dir.path().join("a.jsonl"), &(user("a", 1, &text) + &user("a", 2, "after")), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(memory.events()[0].text.len(), text.len());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file_is_reported_and_the_rest_is_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(&dir.path().join("a.jsonl"), &user("a", 1, "x"), 1);
+    let locked = dir.path().join("b.jsonl");
+    write(&locked, &user("b", 1, "y"), 1);
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).expect("sets");
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(memory.session("a").turns, 1);
+    // Root reads everything: there is nothing to report then.
+    if fs::File::open(&locked).is_err() {
+        assert_eq!((report.files_failed, report.problems.get("unreadable")), (1, Some(&1)));
+        fs::set_permissions(&locked, fs::Permissions::from_mode(0o600)).expect("sets");
+        memory.ingest(dir.path());
+    }
+    assert_eq!(memory.session("b").turns, 1);
+}
