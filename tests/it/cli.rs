@@ -1,0 +1,166 @@
+//! The command line on the sample sessions: answers, exit codes, messages.
+
+use std::fs;
+
+use crate::env::{Ran, TestEnv, samples};
+
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+
+#[test]
+fn the_story_from_the_failure_to_its_fix() {
+    let env = TestEnv::with_samples();
+    let listed = env.run(&["list", "--limit", "50"]).ok();
+    assert!(listed.contains(MAIN) && listed.contains("Make clones of RetryBudget share one counter"), "{listed}");
+    let found = env.json(&["search", "\"budget.remaining() == 3\" is:error", "--provider", "claude"]);
+    let matches = found["data"]["matches"].as_array().expect("matches");
+    assert!(matches.iter().all(|m| m["is_error"] == true && m["snippet"].as_str().is_some_and(|s| s.contains("remaining"))));
+    let first = matches.iter().find(|m| m["session_id"] == MAIN).expect("the failing result");
+    assert_eq!((first["turn_index"].as_u64(), first["step_index"].as_u64()), (Some(2), Some(1)));
+    let event = env.json(&["event", &format!("{MAIN}:31")]);
+    let edit = &event["data"]["events"][0];
+    assert_eq!((edit["tool_name"].as_str(), edit["event_type"].as_str()), (Some("Edit"), Some("tool_call")));
+    assert_eq!(edit["linked_event_id"], format!("{MAIN}:33"));
+    assert_eq!(edit["duration_ms"], 119);
+    let shown = env.run(&["show", "9ae82b3a", "--detail-level", "turns"]).ok();
+    assert!(shown.contains("Share the counter."), "{shown}");
+}
+
+#[test]
+fn exit_codes_and_messages_say_what_to_do() {
+    let env = TestEnv::new();
+    assert!(env.run(&["search", "x"]).fails(1).contains("sessions ingest"), "nothing ingested yet");
+    assert!(env.run(&["ingest"]).fails(2).contains("PATH"), "no logs in this home");
+    assert!(env.run(&["ingest", "nowhere"]).fails(2).contains("nowhere"));
+    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    assert!(env.run(&["search", "zzz-not-there"]).fails(1).contains("Nothing matches"));
+    assert!(env.run(&["search", "\"open"]).fails(2).contains("not closed"));
+    assert!(env.run(&["search", "x", "--event-type", "tool"]).fails(2).contains("tool_call"));
+    assert!(env.run(&["search", "x", "--limit", "51"]).fails(2).contains("1-50"));
+    assert!(env.run(&["search", "budget", "--cursor", "abc"]).fails(2).contains("next_cursor"));
+    assert!(env.run(&["show", "ffffffff"]).fails(1).contains("list_sessions"));
+    assert!(env.run(&["show", "0"]).fails(2).contains("too short"));
+    let ambiguous = env.run(&["show", "01a"]).fails(2);
+    assert!(ambiguous.contains("matches") && ambiguous.contains("more characters"), "{ambiguous}");
+    assert!(env.run(&["event", "nonsense"]).fails(2).contains("event id"));
+    assert!(env.run(&["event", &format!("{MAIN}:9999")]).fails(1).contains("No such event"));
+    assert!(env.run(&["frobnicate"]).fails(2).contains("frobnicate"));
+    assert!(env.run(&["query", "DROP VIEW events"]).fails(2).contains("SELECT"));
+    assert!(env.run(&["query", "SELECT 1; SELECT 2"]).fails(2).contains("one SELECT"));
+    assert!(env.run(&["query", "SELECT * FROM read_text('/etc/hostname')"]).fails(2).contains("error"));
+    assert!(env.run(&["query", "SELECT nonsense FROM events"]).fails(2).contains("nonsense"));
+}
+
+#[test]
+fn json_errors_are_the_envelope() {
+    let env = TestEnv::with_samples();
+    let error = env.json(&["show", "01a"]);
+    assert_eq!(error["status"], "error");
+    assert_eq!(error["error"]["code"], "ambiguous_session_prefix");
+    assert!(error["error"]["details"]["matches"].as_array().is_some_and(|m| m.len() > 1));
+    assert_eq!(error["error"]["retryable"], false);
+}
+
+#[test]
+fn pages_follow_each_other_without_gap_or_repeat() {
+    let env = TestEnv::with_samples();
+    let all = env.json(&["search", "a", "--limit", "50"]);
+    let mut want: Vec<String> = ids(&all);
+    let mut cursor = all["pagination"]["next_cursor"].as_str().map(str::to_owned);
+    while let Some(next) = cursor {
+        let page = env.json(&["search", "a", "--limit", "50", "--cursor", &next]);
+        want.extend(ids(&page));
+        cursor = page["pagination"]["next_cursor"].as_str().map(str::to_owned);
+    }
+    let mut got = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut args = vec!["search", "a", "--limit", "7"];
+        let held;
+        if let Some(next) = cursor.take() {
+            held = next;
+            args.extend(["--cursor", &held]);
+        }
+        let page = env.json(&args);
+        got.extend(ids(&page));
+        match page["pagination"]["next_cursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    assert!(got.len() > 50, "{}", got.len());
+    assert_eq!(got, want);
+}
+
+fn ids(answer: &serde_json::Value) -> Vec<String> {
+    let matches = answer["data"]["matches"].as_array().expect("matches");
+    matches.iter().map(|m| m["event_id"].as_str().expect("id").to_owned()).collect()
+}
+
+#[test]
+fn sql_reads_the_live_rows_only() {
+    let env = TestEnv::with_samples();
+    let listed = env.json(&["status"]);
+    let counted = env.json(&["query", "SELECT count(*) AS n FROM events"]);
+    assert_eq!(counted["rows"][0][0], listed["events"]);
+    let latest = env.json(&["query", "SELECT count(*), count(DISTINCT session_id) FROM sessions"]);
+    assert_eq!(latest["rows"][0][0], latest["rows"][0][1]);
+    let times = env.json(&["query", &format!("SELECT timestamp FROM events WHERE session_id = '{MAIN}' AND event_index = 5")]);
+    assert_eq!(times["rows"][0][0], time_of(&env));
+}
+
+/// The time that the event tool gives, so that both agree.
+fn time_of(env: &TestEnv) -> String {
+    let event = env.json(&["event", &format!("{MAIN}:5")]);
+    let time = event["data"]["events"][0]["timestamp"].as_str().expect("time").to_owned();
+    time
+}
+
+#[test]
+fn hostile_text_comes_out_clean() {
+    let env = TestEnv::with_samples();
+    for args in [&["show", "c8564f25", "--detail-level", "full"][..], &["list", "--format", "full", "--limit", "100"], &["search", "a", "--limit", "50"]] {
+        let text = env.run(args).ok();
+        let json = env.json(args).to_string();
+        for bad in ['\u{1b}', '\u{7}', '\u{202e}', '\u{200b}', '\u{feff}'] {
+            assert!(!text.contains(bad), "{args:?} prints {bad:?}");
+            assert!(!json.contains(bad) && !json.contains(&format!("\\u{:04x}", bad as u32)), "{args:?} answers {bad:?}");
+        }
+    }
+    let needle = env.json(&["search", "THE-NEEDLE-IN-THE-LONG-LINE"]);
+    assert!(needle["data"]["matches"][0]["snippet"].as_str().is_some_and(|s| s.contains("THE-NEEDLE-IN-THE-LONG-LINE")));
+}
+
+#[test]
+fn a_broken_pipe_is_no_failure() {
+    let env = TestEnv::with_samples();
+    let mut child = env.command().args(["search", "a", "--limit", "50"]).stdout(std::process::Stdio::piped()).spawn().expect("spawns");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("ends").code(), Some(0));
+}
+
+#[test]
+fn the_usual_places_are_found_and_grown_logs_are_pending() {
+    let env = TestEnv::new();
+    let projects = env.path(".claude/projects/-home-mira");
+    fs::create_dir_all(&projects).expect("creates");
+    let record = |n: u32| format!("{{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{{\"role\":\"user\",\"content\":\"prompt {n}\"}}}}\n");
+    fs::write(projects.join("s.jsonl"), record(1)).expect("writes");
+    let report = env.json(&["ingest"]);
+    assert_eq!((report["files_new"].as_u64(), report["events"].as_u64()), (Some(1), Some(1)));
+    fs::write(projects.join("s.jsonl"), record(1) + &record(2)).expect("writes");
+    fs::write(projects.join("t.jsonl"), record(3)).expect("writes");
+    assert_eq!(env.json(&["status"])["pending"], 2);
+    let report = env.json(&["ingest"]);
+    assert_eq!((report["files_new"].as_u64(), report["files_grown"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(env.json(&["status"])["pending"], 0);
+}
+
+#[test]
+fn help_and_version_are_data_and_end_well() {
+    let env = TestEnv::new();
+    assert!(env.run(&["--help"]).ok().contains("ingest"));
+    assert!(env.run(&["--version"]).ok().contains(env!("CARGO_PKG_VERSION")));
+    assert!(env.run(&["completions", "bash"]).ok().contains("_sessions"));
+    let ran: Ran = env.run(&[]);
+    assert_eq!(ran.code, 2);
+}

@@ -1,0 +1,56 @@
+//! Killed at any instant and run again, an ingest ends with the content of an undisturbed one.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::env::{Random, TestEnv, real_logs, samples};
+
+/// Hashes of the content of every session, whatever segments it lies in.
+fn content(env: &TestEnv) -> serde_json::Value {
+    let events = "SELECT session_id, count(*), max(event_index), bit_xor(hash(e)) FROM events e GROUP BY 1 ORDER BY 1";
+    let sessions = "SELECT bit_xor(hash(s)), count(*) FROM sessions s";
+    let rows = |sql| env.json(&["query", "--max-rows", "100000", sql])["rows"].clone();
+    serde_json::json!([rows(events), rows(sessions)])
+}
+
+fn killed_runs(paths: &[String], kills: usize, seed: u64) {
+    let args: Vec<&str> = ["ingest", "--quiet"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+    let calm = TestEnv::new();
+    let start = Instant::now();
+    calm.run(&args).ok();
+    let whole = start.elapsed();
+    let want = content(&calm);
+    let mut random = Random(seed);
+    let mut env = TestEnv::new();
+    let mut killed = 0;
+    let mut rounds = 0;
+    while killed < kills {
+        rounds += 1;
+        let mut child = env.command().args(&args).stdout(Stdio::null()).spawn().expect("spawns");
+        let after = Duration::from_micros(random.below(whole.as_micros() as usize + 1) as u64);
+        std::thread::sleep(after);
+        let ended = child.try_wait().expect("waits").is_some();
+        let _ = child.kill();
+        let _ = child.wait();
+        killed += usize::from(!ended);
+        if ended || rounds % 5 == 0 {
+            env.run(&args).ok();
+            assert_eq!(content(&env), want, "after {killed} kills");
+            env = TestEnv::new();
+        }
+        assert!(rounds < 20 * kills, "the ingest is too quick to be killed");
+    }
+    env.run(&args).ok();
+    assert_eq!(content(&env), want);
+}
+
+#[test]
+fn samples_survive_ten_kills() {
+    killed_runs(&[samples().to_string_lossy().into_owned()], 10, 7);
+}
+
+#[test]
+fn real_logs_survive_fifty_kills() {
+    let Some(logs) = real_logs() else { return };
+    killed_runs(&["claude", "codex", "gemini"].map(|name| logs.join(name).to_string_lossy().into_owned()), 50, 42);
+}

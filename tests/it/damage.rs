@@ -1,0 +1,102 @@
+//! Stores that are newer, damaged, full or out of reach: a clear message, the right exit code,
+//! nothing lost that was there.
+
+use std::fs;
+use std::process::Command;
+
+use crate::env::{Ran, TestEnv, samples};
+
+fn count(env: &TestEnv) -> serde_json::Value {
+    env.json(&["query", "SELECT count(*), count(DISTINCT session_id) FROM events"])["rows"][0].clone()
+}
+
+#[test]
+fn a_newer_store_is_refused_and_left_alone() {
+    let env = TestEnv::with_samples();
+    let manifest = env.store().join("manifest.json");
+    let text = fs::read_to_string(&manifest).expect("manifest");
+    let newer = text.replace("\"schema_version\":1", "\"schema_version\":99");
+    assert_ne!(text, newer);
+    fs::write(&manifest, &newer).expect("writes");
+    for args in [&["list"][..], &["ingest", "--quiet", &samples().to_string_lossy()]] {
+        let message = env.run(args).fails(3);
+        assert!(message.contains("99") && message.contains("Update sessions"), "{message}");
+    }
+    assert_eq!(fs::read_to_string(&manifest).expect("manifest"), newer);
+}
+
+#[test]
+fn a_damaged_segment_is_set_aside_and_read_again() {
+    let env = TestEnv::with_samples();
+    let before = count(&env);
+    let segments = fs::read_dir(env.store().join("segments")).expect("segments");
+    let events = segments.map(|entry| entry.expect("entry").path().join("events.parquet")).find(|path| path.exists()).expect("events");
+    let mut bytes = fs::read(&events).expect("reads");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64].fill(0xff);
+    fs::write(&events, &bytes).expect("writes");
+    assert!(env.run(&["status"]).ok().contains("DAMAGED"));
+    fs::write(&events, &bytes[..middle]).expect("cuts");
+    let message = env.run(&["search", "budget"]).fails(3);
+    assert!(message.contains("damaged") && message.contains("sessions ingest"), "{message}");
+    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    assert_eq!(count(&env), before);
+    assert!(env.store().join("damaged").is_dir());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_nothing_that_was_there() {
+    let env = TestEnv::new();
+    let claude = samples().join("claude");
+    env.run(&["ingest", "--quiet", &claude.to_string_lossy()]).ok();
+    let before = count(&env);
+    // Writes beyond 8 KiB a file fail, as on a full disk.
+    let script = "trap '' XFSZ; ulimit -f 16; exec \"$0\" ingest --quiet \"$1\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_sessions")]).arg(samples());
+    shell.env("SESSIONS_STORE", env.store()).env("HOME", env.root.path());
+    let message = Ran::from(shell.output().expect("runs")).fails(3);
+    assert!(message.contains("parquet") && message.contains("Nothing that was committed is lost"), "{message}");
+    assert_eq!(count(&env), before);
+    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    let fresh = TestEnv::with_samples();
+    assert_eq!(count(&env), count(&fresh));
+}
+
+#[test]
+fn a_store_that_cannot_be_made_is_said() {
+    let env = TestEnv::new();
+    fs::write(env.store(), "a file where the store should be").expect("writes");
+    let message = env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).fails(3);
+    assert!(message.contains("store"), "{message}");
+    env.run(&["list"]).fails(3);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_store_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let env = TestEnv::with_samples();
+    let mut open = vec![env.store()];
+    while let Some(path) = open.pop() {
+        let mode = fs::metadata(&path).expect("metadata").permissions().mode() & 0o777;
+        let want = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, want, "{}", path.display());
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).expect("lists").map(|entry| entry.expect("entry").path()));
+        }
+    }
+}
+
+#[test]
+fn only_one_writes_and_the_other_is_told() {
+    let env = TestEnv::with_samples();
+    let store = sessions::store::Store::new(env.store());
+    let writer = store.writer().expect("first");
+    let message = env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).fails(3);
+    assert!(message.contains("Another process is writing"), "{message}");
+    env.run(&["search", "budget", "--quiet"]).ok();
+    drop(writer);
+    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+}

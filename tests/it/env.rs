@@ -1,0 +1,120 @@
+//! A place of its own for every test: a home, a store, the binary with a bare environment.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub struct TestEnv {
+    pub root: tempfile::TempDir,
+}
+
+/// What a command printed and how it ended.
+#[must_use = "check the exit code"]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl TestEnv {
+    pub fn new() -> Self {
+        Self { root: tempfile::tempdir().expect("tempdir") }
+    }
+
+    /// A store with the sample sessions in it.
+    pub fn with_samples() -> Self {
+        let env = Self::new();
+        env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+        env
+    }
+
+    /// A store with the real logs in it.
+    pub fn with_real_logs(logs: &Path) -> Self {
+        let env = Self::new();
+        let providers = ["claude", "codex", "gemini"].map(|name| logs.join(name).to_string_lossy().into_owned());
+        env.run(&["ingest", "--quiet", &providers[0], &providers[1], &providers[2]]).ok();
+        env
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.path("store")
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
+        command.env_clear().current_dir(self.root.path());
+        command.env("HOME", self.root.path()).env("SESSIONS_STORE", self.store()).env("COLUMNS", "100").env("TZ", "UTC");
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        Ran::from(self.command().args(args).output().expect("runs"))
+    }
+
+    /// Runs with `--json` and reads the answer.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let ran = Ran::from(self.command().arg("--json").args(args).output().expect("runs"));
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {}{}", ran.stdout, ran.stderr))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    /// stdout of a command that must have succeeded.
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// stderr of a command that must have failed with `code`.
+    pub fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
+        self.stderr
+    }
+}
+
+pub fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-sessions")
+}
+
+/// The folder of real logs; says plainly when there is none.
+pub fn real_logs() -> Option<PathBuf> {
+    let dir = std::env::var_os("SESSIONS_REAL_LOGS").map(PathBuf::from);
+    match dir {
+        Some(dir) => {
+            assert!(dir.join("claude").is_dir(), "SESSIONS_REAL_LOGS={} holds no logs", dir.display());
+            Some(dir)
+        }
+        None => {
+            eprintln!("SKIPPED: set SESSIONS_REAL_LOGS to a folder of real logs to run this test");
+            None
+        }
+    }
+}
+
+/// A seeded generator of numbers: tests draw at random and fail alike twice.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: usize) -> usize {
+        // xorshift64*
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end.max(1)
+    }
+}

@@ -1,0 +1,76 @@
+//! The layer rules of ARCHITECTURE.md, and that every file stays readable.
+
+use std::path::{Path, PathBuf};
+
+fn rust_files(dir: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    let mut open = vec![root.join(dir)];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                let text = std::fs::read_to_string(&path).expect("reads");
+                files.push((path.strip_prefix(root).expect("below the root").to_owned(), text));
+            }
+        }
+    }
+    assert!(!files.is_empty(), "{dir}");
+    files
+}
+
+/// Code without comments and the text of strings is not needed here: names with `::` are enough.
+fn names(text: &str, word: &str) -> bool {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).any(|line| line.contains(word))
+}
+
+#[test]
+fn each_layer_names_only_what_it_may() {
+    let rules: &[(&str, &[&str], &[&str])] = &[
+        // word, folders searched, the only places that may name it
+        ("duckdb::", &["src", "ingest/src", "schemas/src"], &["src/sql"]),
+        ("rmcp::", &["src", "ingest/src", "schemas/src"], &["src/server"]),
+        ("clap::", &["src", "ingest/src", "schemas/src"], &["src/cli"]),
+        ("parquet::", &["src", "ingest/src", "schemas/src"], &["src/store"]),
+        ("arrow::", &["schemas/src"], &[]),
+        ("crate::tools", &["src/store", "src/search"], &[]),
+        ("crate::server", &["src/store", "src/search", "src/sql", "src/tools"], &[]),
+        ("crate::cli", &["src/store", "src/search", "src/sql", "src/tools", "src/server"], &[]),
+        ("std::env::", &["src", "ingest/src", "schemas/src"], &["src/app.rs", "src/main.rs"]),
+        ("println!", &["src", "ingest/src", "schemas/src"], &[]),
+        ("io::stdout", &["src", "ingest/src", "schemas/src"], &["src/output"]),
+        ("io::stderr", &["src", "ingest/src", "schemas/src"], &["src/output"]),
+    ];
+    for (word, folders, allowed) in rules {
+        for folder in *folders {
+            for (path, text) in rust_files(folder) {
+                let may = allowed.iter().any(|place| path.starts_with(place));
+                assert!(may || !names(&text, word), "{} names {word}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are_for() {
+    for folder in ["src", "ingest/src", "schemas/src", "xtask/src", "tests", "ingest/tests", "benches"] {
+        for (path, text) in rust_files(folder) {
+            let limit = if path.components().any(|part| part.as_os_str() == "tests") { 600 } else { 450 };
+            let lines = text.lines().count();
+            assert!(lines <= limit, "{} has {lines} lines", path.display());
+            assert!(text.starts_with("//!"), "{} does not begin with what it is for", path.display());
+        }
+    }
+}
+
+#[test]
+fn arrow_has_one_version_and_schemas_stays_small() {
+    let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).expect("lock");
+    assert_eq!(lock.matches("name = \"arrow-schema\"").count(), 1);
+    let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/Cargo.toml")).expect("manifest");
+    for word in ["arrow", "duckdb", "rmcp", "clap", "ingest"] {
+        assert!(!manifest.contains(&format!("\n{word}")), "schemas depends on {word}");
+    }
+}
