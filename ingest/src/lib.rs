@@ -18,3 +18,4 @@ pub mod report;
 pub mod run;
 pub mod sniff;
 pub mod stream;
+mod worker;

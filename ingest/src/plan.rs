@@ -227,6 +227,7 @@ fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> Sour
         head_length: 0,
         tail_hash: 0,
         first_record: None,
+        ancestors: None,
         state: None,
         reason: reason.map(str::to_owned),
         segment: 0,
@@ -294,17 +295,27 @@ fn link(works: &mut [Work], known: &Known) {
         let provider = work.claim.provider.as_str();
         let parent = work.claim.parent.as_ref().and_then(|native| first(provider, native));
         work.parent_session_id = parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
-        if format(work.claim.provider).unique_ids {
+        if let Some(row) = work.source.as_ref().filter(|_| work.change == Change::Grown) {
+            // Settled when the log was new: what came since does not make it a copy.
+            work.ancestors = row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect();
+        } else if format(work.claim.provider).unique_ids {
             // Those that come before it in the family, so that one of them stays the original.
             let family = work.claim.first_record.and_then(|record| by_record.get(&record));
-            let before = family.into_iter().flatten().take_while(|id| **id != work.session_id);
-            work.ancestors = before.cloned().collect();
+            let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
+            let before = |ids: Option<&Vec<String>>| -> Vec<String> {
+                ids.into_iter().flatten().take_while(|id| **id != work.session_id).cloned().collect()
+            };
+            work.ancestors = before(family);
+            work.ancestors.extend(before(same_id));
+            work.ancestors.sort();
+            work.ancestors.dedup();
         } else {
             let same = first(provider, &work.claim.native_id);
             let ancestor = same.filter(|id| **id != work.session_id).or(parent);
             work.ancestors = ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect();
         }
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
+        // Logs of one id are copies of one session, not forks.
         if let Some(ancestor) = copies_from
             && !ancestor.starts_with(&work.claim.native_id)
         {

@@ -7,51 +7,75 @@ use crate::json::{Fields, Value, string};
 /// Longest text of a notification, in bytes; the rest is in the source, and the text says so.
 const NOTIFICATION_BYTES: usize = 16 << 10;
 
-/// Appends a value: strings as they are, objects as `key: value` lines, array elements as `- ` lines.
-pub fn value(value: Value<'_>, out: &mut String) {
+/// Appends a value: strings as they are, objects as `key: value` lines, array elements as `- `
+/// lines, what lies deeper indented.
+pub(crate) fn value(value: Value<'_>, out: &mut String) {
+    nested(value, 0, out);
+}
+
+fn nested(value: Value<'_>, depth: usize, out: &mut String) {
     if let Some(text) = string(value) {
         out.push_str(text);
     } else if let Some(object) = value.as_object() {
         for (key, field) in &object {
-            new_line(out);
+            line(depth, out);
             out.push_str(key);
             out.push_str(": ");
-            self::value(field, out);
+            nested(field, depth + 1, out);
         }
     } else if let Some(array) = value.as_array() {
         for element in array.iter() {
-            new_line(out);
+            line(depth, out);
             out.push_str("- ");
-            self::value(element, out);
+            nested(element, depth + 1, out);
         }
     } else {
         out.push_str(&value.encode());
     }
 }
 
+/// Begins a line at a depth, unless one was begun for a list element.
+fn line(depth: usize, out: &mut String) {
+    if out.ends_with("- ") {
+        return;
+    }
+    if out.ends_with(": ") {
+        out.pop();
+    }
+    new_line(out);
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
 fn new_line(out: &mut String) {
-    if !out.is_empty() && !out.ends_with('\n') && !out.ends_with("- ") {
+    if !out.is_empty() && !out.ends_with('\n') {
         out.push('\n');
     }
 }
 
-/// Text of a notification: the fields of `record` except `skip`, cut at a bound.
-pub fn fields(record: Value<'_>, skip: &[&str], out: &mut String) {
+/// Text of a notification: the fields of `record` except `skip` and empty ones, cut at a bound.
+pub(crate) fn fields(record: Value<'_>, skip: &[&str], out: &mut String) {
     let Some(object) = record.as_object() else { return value(record, out) };
     for (key, field) in &object {
-        if skip.contains(&key) || matches!(field.value_type(), ValueType::Null) {
+        if skip.contains(&key) || is_empty(field) {
             continue;
         }
         new_line(out);
         out.push_str(key);
         out.push_str(": ");
-        value(field, out);
+        nested(field, 1, out);
     }
     cut(out);
 }
 
+fn is_empty(value: Value<'_>) -> bool {
+    matches!(value.value_type(), ValueType::Null)
+        || string(value).is_some_and(str::is_empty)
+        || value.as_array().is_some_and(|array| array.is_empty())
+        || value.as_object().is_some_and(|object| object.is_empty())
+}
+
 /// Cuts a notification's text at its bound and says how much is missing.
-pub fn cut(out: &mut String) {
+pub(crate) fn cut(out: &mut String) {
     if out.len() > NOTIFICATION_BYTES {
         let at = out.floor_char_boundary(NOTIFICATION_BYTES);
         let missing = out.len() - at;
@@ -62,16 +86,20 @@ pub fn cut(out: &mut String) {
 
 /// Appends the content of a message or tool result: a string, or a list of blocks of which text
 /// is joined by newlines and binary data is named by type and size.
-pub fn content(content: Value<'_>, out: &mut String) {
+pub(crate) fn content(content: Value<'_>, out: &mut String) {
     let Some(blocks) = content.as_array() else { return value(content, out) };
     for block in blocks.iter() {
+        // Codex puts tags around images, as texts of their own.
+        if block.text("text").is_some_and(|text| text == "</image>" || text.starts_with("<image name=")) {
+            continue;
+        }
         new_line(out);
         self::block(block, out);
     }
 }
 
 /// Appends one content block.
-pub fn block(block: Value<'_>, out: &mut String) {
+pub(crate) fn block(block: Value<'_>, out: &mut String) {
     if let Some(source) = block.object("source") {
         return binary(source.text("media_type"), source.text("data"), out);
     }
@@ -113,7 +141,7 @@ mod tests {
     #[test]
     fn inputs_have_real_newlines_and_quotes() {
         check(value, r#"{"command":"echo \"a\"\nls","timeout":5}"#, "command: echo \"a\"\nls\ntimeout: 5");
-        check(value, r#"{"edits":[{"old":"a","new":"b"},"c"]}"#, "edits: \n- old: a\nnew: b\n- c");
+        check(value, r#"{"edits":[{"old":"a","new":"b"},"c"]}"#, "edits:\n  - old: a\n    new: b\n  - c");
         check(value, r#"[true,null,1.5]"#, "- true\n- null\n- 1.5");
     }
 

@@ -60,6 +60,8 @@ pub struct StreamState {
     own_run: u32,
     /// Place reached in the parent's sequence.
     history_at: usize,
+    /// The last record was a copy.
+    replay: bool,
 }
 
 /// Where a record stands and who it is.
@@ -148,6 +150,7 @@ impl Stream {
         own: Option<HashSet<u64>>,
         history: History,
     ) -> Self {
+        let replay = state.next_index == 0 && !matches!(history, History::None) || state.replay;
         Self {
             session,
             problems: Vec::new(),
@@ -160,7 +163,8 @@ impl Stream {
             record: RecordAt::default(),
             record_hash: 0,
             record_time: None,
-            replay: false,
+            // Until its first record with an identity says otherwise, a fork repeats.
+            replay,
             sidechain: false,
             pushed: 0,
         }
@@ -196,11 +200,17 @@ impl Stream {
             self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
             let repeated = self.own.as_mut().is_some_and(|own| !own.insert(hash));
             self.replay = copied || repeated;
+            self.state.replay = self.replay;
         }
         if time.is_some() {
             self.state.last_time = time;
             self.widen(time);
         }
+    }
+
+    /// The drafts that follow have their text in another record.
+    pub fn place_at(&mut self, at: RecordAt) {
+        self.record = at;
     }
 
     /// Whether the present record is a copy.
@@ -300,13 +310,18 @@ impl Stream {
         self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
     }
 
-    /// Adds an event in the present step.
+    /// Adds an event of the present step; prompts and notifications belong to no response.
     pub fn push(&mut self, kind: EventType, draft: Draft<'_>) {
-        self.push_in(kind, self.state.step, draft);
+        let outside = matches!(kind, EventType::User | EventType::Notification);
+        self.push_in(kind, if outside { 0 } else { self.state.step }, draft);
     }
 
     /// Adds an event of a given step: lines of one response may stand apart in the log.
     pub fn push_in(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
+        // What a person reads has no terminal escapes; matches must not end at a colour.
+        let plain = memchr::memchr(0x1b, draft.text.as_bytes())
+            .map(|_| anstream::adapter::strip_str(draft.text).to_string());
+        let draft = Draft { text: plain.as_deref().unwrap_or(draft.text), ..draft };
         let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
         if draft.timestamp.is_some() {
             self.widen(draft.timestamp);

@@ -162,6 +162,12 @@ impl Usage {
         self == Self::default()
     }
 
+    /// True when no field is negative: this may be what a total grew by.
+    pub fn is_growth(self) -> bool {
+        let fields = [self.input, self.output, self.cache_read, self.cache_write, self.reasoning];
+        fields.into_iter().flatten().all(|count| count >= 0)
+    }
+
     /// True when every known field is zero.
     pub fn is_zero(self) -> bool {
         self.total() == 0 && self.reasoning.unwrap_or(0) == 0

@@ -97,6 +97,7 @@ pub struct SourceRow {
     pub head_length: i64,
     pub tail_hash: i64,
     pub first_record: Option<i64>,
+    pub ancestors: Option<String>,
     pub state: Option<String>,
     pub reason: Option<String>,
     pub segment: i64,

@@ -238,6 +238,7 @@ mod tests {
             head_length: 0,
             tail_hash: 0,
             first_record: None,
+            ancestors: None,
             state: None,
             reason: None,
             segment: 0,

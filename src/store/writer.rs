@@ -185,14 +185,19 @@ impl<'w> Target for &'w Writer {
             if rows.is_empty() {
                 continue;
             }
-            let mut reader = EventReader::open(segment, &rows, &["record_hash"], 1 << 16)?;
+            let mut reader = EventReader::open(segment, &rows, &["source_offset", "record_hash"], 1 << 16)?;
+            // The events of one record stand together.
+            let mut last = -1;
             while let Some(batch) = reader.next_batch()? {
-                let column = batch.column(0).as_primitive::<Int64Type>();
-                hashes.extend(column.values().iter().map(|hash| hash.cast_unsigned()).filter(|hash| *hash != 0));
+                let (offsets, column) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
+                for (offset, hash) in offsets.values().iter().zip(column.values()) {
+                    if *offset != last && *hash != 0 {
+                        hashes.push(hash.cast_unsigned());
+                    }
+                    last = *offset;
+                }
             }
         }
-        // The events of one record stand together.
-        hashes.dedup();
         Ok(hashes)
     }
 

@@ -106,7 +106,7 @@ pub(super) fn session(row: &SessionRow, format: ListFormat) -> Session {
     };
     let title = cleaned(row.title.as_ref()).map(|title| {
         // A page of 20 in the minimal format stays under 1,000 tokens.
-        let (kept, omitted) = head(&title, if summary { 240 } else { 60 });
+        let (kept, omitted) = head(&title, if summary { 240 } else { 40 });
         format!("{kept}{}", if omitted > 0 { "…" } else { "" })
     });
     Session {

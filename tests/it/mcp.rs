@@ -98,10 +98,6 @@ impl Client {
         drop(self.stdin.take());
         self.child.wait().expect("ends").code().unwrap_or(-1)
     }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
 }
 
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";

@@ -7,6 +7,7 @@ use schemas::{EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use simd_json::prelude::*;
 
+use super::claude_queue::Queue;
 use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, claude_user, is_uuid, uuid_identity};
 use crate::json::{Fields, Value};
 use crate::render;
@@ -48,6 +49,9 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     let agent = first("agentId").filter(|_| ours.iter().any(|object| sidechain(&object)));
     let first_record = ours.iter().find_map(|object| uuid_identity(object["uuid"].as_str()));
     if let Some(agent) = agent {
+        // `<sessionId>/subagents/agent-<id>.jsonl`: the folder names the parent.
+        let folder = head.path.parent().filter(|dir| dir.ends_with("subagents")).and_then(|dir| dir.parent()?.file_name()?.to_str());
+        let session = folder.filter(|name| is_uuid(name)).or(session);
         return Some(Claim {
             provider: Provider::Claude,
             native_id: format!("agent-{agent}"),
@@ -79,7 +83,7 @@ fn is_record(object: &serde_json::Value) -> bool {
     match kind {
         "user" | "assistant" => {
             let message = &object["message"];
-            message["role"].is_string() && message.get("parts").is_none() && message.get("content").is_some()
+            (message["role"].is_string() || message["content"].is_array()) && message.get("parts").is_none() && message.get("content").is_some()
         }
         _ => {
             SIDE_TYPES.contains(&kind)
@@ -102,6 +106,8 @@ struct ApiMessage {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     messages: VecDeque<ApiMessage>,
+    #[serde(default)]
+    queue: Queue,
 }
 
 struct Decoder {
@@ -126,9 +132,14 @@ impl LineDecoder for Decoder {
         match object.text("type") {
             Some("assistant") if object.object("message").is_some() => self.assistant(object, out),
             Some("user") if object.object("message").is_some() => {
+                self.state.queue.sent(object);
                 claude_user::record(object, !sidechain, &mut self.text, out);
             }
             Some("attachment") => self.attachment(object, out),
+            Some("queue-operation") => {
+                self.side_record("queue-operation", object, out);
+                self.state.queue.operation(object, at, out);
+            }
             kind => self.side_record(kind.unwrap_or("untyped"), object, out),
         }
         Outcome::Events
@@ -142,14 +153,16 @@ impl LineDecoder for Decoder {
 impl Decoder {
     fn assistant(&mut self, object: Value<'_>, out: &mut Stream) {
         let Some(message) = object.object("message") else { return };
-        let model = message.text("model").filter(|model| *model != "<synthetic>");
-        out.set_model(model);
-        if object.flag("isApiErrorMessage") == Some(true) {
+        // The client's own words in the assistant's role are no model response.
+        let api_error = object.flag("isApiErrorMessage") == Some(true);
+        if api_error || message.text("model") == Some("<synthetic>") {
             self.text.clear();
             message.field("content").inspect(|content| render::content(*content, &mut self.text));
-            let draft = Draft { subtype: Some("api_error"), text: &self.text, is_error: Some(true), ..Draft::default() };
+            let subtype = Some(if api_error { "api_error" } else { "synthetic" });
+            let draft = Draft { subtype, text: &self.text, is_error: api_error.then_some(true), ..Draft::default() };
             return out.push(EventType::Notification, draft);
         }
+        out.set_model(message.text("model"));
         let request = match (message.non_empty("id"), object.non_empty("requestId")) {
             (None, _) => None,
             (Some(id), None) => Some(id.to_owned()),
@@ -169,7 +182,7 @@ impl Decoder {
         // event holds only what is new (FORMATS.md 1.4 and 13).
         let usage = message.object("usage").map(usage).unwrap_or_default();
         let before = known.map(|at| self.state.messages[at].usage).unwrap_or_default();
-        let news = !usage.is_unknown() && model.is_some() && (known.is_none() || usage.total() > before.total());
+        let news = !usage.is_unknown() && (known.is_none() || usage.total() > before.total());
         if news {
             let draft = Draft { usage: usage.minus(before), request_id: request.as_deref(), ..Draft::default() };
             out.push_in(EventType::TokenUsage, step, draft);
@@ -232,7 +245,9 @@ impl Decoder {
         let kind = attachment.text("type").unwrap_or("attachment");
         if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
             attachment.field("prompt").inspect(|prompt| render::content(*prompt, &mut self.text));
-            return claude_user::prompt(&self.text, true, out);
+            if !self.state.queue.attached(&self.text) {
+                return claude_user::prompt(&self.text, true, out);
+            }
         }
         render::fields(attachment, &["type", "toolUseID"], &mut self.text);
         let is_error = kind.ends_with("_error").then_some(true);
@@ -259,7 +274,7 @@ impl Decoder {
                 // Output in progress and a subagent's messages stand whole in their own records.
                 if let Some(data) = object.object("data") {
                     subtype = data.text("type").unwrap_or("progress");
-                    let skip = ["type", "message", "normalizedMessages", "output", "fullOutput"];
+                    let skip = ["type", "message", "prompt", "normalizedMessages", "output", "fullOutput"];
                     render::fields(data, &skip, text);
                 }
             }

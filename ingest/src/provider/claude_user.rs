@@ -102,7 +102,12 @@ fn typed(text: &str, meta: Option<&'static str>, starts_turns: bool, out: &mut S
 pub(super) fn prompt(text: &str, starts_turn: bool, out: &mut Stream) {
     if starts_turn {
         out.begin_turn();
-        out.title(TitleFrom::Prompt, text);
+        // A command without words says nothing about the session.
+        let first = text.split_whitespace().next().unwrap_or("");
+        let bare = first.starts_with('/') && (first == text.trim() || matches!(first, "/model" | "/compact"));
+        if !bare {
+            out.title(TitleFrom::Prompt, text);
+        }
     }
     out.push(EventType::User, Draft { text, ..Draft::default() });
 }

@@ -101,7 +101,7 @@ struct Decoder {
 impl LineDecoder for Decoder {
     fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let time = micros(object.text("timestamp"));
-        out.begin_record(at, Some(content_identity(raw)), time);
+        out.begin_record(at, content_identity(raw), time);
         let payload = object.object("payload");
         match (object.text("type"), payload) {
             (Some("session_meta"), Some(meta)) => self.session_meta(meta, out),
@@ -114,7 +114,7 @@ impl LineDecoder for Decoder {
             (Some("event_msg"), Some(event)) => self.event(event, out),
             (Some("compacted"), Some(compacted)) => {
                 // replacement_history repeats messages that stand in the log already.
-                let text = compacted.text("message").unwrap_or("");
+                let text = compacted.non_empty("message").unwrap_or("Context compacted");
                 self.notify("compacted", text, None, out)
             }
             (Some(kind), Some(payload)) => self.unknown(kind, payload, out),
@@ -129,13 +129,19 @@ impl LineDecoder for Decoder {
     }
 }
 
+/// Records shorter than this say too little to be told apart, as reasoning without its text.
+const LEAST_IDENTITY: usize = 160;
+
 /// Identity of a record by content. Copies in a fork are stamped anew, so the time is left out.
-fn content_identity(raw: &[u8]) -> u64 {
+fn content_identity(raw: &[u8]) -> Option<u64> {
+    if raw.len() < LEAST_IDENTITY {
+        return None;
+    }
     let stamped = raw.strip_prefix(br#"{"timestamp":""#).and_then(|rest| {
         let end = memchr::memchr(b'"', rest)?;
         rest.get(end + 1..)
     });
-    xxh3_64(stamped.unwrap_or(raw)) | 1
+    Some(xxh3_64(stamped.unwrap_or(raw)) | 1)
 }
 
 impl Decoder {
@@ -316,6 +322,9 @@ impl Decoder {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         render::fields(record, &["type", "last_agent_message"], &mut text);
+        if text.is_empty() {
+            text.push_str(&kind.replace('_', " "));
+        }
         let is_error = matches!(kind, "error" | "stream_error").then_some(true);
         let outcome = self.notify(kind, &text, is_error, out);
         self.text = text;
@@ -328,8 +337,9 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// One usage per request: `last_token_usage` whenever the total changed, else the difference
-    /// of totals; a total that shrinks begins a new base (FORMATS.md 2.5 and 13).
+    /// One usage per request: what the totals grew by, which includes requests that were aborted
+    /// before they were recorded; `last_token_usage` at the start and where a total shrinks, which
+    /// begins a new base (FORMATS.md 2.5).
     fn token_count(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
         let Some(info) = event.object("info") else { return Outcome::Merged("rate_limits_only") };
         let total = info.object("total_token_usage").map(usage);
@@ -340,11 +350,11 @@ impl Decoder {
         }
         let news = match (total, last) {
             (Some(total), _) if before == Some(total) => return Outcome::Merged("repeated_token_count"),
-            (_, Some(last)) => last,
-            (Some(total), None) => match before {
-                Some(before) if total.total() >= before.total() => total.minus(before),
-                _ => total,
+            (Some(total), last) => match before.map(|before| total.minus(before)) {
+                Some(growth) if growth.is_growth() => growth,
+                _ => last.unwrap_or(total),
             },
+            (None, Some(last)) => last,
             (None, None) => return Outcome::Merged("empty_token_count"),
         };
         out.push(EventType::TokenUsage, Draft { usage: news, ..Draft::default() });

@@ -24,6 +24,18 @@ const MACHINE: &[(&str, &str)] = &[
     ("<user_shell_command>", "user_shell_command"),
 ];
 
+/// Beginnings of outputs that tell a failure in words only.
+const FAILURES: &[&str] = &[
+    "apply_patch verification failed",
+    "error:",
+    "exec_command failed",
+    "execution error",
+    "failed in sandbox",
+    "failed to ",
+    "write_stdin failed",
+    "aborted",
+];
+
 /// The subtype when `text` was written by the client and not by the person.
 pub(super) fn machine_text(text: &str) -> Option<&'static str> {
     let trimmed = text.trim_start();
@@ -83,13 +95,14 @@ pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, ou
             }
         }
     }
+    let told_failed = FAILURES.iter().any(|start| text.starts_with(start)).then_some(true);
     #[expect(clippy::cast_possible_truncation, reason = "durations in milliseconds")]
     let duration_ms = seconds.filter(|s| s.is_finite()).map(|seconds: f64| (seconds * 1000.0).round() as i64);
     let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
     let draft = Draft {
         text,
         tool_call_id: item.non_empty("call_id"),
-        is_error: exit_code.map(|code| code != 0).or(success.map(|success: bool| !success)),
+        is_error: exit_code.map(|code| code != 0).or(success.map(|success: bool| !success)).or(told_failed),
         exit_code,
         duration_ms,
         ..Draft::default()
@@ -107,6 +120,10 @@ fn float(value: Value<'_>) -> Option<f64> {
 fn header(text: &str) -> (Option<i64>, Option<f64>) {
     let mut exit_code = None;
     let mut seconds = None;
+    if text.starts_with("failed in sandbox") {
+        let code = text.split_once("exit code: ").and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
+        return (code.and_then(|code| code.parse().ok()), None);
+    }
     for line in text.lines().take(8) {
         if line == "Output:" {
             break;

@@ -104,17 +104,29 @@ impl Decoder {
         if results.is_empty() {
             call.text("resultDisplay").inspect(|text| self.text.push_str(text));
         }
+        let refused = results.iter().any(|result| {
+            let response = result.object("functionResponse").and_then(|response| response.object("response"));
+            response.is_some_and(|response| response.field("error").is_some())
+        });
+        let exit_code = exit_code(&self.text);
+        let failed = refused || status == Some("error") || exit_code.is_some_and(|code| code != 0);
         let draft = Draft {
+            exit_code,
             text: &self.text,
             tool_name,
             tool_call_id,
             subtype: status.filter(|status| *status == "cancelled"),
-            is_error: status.map(|status| status == "error"),
+            is_error: (status.is_some() || failed).then_some(failed),
             timestamp: micros(call.text("timestamp")),
             ..Draft::default()
         };
         out.push(EventType::ToolResult, draft);
     }
+}
+
+/// The exit code of a command, which stands on a line of its own near the end of the output.
+fn exit_code(text: &str) -> Option<i32> {
+    text.lines().rev().take(6).find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
 }
 
 /// Token counts; `input` includes `cached`, thoughts are counted beside the output.

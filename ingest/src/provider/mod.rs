@@ -3,6 +3,7 @@
 //! Adding a provider is a module and a row of [`FORMATS`].
 
 pub mod claude;
+mod claude_queue;
 mod claude_user;
 pub mod codex;
 mod codex_output;

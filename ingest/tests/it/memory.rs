@@ -86,9 +86,9 @@ impl<'m> Target for &'m Memory {
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Infallible> {
         let events = self.events();
         let of_session = events.iter().filter(|event| event.session_id == session_id && event.record_hash != 0);
-        let mut hashes: Vec<u64> = of_session.map(|event| event.record_hash.cast_unsigned()).collect();
-        hashes.dedup();
-        Ok(hashes)
+        let mut records: Vec<_> = of_session.map(|event| (event.source_offset, event.record_hash.cast_unsigned())).collect();
+        records.dedup();
+        Ok(records.into_iter().map(|(_, hash)| hash).collect())
     }
 
     fn state(&self, path: &str) -> Result<Option<String>, Infallible> {

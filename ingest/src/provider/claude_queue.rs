@@ -1,0 +1,89 @@
+//! Prompts typed while the agent works (FORMATS.md section 1.2, queue-operation).
+//!
+//! `enqueue` holds the text. Then either `dequeue` comes and a user record repeats the text, or
+//! `remove` does: the prompt was taken up in the middle of a turn and, before version 2.1.90,
+//! stands nowhere else. `popAll` gives the texts back to the input line.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::claude_user;
+use crate::json::{Fields, Value};
+use crate::stream::{RecordAt, Stream};
+
+/// Prompts waiting, and taken up, that are remembered.
+const REMEMBERED: usize = 16;
+
+/// Beginnings of texts that are queued by machines, or run as commands.
+const NO_PROMPTS: &[&str] = &["/", "{\"task_id\"", "<task-notification", "<agent-notification"];
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Queued {
+    text: String,
+    offset: u64,
+    length: u64,
+    line: u64,
+}
+
+/// The queue as far as it matters later.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Queue {
+    waiting: VecDeque<Queued>,
+    /// Texts that became prompts here; newer versions attach them as well.
+    taken_up: VecDeque<String>,
+}
+
+impl Queue {
+    /// A queue-operation: a prompt that was taken up in mid-turn becomes a user event, with the
+    /// record that holds its text as its source.
+    pub(super) fn operation(&mut self, object: Value<'_>, at: RecordAt, out: &mut Stream) {
+        match object.text("operation") {
+            Some("enqueue") => {
+                if self.waiting.len() == REMEMBERED {
+                    self.waiting.pop_front();
+                }
+                let text = object.text("content").unwrap_or("").to_owned();
+                let RecordAt { offset, length, line } = at;
+                self.waiting.push_back(Queued { text, offset, length, line });
+            }
+            Some("dequeue") => {
+                self.waiting.pop_front();
+            }
+            Some("popAll") => self.waiting.clear(),
+            Some("remove") => {
+                let Some(queued) = self.waiting.pop_front() else { return };
+                let text = queued.text.trim_start();
+                if text.is_empty() || NO_PROMPTS.iter().any(|start| text.starts_with(start)) {
+                    return;
+                }
+                out.place_at(RecordAt { offset: queued.offset, length: queued.length, line: queued.line });
+                claude_user::prompt(&queued.text, true, out);
+                if self.taken_up.len() == REMEMBERED {
+                    self.taken_up.pop_front();
+                }
+                self.taken_up.push_back(queued.text);
+            }
+            _ => {}
+        }
+    }
+
+    /// A user record: what it repeats waits no longer.
+    pub(super) fn sent(&mut self, object: Value<'_>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let text = object.object("message").and_then(|message| message.text("content"));
+        if let Some(at) = text.and_then(|text| self.waiting.iter().position(|queued| queued.text == text)) {
+            self.waiting.remove(at);
+        }
+    }
+
+    /// An attached prompt: true when it was given as an event already.
+    pub(super) fn attached(&mut self, text: &str) -> bool {
+        if let Some(at) = self.waiting.iter().position(|queued| queued.text == text) {
+            self.waiting.remove(at);
+        }
+        self.taken_up.iter().any(|taken| taken == text)
+    }
+}

@@ -1,0 +1,370 @@
+//! One worker: reads the files of its units from their checkpoints into its sink.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arrow::datatypes::SchemaRef;
+use schemas::problem::{Problem, ProblemKind};
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::Fingerprint;
+use crate::json::{Found, Parser};
+use crate::lines::{Line, Lines};
+use crate::plan::{Change, Work};
+use crate::provider::{Format, LineDecoder, Outcome, Reader, Tally, format};
+use crate::report::{ProviderReport, Report};
+use crate::run::{Progress, Sink, Target};
+use crate::stream::{Draft, History, RecordAt, Stream, StreamState};
+
+/// A batch is handed over when it holds this much text, or this many events.
+const BATCH_BYTES: usize = 2 << 20;
+const BATCH_EVENTS: usize = 8192;
+
+/// A document larger than this is not read: it has to be held whole.
+const MAX_DOCUMENT: u64 = 64 << 20;
+
+/// What must be remembered to go on later; saved as JSON in `sources.state`.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    stream: StreamState,
+    decoder: serde_json::Value,
+}
+
+pub(crate) struct Worker<'t, T: Target> {
+    pub(crate) target: &'t T,
+    pub(crate) progress: &'t dyn Progress,
+    pub(crate) schema: SchemaRef,
+    pub(crate) report: Report,
+}
+
+impl<T: Target> Worker<'_, T> {
+    /// Takes units until there are none.
+    pub(crate) fn work(&mut self, units: &[Vec<Work>], next: &AtomicUsize, failed: &AtomicBool) -> Result<(), T::Error> {
+        let mut sink = None;
+        while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let sink = match &mut sink {
+                Some(sink) => sink,
+                none => none.insert(self.target.sink()?),
+            };
+            // Records of this unit's sessions so far, for those that share history with them.
+            let mut sequences: Vec<(&str, Vec<u64>)> = Vec::new();
+            for work in unit {
+                if failed.load(Ordering::Relaxed) || self.progress.cancelled() {
+                    break;
+                }
+                let sequence = self.file(work, &sequences, sink)?;
+                if unit.len() > 1 {
+                    sequences.push((&work.session_id, sequence));
+                }
+            }
+        }
+        sink.map_or(Ok(()), Sink::finish)
+    }
+
+    /// Reads one file; returns the identities of the records read.
+    fn file(&mut self, work: &Work, before: &[(&str, Vec<u64>)], sink: &mut T::Sink) -> Result<Vec<u64>, T::Error> {
+        let format = format(work.claim.provider);
+        let saved = match work.change {
+            Change::Grown => self.target.state(&work.file.key())?,
+            Change::New | Change::Rewritten => None,
+        };
+        let saved: Option<Saved> = saved.and_then(|json| serde_json::from_str(&json).ok());
+        // Without its state a log cannot be continued; it is read anew.
+        let grown = work.change == Change::Grown && saved.is_some();
+        let history = self.history(work, format, before)?;
+        let own = if format.unique_ids {
+            let hashes = if grown { self.target.record_hashes(&work.session_id)? } else { Vec::new() };
+            Some(hashes.into_iter().collect::<HashSet<u64>>())
+        } else {
+            None
+        };
+        let session = session_row(work, grown, sink.segment()?);
+        let (state, decoder) = match saved {
+            Some(saved) if grown => (saved.stream, Some(saved.decoder)),
+            _ => (StreamState::default(), None),
+        };
+        let mut stream = Stream::new(work.claim.provider, session, state, own, history);
+        let events_before = stream.session.events;
+        let result = match format.reader {
+            Reader::Lines(open) => {
+                let decoder = open(&work.claim, decoder.as_ref());
+                let source = work.source.as_ref().filter(|_| grown);
+                self.lines(work, source, decoder, &mut stream, sink)
+            }
+            Reader::Document(read) => self.document(work, read, &mut stream, sink),
+        };
+        self.count(work, grown, &stream, stream.session.events - events_before);
+        match result {
+            Ok(()) => {}
+            Err(Trouble::Log(error)) => {
+                let message = error.to_string();
+                let problem = Problem { path: work.file.key(), line: 0, byte: 0, kind: ProblemKind::Unreadable, message };
+                self.report.files_failed += 1;
+                self.report.problem(&problem);
+            }
+            Err(Trouble::Store(error)) => return Err(error),
+        }
+        Ok(stream.take_sequence())
+    }
+
+    fn count(&mut self, work: &Work, grown: bool, stream: &Stream, events: i64) {
+        let report = &mut self.report;
+        match work.change {
+            Change::New => report.files_new += 1,
+            Change::Grown if grown => report.files_grown += 1,
+            Change::Grown | Change::Rewritten => report.files_rewritten += 1,
+        }
+        report.sessions += 1;
+        report.events += events.cast_unsigned();
+        report.replay_events += stream.session.replay_events.cast_unsigned();
+        let numbers = report.by_provider.entry(work.claim.provider.to_string()).or_default();
+        numbers.files += 1;
+        numbers.events += events.cast_unsigned();
+    }
+
+    /// The records that this log may repeat.
+    fn history(&self, work: &Work, format: &Format, before: &[(&str, Vec<u64>)]) -> Result<History, T::Error> {
+        let mut hashes = Vec::new();
+        for ancestor in &work.ancestors {
+            match before.iter().find(|(id, _)| id == ancestor) {
+                Some((_, sequence)) => {
+                    hashes.extend(self.target.record_hashes(ancestor)?);
+                    hashes.extend(sequence);
+                }
+                None => hashes.extend(self.target.record_hashes(ancestor)?),
+            }
+        }
+        Ok(match (hashes.is_empty(), format.unique_ids) {
+            (true, _) => History::None,
+            (false, true) => History::Ids(hashes.into_iter().collect()),
+            (false, false) => History::Sequence(hashes),
+        })
+    }
+
+    fn lines(
+        &mut self,
+        work: &Work,
+        source: Option<&SourceRow>,
+        mut decoder: Box<dyn LineDecoder>,
+        stream: &mut Stream,
+        sink: &mut T::Sink,
+    ) -> Result<(), Trouble<T::Error>> {
+        let start = source.map_or(0, |row| row.consumed.cast_unsigned());
+        let mut file = self.open(work)?;
+        file.seek(SeekFrom::Start(start))?;
+        let mut prints = File::open(&work.file.path)?;
+        let mut cursor = Cursor {
+            consumed: start,
+            line: source.map_or(0, |row| row.lines.cast_unsigned()),
+            objects: source.map_or(0, |row| row.objects.cast_unsigned()),
+        };
+        let mut lines = Lines::new(file, start);
+        let mut parser = Parser::default();
+        let mut tally = Tally::default();
+        let mut noted = start;
+        while let Some(line) = lines.next_line()? {
+            match line {
+                Line::Tail { offset, bytes } if !parser.is_complete(bytes) => {
+                    let blank = bytes.iter().all(u8::is_ascii_whitespace);
+                    if !blank {
+                        let at = RecordAt { offset, length: bytes.len() as u64, line: cursor.line + 1 };
+                        self.incomplete(work, at);
+                    }
+                    break;
+                }
+                Line::Whole { offset, bytes } | Line::Tail { offset, bytes } => {
+                    cursor.line += 1;
+                    tally.lines += 1;
+                    line_records(bytes, offset, cursor.line, &mut parser, decoder.as_mut(), stream, &mut tally);
+                }
+                Line::Oversized { offset, length, ended, .. } => {
+                    if !ended {
+                        self.incomplete(work, RecordAt { offset, length, line: cursor.line + 1 });
+                        break;
+                    }
+                    cursor.line += 1;
+                    tally.lines += 1;
+                    oversized(RecordAt { offset, length, line: cursor.line }, stream);
+                }
+            }
+            cursor.consumed = lines.offset();
+            if stream.batch().text_bytes() >= BATCH_BYTES || stream.batch().len() >= BATCH_EVENTS {
+                self.progress.advanced(cursor.consumed - noted);
+                noted = cursor.consumed;
+                let objects = cursor.objects + tally.objects;
+                let at = Cursor { objects, ..cursor };
+                self.hand_over(work, &at, Some(decoder.as_ref()), &mut prints, stream, sink)?;
+                if self.progress.cancelled() {
+                    break;
+                }
+            }
+        }
+        self.progress.advanced(cursor.consumed - noted);
+        self.report.bytes_read += cursor.consumed - start;
+        cursor.objects += tally.objects;
+        self.tally(work, &tally, cursor.consumed - start);
+        self.hand_over(work, &cursor, Some(decoder.as_ref()), &mut prints, stream, sink)
+    }
+
+    fn document(
+        &mut self,
+        work: &Work,
+        read: fn(&[u8], &mut Stream, &mut Tally),
+        stream: &mut Stream,
+        sink: &mut T::Sink,
+    ) -> Result<(), Trouble<T::Error>> {
+        let mut file = self.open(work)?;
+        let mut bytes = Vec::new();
+        let length = file.metadata()?.len();
+        let mut tally = Tally::default();
+        if length > MAX_DOCUMENT {
+            let at = RecordAt { offset: 0, length, line: 0 };
+            let message = format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read");
+            stream.problem(at, ProblemKind::OversizedDocument, message);
+        } else {
+            file.read_to_end(&mut bytes)?;
+            read(&bytes, stream, &mut tally);
+        }
+        let consumed = bytes.len() as u64;
+        self.progress.advanced(consumed);
+        self.report.bytes_read += consumed;
+        self.tally(work, &tally, consumed);
+        let cursor = Cursor { consumed, line: tally.lines, objects: tally.objects };
+        self.hand_over(work, &cursor, None, &mut file, stream, sink)
+    }
+
+    fn open(&mut self, work: &Work) -> io::Result<File> {
+        self.report.files_opened += 1;
+        File::open(&work.file.path)
+    }
+
+    fn tally(&mut self, work: &Work, tally: &Tally, bytes: u64) {
+        self.report.tally(tally);
+        let numbers: &mut ProviderReport = self.report.by_provider.entry(work.claim.provider.to_string()).or_default();
+        numbers.objects += tally.objects;
+        numbers.bytes += bytes;
+    }
+
+    /// Reported in this run only: the next one may find the rest.
+    fn incomplete(&mut self, work: &Work, at: RecordAt) {
+        let message = format!("the file ends inside a record, {} bytes in", at.length);
+        let kind = ProblemKind::IncompleteLine;
+        self.report.problem(&Problem { path: work.file.key(), line: at.line, byte: at.offset, kind, message });
+    }
+
+    /// Gives the sink the rows collected and the checkpoint they lead to.
+    fn hand_over(
+        &mut self,
+        work: &Work,
+        cursor: &Cursor,
+        decoder: Option<&dyn LineDecoder>,
+        prints: &mut File,
+        stream: &mut Stream,
+        sink: &mut T::Sink,
+    ) -> Result<(), Trouble<T::Error>> {
+        let print = Fingerprint::take(prints, cursor.consumed)?;
+        let saved = decoder.map(|decoder| Saved { stream: stream.state().clone(), decoder: decoder.save() });
+        let source = SourceRow {
+            path: work.file.key(),
+            status: SourceStatus::Ok,
+            session_id: Some(work.session_id.clone()),
+            provider: Some(work.claim.provider.to_string()),
+            size: work.file.size.max(cursor.consumed).cast_signed(),
+            modified_us: work.file.modified_us,
+            consumed: cursor.consumed.cast_signed(),
+            lines: cursor.line.cast_signed(),
+            objects: cursor.objects.cast_signed(),
+            head_hash: print.head_hash,
+            head_length: print.head_length,
+            tail_hash: print.tail_hash,
+            first_record: work.claim.first_record.map(u64::cast_signed),
+            ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
+            state: saved.and_then(|saved| serde_json::to_string(&saved).ok()),
+            reason: None,
+            segment: 0,
+        };
+        let problems = std::mem::take(&mut stream.problems);
+        for problem in &problems {
+            self.report.problem(problem);
+        }
+        let segment = sink.segment().map_err(Trouble::Store)?;
+        if !stream.batch().is_empty() {
+            let batch = stream.batch().finish(&self.schema, segment);
+            sink.events(&batch).map_err(Trouble::Store)?;
+        }
+        sink.checkpoint(stream.session.clone(), source, problems).map_err(Trouble::Store)
+    }
+}
+
+/// How far a file was read.
+#[derive(Clone, Copy)]
+struct Cursor {
+    consumed: u64,
+    line: u64,
+    objects: u64,
+}
+
+/// What ended the reading of a file.
+enum Trouble<E> {
+    Log(io::Error),
+    Store(E),
+}
+
+impl<E> From<io::Error> for Trouble<E> {
+    fn from(error: io::Error) -> Self {
+        Self::Log(error)
+    }
+}
+
+/// The row a session starts with in this run.
+fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
+    let mut row = match &work.session {
+        Some(session) if grown => session.clone(),
+        _ => SessionRow { live_from: segment, ..SessionRow::default() },
+    };
+    row.session_id.clone_from(&work.session_id);
+    row.provider = work.claim.provider.to_string();
+    row.source_path = work.file.key();
+    row.native_id = Some(work.claim.native_id.clone());
+    row.agent_id.clone_from(&work.claim.agent_id);
+    row.parent_session_id.clone_from(&work.parent_session_id);
+    row.relation = work.relation.map(|relation| relation.to_string());
+    row.source_gone = false;
+    row
+}
+
+/// Decodes the records of one line.
+fn line_records(
+    bytes: &[u8],
+    offset: u64,
+    line: u64,
+    parser: &mut Parser,
+    decoder: &mut dyn LineDecoder,
+    stream: &mut Stream,
+    tally: &mut Tally,
+) {
+    parser.each(bytes, &mut |found| match found {
+        Found::Object(object, range) => {
+            let at = RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
+            let outcome = decoder.record(object, &bytes[range], at, stream);
+            debug_assert_eq!(outcome == Outcome::Events, stream.pushed() > 0);
+            tally.object(outcome);
+        }
+        Found::Problem(kind, range, message) => {
+            let at = RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
+            stream.problem(at, kind, message);
+        }
+    });
+}
+
+/// A line too long to decode keeps its place as a notification that says where it lies.
+fn oversized(at: RecordAt, stream: &mut Stream) {
+    let message = format!("a line of {} bytes was not decoded", at.length);
+    stream.begin_record(at, None, None);
+    let draft = Draft { subtype: Some("oversized_record"), text: &message, ..Draft::default() };
+    stream.push(schemas::EventType::Notification, draft);
+    stream.problem(at, ProblemKind::OversizedRecord, message);
+}
