@@ -34,18 +34,24 @@ pub fn known_roots() -> Vec<PathBuf> {
 }
 
 /// Ingests what is new below `paths`, or below the known roots when there are none.
-pub fn ingest(store: &Store, paths: &[PathBuf], progress: &dyn Progress) -> Result<Report, ToolError> {
+pub fn ingest(
+    store: &Store,
+    paths: &[PathBuf],
+    progress: &dyn Progress,
+) -> Result<Report, ToolError> {
     let start = Instant::now();
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     if roots.is_empty() {
-        let message = "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
+        let message =
+            "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
     let found = discover(&roots);
     missing_paths(paths, &found)?;
     let writer = store.writer().map_err(store_error)?;
     let known = writer.known().map_err(store_error)?;
-    let mut report = ingest::run::run(plan(found, &known), &&writer, progress).map_err(store_error)?;
+    let mut report =
+        ingest::run::run(plan(found, &known), &&writer, progress).map_err(store_error)?;
     let elapsed = start.elapsed();
     report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -56,13 +62,23 @@ pub fn ingest(store: &Store, paths: &[PathBuf], progress: &dyn Progress) -> Resu
 
 /// A path that was named and cannot be read at all is a wrong argument.
 fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {
-    let unreadable = |path: &&PathBuf| found.problems.iter().any(|problem| Path::new(&problem.path) == path.as_path());
+    let unreadable = |path: &&PathBuf| {
+        found.problems.iter().any(|problem| Path::new(&problem.path) == path.as_path())
+    };
     match paths.iter().find(unreadable) {
         None => Ok(()),
         Some(path) => {
-            let reason = found.problems.iter().find(|p| Path::new(&p.path) == path).map_or("", |p| p.message.as_str());
-            let message = format!("{} cannot be read: {reason}. Check the path and its rights", path.display());
-            Err(ToolError::new(ErrorCode::InvalidArgument, message).with("path", path.to_string_lossy().into_owned()))
+            let reason = found
+                .problems
+                .iter()
+                .find(|p| Path::new(&p.path) == path)
+                .map_or("", |p| p.message.as_str());
+            let message = format!(
+                "{} cannot be read: {reason}. Check the path and its rights",
+                path.display()
+            );
+            Err(ToolError::new(ErrorCode::InvalidArgument, message)
+                .with("path", path.to_string_lossy().into_owned()))
         }
     }
 }

@@ -36,7 +36,9 @@ pub fn default_roots(home: &Path, variable: impl Fn(&str) -> Option<String>) -> 
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     let mut roots = Vec::new();
     match set("CLAUDE_CONFIG_DIR") {
-        Some(list) => roots.extend(list.split(',').map(|dir| Path::new(dir.trim()).join("projects"))),
+        Some(list) => {
+            roots.extend(list.split(',').map(|dir| Path::new(dir.trim()).join("projects")))
+        }
         None => roots.extend([home.join(".claude/projects"), home.join(".config/claude/projects")]),
     }
     let codex = set("CODEX_HOME").map_or_else(|| home.join(".codex"), PathBuf::from);
@@ -98,15 +100,19 @@ fn is_log_name(path: &Path) -> bool {
 fn error_path(error: &ignore::Error) -> Option<PathBuf> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path.clone()),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => error_path(err),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            error_path(err)
+        }
         _ => None,
     }
 }
 
 impl Discovery {
     fn add(&mut self, path: &Path, metadata: &std::fs::Metadata) {
-        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified_us = modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+        let modified =
+            metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified_us =
+            modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         self.files.push(Candidate { path, size: metadata.len(), modified_us });
     }
@@ -134,7 +140,11 @@ mod tests {
             write(name);
         }
         let names = |found: Discovery| {
-            found.files.iter().map(|f| f.path.file_name().expect("name").to_string_lossy().into_owned()).collect::<Vec<_>>()
+            found
+                .files
+                .iter()
+                .map(|f| f.path.file_name().expect("name").to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(names(discover(&[dir.path().into()])), ["a.jsonl", "b.json"]);
         assert_eq!(names(discover(&[dir.path().join("d.log")])), ["d.log"]);

@@ -73,7 +73,8 @@ impl Parser {
                 if value.is_object() {
                     found(Found::Object(value, at));
                 } else {
-                    let message = format!("a JSON {:?} where an object belongs", value.value_type());
+                    let message =
+                        format!("a JSON {:?} where an object belongs", value.value_type());
                     found(Found::Problem(ProblemKind::NotAnObject, at, message));
                 }
                 true
@@ -96,7 +97,8 @@ impl Parser {
         let place = |range: Range<usize>| {
             if repairs.is_empty() { start + range.start..start + range.end } else { whole.clone() }
         };
-        let mut values = serde_json::Deserializer::from_str(&text).into_iter::<&serde_json::value::RawValue>();
+        let mut values =
+            serde_json::Deserializer::from_str(&text).into_iter::<&serde_json::value::RawValue>();
         loop {
             let from = values.byte_offset();
             match values.next() {
@@ -172,7 +174,9 @@ fn mend_surrogates(text: &str) -> Option<String> {
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         let escape = at + found;
         at = match unit(escape) {
-            Some(0xd800..=0xdbff) if matches!(unit(escape + 6), Some(0xdc00..=0xdfff)) => escape + 12,
+            Some(0xd800..=0xdbff) if matches!(unit(escape + 6), Some(0xdc00..=0xdfff)) => {
+                escape + 12
+            }
             Some(0xd800..=0xdfff) => {
                 let out = out.get_or_insert_with(|| bytes.to_vec());
                 out[escape..escape + 6].copy_from_slice(b"\\ufffd");
@@ -228,7 +232,9 @@ impl<'a> Fields<'a> for Value<'a> {
     }
 
     fn items(&self, key: &str) -> Vec<Value<'a>> {
-        self.field(key).and_then(|value| value.as_array()).map_or_else(Vec::new, |array| array.iter().collect())
+        self.field(key)
+            .and_then(|value| value.as_array())
+            .map_or_else(Vec::new, |array| array.iter().collect())
     }
 
     fn object(&self, key: &str) -> Option<Value<'a>> {
@@ -250,7 +256,9 @@ mod tests {
         let mut got = Vec::new();
         Parser::default().each(line, &mut |found| {
             got.push(match found {
-                Found::Object(value, at) => format!("object {at:?} {}", value.text("a").unwrap_or("-")),
+                Found::Object(value, at) => {
+                    format!("object {at:?} {}", value.text("a").unwrap_or("-"))
+                }
                 Found::Problem(kind, at, _) => format!("{kind} {at:?}"),
             });
         });

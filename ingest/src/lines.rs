@@ -143,7 +143,8 @@ impl<R: Read> Lines<R> {
     fn skip_oversized(&mut self) -> io::Result<Line<'_>> {
         const HEAD: usize = 4096;
         let offset = self.offset;
-        let mut head = self.buffer[self.start..self.start + HEAD.min(self.end - self.start)].to_vec();
+        let mut head =
+            self.buffer[self.start..self.start + HEAD.min(self.end - self.start)].to_vec();
         let mut ended = false;
         loop {
             let pending = &self.buffer[self.start..self.end];

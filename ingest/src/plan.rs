@@ -63,14 +63,18 @@ pub struct Plan {
 
 /// Makes the plan for what was found below the roots of `found`.
 pub fn plan(found: Discovery, known: &Known) -> Plan {
-    let mut plan = Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
+    let mut plan =
+        Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
     plan.vanished(&found.files, &found.roots, known);
     let mut works = Vec::new();
     let mut unseen = Vec::new();
     for file in found.files {
         match known.sources.get(&file.key()) {
             Some(row) if unchanged(&file, row) => plan.settle_unchanged(row, known),
-            Some(row) if matches!(row.status, SourceStatus::Ok | SourceStatus::Gone) && row.session_id.is_some() => {
+            Some(row)
+                if matches!(row.status, SourceStatus::Ok | SourceStatus::Gone)
+                    && row.session_id.is_some() =>
+            {
                 plan.known_file(file, row, known, &mut works);
             }
             _ => unseen.push(file),
@@ -118,12 +122,15 @@ impl Plan {
     /// Files below a readable root that are no longer there.
     fn vanished(&mut self, files: &[Candidate], roots: &[std::path::PathBuf], known: &Known) {
         let present: HashSet<String> = files.iter().map(Candidate::key).collect();
-        let roots: Vec<_> = roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
+        let roots: Vec<_> =
+            roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
         let mut gone: Vec<_> = known
             .sources
             .values()
             .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
-            .filter(|row| roots.iter().any(|root| std::path::Path::new(&row.path).starts_with(root)))
+            .filter(|row| {
+                roots.iter().any(|root| std::path::Path::new(&row.path).starts_with(root))
+            })
             .collect();
         gone.sort_by(|a, b| a.path.cmp(&b.path));
         for row in gone {
@@ -135,22 +142,35 @@ impl Plan {
     fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
         let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
         if let Some(session) = session.filter(|session| session.source_gone != gone) {
-            self.sessions.push(SessionRow { source_gone: gone, row_start: 0, row_count: 0, ..session.clone() });
+            self.sessions.push(SessionRow {
+                source_gone: gone,
+                row_start: 0,
+                row_count: 0,
+                ..session.clone()
+            });
         }
     }
 
     fn settle_unchanged(&mut self, row: &SourceRow, known: &Known) {
         self.unchanged += 1;
         if row.status == SourceStatus::Gone {
-            let status = if row.session_id.is_some() { SourceStatus::Ok } else { SourceStatus::Empty };
+            let status =
+                if row.session_id.is_some() { SourceStatus::Ok } else { SourceStatus::Empty };
             self.settled.push(SourceRow { status, ..row.clone() });
             self.mark_session(row, false, known);
         }
     }
 
     /// A file that was read before and is another now.
-    fn known_file(&mut self, file: Candidate, row: &SourceRow, known: &Known, works: &mut Vec<Work>) {
-        let same = File::open(&file.path).and_then(|mut opened| Fingerprint::matches(&mut opened, row));
+    fn known_file(
+        &mut self,
+        file: Candidate,
+        row: &SourceRow,
+        known: &Known,
+        works: &mut Vec<Work>,
+    ) {
+        let same =
+            File::open(&file.path).and_then(|mut opened| Fingerprint::matches(&mut opened, row));
         let same = match same {
             Ok(same) => same,
             Err(error) => return self.failed(&file, &error),
@@ -235,14 +255,18 @@ fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> Sour
 }
 
 fn sniff_in_parallel(files: Vec<Candidate>) -> Vec<(Candidate, std::io::Result<Sniffed>)> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(files.len().div_ceil(16)).max(1);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(files.len().div_ceil(16))
+        .max(1);
     let chunk = files.len().div_ceil(threads).max(1);
     let mut results = Vec::with_capacity(files.len());
     std::thread::scope(|scope| {
         let look = |files: &[Candidate]| -> Vec<_> {
             files.iter().map(|file| (file.clone(), sniff(&file.path))).collect()
         };
-        let handles: Vec<_> = files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();
+        let handles: Vec<_> =
+            files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();
         for handle in handles {
             results.extend(handle.join().unwrap_or_default());
         }
@@ -252,7 +276,11 @@ fn sniff_in_parallel(files: Vec<Candidate>) -> Vec<(Candidate, std::io::Result<S
 
 /// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses.
 fn free_id(native: &str, taken: &mut HashSet<String>) -> String {
-    let clean: String = native.chars().map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c }).take(128).collect();
+    let clean: String = native
+        .chars()
+        .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
+        .take(128)
+        .collect();
     let base = if clean.is_empty() { "session".to_owned() } else { clean };
     let mut id = base.clone();
     let mut number = 1;
@@ -273,11 +301,18 @@ fn link(works: &mut [Work], known: &Known) {
         .filter_map(|row| Some((row.session_id.as_ref()?, row.first_record?)))
         .collect();
     let mut sessions: Vec<_> = known.sessions.values().collect();
-    sessions.sort_by(|a, b| (a.session_id.len(), &a.session_id).cmp(&(b.session_id.len(), &b.session_id)));
-    let provider = |name: &str| schemas::Provider::ALL.iter().find(|p| p.as_str() == name).map_or("", |p| p.as_str());
+    sessions.sort_by(|a, b| {
+        (a.session_id.len(), &a.session_id).cmp(&(b.session_id.len(), &b.session_id))
+    });
+    let provider = |name: &str| {
+        schemas::Provider::ALL.iter().find(|p| p.as_str() == name).map_or("", |p| p.as_str())
+    };
     for session in sessions {
         let native = session.native_id.clone().unwrap_or_default();
-        by_native.entry((provider(&session.provider), native)).or_default().push(session.session_id.clone());
+        by_native
+            .entry((provider(&session.provider), native))
+            .or_default()
+            .push(session.session_id.clone());
         if let Some(record) = records.get(&session.session_id) {
             by_record.entry(record.cast_unsigned()).or_default().push(session.session_id.clone());
         }
@@ -290,20 +325,28 @@ fn link(works: &mut [Work], known: &Known) {
             by_record.entry(record).or_default().push(work.session_id.clone());
         }
     }
-    let first = |provider: &'static str, native: &String| by_native.get(&(provider, native.clone())).and_then(|ids| ids.first());
+    let first = |provider: &'static str, native: &String| {
+        by_native.get(&(provider, native.clone())).and_then(|ids| ids.first())
+    };
     for work in works.iter_mut() {
         let provider = work.claim.provider.as_str();
         let parent = work.claim.parent.as_ref().and_then(|native| first(provider, native));
-        work.parent_session_id = parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
+        work.parent_session_id =
+            parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
         if let Some(row) = work.source.as_ref().filter(|_| work.change == Change::Grown) {
             // Settled when the log was new: what came since does not make it a copy.
-            work.ancestors = row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect();
+            work.ancestors =
+                row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect();
         } else if format(work.claim.provider).unique_ids {
             // Those that come before it in the family, so that one of them stays the original.
             let family = work.claim.first_record.and_then(|record| by_record.get(&record));
             let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
             let before = |ids: Option<&Vec<String>>| -> Vec<String> {
-                ids.into_iter().flatten().take_while(|id| **id != work.session_id).cloned().collect()
+                ids.into_iter()
+                    .flatten()
+                    .take_while(|id| **id != work.session_id)
+                    .cloned()
+                    .collect()
             };
             work.ancestors = before(family);
             work.ancestors.extend(before(same_id));
@@ -312,7 +355,8 @@ fn link(works: &mut [Work], known: &Known) {
         } else {
             let same = first(provider, &work.claim.native_id);
             let ancestor = same.filter(|id| **id != work.session_id).or(parent);
-            work.ancestors = ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect();
+            work.ancestors =
+                ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect();
         }
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
         // Logs of one id are copies of one session, not forks.
@@ -327,7 +371,8 @@ fn link(works: &mut [Work], known: &Known) {
 
 /// Joins works that depend on each other, ancestors first; units by time, oldest first.
 fn units(works: Vec<Work>) -> Vec<Vec<Work>> {
-    let index: HashMap<String, usize> = works.iter().enumerate().map(|(at, w)| (w.session_id.clone(), at)).collect();
+    let index: HashMap<String, usize> =
+        works.iter().enumerate().map(|(at, w)| (w.session_id.clone(), at)).collect();
     let mut group: Vec<usize> = (0..works.len()).collect();
     fn root(group: &mut [usize], mut at: usize) -> usize {
         while group[at] != at {
@@ -358,7 +403,8 @@ fn ancestors_first(mut rest: Vec<Work>) -> Vec<Work> {
     let mut waiting: HashSet<String> = rest.iter().map(|work| work.session_id.clone()).collect();
     let mut ordered = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
-        let ready = rest.iter().position(|work| !work.ancestors.iter().any(|id| waiting.contains(id)));
+        let ready =
+            rest.iter().position(|work| !work.ancestors.iter().any(|id| waiting.contains(id)));
         // Logs that name each other as parent have no first one: path order decides.
         let work = rest.remove(ready.unwrap_or(0));
         waiting.remove(&work.session_id);

@@ -90,7 +90,10 @@ pub(crate) fn content(content: Value<'_>, out: &mut String) {
     let Some(blocks) = content.as_array() else { return value(content, out) };
     for block in blocks.iter() {
         // Codex puts tags around images, as texts of their own.
-        if block.text("text").is_some_and(|text| text == "</image>" || text.starts_with("<image name=")) {
+        if block
+            .text("text")
+            .is_some_and(|text| text == "</image>" || text.starts_with("<image name="))
+        {
             continue;
         }
         new_line(out);
@@ -140,8 +143,16 @@ mod tests {
 
     #[test]
     fn inputs_have_real_newlines_and_quotes() {
-        check(value, r#"{"command":"echo \"a\"\nls","timeout":5}"#, "command: echo \"a\"\nls\ntimeout: 5");
-        check(value, r#"{"edits":[{"old":"a","new":"b"},"c"]}"#, "edits:\n  - old: a\n    new: b\n  - c");
+        check(
+            value,
+            r#"{"command":"echo \"a\"\nls","timeout":5}"#,
+            "command: echo \"a\"\nls\ntimeout: 5",
+        );
+        check(
+            value,
+            r#"{"edits":[{"old":"a","new":"b"},"c"]}"#,
+            "edits:\n  - old: a\n    new: b\n  - c",
+        );
         check(value, r#"[true,null,1.5]"#, "- true\n- null\n- 1.5");
     }
 
@@ -151,7 +162,15 @@ mod tests {
         check(content, r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#, "a\nb");
         let image = r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAABB=="}}]"#;
         check(content, image, "[image/png 4 bytes]");
-        check(content, r#"[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]"#, "[image/png 3 bytes]");
-        check(content, r#"[{"inlineData":{"mimeType":"image/gif","data":"AAA="}}]"#, "[image/gif 2 bytes]");
+        check(
+            content,
+            r#"[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]"#,
+            "[image/png 3 bytes]",
+        );
+        check(
+            content,
+            r#"[{"inlineData":{"mimeType":"image/gif","data":"AAA="}}]"#,
+            "[image/gif 2 bytes]",
+        );
     }
 }

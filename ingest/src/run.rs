@@ -24,7 +24,12 @@ pub trait Sink {
 
     /// The session and its file as of the rows handed over so far, and the problems since the
     /// last time. The sink may commit here, and only here.
-    fn checkpoint(&mut self, session: SessionRow, source: SourceRow, problems: Vec<Problem>) -> Result<(), Self::Error>;
+    fn checkpoint(
+        &mut self,
+        session: SessionRow,
+        source: SourceRow,
+        problems: Vec<Problem>,
+    ) -> Result<(), Self::Error>;
 
     /// Commits what is left.
     fn finish(self) -> Result<(), Self::Error>;
@@ -61,7 +66,8 @@ impl Progress for () {}
 
 /// Carries out `plan`. An error is the store's; trouble with logs is in the report.
 pub fn run<T: Target>(plan: Plan, target: &T, progress: &dyn Progress) -> Result<Report, T::Error> {
-    let mut report = Report { files: plan.files, files_unchanged: plan.unchanged, ..Report::default() };
+    let mut report =
+        Report { files: plan.files, files_unchanged: plan.unchanged, ..Report::default() };
     for row in &plan.settled {
         match row.status {
             SourceStatus::Gone => report.files_vanished += 1,
@@ -81,16 +87,25 @@ pub fn run<T: Target>(plan: Plan, target: &T, progress: &dyn Progress) -> Result
     let error = Mutex::new(None);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     // A small difference is not worth a second segment.
-    let workers = workers.min(plan.units.len()).min(1 + usize::try_from(plan.bytes >> 22).unwrap_or(workers));
+    let workers =
+        workers.min(plan.units.len()).min(1 + usize::try_from(plan.bytes >> 22).unwrap_or(workers));
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut worker = Worker { target, progress, schema: events_schema(), report: Report::default() };
+                    let mut worker = Worker {
+                        target,
+                        progress,
+                        schema: events_schema(),
+                        report: Report::default(),
+                    };
                     let result = worker.work(&plan.units, &next, &failed);
                     if let Err(cause) = result {
                         failed.store(true, Ordering::Relaxed);
-                        error.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(cause);
+                        error
+                            .lock()
+                            .unwrap_or_else(std::sync::PoisonError::into_inner)
+                            .get_or_insert(cause);
                     }
                     worker.report
                 })
@@ -115,12 +130,16 @@ fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
     }
     let mut sink = target.sink()?;
     for row in &plan.settled {
-        let session = plan.sessions.iter().find(|session| Some(&session.session_id) == row.session_id.as_ref());
-        let of_row = |problem: &&Problem| problem.path == row.path && problem.kind == ProblemKind::UnknownFormat;
+        let session = plan
+            .sessions
+            .iter()
+            .find(|session| Some(&session.session_id) == row.session_id.as_ref());
+        let of_row = |problem: &&Problem| {
+            problem.path == row.path && problem.kind == ProblemKind::UnknownFormat
+        };
         let problems = plan.problems.iter().filter(of_row).cloned().collect();
         // A row without a session is kept under an empty id, which is no session.
         sink.checkpoint(session.cloned().unwrap_or_default(), row.clone(), problems)?;
     }
     sink.finish()
 }
-

@@ -48,7 +48,9 @@ fn head(path: &Path) -> io::Result<Option<Head<'_>>> {
     while number < LINES && objects.len() < OBJECTS {
         let Some(line) = lines.next_line()? else { break };
         number += 1;
-        let (Line::Whole { bytes, .. } | Line::Tail { bytes, .. } | Line::Oversized { head: bytes, .. }) = line;
+        let (Line::Whole { bytes, .. }
+        | Line::Tail { bytes, .. }
+        | Line::Oversized { head: bytes, .. }) = line;
         anything |= !bytes.iter().all(u8::is_ascii_whitespace);
         if beginning.len() < DOCUMENT {
             beginning.extend_from_slice(&bytes[..bytes.len().min(DOCUMENT)]);
@@ -63,7 +65,11 @@ fn head(path: &Path) -> io::Result<Option<Head<'_>>> {
     }
     // A document on one line is an object with a list in it; one over several lines gives none.
     let single = objects.len() == 1 && number == 1;
-    let document = if objects.is_empty() || single { top_fields(&String::from_utf8_lossy(&beginning)) } else { None };
+    let document = if objects.is_empty() || single {
+        top_fields(&String::from_utf8_lossy(&beginning))
+    } else {
+        None
+    };
     Ok(Some(Head { path, objects, document }))
 }
 
@@ -117,19 +123,47 @@ mod tests {
     fn provider_is_told_from_content() {
         let user = r#"{"type":"user","sessionId":"s1","message":{"role":"user","content":"x"}}"#;
         check("x.jsonl", user, Some((Provider::Claude, "s1")));
-        check("x.jsonl", &format!("\u{feff}{{\"type\":\"mode\",\"sessionId\":\"s2\"}}\r\n{user}"), Some((Provider::Claude, "s2")));
-        check("x.jsonl", r#"{"timestamp":"t","type":"session_meta","payload":{"id":"c1"}}"#, Some((Provider::Codex, "c1")));
-        check("x.jsonl", r#"{"id":"c2","timestamp":"t","instructions":null}"#, Some((Provider::Codex, "c2")));
-        check("x.json", "{\n \"sessionId\": \"g1\",\n \"projectHash\": \"h\",\n \"messages\": [ {\"id\": ", Some((Provider::Gemini, "g1")));
-        check("x.json", r#"{"sessionId":"g2","startTime":"t","messages":[]}"#, Some((Provider::Gemini, "g2")));
-        check("x.jsonl", "{\"sessionId\":\"g3\",\"projectHash\":\"h\"}\n{\"id\":\"1\"}", Some((Provider::Gemini, "g3")));
+        check(
+            "x.jsonl",
+            &format!("\u{feff}{{\"type\":\"mode\",\"sessionId\":\"s2\"}}\r\n{user}"),
+            Some((Provider::Claude, "s2")),
+        );
+        check(
+            "x.jsonl",
+            r#"{"timestamp":"t","type":"session_meta","payload":{"id":"c1"}}"#,
+            Some((Provider::Codex, "c1")),
+        );
+        check(
+            "x.jsonl",
+            r#"{"id":"c2","timestamp":"t","instructions":null}"#,
+            Some((Provider::Codex, "c2")),
+        );
+        check(
+            "x.json",
+            "{\n \"sessionId\": \"g1\",\n \"projectHash\": \"h\",\n \"messages\": [ {\"id\": ",
+            Some((Provider::Gemini, "g1")),
+        );
+        check(
+            "x.json",
+            r#"{"sessionId":"g2","startTime":"t","messages":[]}"#,
+            Some((Provider::Gemini, "g2")),
+        );
+        check(
+            "x.jsonl",
+            "{\"sessionId\":\"g3\",\"projectHash\":\"h\"}\n{\"id\":\"1\"}",
+            Some((Provider::Gemini, "g3")),
+        );
     }
 
     #[test]
     fn others_are_left_alone() {
         check("x.jsonl", r#"{"type":"session.start","data":{"sessionId":"x"},"id":"1"}"#, None);
         check("x.jsonl", r#"{"type":"session","version":3,"id":"x","cwd":"/"}"#, None);
-        check("x.jsonl", r#"{"uuid":"u","sessionId":"s","type":"user","message":{"role":"user","parts":[]}}"#, None);
+        check(
+            "x.jsonl",
+            r#"{"uuid":"u","sessionId":"s","type":"user","message":{"role":"user","parts":[]}}"#,
+            None,
+        );
         check("package.json", "{\n \"name\": \"x\"\n}", None);
         check("x.jsonl", "\u{0}\u{1}binary", None);
         check("x.jsonl", " \n ", None);

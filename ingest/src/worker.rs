@@ -42,7 +42,12 @@ pub(crate) struct Worker<'t, T: Target> {
 
 impl<T: Target> Worker<'_, T> {
     /// Takes units until there are none.
-    pub(crate) fn work(&mut self, units: &[Vec<Work>], next: &AtomicUsize, failed: &AtomicBool) -> Result<(), T::Error> {
+    pub(crate) fn work(
+        &mut self,
+        units: &[Vec<Work>],
+        next: &AtomicUsize,
+        failed: &AtomicBool,
+    ) -> Result<(), T::Error> {
         let mut sink = None;
         while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
             let sink = match &mut sink {
@@ -65,7 +70,12 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Reads one file; returns the identities of the records read.
-    fn file(&mut self, work: &Work, before: &[(&str, Vec<u64>)], sink: &mut T::Sink) -> Result<Vec<u64>, T::Error> {
+    fn file(
+        &mut self,
+        work: &Work,
+        before: &[(&str, Vec<u64>)],
+        sink: &mut T::Sink,
+    ) -> Result<Vec<u64>, T::Error> {
         let format = format(work.claim.provider);
         let saved = match work.change {
             Change::Grown => self.target.state(&work.file.key())?,
@@ -76,7 +86,8 @@ impl<T: Target> Worker<'_, T> {
         let grown = work.change == Change::Grown && saved.is_some();
         let history = self.history(work, format, before)?;
         let own = if format.unique_ids {
-            let hashes = if grown { self.target.record_hashes(&work.session_id)? } else { Vec::new() };
+            let hashes =
+                if grown { self.target.record_hashes(&work.session_id)? } else { Vec::new() };
             Some(hashes.into_iter().collect::<HashSet<u64>>())
         } else {
             None
@@ -101,7 +112,13 @@ impl<T: Target> Worker<'_, T> {
             Ok(()) => {}
             Err(Trouble::Log(error)) => {
                 let message = error.to_string();
-                let problem = Problem { path: work.file.key(), line: 0, byte: 0, kind: ProblemKind::Unreadable, message };
+                let problem = Problem {
+                    path: work.file.key(),
+                    line: 0,
+                    byte: 0,
+                    kind: ProblemKind::Unreadable,
+                    message,
+                };
                 self.report.files_failed += 1;
                 self.report.problem(&problem);
             }
@@ -126,7 +143,12 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// The records that this log may repeat.
-    fn history(&self, work: &Work, format: &Format, before: &[(&str, Vec<u64>)]) -> Result<History, T::Error> {
+    fn history(
+        &self,
+        work: &Work,
+        format: &Format,
+        before: &[(&str, Vec<u64>)],
+    ) -> Result<History, T::Error> {
         let mut hashes = Vec::new();
         for ancestor in &work.ancestors {
             match before.iter().find(|(id, _)| id == ancestor) {
@@ -170,7 +192,8 @@ impl<T: Target> Worker<'_, T> {
                 Line::Tail { offset, bytes } if !parser.is_complete(bytes) => {
                     let blank = bytes.iter().all(u8::is_ascii_whitespace);
                     if !blank {
-                        let at = RecordAt { offset, length: bytes.len() as u64, line: cursor.line + 1 };
+                        let at =
+                            RecordAt { offset, length: bytes.len() as u64, line: cursor.line + 1 };
                         self.incomplete(work, at);
                     }
                     break;
@@ -178,7 +201,15 @@ impl<T: Target> Worker<'_, T> {
                 Line::Whole { offset, bytes } | Line::Tail { offset, bytes } => {
                     cursor.line += 1;
                     tally.lines += 1;
-                    line_records(bytes, offset, cursor.line, &mut parser, decoder.as_mut(), stream, &mut tally);
+                    line_records(
+                        bytes,
+                        offset,
+                        cursor.line,
+                        &mut parser,
+                        decoder.as_mut(),
+                        stream,
+                        &mut tally,
+                    );
                 }
                 Line::Oversized { offset, length, ended, .. } => {
                     if !ended {
@@ -222,7 +253,9 @@ impl<T: Target> Worker<'_, T> {
         let mut tally = Tally::default();
         if length > MAX_DOCUMENT {
             let at = RecordAt { offset: 0, length, line: 0 };
-            let message = format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read");
+            let message = format!(
+                "a document of {length} bytes is more than {MAX_DOCUMENT} and was not read"
+            );
             stream.problem(at, ProblemKind::OversizedDocument, message);
         } else {
             file.read_to_end(&mut bytes)?;
@@ -243,7 +276,8 @@ impl<T: Target> Worker<'_, T> {
 
     fn tally(&mut self, work: &Work, tally: &Tally, bytes: u64) {
         self.report.tally(tally);
-        let numbers: &mut ProviderReport = self.report.by_provider.entry(work.claim.provider.to_string()).or_default();
+        let numbers: &mut ProviderReport =
+            self.report.by_provider.entry(work.claim.provider.to_string()).or_default();
         numbers.objects += tally.objects;
         numbers.bytes += bytes;
     }
@@ -252,7 +286,13 @@ impl<T: Target> Worker<'_, T> {
     fn incomplete(&mut self, work: &Work, at: RecordAt) {
         let message = format!("the file ends inside a record, {} bytes in", at.length);
         let kind = ProblemKind::IncompleteLine;
-        self.report.problem(&Problem { path: work.file.key(), line: at.line, byte: at.offset, kind, message });
+        self.report.problem(&Problem {
+            path: work.file.key(),
+            line: at.line,
+            byte: at.offset,
+            kind,
+            message,
+        });
     }
 
     /// Gives the sink the rows collected and the checkpoint they lead to.
@@ -266,7 +306,8 @@ impl<T: Target> Worker<'_, T> {
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
         let print = Fingerprint::take(prints, cursor.consumed)?;
-        let saved = decoder.map(|decoder| Saved { stream: stream.state().clone(), decoder: decoder.save() });
+        let saved = decoder
+            .map(|decoder| Saved { stream: stream.state().clone(), decoder: decoder.save() });
         let source = SourceRow {
             path: work.file.key(),
             status: SourceStatus::Ok,
@@ -348,13 +389,15 @@ fn line_records(
 ) {
     parser.each(bytes, &mut |found| match found {
         Found::Object(object, range) => {
-            let at = RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
+            let at =
+                RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
             let outcome = decoder.record(object, &bytes[range], at, stream);
             debug_assert_eq!(outcome == Outcome::Events, stream.pushed() > 0);
             tally.object(outcome);
         }
         Found::Problem(kind, range, message) => {
-            let at = RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
+            let at =
+                RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
             stream.problem(at, kind, message);
         }
     });

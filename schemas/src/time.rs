@@ -7,8 +7,7 @@ use crate::ToolError;
 pub struct Timestamp(pub i64);
 
 /// The forms that `since` and `until` accept, for messages and help.
-pub const ACCEPTED: &str =
-    "a span back from now such as '30m', '24h', '7d', '2w', a date '2026-11-01', or RFC 3339 '2026-11-01T09:30:00Z' (UTC)";
+pub const ACCEPTED: &str = "a span back from now such as '30m', '24h', '7d', '2w', a date '2026-11-01', or RFC 3339 '2026-11-01T09:30:00Z' (UTC)";
 
 impl Timestamp {
     /// The present.

@@ -12,7 +12,13 @@ use schemas::{EventType, Provider};
 
 /// Search, read and count the session logs of coding agents
 #[derive(Debug, Parser)]
-#[command(name = "sessions", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "sessions",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub(super) struct Args {
     /// Directory of the store [default: the XDG data home + sessions]
     #[arg(long, global = true, env = "SESSIONS_STORE", value_name = "DIR")]

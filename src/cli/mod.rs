@@ -53,7 +53,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NothingFound) => ExitCode::from(1),
         // A reader that has seen enough, as `head`, is no failure.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
         Err(Failure::Output(_)) => ExitCode::from(3),
         Err(Failure::Tool(error)) => {
             let code = error.code.exit_code();
@@ -91,7 +93,11 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         Command::Query(query) => run_query(store, &query, printer),
         Command::Status => {
             let status = Tools::new(store).status(&app::known_roots())?;
-            if printer.json { printer.json(&status)? } else { printer.data(&status.show())? }
+            if printer.json {
+                printer.json(&status)?
+            } else {
+                printer.data(&status.show())?
+            }
             Ok(Outcome::Done)
         }
         Command::Mcp => {
@@ -140,5 +146,8 @@ fn run_query(store: Store, args: &QueryArgs, printer: &Printer) -> Result<Outcom
 }
 
 fn internal(error: std::io::Error) -> Failure {
-    Failure::Tool(ToolError::new(ErrorCode::InternalError, format!("The MCP server ended: {error}")))
+    Failure::Tool(ToolError::new(
+        ErrorCode::InternalError,
+        format!("The MCP server ended: {error}"),
+    ))
 }

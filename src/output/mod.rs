@@ -72,10 +72,17 @@ impl Printer {
 }
 
 fn next_page<T>(answer: &Answer<T>) -> String {
-    let cursor = answer.pagination.as_ref().and_then(|page| page.next_cursor.as_deref()).unwrap_or("");
+    let cursor =
+        answer.pagination.as_ref().and_then(|page| page.next_cursor.as_deref()).unwrap_or("");
     match (answer.metadata.results_total, answer.metadata.results_total_is) {
-        (Some(total), None) => format!("{} of {total} shown; --cursor {cursor} shows more", answer.metadata.results_returned),
-        (Some(total), Some(_)) => format!("{} of at least {total} shown; --cursor {cursor} shows more", answer.metadata.results_returned),
+        (Some(total), None) => format!(
+            "{} of {total} shown; --cursor {cursor} shows more",
+            answer.metadata.results_returned
+        ),
+        (Some(total), Some(_)) => format!(
+            "{} of at least {total} shown; --cursor {cursor} shows more",
+            answer.metadata.results_returned
+        ),
         (None, _) => format!("there is more; --cursor {cursor} shows it"),
     }
 }

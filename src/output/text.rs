@@ -35,7 +35,8 @@ impl Show for SearchData {
     fn show(&self) -> String {
         let mut out = String::new();
         for found in &self.matches {
-            let subtype = found.subtype.as_deref().map(|subtype| format!("/{subtype}")).unwrap_or_default();
+            let subtype =
+                found.subtype.as_deref().map(|subtype| format!("/{subtype}")).unwrap_or_default();
             let _ = writeln!(
                 out,
                 "{}  {}  {}{subtype}{}  turn {}  {}",
@@ -105,7 +106,10 @@ fn usage_text(usage: Usage) -> String {
         ("cache read", usage.cache_read),
         ("cache write", usage.cache_write),
     ];
-    let known: Vec<_> = fields.iter().filter_map(|(name, count)| count.map(|count| format!("{name} {count}"))).collect();
+    let known: Vec<_> = fields
+        .iter()
+        .filter_map(|(name, count)| count.map(|count| format!("{name} {count}")))
+        .collect();
     format!("; tokens: {}", known.join(", "))
 }
 
@@ -137,7 +141,11 @@ fn event_lines(event: &Event) -> String {
         let _ = writeln!(out, "    {}", usage_text(usage).trim_start_matches("; "));
     }
     if let Some(source) = &event.source {
-        let _ = writeln!(out, "    {} at byte {}, {} bytes", source.path, source.byte_offset, source.byte_length);
+        let _ = writeln!(
+            out,
+            "    {} at byte {}, {} bytes",
+            source.path, source.byte_offset, source.byte_length
+        );
     }
     out.push_str(&indent(event.text.as_deref().unwrap_or(""), "    "));
     out.push('\n');
@@ -145,7 +153,11 @@ fn event_lines(event: &Event) -> String {
 }
 
 fn excerpt_lines(label: &str, excerpt: &Excerpt) -> String {
-    let more = if excerpt.omitted > 0 { format!(" (+{} characters)", excerpt.omitted) } else { String::new() };
+    let more = if excerpt.omitted > 0 {
+        format!(" (+{} characters)", excerpt.omitted)
+    } else {
+        String::new()
+    };
     let tool = tool_part(excerpt.tool_name.as_ref(), excerpt.is_error);
     format!("{label}{tool}  {}{more}\n{}", excerpt.event_id, indent(&excerpt.text, "    "))
 }
@@ -167,12 +179,24 @@ impl Show for DetailData {
                 out.push_str("tools\n");
             }
             for tool in &summary.tools {
-                let _ = writeln!(out, "    {} {} calls, {} errors", tool.tool_name, tool.calls, tool.errors);
+                let _ = writeln!(
+                    out,
+                    "    {} {} calls, {} errors",
+                    tool.tool_name, tool.calls, tool.errors
+                );
             }
             out.extend(summary.errors.iter().map(|excerpt| excerpt_lines("error", excerpt)));
-            out.extend(summary.compactions.iter().map(|excerpt| excerpt_lines("compaction", excerpt)));
+            out.extend(
+                summary.compactions.iter().map(|excerpt| excerpt_lines("compaction", excerpt)),
+            );
             for child in &summary.children {
-                let _ = writeln!(out, "{} {}  {}", child.relation, child.session_id, child.title.as_deref().unwrap_or(""));
+                let _ = writeln!(
+                    out,
+                    "{} {}  {}",
+                    child.relation,
+                    child.session_id,
+                    child.title.as_deref().unwrap_or("")
+                );
             }
         }
         for turn in self.turns.iter().flatten() {
@@ -189,8 +213,18 @@ impl Show for DetailData {
             out.extend(turn.answer.as_ref().map(|excerpt| excerpt_lines("  answer", excerpt)));
         }
         for step in self.steps.iter().flatten() {
-            let _ = writeln!(out, "turn {} step {}  {}", step.turn_index, step.step_index, step.timestamp.as_deref().unwrap_or("no time"));
-            out.extend(step.events.iter().map(|excerpt| excerpt_lines(&format!("  {}", excerpt.event_type), excerpt)));
+            let _ = writeln!(
+                out,
+                "turn {} step {}  {}",
+                step.turn_index,
+                step.step_index,
+                step.timestamp.as_deref().unwrap_or("no time")
+            );
+            out.extend(
+                step.events
+                    .iter()
+                    .map(|excerpt| excerpt_lines(&format!("  {}", excerpt.event_type), excerpt)),
+            );
         }
         out.extend(self.events.iter().flatten().map(event_lines));
         out
@@ -235,14 +269,23 @@ impl Show for Report {
             );
         }
         if !self.objects_merged.is_empty() {
-            let merged: Vec<_> = self.objects_merged.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+            let merged: Vec<_> = self
+                .objects_merged
+                .iter()
+                .map(|(reason, count)| format!("{reason} {count}"))
+                .collect();
             let _ = writeln!(out, "records that are part of other events: {}", merged.join(", "));
         }
         if !self.problems.is_empty() {
-            let kinds: Vec<_> = self.problems.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+            let kinds: Vec<_> =
+                self.problems.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
             let _ = writeln!(out, "problems: {}", kinds.join(", "));
             for problem in self.problem_list.iter().take(10) {
-                let _ = writeln!(out, "    {}:{} (byte {}) {}: {}", problem.path, problem.line, problem.byte, problem.kind, problem.message);
+                let _ = writeln!(
+                    out,
+                    "    {}:{} (byte {}) {}: {}",
+                    problem.path, problem.line, problem.byte, problem.kind, problem.message
+                );
             }
         }
         out
@@ -257,8 +300,16 @@ fn megabytes(bytes: u64) -> f64 {
 impl Show for StatusData {
     fn show(&self) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "store      {} (generation {}, {} segments)", self.store, self.generation, self.segments);
-        let _ = writeln!(out, "updated    {}", self.last_updated.as_deref().unwrap_or("never: run `sessions ingest`"));
+        let _ = writeln!(
+            out,
+            "store      {} (generation {}, {} segments)",
+            self.store, self.generation, self.segments
+        );
+        let _ = writeln!(
+            out,
+            "updated    {}",
+            self.last_updated.as_deref().unwrap_or("never: run `sessions ingest`")
+        );
         let _ = writeln!(out, "sessions   {}", self.sessions);
         let _ = writeln!(out, "events     {} ({} copied)", self.events, self.replay_events);
         for (provider, events) in &self.events_by_provider {
@@ -279,13 +330,20 @@ impl Show for StatusData {
         let _ = writeln!(out, "pending    {}", self.pending);
         out.push_str(&indent(&self.pending_files.join("\n"), "           "));
         if self.incomplete_files > 0 {
-            let _ = writeln!(out, "incomplete {} files end inside a line ({} bytes wait)", self.incomplete_files, self.incomplete_bytes);
+            let _ = writeln!(
+                out,
+                "incomplete {} files end inside a line ({} bytes wait)",
+                self.incomplete_files, self.incomplete_bytes
+            );
         }
         if !self.problems.is_empty() {
             let _ = writeln!(out, "problems   {}", counts(&self.problems));
         }
         for damage in &self.damaged_segments {
-            let _ = writeln!(out, "DAMAGED    segment {damage}; run `sessions ingest` to read the logs again");
+            let _ = writeln!(
+                out,
+                "DAMAGED    segment {damage}; run `sessions ingest` to read the logs again"
+            );
         }
         out
     }

@@ -26,7 +26,8 @@ pub(super) struct Matcher {
 impl Matcher {
     pub(super) fn new(query: &Query) -> Self {
         let needles = |excluded: bool| {
-            let mut terms: Vec<&Term> = query.terms.iter().filter(|term| term.excluded == excluded).collect();
+            let mut terms: Vec<&Term> =
+                query.terms.iter().filter(|term| term.excluded == excluded).collect();
             // The longest is the likeliest to be rare: it decides most rows alone.
             terms.sort_by_key(|term| std::cmp::Reverse(term.text.len()));
             terms.into_iter().map(|term| Needle::new(&term.text, query.case_sensitive)).collect()
@@ -62,7 +63,9 @@ impl Needle {
         if case_sensitive {
             return Self::Exact(memmem::Finder::new(text.as_bytes()).into_owned());
         }
-        let ascii = text.is_ascii().then(|| AhoCorasick::builder().ascii_case_insensitive(true).build([text]));
+        let ascii = text
+            .is_ascii()
+            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).build([text]));
         match ascii {
             Some(Ok(automaton)) => Self::Ascii(automaton),
             // A needle too long for an automaton is looked for in the folded text.
@@ -78,7 +81,14 @@ impl Needle {
         let values = &texts.value_data()[first..last];
         match self {
             Self::Exact(finder) => {
-                scan_values(values, offsets, |at| finder.find(&values[at..]).map(|found| (at + found, finder.needle().len())), found);
+                scan_values(
+                    values,
+                    offsets,
+                    |at| {
+                        finder.find(&values[at..]).map(|found| (at + found, finder.needle().len()))
+                    },
+                    found,
+                );
             }
             Self::Ascii(automaton) => scan_values(
                 values,
@@ -102,8 +112,12 @@ impl Needle {
     /// Where the needle begins and ends in `text`.
     fn find(&self, text: &str) -> Option<(usize, usize)> {
         match self {
-            Self::Exact(finder) => finder.find(text.as_bytes()).map(|at| (at, at + finder.needle().len())),
-            Self::Ascii(automaton) => automaton.find(text).map(|found| (found.start(), found.end())),
+            Self::Exact(finder) => {
+                finder.find(text.as_bytes()).map(|at| (at, at + finder.needle().len()))
+            }
+            Self::Ascii(automaton) => {
+                automaton.find(text).map(|found| (found.start(), found.end()))
+            }
             Self::Folded(finder) => {
                 let folded = fold(text);
                 let at = finder.find(folded.as_bytes())?;

@@ -41,7 +41,11 @@ impl Query {
     /// Parses a query. A query without a term must have a qualifier.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, ToolError> {
         if text.len() > limits::QUERY_BYTES {
-            let message = format!("query: {} bytes are too many. At most {}", text.len(), limits::QUERY_BYTES);
+            let message = format!(
+                "query: {} bytes are too many. At most {}",
+                text.len(),
+                limits::QUERY_BYTES
+            );
             return Err(ToolError::new(ErrorCode::InvalidQuery, message));
         }
         let mut query = Self::default();
@@ -54,13 +58,18 @@ impl Query {
             let position = text.len() - rest.len();
             // `--flag` and a lone dash are words.
             let mut after = rest.chars().skip(1);
-            let excluded = rest.starts_with('-') && after.next().is_some_and(|c| !c.is_whitespace() && c != '-');
+            let excluded = rest.starts_with('-')
+                && after.next().is_some_and(|c| !c.is_whitespace() && c != '-');
             let body = if excluded { &rest[1..] } else { rest };
             rest = if let Some(quoted) = body.strip_prefix('"') {
                 let Some(end) = quoted.find('"') else {
                     let column = text[..position].chars().count() + 1;
-                    let message = format!("query: the quote at character {column} is not closed. Add a closing \" or leave it out");
-                    return Err(ToolError::new(ErrorCode::InvalidQuery, message).with("position", column));
+                    let message = format!(
+                        "query: the quote at character {column} is not closed. Add a closing \" or leave it out"
+                    );
+                    return Err(
+                        ToolError::new(ErrorCode::InvalidQuery, message).with("position", column)
+                    );
                 };
                 query.term(&quoted[..end], excluded);
                 &quoted[end + 1..]
@@ -97,7 +106,10 @@ impl Query {
             ("case", "yes") => self.case_sensitive = true,
             ("case", "no") => self.case_sensitive = false,
             ("is" | "case", _) if !value.is_empty() => {
-                let message = format!("query: '{word}' is no qualifier. Known: {}. Quote it to search for it as text", QUALIFIERS.join(" "));
+                let message = format!(
+                    "query: '{word}' is no qualifier. Known: {}. Quote it to search for it as text",
+                    QUALIFIERS.join(" ")
+                );
                 return Err(ToolError::new(ErrorCode::InvalidQuery, message).with("value", word));
             }
             ("tool", _) if text().is_some() => self.tool = text(),
@@ -117,9 +129,17 @@ impl Query {
     /// How the query was understood.
     pub fn echo(&self) -> ParsedQuery {
         let texts = |excluded: bool| {
-            self.terms.iter().filter(|term| term.excluded == excluded).map(|term| term.text.clone()).collect()
+            self.terms
+                .iter()
+                .filter(|term| term.excluded == excluded)
+                .map(|term| term.text.clone())
+                .collect()
         };
-        ParsedQuery { terms: texts(false), excluded: texts(true), qualifiers: self.qualifiers.clone() }
+        ParsedQuery {
+            terms: texts(false),
+            excluded: texts(true),
+            qualifiers: self.qualifiers.clone(),
+        }
     }
 }
 
@@ -133,7 +153,11 @@ mod tests {
 
     fn check(text: &str, terms: &[&str], excluded: &[&str], qualifiers: &[&str]) {
         let echo = parse(text).expect(text).echo();
-        assert_eq!((echo.terms, echo.excluded, echo.qualifiers), (own(terms), own(excluded), own(qualifiers)), "{text}");
+        assert_eq!(
+            (echo.terms, echo.excluded, echo.qualifiers),
+            (own(terms), own(excluded), own(qualifiers)),
+            "{text}"
+        );
     }
 
     fn own(texts: &[&str]) -> Vec<String> {
@@ -143,7 +167,12 @@ mod tests {
     #[test]
     fn words_phrases_exclusions_and_qualifiers() {
         check("budget  retry", &["budget", "retry"], &[], &[]);
-        check(r#""budget is shared" -"not this" -nor"#, &["budget is shared"], &["not this", "nor"], &[]);
+        check(
+            r#""budget is shared" -"not this" -nor"#,
+            &["budget is shared"],
+            &["not this", "nor"],
+            &[],
+        );
         check("tool:Bash is:error panic", &["panic"], &[], &["tool:Bash", "is:error"]);
         check(r#""tool:Bash""#, &["tool:Bash"], &[], &[]);
         check("std::fs http://x a:b -", &["std::fs", "http://x", "a:b", "-"], &[], &[]);

@@ -103,14 +103,18 @@ pub fn search(
     let matcher = Matcher::new(request.query);
     let mut order: Vec<usize> = (0..snapshot.segments().len()).collect();
     // Newest segments first; those without times last.
-    order.sort_by_key(|at| std::cmp::Reverse(snapshot.segments()[*at].entry.times.map(|(_, max)| max)));
+    order.sort_by_key(|at| {
+        std::cmp::Reverse(snapshot.segments()[*at].entry.times.map(|(_, max)| max))
+    });
     let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
     let mut matched = 0;
     let mut complete = true;
     for at in order {
         let segment = &snapshot.segments()[at];
         let newest = segment.entry.times.map(|(_, max)| max);
-        if best.len() > request.limit && best.peek().is_some_and(|worst| worst.position.time > newest) {
+        if best.len() > request.limit
+            && best.peek().is_some_and(|worst| worst.position.time > newest)
+        {
             complete = false;
             break;
         }
@@ -141,21 +145,32 @@ struct SegmentScan<'a> {
 
 impl SegmentScan<'_> {
     /// Scans the rows that may match; `None` when it was stopped.
-    fn run(&mut self, best: &mut BinaryHeap<Candidate>, stop: &dyn Fn() -> bool) -> Result<Option<usize>, StoreError> {
+    fn run(
+        &mut self,
+        best: &mut BinaryHeap<Candidate>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<usize>, StoreError> {
         let request = self.request;
         let too_old = |newest: i64| request.since.is_some_and(|since| newest < since);
-        if self.segment.entry.times.is_some_and(|(_, newest)| too_old(newest)) && !self.segment.entry.untimed {
+        if self.segment.entry.times.is_some_and(|(_, newest)| too_old(newest))
+            && !self.segment.entry.untimed
+        {
             return Ok(Some(0));
         }
-        let wanted = |session: usize| request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&session));
-        let spans: Vec<_> = self.segment.spans.iter().filter(|span| wanted(span.session)).copied().collect();
+        let wanted = |session: usize| {
+            request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&session))
+        };
+        let spans: Vec<_> =
+            self.segment.spans.iter().filter(|span| wanted(span.session)).copied().collect();
         if spans.is_empty() {
             return Ok(Some(0));
         }
-        let rows: Vec<_> = spans.iter().map(|span| RowSpan { start: span.start, count: span.count }).collect();
+        let rows: Vec<_> =
+            spans.iter().map(|span| RowSpan { start: span.start, count: span.count }).collect();
         // Which session and row the rows read belong to.
         let mut places = spans.iter().flat_map(|span| {
-            (0..span.count).map(move |at| (span.session, span.start + at, span.first_index as usize + at))
+            (0..span.count)
+                .map(move |at| (span.session, span.start + at, span.first_index as usize + at))
         });
         let query = request.query;
         let mut columns = vec!["event_type", "timestamp", "text", "is_replay"];
@@ -196,7 +211,8 @@ impl SegmentScan<'_> {
 }
 
 fn text<'b>(batch: &'b RecordBatch, name: &str) -> &'b StringArray {
-    static EMPTY: std::sync::LazyLock<StringArray> = std::sync::LazyLock::new(|| StringArray::from(Vec::<&str>::new()));
+    static EMPTY: std::sync::LazyLock<StringArray> =
+        std::sync::LazyLock::new(|| StringArray::from(Vec::<&str>::new()));
     batch.column_by_name(name).map_or(&EMPTY, |column| column.as_string())
 }
 
@@ -215,7 +231,8 @@ impl<'b> RowFilter<'b> {
     }
 
     fn time(&self, row: usize) -> Option<i64> {
-        let times = self.batch.column_by_name("timestamp")?.as_primitive::<TimestampMicrosecondType>();
+        let times =
+            self.batch.column_by_name("timestamp")?.as_primitive::<TimestampMicrosecondType>();
         times.is_valid(row).then(|| times.value(row))
     }
 
@@ -225,7 +242,9 @@ impl<'b> RowFilter<'b> {
             return false;
         }
         let kind = self.types.value(row);
-        if !request.event_types.is_empty() && !request.event_types.iter().any(|wanted| wanted.as_str() == kind) {
+        if !request.event_types.is_empty()
+            && !request.event_types.iter().any(|wanted| wanted.as_str() == kind)
+        {
             return false;
         }
         let time = self.time(row);
@@ -246,19 +265,28 @@ impl<'b> RowFilter<'b> {
                 values.is_valid(row) && values.value(row).to_lowercase().contains(wanted.as_str())
             })
         };
-        contains("tool_name", &query.tool) && contains("model", &query.model) && contains("git_branch", &query.branch)
+        contains("tool_name", &query.tool)
+            && contains("model", &query.model)
+            && contains("git_branch", &query.branch)
     }
 }
 
 /// Reads the rows of the page, in its order.
-fn read_hits(snapshot: &Snapshot, matcher: &Matcher, candidates: Vec<Candidate>) -> Result<Vec<Hit>, StoreError> {
+fn read_hits(
+    snapshot: &Snapshot,
+    matcher: &Matcher,
+    candidates: Vec<Candidate>,
+) -> Result<Vec<Hit>, StoreError> {
     let mut hits: Vec<Option<Hit>> = candidates.iter().map(|_| None).collect();
     let segments: HashSet<usize> = candidates.iter().map(|candidate| candidate.segment).collect();
     for number in segments {
-        let mut of_segment: Vec<_> = candidates.iter().enumerate().filter(|(_, c)| c.segment == number).collect();
+        let mut of_segment: Vec<_> =
+            candidates.iter().enumerate().filter(|(_, c)| c.segment == number).collect();
         of_segment.sort_by_key(|(_, candidate)| candidate.row);
-        let rows: Vec<_> = of_segment.iter().map(|(_, c)| RowSpan { start: c.row, count: 1 }).collect();
-        let read = EventReader::open(&snapshot.segments()[number], &rows, &[], rows.len())?.rows()?;
+        let rows: Vec<_> =
+            of_segment.iter().map(|(_, c)| RowSpan { start: c.row, count: 1 }).collect();
+        let read =
+            EventReader::open(&snapshot.segments()[number], &rows, &[], rows.len())?.rows()?;
         for ((at, candidate), row) in of_segment.into_iter().zip(read) {
             let (from, to) = matcher.first_match(&row.text).unwrap_or((0, 0));
             let snippet = snippet::around(&row.text, from, to);

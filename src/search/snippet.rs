@@ -25,7 +25,10 @@ pub fn around(text: &str, from: usize, to: usize) -> Snippet {
     let rest = &text[start..];
     let length = rest.char_indices().nth(before + kept).map_or(rest.len(), |(at, _)| at);
     let piece = &rest[..length];
-    Snippet { text: piece.to_owned(), omitted: [before_chars - before, rest[length..].chars().count()] }
+    Snippet {
+        text: piece.to_owned(),
+        omitted: [before_chars - before, rest[length..].chars().count()],
+    }
 }
 
 #[cfg(test)]

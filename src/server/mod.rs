@@ -7,8 +7,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    DiscoverResult, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
@@ -62,12 +63,19 @@ impl ServerHandler for Server {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let mut implementation = Implementation::new("sessions", env!("CARGO_PKG_VERSION"));
         implementation.title = Some("Session logs of coding agents".to_owned());
-        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(INSTRUCTIONS)
     }
 
-    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+    async fn discover(
+        &self,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
-        Ok(DiscoverResult::from_server_info(versions, self.get_info()).with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Public))
+        Ok(DiscoverResult::from_server_info(versions, self.get_info())
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
     }
 
     async fn list_tools(
@@ -76,7 +84,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut result = ListToolsResult::with_all_items(self.listed.to_vec());
-        if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+        if context
+            .protocol_version()
+            .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+        {
             result.ttl_ms = Some(LIST_TTL_MS);
             result.cache_scope = Some(CacheScope::Public);
         }
@@ -104,8 +115,10 @@ impl ServerHandler for Server {
             let stop = || cancelled.is_cancelled();
             let call = Call { now: Timestamp::now(), stop: &stop };
             // A bug in one call must not end the server.
-            std::panic::catch_unwind(AssertUnwindSafe(|| run(&tools, &request.name, arguments, &call)))
-                .unwrap_or_else(|_| Err(crash(&request.name)))
+            std::panic::catch_unwind(AssertUnwindSafe(|| {
+                run(&tools, &request.name, arguments, &call)
+            }))
+            .unwrap_or_else(|_| Err(crash(&request.name)))
         });
         let result = work.await.unwrap_or_else(|_| Err(crash("the call")));
         Ok(CallToolResponse::Complete(match result {
@@ -122,7 +135,10 @@ fn run(tools: &Tools, name: &str, arguments: Value, call: &Call<'_>) -> Result<V
         "get_event_details" => value(tools.event(&parse(name, arguments)?)?),
         "list_sessions" => value(tools.list(&parse(name, arguments)?, call)?),
         "get_session_details" => value(tools.details(&parse(name, arguments)?)?),
-        _ => Err(ToolError::new(ErrorCode::InternalError, format!("{name} is listed but not served"))),
+        _ => Err(ToolError::new(
+            ErrorCode::InternalError,
+            format!("{name} is listed but not served"),
+        )),
     }
 }
 
@@ -133,11 +149,15 @@ fn parse<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, ToolErr
 }
 
 fn value(answer: impl Serialize) -> Result<Value, ToolError> {
-    serde_json::to_value(answer).map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))
+    serde_json::to_value(answer)
+        .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))
 }
 
 fn crash(name: &str) -> ToolError {
-    ToolError::new(ErrorCode::InternalError, format!("{name} failed inside. Other calls go on; please report this with the arguments"))
+    ToolError::new(
+        ErrorCode::InternalError,
+        format!("{name} failed inside. Other calls go on; please report this with the arguments"),
+    )
 }
 
 /// Both forms say the same: clients show the model the one or the other.

@@ -40,7 +40,8 @@ fn tool(spec: &ToolSpec) -> Tool {
 
 /// The schema of a tool's arguments.
 fn input<T: JsonSchema>() -> JsonObject {
-    let mut schema = generate::<T>(schemars::generate::SchemaSettings::draft2020_12().for_deserialize());
+    let mut schema =
+        generate::<T>(schemars::generate::SchemaSettings::draft2020_12().for_deserialize());
     tidy(&mut schema, true);
     let mut schema = object(schema);
     schema.remove("description");
@@ -50,9 +51,12 @@ fn input<T: JsonSchema>() -> JsonObject {
 /// The schema of a tool's data: the names and types of its parts. What the rows hold would be
 /// paid with every list of the tools; the rows show it themselves.
 fn output<T: JsonSchema>() -> Value {
-    let mut schema = generate::<T>(schemars::generate::SchemaSettings::draft2020_12().for_serialize());
+    let mut schema =
+        generate::<T>(schemars::generate::SchemaSettings::draft2020_12().for_serialize());
     tidy(&mut schema, false);
-    for part in schema["properties"].as_object_mut().into_iter().flat_map(|parts| parts.values_mut()) {
+    for part in
+        schema["properties"].as_object_mut().into_iter().flat_map(|parts| parts.values_mut())
+    {
         let inner = if part["type"] == "array" { &mut part["items"] } else { part };
         if inner["type"] == "object" {
             *inner = json!({ "type": "object" });

@@ -38,7 +38,8 @@ pub fn schema_text() -> String {
     for table in VIEWS {
         let _ = writeln!(out, "{}: {}", table.name, table.doc);
         for column in public(table) {
-            let _ = writeln!(out, "    {:<20} {:<10} {}", column.name, sql_type(column), column.doc);
+            let _ =
+                writeln!(out, "    {:<20} {:<10} {}", column.name, sql_type(column), column.doc);
         }
         out.push('\n');
     }
@@ -100,12 +101,15 @@ fn open(snapshot: &Snapshot, store: &Store) -> duckdb::Result<Connection> {
 
 /// The definition of a view over the live rows of a table.
 fn view(snapshot: &Snapshot, table: &Table) -> String {
-    let with_rows = snapshot.segments().iter().filter(|segment| segment.entry.file(table.name).is_some());
-    let files: Vec<_> = with_rows.map(|segment| quote(&segment.path(table.name).to_string_lossy())).collect();
+    let with_rows =
+        snapshot.segments().iter().filter(|segment| segment.entry.file(table.name).is_some());
+    let files: Vec<_> =
+        with_rows.map(|segment| quote(&segment.path(table.name).to_string_lossy())).collect();
     let name = table.name;
     let columns: Vec<_> = public(table).collect();
     if files.is_empty() {
-        let nulls: Vec<_> = columns.iter().map(|c| format!("NULL::{} AS {}", sql_type(c), c.name)).collect();
+        let nulls: Vec<_> =
+            columns.iter().map(|c| format!("NULL::{} AS {}", sql_type(c), c.name)).collect();
         return format!("CREATE VIEW {name} AS SELECT {} WHERE false", nulls.join(", "));
     }
     let select: Vec<_> = columns
@@ -119,13 +123,26 @@ fn view(snapshot: &Snapshot, table: &Table) -> String {
     let rows = format!("read_parquet([{}]) t", files.join(", "));
     let live = match name {
         // The row with the highest segment number of a session counts.
-        "sessions" => "QUALIFY row_number() OVER (PARTITION BY t.session_id ORDER BY t.segment DESC) = 1".to_owned(),
+        "sessions" => {
+            "QUALIFY row_number() OVER (PARTITION BY t.session_id ORDER BY t.segment DESC) = 1"
+                .to_owned()
+        }
         "events" => {
             let superseded = snapshot.superseded();
             let dead: Vec<_> = superseded
-                .map(|row| format!("(t.session_id = {} AND t.segment < {})", quote(&row.session_id), row.live_from))
+                .map(|row| {
+                    format!(
+                        "(t.session_id = {} AND t.segment < {})",
+                        quote(&row.session_id),
+                        row.live_from
+                    )
+                })
                 .collect();
-            if dead.is_empty() { String::new() } else { format!("WHERE NOT ({})", dead.join(" OR ")) }
+            if dead.is_empty() {
+                String::new()
+            } else {
+                format!("WHERE NOT ({})", dead.join(" OR "))
+            }
         }
         _ => String::new(),
     };
@@ -144,8 +161,17 @@ fn only_a_select(connection: &Connection, sql: &str) -> Result<(), ToolError> {
     let parsed: Value = serde_json::from_str(&json).unwrap_or_default();
     if parsed["error"] == true {
         let message = parsed["error_message"].as_str().unwrap_or("not a SELECT");
-        let code = if parsed["error_type"] == "parser" { ErrorCode::SqlError } else { ErrorCode::SqlNotAllowed };
-        return Err(ToolError::new(code, format!("{message}. One SELECT over the views events, sessions and problems is allowed")));
+        let code = if parsed["error_type"] == "parser" {
+            ErrorCode::SqlError
+        } else {
+            ErrorCode::SqlNotAllowed
+        };
+        return Err(ToolError::new(
+            code,
+            format!(
+                "{message}. One SELECT over the views events, sessions and problems is allowed"
+            ),
+        ));
     }
     if parsed["statements"].as_array().map(Vec::len) != Some(1) {
         return Err(ToolError::new(ErrorCode::SqlNotAllowed, "Give exactly one SELECT"));
@@ -158,7 +184,10 @@ fn sql_error(error: &duckdb::Error) -> ToolError {
         duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
         other => other.to_string(),
     };
-    ToolError::new(ErrorCode::SqlError, format!("{message}\n`sessions query --schema` shows the views and their columns"))
+    ToolError::new(
+        ErrorCode::SqlError,
+        format!("{message}\n`sessions query --schema` shows the views and their columns"),
+    )
 }
 
 fn row_values(batch: &RecordBatch, row: usize) -> Vec<Value> {
@@ -174,8 +203,10 @@ fn value(column: &dyn Array, row: usize) -> Value {
         DataType::Float64 => column.as_primitive::<Float64Type>().value(row).into(),
         DataType::Boolean => column.as_boolean().value(row).into(),
         other => {
-            let options = FormatOptions::new().with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.3fZ"));
-            let text = ArrayFormatter::try_new(column, &options).map(|format| format.value(row).to_string());
+            let options =
+                FormatOptions::new().with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.3fZ"));
+            let text = ArrayFormatter::try_new(column, &options)
+                .map(|format| format.value(row).to_string());
             let text = for_terminal(&text.unwrap_or_default());
             match text.parse::<i64>() {
                 Ok(number) if other.is_integer() => number.into(),
@@ -188,7 +219,8 @@ fn value(column: &dyn Array, row: usize) -> Value {
 impl ResultTable {
     /// What to say beside the rows.
     pub fn note(&self) -> Option<String> {
-        self.truncated.then(|| format!("only the first {} rows; --max-rows shows more", self.rows.len()))
+        self.truncated
+            .then(|| format!("only the first {} rows; --max-rows shows more", self.rows.len()))
     }
 }
 

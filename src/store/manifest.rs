@@ -27,7 +27,13 @@ pub struct Manifest {
 
 impl Default for Manifest {
     fn default() -> Self {
-        Self { schema_version: SCHEMA_VERSION, generation: 0, next_segment: 1, updated_at: 0, segments: Vec::new() }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            generation: 0,
+            next_segment: 1,
+            updated_at: 0,
+            segments: Vec::new(),
+        }
     }
 }
 
@@ -89,7 +95,11 @@ impl Manifest {
         let version: Version = serde_json::from_slice(&bytes).map_err(bad)?;
         if version.schema_version > SCHEMA_VERSION {
             let found = version.schema_version;
-            return Err(StoreError::Newer { path: dir.to_owned(), found, supported: SCHEMA_VERSION });
+            return Err(StoreError::Newer {
+                path: dir.to_owned(),
+                found,
+                supported: SCHEMA_VERSION,
+            });
         }
         serde_json::from_slice(&bytes).map(Some).map_err(bad)
     }
@@ -121,7 +131,9 @@ mod tests {
         assert!(matches!(Manifest::read(dir.path()), Ok(None)));
         let newer = Manifest { schema_version: SCHEMA_VERSION + 1, ..Manifest::default() };
         newer.write(dir.path()).expect("writes");
-        assert!(matches!(Manifest::read(dir.path()), Err(StoreError::Newer { found, .. }) if found == SCHEMA_VERSION + 1));
+        assert!(
+            matches!(Manifest::read(dir.path()), Err(StoreError::Newer { found, .. }) if found == SCHEMA_VERSION + 1)
+        );
         fs::write(dir.path().join(FILE), "{").expect("writes");
         assert!(matches!(Manifest::read(dir.path()), Err(StoreError::BadManifest { .. })));
     }
@@ -136,7 +148,12 @@ mod tests {
             untimed: true,
             files: vec![FileEntry { table: "events".into(), bytes: 9, xxh3: "00".into() }],
         };
-        let manifest = Manifest { generation: 4, next_segment: 2, segments: vec![entry], ..Manifest::default() };
+        let manifest = Manifest {
+            generation: 4,
+            next_segment: 2,
+            segments: vec![entry],
+            ..Manifest::default()
+        };
         manifest.write(dir.path()).expect("writes");
         assert_eq!(Manifest::read(dir.path()).expect("reads"), Some(manifest));
     }

@@ -6,7 +6,8 @@ use std::path::Path;
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelector,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::PageIndexPolicy;
@@ -29,10 +30,14 @@ pub(super) fn table<T: DeserializeOwned>(
     let file = open(&path)?;
     let length = file.metadata().map_err(StoreError::io(&path))?.len();
     if length != expected.bytes {
-        return Err(StoreError::damaged(&path, format!("{length} bytes instead of {}", expected.bytes)));
+        return Err(StoreError::damaged(
+            &path,
+            format!("{length} bytes instead of {}", expected.bytes),
+        ));
     }
     let damaged = |error: ParquetError| StoreError::damaged(&path, error);
-    let mut builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?.with_batch_size(1 << 16);
+    let mut builder =
+        ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?.with_batch_size(1 << 16);
     if let Some(skip) = skip {
         let schema = builder.parquet_schema();
         let keep = (0..schema.num_columns()).filter(|at| schema.column(*at).name() != skip);
@@ -42,7 +47,10 @@ pub(super) fn table<T: DeserializeOwned>(
     let mut rows = Vec::new();
     for batch in builder.build().map_err(damaged)? {
         let batch = batch.map_err(|error| StoreError::damaged(&path, error))?;
-        rows.extend(serde_arrow::from_record_batch::<Vec<T>>(&batch).map_err(|error| StoreError::damaged(&path, error))?);
+        rows.extend(
+            serde_arrow::from_record_batch::<Vec<T>>(&batch)
+                .map_err(|error| StoreError::damaged(&path, error))?,
+        );
     }
     Ok(rows)
 }
@@ -50,7 +58,8 @@ pub(super) fn table<T: DeserializeOwned>(
 /// Reads the footer and the page positions of an events file.
 pub(super) fn footer(path: &Path) -> Result<ArrowReaderMetadata, StoreError> {
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-    ArrowReaderMetadata::load(&open(path)?, options).map_err(|error| StoreError::damaged(path, error))
+    ArrowReaderMetadata::load(&open(path)?, options)
+        .map_err(|error| StoreError::damaged(path, error))
 }
 
 fn open(path: &Path) -> Result<File, StoreError> {
@@ -78,7 +87,12 @@ pub struct EventReader {
 
 impl EventReader {
     /// `rows` are ascending and do not overlap; no columns means all.
-    pub fn open(segment: &Segment, rows: &[RowSpan], columns: &[Column], batch_rows: usize) -> Result<Self, StoreError> {
+    pub fn open(
+        segment: &Segment,
+        rows: &[RowSpan],
+        columns: &[Column],
+        batch_rows: usize,
+    ) -> Result<Self, StoreError> {
         let path = segment.path("events");
         let metadata = segment.footer()?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(open(&path)?, metadata);

@@ -93,7 +93,9 @@ impl SegmentWriter {
     }
 
     fn span_times(&mut self, batch: &RecordBatch) {
-        let column = batch.column_by_name("timestamp").and_then(|c| c.as_any().downcast_ref::<TimestampMicrosecondArray>());
+        let column = batch
+            .column_by_name("timestamp")
+            .and_then(|c| c.as_any().downcast_ref::<TimestampMicrosecondArray>());
         let Some(times) = column else { return };
         self.untimed |= times.null_count() > 0;
         let (min, max) = (arrow::compute::min(times), arrow::compute::max(times));
@@ -104,10 +106,16 @@ impl SegmentWriter {
 
     /// Notes the state of a session and its file. A session with an empty id stands for a file
     /// that is no session.
-    pub(super) fn checkpoint(&mut self, session: SessionRow, source: SourceRow, problems: Vec<Problem>) {
+    pub(super) fn checkpoint(
+        &mut self,
+        session: SessionRow,
+        source: SourceRow,
+        problems: Vec<Problem>,
+    ) {
         let segment = self.number;
         if !session.session_id.is_empty() {
-            let (row_start, row_count) = self.spans.get(&session.session_id).copied().unwrap_or((0, 0));
+            let (row_start, row_count) =
+                self.spans.get(&session.session_id).copied().unwrap_or((0, 0));
             let row = SessionRow { row_start, row_count, segment, ..session };
             self.sessions.insert(row.session_id.clone(), row);
         }
@@ -147,12 +155,18 @@ impl SegmentWriter {
     }
 
     /// Writes one of the small tables; none when it has no rows.
-    fn table<T: Serialize>(&self, table: &Table, rows: &[T], entries: &mut Vec<FileEntry>) -> Result<(), StoreError> {
+    fn table<T: Serialize>(
+        &self,
+        table: &Table,
+        rows: &[T],
+        entries: &mut Vec<FileEntry>,
+    ) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
         }
         let path = self.dir.join(format!("{}.parquet", table.name));
-        let batch = to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
+        let batch =
+            to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
         let file = files::create_private_file(&path)?;
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties().build()))
             .map_err(|error| write_error(&path, error))?;
@@ -165,7 +179,10 @@ impl SegmentWriter {
 }
 
 /// Rows as a batch of `schema`, whose fields are the structs' fields.
-fn to_batch<T: Serialize>(schema: &SchemaRef, rows: &[T]) -> Result<RecordBatch, serde_arrow::Error> {
+fn to_batch<T: Serialize>(
+    schema: &SchemaRef,
+    rows: &[T],
+) -> Result<RecordBatch, serde_arrow::Error> {
     let arrays = serde_arrow::to_arrow(schema.fields(), rows)?;
     Ok(RecordBatch::from(StructArray::new(schema.fields().clone(), arrays as Vec<ArrayRef>, None)))
 }
@@ -176,7 +193,8 @@ fn file_entry(dir: &Path, table: &Table) -> Result<FileEntry, StoreError> {
 }
 
 fn first_text(batch: &RecordBatch, column: &str) -> Option<String> {
-    let array = batch.column_by_name(column)?.as_any().downcast_ref::<arrow::array::StringArray>()?;
+    let array =
+        batch.column_by_name(column)?.as_any().downcast_ref::<arrow::array::StringArray>()?;
     (!array.is_empty()).then(|| array.value(0).to_owned())
 }
 
@@ -186,7 +204,9 @@ fn write_error(path: &Path, error: impl std::error::Error + 'static) -> StoreErr
     while let Some(source) = cause.source() {
         cause = source;
     }
-    let kind = cause.downcast_ref::<std::io::Error>().map_or(std::io::ErrorKind::Other, std::io::Error::kind);
+    let kind = cause
+        .downcast_ref::<std::io::Error>()
+        .map_or(std::io::ErrorKind::Other, std::io::Error::kind);
     StoreError::Io { path: path.to_owned(), source: std::io::Error::new(kind, error.to_string()) }
 }
 
@@ -208,7 +228,9 @@ fn event_properties() -> WriterProperties {
         .set_column_encoding(text.clone(), Encoding::PLAIN)
         .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
         .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES);
-    for column in ["event_index", "turn_index", "step_index", "timestamp", "source_offset", "source_length"] {
+    for column in
+        ["event_index", "turn_index", "step_index", "timestamp", "source_offset", "source_length"]
+    {
         let column = ColumnPath::from(column);
         builder = builder
             .set_column_dictionary_enabled(column.clone(), false)
@@ -243,11 +265,13 @@ mod tests {
             reason: None,
             segment: 0,
         };
-        let batch = to_batch(&arrow_schema(&SOURCES), &[source.clone()]).expect("fits");
+        let batch = to_batch(&arrow_schema(&SOURCES), std::slice::from_ref(&source)).expect("fits");
         let back: Vec<SourceRow> = serde_arrow::from_record_batch(&batch).expect("reads");
         assert_eq!(back, [source]);
-        let session = SessionRow { session_id: "s".into(), started_at: Some(5), ..SessionRow::default() };
-        let batch = to_batch(&arrow_schema(&SESSIONS), &[session.clone()]).expect("fits");
+        let session =
+            SessionRow { session_id: "s".into(), started_at: Some(5), ..SessionRow::default() };
+        let batch =
+            to_batch(&arrow_schema(&SESSIONS), std::slice::from_ref(&session)).expect("fits");
         let back: Vec<SessionRow> = serde_arrow::from_record_batch(&batch).expect("reads");
         assert_eq!(back, [session]);
     }

@@ -52,10 +52,15 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Reads what `manifest` names, taking from `before` the segments known already.
-    pub(super) fn load(dir: &Path, manifest: Manifest, before: Option<&Self>) -> Result<Self, StoreError> {
+    pub(super) fn load(
+        dir: &Path,
+        manifest: Manifest,
+        before: Option<&Self>,
+    ) -> Result<Self, StoreError> {
         let mut shared = Vec::with_capacity(manifest.segments.len());
         for entry in &manifest.segments {
-            let known = before.and_then(|snapshot| snapshot.segments.iter().find(|s| s.entry == *entry));
+            let known =
+                before.and_then(|snapshot| snapshot.segments.iter().find(|s| s.entry == *entry));
             shared.push(match known {
                 Some(segment) => Arc::clone(&segment.shared),
                 None => {
@@ -64,8 +69,13 @@ impl Snapshot {
                 }
             });
         }
-        let mut snapshot =
-            Self { manifest, dir: dir.to_owned(), sessions: Vec::new(), by_id: HashMap::new(), segments: Vec::new() };
+        let mut snapshot = Self {
+            manifest,
+            dir: dir.to_owned(),
+            sessions: Vec::new(),
+            by_id: HashMap::new(),
+            segments: Vec::new(),
+        };
         snapshot.merge_sessions(&shared);
         snapshot.place_spans(shared);
         Ok(snapshot)
@@ -82,7 +92,8 @@ impl Snapshot {
         }
         let mut sessions: Vec<_> = latest.into_values().cloned().collect();
         sessions.sort_by(|a, b| a.session_id.cmp(&b.session_id));
-        self.by_id = sessions.iter().enumerate().map(|(at, row)| (row.session_id.clone(), at)).collect();
+        self.by_id =
+            sessions.iter().enumerate().map(|(at, row)| (row.session_id.clone(), at)).collect();
         self.sessions = sessions;
     }
 
@@ -135,14 +146,21 @@ impl Snapshot {
         for span in self.segments.iter().flat_map(|segment| &segment.spans) {
             rows[span.session] += span.count as i64;
         }
-        self.sessions.iter().zip(rows).filter(|(session, rows)| session.events != *rows).map(|(session, _)| session)
+        self.sessions
+            .iter()
+            .zip(rows)
+            .filter(|(session, rows)| session.events != *rows)
+            .map(|(session, _)| session)
     }
 
     /// Sessions that were read anew and of which older rows still lie in some segment.
     pub fn superseded(&self) -> impl Iterator<Item = &SessionRow> {
         let all = self.segments.iter().flat_map(|segment| &segment.shared.sessions);
         let dead: HashSet<&str> = all
-            .filter(|row| row.row_count > 0 && self.session(&row.session_id).is_some_and(|now| row.segment < now.live_from))
+            .filter(|row| {
+                row.row_count > 0
+                    && self.session(&row.session_id).is_some_and(|now| row.segment < now.live_from)
+            })
             .map(|row| row.session_id.as_str())
             .collect();
         self.sessions.iter().filter(move |row| dead.contains(row.session_id.as_str()))
@@ -161,11 +179,16 @@ impl Snapshot {
             return Ok(*at);
         }
         if prefix.chars().count() < PREFIX_CHARS {
-            let message = format!("'{prefix}' is too short. Give at least {PREFIX_CHARS} characters of a session id; list_sessions shows them");
-            return Err(ToolError::new(ErrorCode::InvalidSessionId, message).with("session_id", prefix));
+            let message = format!(
+                "'{prefix}' is too short. Give at least {PREFIX_CHARS} characters of a session id; list_sessions shows them"
+            );
+            return Err(
+                ToolError::new(ErrorCode::InvalidSessionId, message).with("session_id", prefix)
+            );
         }
         let from = self.sessions.partition_point(|row| row.session_id.as_str() < prefix);
-        let matches = self.sessions[from..].iter().take_while(|row| row.session_id.starts_with(prefix));
+        let matches =
+            self.sessions[from..].iter().take_while(|row| row.session_id.starts_with(prefix));
         let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
         match ids.as_slice() {
             [] => Err(ToolError::new(
@@ -173,11 +196,22 @@ impl Snapshot {
                 format!("No session starts with '{prefix}'. list_sessions shows the ids"),
             )
             .with("session_id", prefix)),
-            [first, rest @ ..] if rest.iter().all(|id| id.strip_prefix(first).is_some_and(|r| r.starts_with('~'))) => Ok(from),
+            [first, rest @ ..]
+                if rest
+                    .iter()
+                    .all(|id| id.strip_prefix(first).is_some_and(|r| r.starts_with('~'))) =>
+            {
+                Ok(from)
+            }
             _ => {
-                let message = format!("Prefix '{prefix}' matches {} sessions. Give more characters", ids.len());
+                let message = format!(
+                    "Prefix '{prefix}' matches {} sessions. Give more characters",
+                    ids.len()
+                );
                 let shown: Vec<_> = ids.iter().take(10).copied().collect();
-                Err(ToolError::new(ErrorCode::AmbiguousSessionPrefix, message).with("prefix", prefix).with("matches", shown))
+                Err(ToolError::new(ErrorCode::AmbiguousSessionPrefix, message)
+                    .with("prefix", prefix)
+                    .with("matches", shown))
             }
         }
     }
@@ -208,7 +242,9 @@ impl Snapshot {
         let mut rows = Vec::new();
         for segment in &self.segments {
             let found = reader::table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
-            let live = |row: &ProblemRow| live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from);
+            let live = |row: &ProblemRow| {
+                live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from)
+            };
             rows.extend(found.into_iter().filter(live));
         }
         Ok(rows)
@@ -216,7 +252,8 @@ impl Snapshot {
 
     /// Compares every file with its checksum; returns the segments that are damaged and why.
     pub fn verify(&self) -> Vec<(i64, StoreError)> {
-        let check = |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
+        let check =
+            |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
         self.segments.iter().filter_map(check).collect()
     }
 }

@@ -43,14 +43,23 @@ impl Writer {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: dir.to_owned() }),
-            Err(TryLockError::Error(source)) => return Err(StoreError::Io { path: lock_path, source }),
+            Err(TryLockError::Error(source)) => {
+                return Err(StoreError::Io { path: lock_path, source });
+            }
         }
         let mut manifest = Manifest::read(dir)?.unwrap_or_default();
         set_aside_damaged(dir, &mut manifest)?;
         clear_orphans(dir, &manifest);
         let before = Snapshot::load(dir, manifest.clone(), None)?;
         let next_segment = AtomicI64::new(manifest.next_segment);
-        Ok(Self { dir: dir.to_owned(), manifest: Mutex::new(manifest), next_segment, before, states: OnceLock::new(), _lock: lock })
+        Ok(Self {
+            dir: dir.to_owned(),
+            manifest: Mutex::new(manifest),
+            next_segment,
+            before,
+            states: OnceLock::new(),
+            _lock: lock,
+        })
     }
 
     /// What the store knows, for planning.
@@ -63,7 +72,12 @@ impl Writer {
                 (row.modified_us, row.head_hash) = (-1, !row.head_hash);
             }
         }
-        let sessions = self.before.sessions().iter().map(|row| (row.session_id.clone(), row.clone())).collect();
+        let sessions = self
+            .before
+            .sessions()
+            .iter()
+            .map(|row| (row.session_id.clone(), row.clone()))
+            .collect();
         Ok(Known { sources, sessions })
     }
 
@@ -87,8 +101,10 @@ impl Writer {
 fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
     let intact = |segment: &SegmentEntry| {
         segment.files.iter().all(|file| {
-            let path = SegmentEntry::dir(dir, segment.number).join(format!("{}.parquet", file.table));
-            files::checksum(&path).is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
+            let path =
+                SegmentEntry::dir(dir, segment.number).join(format!("{}.parquet", file.table));
+            files::checksum(&path)
+                .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
         })
     };
     let (good, bad): (Vec<_>, Vec<_>) = manifest.segments.drain(..).partition(intact);
@@ -113,7 +129,8 @@ fn clear_orphans(dir: &Path, manifest: &Manifest) {
     let Ok(entries) = fs::read_dir(dir.join("segments")) else { return };
     for entry in entries.flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
-        let named = number.is_some_and(|number| manifest.segments.iter().any(|s| s.number == number));
+        let named =
+            number.is_some_and(|number| manifest.segments.iter().any(|s| s.number == number));
         if !named {
             // What cannot be removed now is tried again next time, and is in nobody's way.
             let _ = fs::remove_dir_all(entry.path());
@@ -155,7 +172,12 @@ impl Sink for WriterSink<'_> {
         self.current().events(batch)
     }
 
-    fn checkpoint(&mut self, session: SessionRow, source: SourceRow, problems: Vec<Problem>) -> Result<(), StoreError> {
+    fn checkpoint(
+        &mut self,
+        session: SessionRow,
+        source: SourceRow,
+        problems: Vec<Problem>,
+    ) -> Result<(), StoreError> {
         let segment = self.current();
         segment.checkpoint(session, source, problems);
         if segment.bytes() >= SEGMENT_BYTES {
@@ -180,16 +202,24 @@ impl<'w> Target for &'w Writer {
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, StoreError> {
         let mut hashes: Vec<u64> = Vec::new();
         for segment in self.before.segments() {
-            let spans = segment.spans.iter().filter(|span| self.before.sessions()[span.session].session_id == session_id);
-            let rows: Vec<_> = spans.map(|span| RowSpan { start: span.start, count: span.count }).collect();
+            let spans = segment
+                .spans
+                .iter()
+                .filter(|span| self.before.sessions()[span.session].session_id == session_id);
+            let rows: Vec<_> =
+                spans.map(|span| RowSpan { start: span.start, count: span.count }).collect();
             if rows.is_empty() {
                 continue;
             }
-            let mut reader = EventReader::open(segment, &rows, &["source_offset", "record_hash"], 1 << 16)?;
+            let mut reader =
+                EventReader::open(segment, &rows, &["source_offset", "record_hash"], 1 << 16)?;
             // The events of one record stand together.
             let mut last = -1;
             while let Some(batch) = reader.next_batch()? {
-                let (offsets, column) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
+                let (offsets, column) = (
+                    batch.column(0).as_primitive::<Int64Type>(),
+                    batch.column(1).as_primitive::<Int64Type>(),
+                );
                 for (offset, hash) in offsets.values().iter().zip(column.values()) {
                     if *offset != last && *hash != 0 {
                         hashes.push(hash.cast_unsigned());

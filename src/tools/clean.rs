@@ -4,7 +4,7 @@
 /// characters: bidi controls, zero-width characters, tags.
 pub fn for_model(text: &str) -> String {
     let visible = |c: &char| !is_invisible(*c);
-    if !text.chars().any(|c| is_invisible(c)) {
+    if !text.chars().any(is_invisible) {
         return text.to_owned();
     }
     anstream::adapter::strip_str(text).to_string().chars().filter(visible).collect()
@@ -20,7 +20,11 @@ fn is_invisible(c: char) -> bool {
         '\n' | '\t' => false,
         // Zero-width joiners hold emoji and several scripts together.
         '\u{200c}' | '\u{200d}' => false,
-        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' => true,
+        '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}' => true,
         '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' | '\u{61c}' => true,
         c => c.is_control(),
     }

@@ -120,7 +120,11 @@ pub(super) fn session(row: &SessionRow, format: ListFormat) -> Session {
         counts: summary.then_some(counts),
         usage: usage(row.usage()).filter(|_| summary),
         parent_session_id: row.parent_session_id.clone().filter(|_| summary),
-        relation: row.relation.as_ref().and_then(|relation| relation.parse().ok()).filter(|_| summary),
+        relation: row
+            .relation
+            .as_ref()
+            .and_then(|relation| relation.parse().ok())
+            .filter(|_| summary),
         model: cleaned(row.model.as_ref()).filter(|_| summary),
         git_branch: cleaned(row.git_branch.as_ref()).filter(|_| full),
         cwd: cleaned(row.cwd.as_ref()).filter(|_| full),

@@ -21,13 +21,19 @@ pub(super) fn encode<P: Serialize>(args: &impl Serialize, position: &P) -> Strin
 }
 
 /// The position of a cursor.
-pub(super) fn decode<P: DeserializeOwned>(args: &impl Serialize, cursor: &str) -> Result<P, ToolError> {
+pub(super) fn decode<P: DeserializeOwned>(
+    args: &impl Serialize,
+    cursor: &str,
+) -> Result<P, ToolError> {
     let invalid = |why: &str| {
-        let message = format!("cursor: {why}. Pass next_cursor of the page before unchanged, with the same other arguments, or leave it out for the first page");
+        let message = format!(
+            "cursor: {why}. Pass next_cursor of the page before unchanged, with the same other arguments, or leave it out for the first page"
+        );
         ToolError::new(ErrorCode::InvalidCursor, message).with("field", "cursor")
     };
     let bytes = URL_SAFE_NO_PAD.decode(cursor.trim()).map_err(|_| invalid("it is none of ours"))?;
-    let cursor: Cursor<P> = serde_json::from_slice(&bytes).map_err(|_| invalid("it is none of this tool's"))?;
+    let cursor: Cursor<P> =
+        serde_json::from_slice(&bytes).map_err(|_| invalid("it is none of this tool's"))?;
     if cursor.b != binding(args) {
         return Err(invalid("it belongs to a call with other arguments"));
     }
@@ -46,8 +52,15 @@ mod tests {
     #[test]
     fn a_cursor_fits_its_own_call_only() {
         let cursor = encode(&("search", "a"), &(5, "x"));
-        assert_eq!(decode::<(i64, String)>(&("search", "a"), &cursor).ok(), Some((5, "x".to_owned())));
-        for (args, text) in [(("search", "b"), cursor.as_str()), (("search", "a"), "nonsense!"), (("search", "a"), "")] {
+        assert_eq!(
+            decode::<(i64, String)>(&("search", "a"), &cursor).ok(),
+            Some((5, "x".to_owned()))
+        );
+        for (args, text) in [
+            (("search", "b"), cursor.as_str()),
+            (("search", "a"), "nonsense!"),
+            (("search", "a"), ""),
+        ] {
             let error = decode::<(i64, String)>(&args, text).expect_err(text);
             assert_eq!(error.code, ErrorCode::InvalidCursor);
         }

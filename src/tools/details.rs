@@ -28,7 +28,12 @@ pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<Detail
     };
     let turns = args.turns.as_deref().map(parse_turns).transpose()?;
     let bound = DetailArgs { cursor: None, ..args.clone() };
-    let from = args.cursor.as_deref().map(|text| cursor::decode::<Place>(&bound, text)).transpose()?.unwrap_or((0, 0));
+    let from = args
+        .cursor
+        .as_deref()
+        .map(|text| cursor::decode::<Place>(&bound, text))
+        .transpose()?
+        .unwrap_or((0, 0));
     let session = snapshot.find(&args.session_id)?;
     let level = args.detail_level.unwrap_or(DetailLevel::Summary);
     let reasoning = args.include_reasoning.unwrap_or(false);
@@ -47,7 +52,11 @@ pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<Detail
         events.retain(|event| turns.contains(&convert::index(event.turn_index)));
         if events.is_empty() {
             let valid = format!("0-{last}");
-            return Err(ToolError::invalid_value("turns", args.turns.as_deref().unwrap_or(""), &[&valid]));
+            return Err(ToolError::invalid_value(
+                "turns",
+                args.turns.as_deref().unwrap_or(""),
+                &[&valid],
+            ));
         }
     }
     let frame = serde_json::to_vec(&data).map_or(0, |json| json.len());
@@ -62,7 +71,12 @@ pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<Detail
             data.turns.insert(turns).len()
         }
         DetailLevel::Steps => {
-            let steps = steps::steps(&events, reasoning, Budget::new(limits::STEPS_BYTES - frame), &mut page);
+            let steps = steps::steps(
+                &events,
+                reasoning,
+                Budget::new(limits::STEPS_BYTES - frame),
+                &mut page,
+            );
             data.steps.insert(steps).len()
         }
         DetailLevel::Full => {
@@ -71,7 +85,8 @@ pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<Detail
                 events.retain(|event| event.event_type != EventType::Reasoning.as_str());
             }
             let budget = Budget::new(limits::FULL_BYTES - frame);
-            let mut pager = Pager { fields: None, max_chars: usize::MAX, budget, events: Vec::new() };
+            let mut pager =
+                Pager { fields: None, max_chars: usize::MAX, budget, events: Vec::new() };
             full(&events, row, &links, &mut pager, &mut page);
             data.events.insert(pager.events).len()
         }
@@ -122,12 +137,20 @@ fn hint(level: DetailLevel, reasoning: bool, events: i64) -> &'static str {
         DetailLevel::Summary => "detail_level 'turns' shows every prompt with its answer.",
         DetailLevel::Turns => "detail_level 'steps' with turns 'N' shows what was done in a turn.",
         DetailLevel::Steps => "get_event_details(event_ids=[...]) gives the full text of an event.",
-        DetailLevel::Full if !reasoning => "Reasoning is left out; include_reasoning true shows it.",
+        DetailLevel::Full if !reasoning => {
+            "Reasoning is left out; include_reasoning true shows it."
+        }
         DetailLevel::Full => "This is all the log holds.",
     }
 }
 
-fn full(events: &[EventRow], session: &schemas::session::SessionRow, links: &Links, pager: &mut Pager<'_>, page: &mut Page) {
+fn full(
+    events: &[EventRow],
+    session: &schemas::session::SessionRow,
+    links: &Links,
+    pager: &mut Pager<'_>,
+    page: &mut Page,
+) {
     let mut offset = page.from.1;
     for event in events.iter().filter(|event| convert::index(event.event_index) >= page.from.0) {
         let index = convert::index(event.event_index);

@@ -39,7 +39,9 @@ pub(super) fn run(snapshot: &Snapshot, args: &EventArgs) -> Result<Reply<EventDa
     let mut next = None;
     for (at, id) in ids.iter().enumerate().skip(first) {
         let found = match snapshot.find(&id.session) {
-            Ok(session) => rows::range(snapshot, session, id.index, id.index.saturating_add(1))?.pop().map(|row| (session, row)),
+            Ok(session) => rows::range(snapshot, session, id.index, id.index.saturating_add(1))?
+                .pop()
+                .map(|row| (session, row)),
             Err(error) if error.code == ErrorCode::SessionNotFound => None,
             Err(error) => return Err(error.with("event_id", args.event_ids[at].as_str())),
         };
@@ -54,7 +56,9 @@ pub(super) fn run(snapshot: &Snapshot, args: &EventArgs) -> Result<Reply<EventDa
                 None => Links::default(),
             }),
         };
-        if let Put::Until(char) = pager.put(&row, &snapshot.sessions()[session], links, std::mem::take(&mut offset)) {
+        if let Put::Until(char) =
+            pager.put(&row, &snapshot.sessions()[session], links, std::mem::take(&mut offset))
+        {
             next = Some((at, char));
             break;
         }

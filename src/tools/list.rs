@@ -11,15 +11,28 @@ use super::budget::Budget;
 use super::{Call, Reply, convert, cursor};
 use crate::store::Snapshot;
 
-pub(super) fn run(snapshot: &Snapshot, args: &ListArgs, call: &Call<'_>) -> Result<Reply<ListData>, ToolError> {
+pub(super) fn run(
+    snapshot: &Snapshot,
+    args: &ListArgs,
+    call: &Call<'_>,
+) -> Result<Reply<ListData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::LIST_LIMIT, limits::LIST_LIMIT_MAX)?;
-    let since = args.since.as_deref().map(|since| Timestamp::parse_since("since", since, call.now)).transpose()?;
+    let since = args
+        .since
+        .as_deref()
+        .map(|since| Timestamp::parse_since("since", since, call.now))
+        .transpose()?;
     let bound = ListArgs { cursor: None, ..args.clone() };
-    let after = args.cursor.as_deref().map(|text| cursor::decode::<(i64, String)>(&bound, text)).transpose()?;
+    let after = args
+        .cursor
+        .as_deref()
+        .map(|text| cursor::decode::<(i64, String)>(&bound, text))
+        .transpose()?;
     let (candidates, not_found) = candidates(snapshot, args)?;
     let passes = filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
     let sort = args.sort.unwrap_or(ListSort::Recent);
-    let mut rows: Vec<_> = candidates.into_iter().filter(|row| passes(row)).map(|row| (key(row, sort), row)).collect();
+    let mut rows: Vec<_> =
+        candidates.into_iter().filter(|row| passes(row)).map(|row| (key(row, sort), row)).collect();
     rows.sort_by(|(a, x), (b, y)| (Reverse(a), &x.session_id).cmp(&(Reverse(b), &y.session_id)));
     let total = rows.len();
     if let Some((key, id)) = after {
@@ -40,23 +53,33 @@ pub(super) fn run(snapshot: &Snapshot, args: &ListArgs, call: &Call<'_>) -> Resu
     }
     let returned = sessions.len();
     let mut reply = Reply::new(ListData { sessions, not_found }, returned);
-    reply.next_cursor = last.filter(|_| returned < rows.len()).map(|position| cursor::encode(&bound, &position));
+    reply.next_cursor =
+        last.filter(|_| returned < rows.len()).map(|position| cursor::encode(&bound, &position));
     reply.total = Some((total - before, true));
     if returned == 0 {
         let known = snapshot.sessions().len();
-        reply.hint = Some(format!("None of {known} sessions passes. Try without project, provider, since or session_ids."));
+        reply.hint = Some(format!(
+            "None of {known} sessions passes. Try without project, provider, since or session_ids."
+        ));
     }
     Ok(reply)
 }
 
 /// The sessions asked for by id, or all that hold anything.
-fn candidates<'s>(snapshot: &'s Snapshot, args: &ListArgs) -> Result<(Vec<&'s SessionRow>, Vec<String>), ToolError> {
+fn candidates<'s>(
+    snapshot: &'s Snapshot,
+    args: &ListArgs,
+) -> Result<(Vec<&'s SessionRow>, Vec<String>), ToolError> {
     let Some(ids) = &args.session_ids else {
         return Ok((snapshot.sessions().iter().filter(|row| row.events > 0).collect(), Vec::new()));
     };
     if ids.is_empty() || ids.len() > limits::SESSION_IDS_MAX {
         let valid = format!("1-{} ids", limits::SESSION_IDS_MAX);
-        return Err(ToolError::invalid_value("session_ids", &format!("{} ids", ids.len()), &[&valid]));
+        return Err(ToolError::invalid_value(
+            "session_ids",
+            &format!("{} ids", ids.len()),
+            &[&valid],
+        ));
     }
     let mut found = Vec::new();
     let mut not_found = Vec::new();
@@ -73,11 +96,18 @@ fn candidates<'s>(snapshot: &'s Snapshot, args: &ListArgs) -> Result<(Vec<&'s Se
 }
 
 /// The filters that sessions are chosen by.
-pub(super) fn filter(project: Option<&str>, provider: Option<Provider>, since: Option<i64>) -> impl Fn(&SessionRow) -> bool {
+pub(super) fn filter(
+    project: Option<&str>,
+    provider: Option<Provider>,
+    since: Option<i64>,
+) -> impl Fn(&SessionRow) -> bool {
     let project = project.map(str::to_lowercase);
     move |row| {
         let in_project = project.as_ref().is_none_or(|wanted| {
-            [&row.cwd, &row.project].into_iter().flatten().any(|place| place.to_lowercase().contains(wanted))
+            [&row.cwd, &row.project]
+                .into_iter()
+                .flatten()
+                .any(|place| place.to_lowercase().contains(wanted))
         });
         in_project
             && provider.is_none_or(|wanted| row.provider == wanted.as_str())

@@ -70,7 +70,11 @@ impl Tools {
     }
 
     /// `search_events`.
-    pub fn search(&self, args: &SearchArgs, call: &Call<'_>) -> Result<Answer<SearchData>, ToolError> {
+    pub fn search(
+        &self,
+        args: &SearchArgs,
+        call: &Call<'_>,
+    ) -> Result<Answer<SearchData>, ToolError> {
         self.answer(|snapshot| search::run(snapshot, args, call))
     }
 
@@ -98,7 +102,10 @@ impl Tools {
         let snapshot = self.snapshot()?;
         let reply = tool(&snapshot)?;
         let manifest = snapshot.manifest();
-        let more = reply.next_cursor.as_ref().map(|cursor| more_sentence(cursor, reply.returned, reply.total));
+        let more = reply
+            .next_cursor
+            .as_ref()
+            .map(|cursor| more_sentence(cursor, reply.returned, reply.total));
         let hint = match (more, reply.hint) {
             (Some(more), Some(hint)) => Some(format!("{more} {hint}")),
             (more, hint) => more.or(hint),
@@ -128,7 +135,8 @@ impl Tools {
         };
         let bytes = serde_json::to_vec(&answer).map_or(0, |json| json.len());
         answer.metadata.tokens = bytes.div_ceil(BYTES_PER_TOKEN);
-        answer.metadata.duration_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        answer.metadata.duration_ms =
+            u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(answer)
     }
 

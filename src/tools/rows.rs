@@ -14,7 +14,12 @@ use crate::error::store_error;
 use crate::store::{EventReader, RowSpan, Snapshot, StoreError};
 
 /// Events `from..to` of a session, in order.
-pub(super) fn range(snapshot: &Snapshot, session: usize, from: u32, to: u32) -> Result<Vec<EventRow>, ToolError> {
+pub(super) fn range(
+    snapshot: &Snapshot,
+    session: usize,
+    from: u32,
+    to: u32,
+) -> Result<Vec<EventRow>, ToolError> {
     let mut rows = Vec::new();
     for segment in snapshot.segments() {
         for span in segment.spans.iter().filter(|span| span.session == session) {
@@ -23,7 +28,8 @@ pub(super) fn range(snapshot: &Snapshot, session: usize, from: u32, to: u32) -> 
             if first < end {
                 let start = span.start + (first - span.first_index) as usize;
                 let wanted = [RowSpan { start, count: (end - first) as usize }];
-                let read = EventReader::open(segment, &wanted, &[], 1024).and_then(EventReader::rows);
+                let read =
+                    EventReader::open(segment, &wanted, &[], 1024).and_then(EventReader::rows);
                 rows.extend(read.map_err(store_error)?);
             }
         }
@@ -52,7 +58,14 @@ impl Links {
         for segment in snapshot.segments() {
             for span in segment.spans.iter().filter(|span| span.session == session) {
                 let rows = [RowSpan { start: span.start, count: span.count }];
-                links.add(EventReader::open(segment, &rows, &["event_index", "event_type", "tool_call_id", "duration_ms"], 4096)).map_err(store_error)?;
+                links
+                    .add(EventReader::open(
+                        segment,
+                        &rows,
+                        &["event_index", "event_type", "tool_call_id", "duration_ms"],
+                        4096,
+                    ))
+                    .map_err(store_error)?;
             }
         }
         Ok(links)
@@ -105,13 +118,15 @@ impl Links {
         let linked = match event.event_type {
             EventType::ToolCall => {
                 let result = self.results.get(call);
-                event.duration_ms = event.duration_ms.or(result.and_then(|(_, duration)| *duration));
+                event.duration_ms =
+                    event.duration_ms.or(result.and_then(|(_, duration)| *duration));
                 result.map(|(index, _)| *index)
             }
             EventType::ToolResult => self.calls.get(call).copied(),
             _ => None,
         };
-        event.linked_event_id = linked.map(|index| schemas::EventId::format(&row.session_id, convert::index(index)));
+        event.linked_event_id =
+            linked.map(|index| schemas::EventId::format(&row.session_id, convert::index(index)));
     }
 }
 
@@ -140,7 +155,13 @@ impl Pager<'_> {
     }
 
     /// Puts `row` on the page, its text from character `offset` on.
-    pub(super) fn put(&mut self, row: &EventRow, session: &SessionRow, links: &Links, offset: usize) -> Put {
+    pub(super) fn put(
+        &mut self,
+        row: &EventRow,
+        session: &SessionRow,
+        links: &Links,
+        offset: usize,
+    ) -> Put {
         let mut event = convert::event(row);
         links.apply(row, &mut event);
         if self.wants(EventField::Source) {
@@ -168,7 +189,8 @@ impl Pager<'_> {
                 Some((at, _)) => &text[at..],
                 None => "",
             };
-            let by_chars = rest.char_indices().nth(self.max_chars).map_or(rest, |(at, _)| &rest[..at]);
+            let by_chars =
+                rest.char_indices().nth(self.max_chars).map_or(rest, |(at, _)| &rest[..at]);
             let frame = serde_json::to_vec(&event).map_or(0, |json| json.len()) + 100;
             let (kept, _) = head(by_chars, self.budget.left().saturating_sub(frame));
             let kept_chars = kept.chars().count();

@@ -14,13 +14,22 @@ use crate::error::store_error;
 use crate::search::{Found, Hit, Position, Query, Request};
 use crate::store::Snapshot;
 
-pub(super) fn run(snapshot: &Snapshot, args: &SearchArgs, call: &Call<'_>) -> Result<Reply<SearchData>, ToolError> {
+pub(super) fn run(
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+    call: &Call<'_>,
+) -> Result<Reply<SearchData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
     let query = Query::parse(&args.query, call.now)?;
-    let since = args.since.as_deref().map(|since| Timestamp::parse_since("since", since, call.now)).transpose()?;
+    let since = args
+        .since
+        .as_deref()
+        .map(|since| Timestamp::parse_since("since", since, call.now))
+        .transpose()?;
     let bound = SearchArgs { cursor: None, ..args.clone() };
     let after = args.cursor.as_deref().map(|text| cursor::decode(&bound, text)).transpose()?;
-    let after = after.map(|(time, session_id, event_index)| Position { time, session_id, event_index });
+    let after =
+        after.map(|(time, session_id, event_index)| Position { time, session_id, event_index });
     let request = Request {
         query: &query,
         sessions: sessions(snapshot, args)?,
@@ -52,7 +61,9 @@ pub(super) fn run(snapshot: &Snapshot, args: &SearchArgs, call: &Call<'_>) -> Re
     if query.with_replay {
         reply.warnings.push(Warning {
             code: WarningCode::ReplayExcluded,
-            message: "Copied history (is_replay) is included; the same event may appear once per copy".to_owned(),
+            message:
+                "Copied history (is_replay) is included; the same event may appear once per copy"
+                    .to_owned(),
             severity: Severity::Info,
         });
     }
@@ -109,10 +120,20 @@ fn hint(snapshot: &Snapshot, args: &SearchArgs, data: &SearchData) -> String {
     .into_iter()
     .flatten()
     .collect();
-    let searched = format!("Nothing matches among {} events of {} sessions.", snapshot.events(), snapshot.sessions().len());
-    let words = if data.query.terms.len() > 1 { " All words must occur in one event: try fewer." } else { "" };
+    let searched = format!(
+        "Nothing matches among {} events of {} sessions.",
+        snapshot.events(),
+        snapshot.sessions().len()
+    );
+    let words = if data.query.terms.len() > 1 {
+        " All words must occur in one event: try fewer."
+    } else {
+        ""
+    };
     match filters.as_slice() {
-        [] => format!("{searched}{words} Words match as substrings in any case; try a shorter or another word."),
+        [] => format!(
+            "{searched}{words} Words match as substrings in any case; try a shorter or another word."
+        ),
         filters => format!("{searched}{words} Try without {}.", filters.join(", ")),
     }
 }

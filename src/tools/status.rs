@@ -53,14 +53,20 @@ impl Tools {
             store: self.store().dir().display().to_string(),
             schema_version: manifest.schema_version,
             generation: manifest.generation,
-            last_updated: (manifest.generation > 0).then(|| Timestamp(manifest.updated_at).to_string()),
+            last_updated: (manifest.generation > 0)
+                .then(|| Timestamp(manifest.updated_at).to_string()),
             segments: manifest.segments.len(),
             sessions: snapshot.sessions().iter().filter(|session| session.events > 0).count(),
             events: snapshot.events(),
             store_bytes: manifest.bytes(),
             ..StatusData::default()
         };
-        let newest = manifest.segments.iter().filter_map(|segment| segment.times).map(|(_, newest)| newest).max();
+        let newest = manifest
+            .segments
+            .iter()
+            .filter_map(|segment| segment.times)
+            .map(|(_, newest)| newest)
+            .max();
         data.newest_event = super::convert::time(newest);
         for session in snapshot.sessions() {
             *data.events_by_provider.entry(session.provider.clone()).or_default() += session.events;
@@ -68,7 +74,9 @@ impl Tools {
         }
         let mut known = BTreeMap::new();
         for source in snapshot.sources(false).map_err(store_error)? {
-            let name = serde_json::to_value(source.status).ok().and_then(|v| v.as_str().map(str::to_owned));
+            let name = serde_json::to_value(source.status)
+                .ok()
+                .and_then(|v| v.as_str().map(str::to_owned));
             *data.files.entry(name.unwrap_or_default()).or_default() += 1;
             match source.status {
                 SourceStatus::Ok => {
@@ -89,8 +97,11 @@ impl Tools {
         for problem in snapshot.problems().map_err(store_error)? {
             *data.problems.entry(problem.kind).or_default() += 1;
         }
-        data.damaged_segments =
-            snapshot.verify().into_iter().map(|(number, error)| format!("{number}: {error}")).collect();
+        data.damaged_segments = snapshot
+            .verify()
+            .into_iter()
+            .map(|(number, error)| format!("{number}: {error}"))
+            .collect();
         #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
         let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
         data.store_ratio = (ratio * 1000.0).round() / 1000.0;
@@ -99,10 +110,15 @@ impl Tools {
 }
 
 impl StatusData {
-    fn pending(&mut self, roots: &[PathBuf], known: &BTreeMap<String, schemas::session::SourceRow>) {
+    fn pending(
+        &mut self,
+        roots: &[PathBuf],
+        known: &BTreeMap<String, schemas::session::SourceRow>,
+    ) {
         let mut places = roots.to_vec();
         // Logs that were ingested from elsewhere are looked at one by one.
-        let elsewhere = |path: &&String| !roots.iter().any(|root| std::path::Path::new(path).starts_with(root));
+        let elsewhere =
+            |path: &&String| !roots.iter().any(|root| std::path::Path::new(path).starts_with(root));
         places.extend(known.keys().filter(elsewhere).map(PathBuf::from));
         let found = ingest::discover::discover(&places);
         let mut pending: Vec<String> = found
@@ -115,8 +131,11 @@ impl StatusData {
             })
             .map(ingest::discover::Candidate::key)
             .collect();
-        let present: std::collections::HashSet<_> = found.files.iter().map(ingest::discover::Candidate::key).collect();
-        let vanished = known.values().filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path));
+        let present: std::collections::HashSet<_> =
+            found.files.iter().map(ingest::discover::Candidate::key).collect();
+        let vanished = known
+            .values()
+            .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path));
         pending.extend(vanished.map(|row| row.path.clone()));
         self.pending = pending.len();
         pending.truncate(LISTED);

@@ -10,15 +10,25 @@ const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 fn the_story_from_the_failure_to_its_fix() {
     let env = TestEnv::with_samples();
     let listed = env.run(&["list", "--limit", "50"]).ok();
-    assert!(listed.contains(MAIN) && listed.contains("Make clones of RetryBudget share one counter"), "{listed}");
-    let found = env.json(&["search", "\"budget.remaining() == 3\" is:error", "--provider", "claude"]);
+    assert!(
+        listed.contains(MAIN) && listed.contains("Make clones of RetryBudget share one counter"),
+        "{listed}"
+    );
+    let found =
+        env.json(&["search", "\"budget.remaining() == 3\" is:error", "--provider", "claude"]);
     let matches = found["data"]["matches"].as_array().expect("matches");
-    assert!(matches.iter().all(|m| m["is_error"] == true && m["snippet"].as_str().is_some_and(|s| s.contains("remaining"))));
+    assert!(
+        matches.iter().all(|m| m["is_error"] == true
+            && m["snippet"].as_str().is_some_and(|s| s.contains("remaining")))
+    );
     let first = matches.iter().find(|m| m["session_id"] == MAIN).expect("the failing result");
     assert_eq!((first["turn_index"].as_u64(), first["step_index"].as_u64()), (Some(2), Some(1)));
     let event = env.json(&["event", &format!("{MAIN}:31")]);
     let edit = &event["data"]["events"][0];
-    assert_eq!((edit["tool_name"].as_str(), edit["event_type"].as_str()), (Some("Edit"), Some("tool_call")));
+    assert_eq!(
+        (edit["tool_name"].as_str(), edit["event_type"].as_str()),
+        (Some("Edit"), Some("tool_call"))
+    );
     assert_eq!(edit["linked_event_id"], format!("{MAIN}:33"));
     assert_eq!(edit["duration_ms"], 119);
     let shown = env.run(&["show", "9ae82b3a", "--detail-level", "turns"]).ok();
@@ -46,7 +56,9 @@ fn exit_codes_and_messages_say_what_to_do() {
     assert!(env.run(&["frobnicate"]).fails(2).contains("frobnicate"));
     assert!(env.run(&["query", "DROP VIEW events"]).fails(2).contains("SELECT"));
     assert!(env.run(&["query", "SELECT 1; SELECT 2"]).fails(2).contains("one SELECT"));
-    assert!(env.run(&["query", "SELECT * FROM read_text('/etc/hostname')"]).fails(2).contains("error"));
+    assert!(
+        env.run(&["query", "SELECT * FROM read_text('/etc/hostname')"]).fails(2).contains("error")
+    );
     assert!(env.run(&["query", "SELECT nonsense FROM events"]).fails(2).contains("nonsense"));
 }
 
@@ -104,36 +116,54 @@ fn sql_reads_the_live_rows_only() {
     assert_eq!(counted["rows"][0][0], listed["events"]);
     let latest = env.json(&["query", "SELECT count(*), count(DISTINCT session_id) FROM sessions"]);
     assert_eq!(latest["rows"][0][0], latest["rows"][0][1]);
-    let times = env.json(&["query", &format!("SELECT timestamp FROM events WHERE session_id = '{MAIN}' AND event_index = 5")]);
+    let times = env.json(&[
+        "query",
+        &format!("SELECT timestamp FROM events WHERE session_id = '{MAIN}' AND event_index = 5"),
+    ]);
     assert_eq!(times["rows"][0][0], time_of(&env));
 }
 
 /// The time that the event tool gives, so that both agree.
 fn time_of(env: &TestEnv) -> String {
     let event = env.json(&["event", &format!("{MAIN}:5")]);
-    let time = event["data"]["events"][0]["timestamp"].as_str().expect("time").to_owned();
-    time
+    event["data"]["events"][0]["timestamp"].as_str().expect("time").to_owned()
 }
 
 #[test]
 fn hostile_text_comes_out_clean() {
     let env = TestEnv::with_samples();
-    for args in [&["show", "c8564f25", "--detail-level", "full"][..], &["list", "--format", "full", "--limit", "100"], &["search", "a", "--limit", "50"]] {
+    for args in [
+        &["show", "c8564f25", "--detail-level", "full"][..],
+        &["list", "--format", "full", "--limit", "100"],
+        &["search", "a", "--limit", "50"],
+    ] {
         let text = env.run(args).ok();
         let json = env.json(args).to_string();
         for bad in ['\u{1b}', '\u{7}', '\u{202e}', '\u{200b}', '\u{feff}'] {
             assert!(!text.contains(bad), "{args:?} prints {bad:?}");
-            assert!(!json.contains(bad) && !json.contains(&format!("\\u{:04x}", bad as u32)), "{args:?} answers {bad:?}");
+            assert!(
+                !json.contains(bad) && !json.contains(&format!("\\u{:04x}", bad as u32)),
+                "{args:?} answers {bad:?}"
+            );
         }
     }
     let needle = env.json(&["search", "THE-NEEDLE-IN-THE-LONG-LINE"]);
-    assert!(needle["data"]["matches"][0]["snippet"].as_str().is_some_and(|s| s.contains("THE-NEEDLE-IN-THE-LONG-LINE")));
+    assert!(
+        needle["data"]["matches"][0]["snippet"]
+            .as_str()
+            .is_some_and(|s| s.contains("THE-NEEDLE-IN-THE-LONG-LINE"))
+    );
 }
 
 #[test]
 fn a_broken_pipe_is_no_failure() {
     let env = TestEnv::with_samples();
-    let mut child = env.command().args(["search", "a", "--limit", "50"]).stdout(std::process::Stdio::piped()).spawn().expect("spawns");
+    let mut child = env
+        .command()
+        .args(["search", "a", "--limit", "50"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("spawns");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
@@ -143,7 +173,11 @@ fn the_usual_places_are_found_and_grown_logs_are_pending() {
     let env = TestEnv::new();
     let projects = env.path(".claude/projects/-home-mira");
     fs::create_dir_all(&projects).expect("creates");
-    let record = |n: u32| format!("{{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{{\"role\":\"user\",\"content\":\"prompt {n}\"}}}}\n");
+    let record = |n: u32| {
+        format!(
+            "{{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{{\"role\":\"user\",\"content\":\"prompt {n}\"}}}}\n"
+        )
+    };
     fs::write(projects.join("s.jsonl"), record(1)).expect("writes");
     let report = env.json(&["ingest"]);
     assert_eq!((report["files_new"].as_u64(), report["events"].as_u64()), (Some(1), Some(1)));

@@ -14,7 +14,8 @@ fn content(env: &TestEnv) -> serde_json::Value {
 }
 
 fn killed_runs(paths: &[String], kills: usize, seed: u64) {
-    let args: Vec<&str> = ["ingest", "--quiet"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+    let args: Vec<&str> =
+        ["ingest", "--quiet"].into_iter().chain(paths.iter().map(String::as_str)).collect();
     let calm = TestEnv::new();
     let start = Instant::now();
     calm.run(&args).ok();
@@ -52,5 +53,9 @@ fn samples_survive_ten_kills() {
 #[test]
 fn real_logs_survive_fifty_kills() {
     let Some(logs) = real_logs() else { return };
-    killed_runs(&["claude", "codex", "gemini"].map(|name| logs.join(name).to_string_lossy().into_owned()), 50, 42);
+    killed_runs(
+        &["claude", "codex", "gemini"].map(|name| logs.join(name).to_string_lossy().into_owned()),
+        50,
+        42,
+    );
 }

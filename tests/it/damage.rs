@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::env::{Ran, TestEnv, samples};
 
 fn count(env: &TestEnv) -> serde_json::Value {
-    env.json(&["query", "SELECT count(*), count(DISTINCT session_id) FROM events"])["rows"][0].clone()
+    env.json(&["query", "SELECT count(*), count(DISTINCT session_id) FROM events"])["rows"][0]
+        .clone()
 }
 
 #[test]
@@ -30,7 +31,10 @@ fn a_damaged_segment_is_set_aside_and_read_again() {
     let env = TestEnv::with_samples();
     let before = count(&env);
     let segments = fs::read_dir(env.store().join("segments")).expect("segments");
-    let events = segments.map(|entry| entry.expect("entry").path().join("events.parquet")).find(|path| path.exists()).expect("events");
+    let events = segments
+        .map(|entry| entry.expect("entry").path().join("events.parquet"))
+        .find(|path| path.exists())
+        .expect("events");
     let mut bytes = fs::read(&events).expect("reads");
     let middle = bytes.len() / 2;
     bytes[middle..middle + 64].fill(0xff);
@@ -57,7 +61,10 @@ fn a_full_disk_loses_nothing_that_was_there() {
     shell.args(["-c", script, env!("CARGO_BIN_EXE_sessions")]).arg(samples());
     shell.env("SESSIONS_STORE", env.store()).env("HOME", env.root.path());
     let message = Ran::from(shell.output().expect("runs")).fails(3);
-    assert!(message.contains("parquet") && message.contains("Nothing that was committed is lost"), "{message}");
+    assert!(
+        message.contains("parquet") && message.contains("Nothing that was committed is lost"),
+        "{message}"
+    );
     assert_eq!(count(&env), before);
     env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
     let fresh = TestEnv::with_samples();
@@ -84,7 +91,9 @@ fn the_store_is_private() {
         let want = if path.is_dir() { 0o700 } else { 0o600 };
         assert_eq!(mode, want, "{}", path.display());
         if path.is_dir() {
-            open.extend(fs::read_dir(&path).expect("lists").map(|entry| entry.expect("entry").path()));
+            open.extend(
+                fs::read_dir(&path).expect("lists").map(|entry| entry.expect("entry").path()),
+            );
         }
     }
 }

@@ -32,7 +32,8 @@ impl TestEnv {
     /// A store with the real logs in it.
     pub fn with_real_logs(logs: &Path) -> Self {
         let env = Self::new();
-        let providers = ["claude", "codex", "gemini"].map(|name| logs.join(name).to_string_lossy().into_owned());
+        let providers = ["claude", "codex", "gemini"]
+            .map(|name| logs.join(name).to_string_lossy().into_owned());
         env.run(&["ingest", "--quiet", &providers[0], &providers[1], &providers[2]]).ok();
         env
     }
@@ -48,7 +49,11 @@ impl TestEnv {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
         command.env_clear().current_dir(self.root.path());
-        command.env("HOME", self.root.path()).env("SESSIONS_STORE", self.store()).env("COLUMNS", "100").env("TZ", "UTC");
+        command
+            .env("HOME", self.root.path())
+            .env("SESSIONS_STORE", self.store())
+            .env("COLUMNS", "100")
+            .env("TZ", "UTC");
         command
     }
 
@@ -59,7 +64,8 @@ impl TestEnv {
     /// Runs with `--json` and reads the answer.
     pub fn json(&self, args: &[&str]) -> Value {
         let ran = Ran::from(self.command().arg("--json").args(args).output().expect("runs"));
-        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {}{}", ran.stdout, ran.stderr))
+        serde_json::from_str(&ran.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}: {}{}", ran.stdout, ran.stderr))
     }
 }
 
@@ -92,11 +98,16 @@ pub fn samples() -> PathBuf {
 }
 
 /// The folder of real logs; says plainly when there is none.
+#[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
 pub fn real_logs() -> Option<PathBuf> {
     let dir = std::env::var_os("SESSIONS_REAL_LOGS").map(PathBuf::from);
     match dir {
         Some(dir) => {
-            assert!(dir.join("claude").is_dir(), "SESSIONS_REAL_LOGS={} holds no logs", dir.display());
+            assert!(
+                dir.join("claude").is_dir(),
+                "SESSIONS_REAL_LOGS={} holds no logs",
+                dir.display()
+            );
             Some(dir)
         }
         None => {

@@ -7,7 +7,9 @@ fn rust_files(dir: &str) -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let mut open = vec![root.join(dir)];
     while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
+        for entry in
+            std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
+        {
             let path = entry.expect("entry").path();
             if path.is_dir() {
                 open.push(path);
@@ -55,21 +57,31 @@ fn each_layer_names_only_what_it_may() {
 
 #[test]
 fn files_are_short_and_say_what_they_are_for() {
-    for folder in ["src", "ingest/src", "schemas/src", "xtask/src", "tests", "ingest/tests", "benches"] {
+    for folder in
+        ["src", "ingest/src", "schemas/src", "xtask/src", "tests", "ingest/tests", "benches"]
+    {
         for (path, text) in rust_files(folder) {
-            let limit = if path.components().any(|part| part.as_os_str() == "tests") { 600 } else { 450 };
+            let limit =
+                if path.components().any(|part| part.as_os_str() == "tests") { 600 } else { 450 };
             let lines = text.lines().count();
             assert!(lines <= limit, "{} has {lines} lines", path.display());
-            assert!(text.starts_with("//!"), "{} does not begin with what it is for", path.display());
+            assert!(
+                text.starts_with("//!"),
+                "{} does not begin with what it is for",
+                path.display()
+            );
         }
     }
 }
 
 #[test]
 fn arrow_has_one_version_and_schemas_stays_small() {
-    let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).expect("lock");
+    let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock"))
+        .expect("lock");
     assert_eq!(lock.matches("name = \"arrow-schema\"").count(), 1);
-    let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/Cargo.toml")).expect("manifest");
+    let manifest =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/Cargo.toml"))
+            .expect("manifest");
     for word in ["arrow", "duckdb", "rmcp", "clap", "ingest"] {
         assert!(!manifest.contains(&format!("\n{word}")), "schemas depends on {word}");
     }

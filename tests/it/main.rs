@@ -10,6 +10,6 @@ mod env;
 mod layers;
 mod mcp;
 mod oracle;
+mod readers;
 mod real;
 mod real_coordinates;
-mod readers;

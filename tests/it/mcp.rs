@@ -24,7 +24,8 @@ impl Client {
         let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
         let answer = client.request("initialize", info);
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
-        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        client
+            .send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
         client
     }
 
@@ -40,7 +41,13 @@ impl Client {
     }
 
     pub fn spawn(env: &TestEnv) -> Self {
-        let mut child = env.command().arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawns");
+        let mut child = env
+            .command()
+            .arg("mcp")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("spawns");
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("stdout"));
         Self { child, stdin, stdout, next: 1, meta: None }
@@ -54,7 +61,8 @@ impl Client {
     pub fn read(&mut self) -> Value {
         let mut line = String::new();
         self.stdout.read_line(&mut line).expect("reads");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout is not the protocol: {error}: {line:?}"))
+        serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("stdout is not the protocol: {error}: {line:?}"))
     }
 
     pub fn request(&mut self, method: &str, mut params: Value) -> Value {
@@ -63,7 +71,9 @@ impl Client {
         }
         let id = self.next;
         self.next += 1;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        self.send(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string(),
+        );
         loop {
             let answer = self.read();
             if answer["id"] == id {
@@ -77,7 +87,9 @@ impl Client {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         let result = &answer["result"];
         assert_ne!(result["isError"], true, "{answer}");
-        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().expect("text")).expect("JSON");
+        let text: Value =
+            serde_json::from_str(result["content"][0]["text"].as_str().expect("text"))
+                .expect("JSON");
         assert_eq!(text, result["structuredContent"]);
         text
     }
@@ -88,7 +100,9 @@ impl Client {
         let result = &answer["result"];
         assert_eq!(result["isError"], true, "{answer}");
         assert!(result.get("structuredContent").is_none());
-        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().expect("text")).expect("JSON");
+        let text: Value =
+            serde_json::from_str(result["content"][0]["text"].as_str().expect("text"))
+                .expect("JSON");
         assert_eq!(text["status"], "error");
         text["error"].clone()
     }
@@ -106,25 +120,59 @@ const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
     let words = |text: &str| text.split('|').map(str::to_owned).collect();
     vec![
-        ("search_events", json!({ "query": "budget", "event_type": ["user", "message"], "provider": "claude", "limit": 3 }),
-            words("search|budget|--event-type|user|--event-type|message|--provider|claude|--limit|3")),
-        ("search_events", json!({ "query": "\"assertion failed\"", "since": "2026-10-01", "project": "harbor" }),
-            words("search|\"assertion failed\"|--since|2026-10-01|--project|harbor")),
-        ("search_events", json!({ "query": "budget", "session_id": "9ae82b3a" }), words("search|budget|--session-id|9ae82b3a")),
-        ("get_event_details", json!({ "event_ids": [format!("{MAIN}:5"), format!("{MAIN}:14"), "9ae82b3a:999"] }),
-            vec!["event".into(), format!("{MAIN}:5"), format!("{MAIN}:14"), "9ae82b3a:999".into()]),
-        ("get_event_details", json!({ "event_ids": ["9ae82b3a:14"], "fields": ["text", "tool"], "max_chars": 100 }),
-            words("event|9ae82b3a:14|--fields|text|--fields|tool|--max-chars|100")),
-        ("list_sessions", json!({ "format": "minimal", "sort": "oldest", "limit": 5 }), words("list|--format|minimal|--sort|oldest|--limit|5")),
-        ("list_sessions", json!({ "session_ids": ["9ae82b3a", "nowhere"], "format": "full" }),
-            words("list|--session-id|9ae82b3a|--session-id|nowhere|--format|full")),
+        (
+            "search_events",
+            json!({ "query": "budget", "event_type": ["user", "message"], "provider": "claude", "limit": 3 }),
+            words(
+                "search|budget|--event-type|user|--event-type|message|--provider|claude|--limit|3",
+            ),
+        ),
+        (
+            "search_events",
+            json!({ "query": "\"assertion failed\"", "since": "2026-10-01", "project": "harbor" }),
+            words("search|\"assertion failed\"|--since|2026-10-01|--project|harbor"),
+        ),
+        (
+            "search_events",
+            json!({ "query": "budget", "session_id": "9ae82b3a" }),
+            words("search|budget|--session-id|9ae82b3a"),
+        ),
+        (
+            "get_event_details",
+            json!({ "event_ids": [format!("{MAIN}:5"), format!("{MAIN}:14"), "9ae82b3a:999"] }),
+            vec!["event".into(), format!("{MAIN}:5"), format!("{MAIN}:14"), "9ae82b3a:999".into()],
+        ),
+        (
+            "get_event_details",
+            json!({ "event_ids": ["9ae82b3a:14"], "fields": ["text", "tool"], "max_chars": 100 }),
+            words("event|9ae82b3a:14|--fields|text|--fields|tool|--max-chars|100"),
+        ),
+        (
+            "list_sessions",
+            json!({ "format": "minimal", "sort": "oldest", "limit": 5 }),
+            words("list|--format|minimal|--sort|oldest|--limit|5"),
+        ),
+        (
+            "list_sessions",
+            json!({ "session_ids": ["9ae82b3a", "nowhere"], "format": "full" }),
+            words("list|--session-id|9ae82b3a|--session-id|nowhere|--format|full"),
+        ),
         ("get_session_details", json!({ "session_id": "9ae82b3a" }), words("show|9ae82b3a")),
-        ("get_session_details", json!({ "session_id": "9ae82b3a", "detail_level": "turns", "turns": "2-3" }),
-            words("show|9ae82b3a|--detail-level|turns|--turns|2-3")),
-        ("get_session_details", json!({ "session_id": "9ae82b3a", "detail_level": "steps", "include_reasoning": true }),
-            words("show|9ae82b3a|--detail-level|steps|--include-reasoning")),
-        ("get_session_details", json!({ "session_id": "9ae82b3a", "detail_level": "full", "limit": 5 }),
-            words("show|9ae82b3a|--detail-level|full|--limit|5")),
+        (
+            "get_session_details",
+            json!({ "session_id": "9ae82b3a", "detail_level": "turns", "turns": "2-3" }),
+            words("show|9ae82b3a|--detail-level|turns|--turns|2-3"),
+        ),
+        (
+            "get_session_details",
+            json!({ "session_id": "9ae82b3a", "detail_level": "steps", "include_reasoning": true }),
+            words("show|9ae82b3a|--detail-level|steps|--include-reasoning"),
+        ),
+        (
+            "get_session_details",
+            json!({ "session_id": "9ae82b3a", "detail_level": "full", "limit": 5 }),
+            words("show|9ae82b3a|--detail-level|full|--limit|5"),
+        ),
     ]
 }
 
@@ -145,9 +193,16 @@ fn tools_answer_in_both_eras_as_their_schemas_and_the_command_line_say() {
                 assert_eq!(answer.get(part), printed.get(part), "{name} {arguments}: {part}");
             }
             for part in ["tokens", "results_total", "results_returned", "index_size"] {
-                assert_eq!(answer["metadata"].get(part), printed["metadata"].get(part), "{name} {arguments}: {part}");
+                assert_eq!(
+                    answer["metadata"].get(part),
+                    printed["metadata"].get(part),
+                    "{name} {arguments}: {part}"
+                );
             }
-            assert!(answer["metadata"]["results_returned"].as_u64() > Some(0), "{name} {arguments}");
+            assert!(
+                answer["metadata"]["results_returned"].as_u64() > Some(0),
+                "{name} {arguments}"
+            );
         }
         assert_eq!(client.end(), 0);
     }
@@ -171,7 +226,10 @@ fn discovery_and_annotations() {
         for hint in ["destructiveHint", "idempotentHint", "openWorldHint"] {
             assert!(hints[hint].is_boolean(), "{tool}");
         }
-        assert!(tool["title"].is_string() && tool["description"].as_str().is_some_and(|d| d.len() < 2048));
+        assert!(
+            tool["title"].is_string()
+                && tool["description"].as_str().is_some_and(|d| d.len() < 2048)
+        );
     }
 }
 
@@ -182,29 +240,73 @@ fn errors_are_results_that_say_how_to_go_on() {
     let cases = [
         ("search_events", json!({}), "invalid_argument", "query"),
         ("search_events", json!({ "query": "x", "colour": 1 }), "invalid_argument", "colour"),
-        ("search_events", json!({ "query": "x", "event_type": "tool" }), "invalid_argument", "tool_call"),
+        (
+            "search_events",
+            json!({ "query": "x", "event_type": "tool" }),
+            "invalid_argument",
+            "tool_call",
+        ),
         ("search_events", json!({ "query": "x", "limit": 0 }), "invalid_argument", "1-50"),
         ("search_events", json!({ "query": "x", "since": "yesterday" }), "invalid_argument", "7d"),
         ("search_events", json!({ "query": "" }), "invalid_query", "nothing to search for"),
-        ("search_events", json!({ "query": "x", "cursor": "zzz" }), "invalid_cursor", "next_cursor"),
-        ("search_events", json!({ "query": "x", "session_id": "ffffffff" }), "session_not_found", "list_sessions"),
+        (
+            "search_events",
+            json!({ "query": "x", "cursor": "zzz" }),
+            "invalid_cursor",
+            "next_cursor",
+        ),
+        (
+            "search_events",
+            json!({ "query": "x", "session_id": "ffffffff" }),
+            "session_not_found",
+            "list_sessions",
+        ),
         ("get_event_details", json!({ "event_ids": [] }), "invalid_argument", "1-50"),
         ("get_event_details", json!({ "event_ids": ["x"] }), "invalid_event_id", "session_id"),
-        ("get_event_details", json!({ "event_ids": ["9ae82b3a:9999"] }), "event_not_found", "search_events"),
-        ("get_session_details", json!({ "session_id": "01a" }), "ambiguous_session_prefix", "more characters"),
+        (
+            "get_event_details",
+            json!({ "event_ids": ["9ae82b3a:9999"] }),
+            "event_not_found",
+            "search_events",
+        ),
+        (
+            "get_session_details",
+            json!({ "session_id": "01a" }),
+            "ambiguous_session_prefix",
+            "more characters",
+        ),
         ("get_session_details", json!({ "session_id": "9" }), "invalid_session_id", "3 characters"),
-        ("get_session_details", json!({ "session_id": "9ae82b3a", "detail_level": "all" }), "invalid_argument", "summary"),
-        ("get_session_details", json!({ "session_id": "9ae82b3a", "turns": "x" }), "invalid_argument", "3-5"),
+        (
+            "get_session_details",
+            json!({ "session_id": "9ae82b3a", "detail_level": "all" }),
+            "invalid_argument",
+            "summary",
+        ),
+        (
+            "get_session_details",
+            json!({ "session_id": "9ae82b3a", "turns": "x" }),
+            "invalid_argument",
+            "3-5",
+        ),
         ("list_sessions", json!({ "sort": "size" }), "invalid_argument", "recent"),
     ];
     for (tool, arguments, code, word) in cases {
         let error = client.fails(tool, arguments.clone());
         assert_eq!(error["code"], code, "{tool} {arguments}: {error}");
-        assert!(error["message"].as_str().is_some_and(|message| message.contains(word)), "{tool} {arguments}: {error}");
+        assert!(
+            error["message"].as_str().is_some_and(|message| message.contains(word)),
+            "{tool} {arguments}: {error}"
+        );
     }
     let unknown = client.request("tools/call", json!({ "name": "search", "arguments": {} }));
-    assert!(unknown["error"]["message"].as_str().is_some_and(|m| m.contains("search_events")), "{unknown}");
-    let ignored = client.call("get_session_details", json!({ "session_id": "9ae82b3a", "include_reasoning": true }));
+    assert!(
+        unknown["error"]["message"].as_str().is_some_and(|m| m.contains("search_events")),
+        "{unknown}"
+    );
+    let ignored = client.call(
+        "get_session_details",
+        json!({ "session_id": "9ae82b3a", "include_reasoning": true }),
+    );
     assert_eq!(ignored["warnings"][0]["code"], "PARAMETER_IGNORED");
     let empty = TestEnv::new();
     assert_eq!(Client::legacy(&empty).fails("list_sessions", json!({}))["code"], "index_empty");
@@ -214,7 +316,16 @@ fn errors_are_results_that_say_how_to_go_on() {
 fn garbage_does_not_end_the_server_or_reach_stdout() {
     let env = TestEnv::with_samples();
     let mut client = Client::legacy(&env);
-    for line in ["", "not json", "{", "[]", "42", "null", "{\"jsonrpc\":\"2.0\"}", "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"no/such\"}"] {
+    for line in [
+        "",
+        "not json",
+        "{",
+        "[]",
+        "42",
+        "null",
+        "{\"jsonrpc\":\"2.0\"}",
+        "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"no/such\"}",
+    ] {
         client.send(line);
     }
     client.send(&format!("{{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":{{\"name\":\"search_events\",\"arguments\":{{\"query\":\"{}\"}}}}}}", "x".repeat(1 << 20)));
@@ -230,11 +341,13 @@ fn the_rmcp_client_gets_the_same() {
     use rmcp::model::CallToolRequestParams;
     use rmcp::transport::TokioChildProcess;
     let env = TestEnv::with_samples();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
     runtime.block_on(async {
         let mut command = tokio::process::Command::from(env.command());
         command.arg("mcp");
-        let client = ().serve(TokioChildProcess::new(command).expect("spawns")).await.expect("connects");
+        let client =
+            ().serve(TokioChildProcess::new(command).expect("spawns")).await.expect("connects");
         let tools = client.list_all_tools().await.expect("lists");
         assert_eq!(tools.len(), 4);
         let mut call = CallToolRequestParams::new("search_events");

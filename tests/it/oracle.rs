@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
 use schemas::tool::search::SearchArgs;
+use serde_json::Value;
 use sessions::store::Store;
 use sessions::tools::{Call, Tools};
 
@@ -19,11 +19,20 @@ fn rows(env: &TestEnv) -> Vec<Row> {
     let store = Store::new(env.store());
     let snapshot = store.snapshot().expect("snapshot");
     let mut rows = Vec::new();
-    for segment in snapshot.segments().iter().filter(|segment| segment.entry.file("events").is_some()) {
-        let spans: Vec<_> = segment.spans.iter().map(|s| sessions::store::RowSpan { start: s.start, count: s.count }).collect();
+    for segment in
+        snapshot.segments().iter().filter(|segment| segment.entry.file("events").is_some())
+    {
+        let spans: Vec<_> = segment
+            .spans
+            .iter()
+            .map(|s| sessions::store::RowSpan { start: s.start, count: s.count })
+            .collect();
         let reader = sessions::store::EventReader::open(segment, &spans, &[], 4096).expect("opens");
         for row in reader.rows().expect("reads").into_iter().filter(|row| !row.is_replay) {
-            rows.push(Row { id: schemas::EventId::format(&row.session_id, row.event_index as u32), text: row.text });
+            rows.push(Row {
+                id: schemas::EventId::format(&row.session_id, row.event_index as u32),
+                text: row.text,
+            });
         }
     }
     rows
@@ -48,8 +57,14 @@ fn found(tools: &Tools, query: &str) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     let mut cursor = None;
     loop {
-        let args = SearchArgs { query: query.to_owned(), limit: Some(50), cursor, ..SearchArgs::default() };
-        let answer = tools.search(&args, &call).unwrap_or_else(|error| panic!("{query:?}: {error}"));
+        let args = SearchArgs {
+            query: query.to_owned(),
+            limit: Some(50),
+            cursor,
+            ..SearchArgs::default()
+        };
+        let answer =
+            tools.search(&args, &call).unwrap_or_else(|error| panic!("{query:?}: {error}"));
         for hit in &answer.data.matches {
             assert!(ids.insert(hit.event_id.clone()), "{query:?} gives {} twice", hit.event_id);
         }
@@ -85,7 +100,11 @@ fn check(env: &TestEnv, needles: usize, seed: u64, most: usize) {
         }
         let want: BTreeSet<String> = {
             let needle = fold(&needle);
-            rows.iter().zip(&folded).filter(|(_, text)| text.contains(&needle)).map(|(row, _)| row.id.clone()).collect()
+            rows.iter()
+                .zip(&folded)
+                .filter(|(_, text)| text.contains(&needle))
+                .map(|(row, _)| row.id.clone())
+                .collect()
         };
         // Common needles would page through thousands of answers.
         if want.len() > most {

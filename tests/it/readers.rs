@@ -13,7 +13,8 @@ use crate::mcp::Client;
 fn eight_servers_answer_while_an_ingest_runs() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::new();
-    let paths = ["gemini", "claude", "codex"].map(|name| logs.join(name).to_string_lossy().into_owned());
+    let paths =
+        ["gemini", "claude", "codex"].map(|name| logs.join(name).to_string_lossy().into_owned());
     env.run(&["ingest", "--quiet", &paths[0]]).ok();
     let mut clients: Vec<_> = (0..8).map(|_| Client::legacy(&env)).collect();
     let running = AtomicBool::new(true);
@@ -26,7 +27,8 @@ fn eight_servers_answer_while_an_ingest_runs() {
                     let mut answers = 0;
                     let mut sizes = Vec::new();
                     while running.load(Ordering::Relaxed) {
-                        let answer = client.call("search_events", json!({ "query": "session", "limit": 1 }));
+                        let answer =
+                            client.call("search_events", json!({ "query": "session", "limit": 1 }));
                         sizes.push(answer["metadata"]["index_size"].as_u64().expect("size"));
                         answers += 1;
                         std::thread::sleep(Duration::from_millis(20));
@@ -37,7 +39,12 @@ fn eight_servers_answer_while_an_ingest_runs() {
                 })
             })
             .collect();
-        let mut ingest = env.command().args(["ingest", "--quiet", &paths[1], &paths[2]]).stdout(Stdio::null()).spawn().expect("spawns");
+        let mut ingest = env
+            .command()
+            .args(["ingest", "--quiet", &paths[1], &paths[2]])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("spawns");
         assert!(ingest.wait().expect("ends").success());
         running.store(false, Ordering::Relaxed);
         handles.into_iter().map(|handle| handle.join().expect("no error")).sum::<usize>()

@@ -31,7 +31,12 @@ fn files(logs: &Path) -> Vec<PathBuf> {
 fn objects(path: &Path) -> u64 {
     let text = String::from_utf8_lossy(&fs::read(path).expect("reads")).into_owned();
     text.lines()
-        .map(|line| serde_json::Deserializer::from_str(line).into_iter::<Value>().filter(|v| matches!(v, Ok(Value::Object(_)))).count() as u64)
+        .map(|line| {
+            serde_json::Deserializer::from_str(line)
+                .into_iter::<Value>()
+                .filter(|v| matches!(v, Ok(Value::Object(_))))
+                .count() as u64
+        })
         .sum()
 }
 
@@ -40,11 +45,15 @@ fn every_object_is_an_event_or_counted_and_a_second_run_reads_nothing() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::new();
     let paths = files(&logs);
-    let args: Vec<String> = ["ingest".to_owned()].into_iter().chain(paths.iter().map(|p| p.to_string_lossy().into_owned())).collect();
+    let args: Vec<String> = ["ingest".to_owned()]
+        .into_iter()
+        .chain(paths.iter().map(|p| p.to_string_lossy().into_owned()))
+        .collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let report = env.json(&args);
     let known = env.json(&["query", "--max-rows", "100000", "SELECT source_path FROM sessions"]);
-    let known: HashSet<&str> = known["rows"].as_array().expect("rows").iter().filter_map(|row| row[0].as_str()).collect();
+    let known: HashSet<&str> =
+        known["rows"].as_array().expect("rows").iter().filter_map(|row| row[0].as_str()).collect();
     let mut decoded = 0;
     let mut unknown = Vec::new();
     for path in &paths {
@@ -55,16 +64,27 @@ fn every_object_is_an_event_or_counted_and_a_second_run_reads_nothing() {
         }
     }
     // What is not decoded is reported file by file, as empty or of unknown format.
-    let reported = report["files_unknown"].as_u64().unwrap_or(0) + report["files_empty"].as_u64().unwrap_or(0);
+    let reported =
+        report["files_unknown"].as_u64().unwrap_or(0) + report["files_empty"].as_u64().unwrap_or(0);
     assert_eq!(reported, unknown.len() as u64, "{unknown:?}");
     assert_eq!(report["problems"].get("bad_json"), None, "{report}");
     assert_eq!(report["objects"].as_u64(), Some(decoded));
     // Objects that gave events: their places in the files are all different.
-    let places = env.json(&["query", "SELECT count(*) FROM (SELECT DISTINCT session_id, source_offset FROM events)"]);
-    let merged: u64 = report["objects_merged"].as_object().expect("merged").values().filter_map(Value::as_u64).sum();
+    let places = env.json(&[
+        "query",
+        "SELECT count(*) FROM (SELECT DISTINCT session_id, source_offset FROM events)",
+    ]);
+    let merged: u64 = report["objects_merged"]
+        .as_object()
+        .expect("merged")
+        .values()
+        .filter_map(Value::as_u64)
+        .sum();
     assert_eq!(places["rows"][0][0].as_u64().expect("count") + merged, decoded);
     let again = env.json(&args);
-    for field in ["files_opened", "bytes_read", "events", "files_new", "files_grown", "files_rewritten"] {
+    for field in
+        ["files_opened", "bytes_read", "events", "files_new", "files_grown", "files_rewritten"]
+    {
         assert_eq!(again[field], 0, "{field}");
     }
     assert_eq!(env.json(&["status"])["generation"], env.json(&["status"])["generation"]);
@@ -86,12 +106,21 @@ fn growth_state_by_state_equals_the_last_state_at_once() {
         for repo in fs::read_dir(logs.join(provider)).expect("lists").flatten() {
             let Ok(grown) = fs::read_dir(repo.path().join("entire-growth")) else { continue };
             for session in grown.flatten() {
-                let mut states: Vec<_> = fs::read_dir(session.path()).expect("lists").map(|e| e.expect("entry").path()).collect();
-                states.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl" || ext == "json"));
+                let mut states: Vec<_> = fs::read_dir(session.path())
+                    .expect("lists")
+                    .map(|e| e.expect("entry").path())
+                    .collect();
+                states.retain(|path| {
+                    path.extension().is_some_and(|ext| ext == "jsonl" || ext == "json")
+                });
                 // By size: the capture times in the names are not always in order.
                 states.sort_by_key(|path| fs::metadata(path).expect("metadata").len());
                 let extension = states[0].extension().expect("extension").to_owned();
-                let name = format!("{}.{}", session.file_name().to_string_lossy(), extension.to_string_lossy());
+                let name = format!(
+                    "{}.{}",
+                    session.file_name().to_string_lossy(),
+                    extension.to_string_lossy()
+                );
                 states.push(repo.path().join("entire").join(&name));
                 check_growth(&name, &states);
                 series += 1;
@@ -131,7 +160,9 @@ fn the_largest_session_stays_within_the_size_of_every_level() {
     let mut client = Client::legacy(&env);
     for row in ids["rows"].as_array().expect("rows") {
         let id = row[0].as_str().expect("id");
-        for (level, most) in [("summary", 10_500), ("turns", 31_000), ("steps", 100_000), ("full", 100_000)] {
+        for (level, most) in
+            [("summary", 10_500), ("turns", 31_000), ("steps", 100_000), ("full", 100_000)]
+        {
             let (mut cursor, mut pages, mut seen) = (None, 0, Vec::new());
             while pages < 40 {
                 let mut arguments = json!({ "session_id": id, "detail_level": level });
@@ -146,14 +177,23 @@ fn the_largest_session_stays_within_the_size_of_every_level() {
                 assert!(bytes <= most, "{id} {level} page {pages}: {bytes} bytes");
                 assert!(answer["metadata"]["tokens"].as_u64() <= Some(25_000));
                 pages += 1;
-                seen.extend(answer["data"]["events"].as_array().into_iter().flatten().map(|e| e["event_index"].as_u64().expect("index")));
+                seen.extend(
+                    answer["data"]["events"]
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .map(|e| e["event_index"].as_u64().expect("index")),
+                );
                 cursor = answer["pagination"].get("next_cursor").cloned();
                 if cursor.is_none() {
                     break;
                 }
             }
             seen.dedup();
-            assert!(seen.iter().enumerate().all(|(at, index)| at as u64 == *index), "{id}: pages leave a gap");
+            assert!(
+                seen.iter().enumerate().all(|(at, index)| at as u64 == *index),
+                "{id}: pages leave a gap"
+            );
         }
     }
     let listed = client.call("list_sessions", json!({ "format": "minimal" }));
@@ -165,7 +205,10 @@ fn the_largest_session_stays_within_the_size_of_every_level() {
 fn a_huge_event_is_read_in_pages() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::with_real_logs(&logs);
-    let longest = env.json(&["query", "SELECT session_id, event_index FROM events ORDER BY length(text) DESC LIMIT 1"]);
+    let longest = env.json(&[
+        "query",
+        "SELECT session_id, event_index FROM events ORDER BY length(text) DESC LIMIT 1",
+    ]);
     let id = format!("{}:{}", longest["rows"][0][0].as_str().expect("id"), longest["rows"][0][1]);
     let mut client = Client::legacy(&env);
     let mut text = String::new();
@@ -195,21 +238,28 @@ fn a_huge_event_is_read_in_pages() {
 fn random_events_lead_back_to_their_records() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::with_real_logs(&logs);
-    let all = env.json(&["query", "--max-rows", "1000000", "SELECT session_id, event_index FROM events ORDER BY 1, 2"]);
+    let all = env.json(&[
+        "query",
+        "--max-rows",
+        "1000000",
+        "SELECT session_id, event_index FROM events ORDER BY 1, 2",
+    ]);
     let all = all["rows"].as_array().expect("rows");
     let mut random = Random(2026);
     let mut client = Client::legacy(&env);
     for _ in 0..200 {
         let row = &all[random.below(all.len())];
         let id = format!("{}:{}", row[0].as_str().expect("id"), row[1]);
-        let answer = client.call("get_event_details", json!({ "event_ids": [id], "max_chars": 80000 }));
+        let answer =
+            client.call("get_event_details", json!({ "event_ids": [id], "max_chars": 80000 }));
         let event = &answer["data"]["events"][0];
         assert_eq!(event["event_id"], id);
         let source = &event["source"];
         let bytes = fs::read(source["path"].as_str().expect("path")).expect("reads");
         let offset = source["byte_offset"].as_u64().expect("offset") as usize;
         let length = source["byte_length"].as_u64().expect("length") as usize;
-        let record: Value = serde_json::from_slice(&bytes[offset..offset + length]).unwrap_or_else(|error| panic!("{id}: {error}"));
+        let record: Value = serde_json::from_slice(&bytes[offset..offset + length])
+            .unwrap_or_else(|error| panic!("{id}: {error}"));
         let mut strings = Vec::new();
         collect(&record, &mut strings);
         if let Some(call) = event["tool_call_id"].as_str() {
@@ -217,9 +267,13 @@ fn random_events_lead_back_to_their_records() {
         }
         // The words a person reads stand in the record, whatever the shape around them.
         let text = event["text"].as_str().unwrap_or("");
-        let longest = text.split(|c: char| !c.is_alphanumeric()).max_by_key(|word| word.len()).unwrap_or("");
+        let longest =
+            text.split(|c: char| !c.is_alphanumeric()).max_by_key(|word| word.len()).unwrap_or("");
         let known = strings.iter().any(|string| string.contains(longest)) || longest.len() < 12;
-        assert!(known || event["event_type"] == "notification", "{id}: '{longest}' is not in its record");
+        assert!(
+            known || event["event_type"] == "notification",
+            "{id}: '{longest}' is not in its record"
+        );
     }
 }
 

@@ -44,7 +44,8 @@ struct Record {
 #[test]
 fn coordinates_are_those_found_by_hand() {
     let Some(logs) = real_logs() else { return };
-    let expectations: Expectations = toml::from_str(include_str!("real_sessions.toml")).expect("expectations");
+    let expectations: Expectations =
+        toml::from_str(include_str!("real_sessions.toml")).expect("expectations");
     assert!(expectations.session.len() >= 10);
     let mut wrong = Vec::new();
     for expected in &expectations.session {
@@ -57,10 +58,14 @@ fn coordinates_are_those_found_by_hand() {
                 wrong.push(format!("{} {what}: {got}, by hand {want}", expected.path));
             }
         };
-        let counts = one("SELECT count(*) FILTER (event_type = 'user'), count(*) FILTER (event_type = 'tool_call'), \
+        let counts = one(
+            "SELECT count(*) FILTER (event_type = 'user'), count(*) FILTER (event_type = 'tool_call'), \
             count(*) FILTER (event_type = 'tool_result'), count(*) FILTER (event_type = 'tool_result' AND is_error) \
-            FROM events WHERE NOT is_replay");
-        let session = one("SELECT turns, steps, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens FROM sessions");
+            FROM events WHERE NOT is_replay",
+        );
+        let session = one(
+            "SELECT turns, steps, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens FROM sessions",
+        );
         compare("turns", &session[0], expected.turns);
         compare("steps", &session[1], expected.steps);
         compare("user events", &counts[0], expected.user_events);
@@ -68,7 +73,12 @@ fn coordinates_are_those_found_by_hand() {
         compare("tool results", &counts[2], expected.tool_results);
         compare("tool errors", &counts[3], expected.tool_errors);
         if let Some(tokens) = &expected.tokens {
-            let named = [("input", tokens.input), ("output", tokens.output), ("cache_read", tokens.cache_read), ("cache_write", tokens.cache_write)];
+            let named = [
+                ("input", tokens.input),
+                ("output", tokens.output),
+                ("cache_read", tokens.cache_read),
+                ("cache_write", tokens.cache_write),
+            ];
             for (at, (name, want)) in named.into_iter().enumerate() {
                 if let Some(want) = want {
                     compare(name, &session[2 + at], want);

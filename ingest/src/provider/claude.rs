@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use simd_json::prelude::*;
 
 use super::claude_queue::Queue;
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, claude_user, is_uuid, uuid_identity};
+use super::{
+    Claim, Format, Head, LineDecoder, Outcome, Reader, claude_user, is_uuid, uuid_identity,
+};
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -25,16 +27,48 @@ pub const FORMAT: Format = Format {
 
 /// Fields of the envelope of a record, which no notification repeats.
 const ENVELOPE: &[&str] = &[
-    "type", "subtype", "uuid", "parentUuid", "sessionId", "session_id", "timestamp", "cwd", "version",
-    "isSidechain", "userType", "gitBranch", "slug", "entrypoint", "promptId", "agentId", "isMeta",
-    "logicalParentUuid", "leafUuid", "messageId", "toolUseID", "parentToolUseID", "level",
-    "sourceToolAssistantUUID", "requestId",
+    "type",
+    "subtype",
+    "uuid",
+    "parentUuid",
+    "sessionId",
+    "session_id",
+    "timestamp",
+    "cwd",
+    "version",
+    "isSidechain",
+    "userType",
+    "gitBranch",
+    "slug",
+    "entrypoint",
+    "promptId",
+    "agentId",
+    "isMeta",
+    "logicalParentUuid",
+    "leafUuid",
+    "messageId",
+    "toolUseID",
+    "parentToolUseID",
+    "level",
+    "sourceToolAssistantUUID",
+    "requestId",
 ];
 
 /// Record types that stand in a Claude log without being part of the chain.
 const SIDE_TYPES: &[&str] = &[
-    "file-history-snapshot", "summary", "queue-operation", "mode", "permission-mode", "last-prompt",
-    "ai-title", "custom-title", "agent-name", "pr-link", "bridge-session", "progress", "attachment",
+    "file-history-snapshot",
+    "summary",
+    "queue-operation",
+    "mode",
+    "permission-mode",
+    "last-prompt",
+    "ai-title",
+    "custom-title",
+    "agent-name",
+    "pr-link",
+    "bridge-session",
+    "progress",
+    "attachment",
     "system",
 ];
 
@@ -50,7 +84,11 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     let first_record = ours.iter().find_map(|object| uuid_identity(object["uuid"].as_str()));
     if let Some(agent) = agent {
         // `<sessionId>/subagents/agent-<id>.jsonl`: the folder names the parent.
-        let folder = head.path.parent().filter(|dir| dir.ends_with("subagents")).and_then(|dir| dir.parent()?.file_name()?.to_str());
+        let folder = head
+            .path
+            .parent()
+            .filter(|dir| dir.ends_with("subagents"))
+            .and_then(|dir| dir.parent()?.file_name()?.to_str());
         let session = folder.filter(|name| is_uuid(name)).or(session);
         return Some(Claim {
             provider: Provider::Claude,
@@ -83,7 +121,9 @@ fn is_record(object: &serde_json::Value) -> bool {
     match kind {
         "user" | "assistant" => {
             let message = &object["message"];
-            (message["role"].is_string() || message["content"].is_array()) && message.get("parts").is_none() && message.get("content").is_some()
+            (message["role"].is_string() || message["content"].is_array())
+                && message.get("parts").is_none()
+                && message.get("content").is_some()
         }
         _ => {
             SIDE_TYPES.contains(&kind)
@@ -118,7 +158,13 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(&mut self, object: Value<'_>, _raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+    fn record(
+        &mut self,
+        object: Value<'_>,
+        _raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> Outcome {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
         out.begin_record(at, uuid_identity(object.text("uuid")), time);
@@ -159,7 +205,12 @@ impl Decoder {
             self.text.clear();
             message.field("content").inspect(|content| render::content(*content, &mut self.text));
             let subtype = Some(if api_error { "api_error" } else { "synthetic" });
-            let draft = Draft { subtype, text: &self.text, is_error: api_error.then_some(true), ..Draft::default() };
+            let draft = Draft {
+                subtype,
+                text: &self.text,
+                is_error: api_error.then_some(true),
+                ..Draft::default()
+            };
             return out.push(EventType::Notification, draft);
         }
         out.set_model(message.text("model"));
@@ -168,7 +219,8 @@ impl Decoder {
             (Some(id), None) => Some(id.to_owned()),
             (Some(id), Some(request)) => Some(format!("{id}:{request}")),
         };
-        let known = request.as_ref().and_then(|id| self.state.messages.iter().position(|m| m.id == *id));
+        let known =
+            request.as_ref().and_then(|id| self.state.messages.iter().position(|m| m.id == *id));
         let step = known.map_or_else(|| out.begin_step(), |at| self.state.messages[at].step);
         let blocks = message.items("content");
         for block in &blocks {
@@ -184,7 +236,11 @@ impl Decoder {
         let before = known.map(|at| self.state.messages[at].usage).unwrap_or_default();
         let news = !usage.is_unknown() && (known.is_none() || usage.total() > before.total());
         if news {
-            let draft = Draft { usage: usage.minus(before), request_id: request.as_deref(), ..Draft::default() };
+            let draft = Draft {
+                usage: usage.minus(before),
+                request_id: request.as_deref(),
+                ..Draft::default()
+            };
             out.push_in(EventType::TokenUsage, step, draft);
         }
         match (known, request) {
@@ -230,7 +286,11 @@ impl Decoder {
             }
             kind => {
                 render::fields(block, &["type"], &mut self.text);
-                let draft = Draft { subtype: Some(kind.unwrap_or("block")), text: &self.text, ..Draft::default() };
+                let draft = Draft {
+                    subtype: Some(kind.unwrap_or("block")),
+                    text: &self.text,
+                    ..Draft::default()
+                };
                 out.push_in(EventType::Notification, step, draft);
             }
         }
@@ -274,15 +334,18 @@ impl Decoder {
                 // Output in progress and a subagent's messages stand whole in their own records.
                 if let Some(data) = object.object("data") {
                     subtype = data.text("type").unwrap_or("progress");
-                    let skip = ["type", "message", "prompt", "normalizedMessages", "output", "fullOutput"];
+                    let skip =
+                        ["type", "message", "prompt", "normalizedMessages", "output", "fullOutput"];
                     render::fields(data, &skip, text);
                 }
             }
             "summary" => text.push_str(object.text("summary").unwrap_or("")),
             "ai-title" | "custom-title" => {
-                let title = object.text("customTitle").or_else(|| object.text("aiTitle")).unwrap_or("");
+                let title =
+                    object.text("customTitle").or_else(|| object.text("aiTitle")).unwrap_or("");
                 text.push_str(title);
-                let from = if kind == "custom-title" { TitleFrom::Person } else { TitleFrom::Agent };
+                let from =
+                    if kind == "custom-title" { TitleFrom::Person } else { TitleFrom::Agent };
                 out.title(from, title);
             }
             "file-history-snapshot" => {
@@ -318,4 +381,3 @@ fn usage(usage: Value<'_>) -> Usage {
         reasoning: usage.object("output_tokens_details").and_then(|d| d.int("thinking_tokens")),
     }
 }
-

@@ -1,6 +1,6 @@
 //! Prompts typed while the agent works (FORMATS.md section 1.2, queue-operation).
 //!
-//! `enqueue` holds the text. Then either `dequeue` comes and a user record repeats the text, or
+//! `enqueue` holds the text. Then either a user record repeats the text (after `dequeue`), or
 //! `remove` does: the prompt was taken up in the middle of a turn and, before version 2.1.90,
 //! stands nowhere else. `popAll` gives the texts back to the input line.
 
@@ -26,6 +26,13 @@ struct Queued {
     line: u64,
 }
 
+impl Queued {
+    fn is_prompt(&self) -> bool {
+        let text = self.text.trim_start();
+        !text.is_empty() && !NO_PROMPTS.iter().any(|start| text.starts_with(start))
+    }
+}
+
 /// The queue as far as it matters later.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Queue {
@@ -47,17 +54,19 @@ impl Queue {
                 let RecordAt { offset, length, line } = at;
                 self.waiting.push_back(Queued { text, offset, length, line });
             }
-            Some("dequeue") => {
-                self.waiting.pop_front();
-            }
             Some("popAll") => self.waiting.clear(),
             Some("remove") => {
-                let Some(queued) = self.waiting.pop_front() else { return };
-                let text = queued.text.trim_start();
-                if text.is_empty() || NO_PROMPTS.iter().any(|start| text.starts_with(start)) {
+                // It does not say which: a person's words go before a machine's.
+                let Some(at) = self.waiting.iter().position(Queued::is_prompt) else {
+                    self.waiting.pop_front();
                     return;
-                }
-                out.place_at(RecordAt { offset: queued.offset, length: queued.length, line: queued.line });
+                };
+                let Some(queued) = self.waiting.remove(at) else { return };
+                out.place_at(RecordAt {
+                    offset: queued.offset,
+                    length: queued.length,
+                    line: queued.line,
+                });
                 claude_user::prompt(&queued.text, true, out);
                 if self.taken_up.len() == REMEMBERED {
                     self.taken_up.pop_front();
@@ -73,8 +82,12 @@ impl Queue {
         if self.waiting.is_empty() {
             return;
         }
-        let text = object.object("message").and_then(|message| message.text("content"));
-        if let Some(at) = text.and_then(|text| self.waiting.iter().position(|queued| queued.text == text)) {
+        let Some(message) = object.object("message") else { return };
+        let first_text = || message.items("content").iter().find_map(|block| block.text("text"));
+        let text = message.text("content").or_else(first_text);
+        if let Some(at) =
+            text.and_then(|text| self.waiting.iter().position(|queued| queued.text == text))
+        {
             self.waiting.remove(at);
         }
     }

@@ -27,11 +27,13 @@ pub const FORMAT: Format = Format {
     }),
 };
 
-const WRAPPED: &[&str] = &["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
+const WRAPPED: &[&str] =
+    &["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
     let wrapped = |object: &&Json| {
-        object["payload"].is_object() && object["type"].as_str().is_some_and(|kind| WRAPPED.contains(&kind))
+        object["payload"].is_object()
+            && object["type"].as_str().is_some_and(|kind| WRAPPED.contains(&kind))
     };
     let flat = |object: &&Json| {
         object["id"].is_string()
@@ -44,14 +46,18 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
         return None;
     }
     // The first session_meta names the session; later ones are resumes or copied history.
-    let meta = head.objects.iter().find(|o| o["type"] == "session_meta").map(|o| &o["payload"]).or(header);
+    let meta =
+        head.objects.iter().find(|o| o["type"] == "session_meta").map(|o| &o["payload"]).or(header);
     let field = |key: &str| meta.and_then(|meta| meta[key].as_str()).map(str::to_owned);
     let stem = head.stem();
-    let from_name = stem.get(stem.len().saturating_sub(36)..).filter(|tail| is_uuid(tail)).unwrap_or(stem);
+    let from_name =
+        stem.get(stem.len().saturating_sub(36)..).filter(|tail| is_uuid(tail)).unwrap_or(stem);
     let spawned = meta.map(|meta| &meta["source"]["subagent"]);
     let is_subagent = spawned.is_some_and(|spawned| !spawned.is_null());
-    let spawner = spawned.and_then(|s| s["thread_spawn"]["parent_thread_id"].as_str()).map(str::to_owned);
-    let subagent_parent = if is_subagent { spawner.or_else(|| field("parent_thread_id")) } else { None };
+    let spawner =
+        spawned.and_then(|s| s["thread_spawn"]["parent_thread_id"].as_str()).map(str::to_owned);
+    let subagent_parent =
+        if is_subagent { spawner.or_else(|| field("parent_thread_id")) } else { None };
     let fork_parent = field("forked_from_id");
     let relation = match (is_subagent, &fork_parent) {
         (true, _) => Some(Relation::SubagentOf),
@@ -118,8 +124,12 @@ impl LineDecoder for Decoder {
                 self.notify("compacted", text, None, out)
             }
             (Some(kind), Some(payload)) => self.unknown(kind, payload, out),
-            (None, _) if object.text("record_type") == Some("state") => Outcome::Merged("state_marker"),
-            (None, _) if object.non_empty("id").is_some() && !self.state.named => self.session_meta(object, out),
+            (None, _) if object.text("record_type") == Some("state") => {
+                Outcome::Merged("state_marker")
+            }
+            (None, _) if object.non_empty("id").is_some() && !self.state.named => {
+                self.session_meta(object, out)
+            }
             _ => self.item(object, out),
         }
     }
@@ -189,17 +199,30 @@ impl Decoder {
             "reasoning" => {
                 self.respond(out);
                 for key in ["summary", "content"] {
-                    item.field(key).filter(|v| !matches!(simd_json::prelude::TypedValue::value_type(v), simd_json::ValueType::Null))
+                    item.field(key)
+                        .filter(|v| {
+                            !matches!(
+                                simd_json::prelude::TypedValue::value_type(v),
+                                simd_json::ValueType::Null
+                            )
+                        })
                         .inspect(|parts| render::content(*parts, &mut self.text));
                 }
                 out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
             }
-            "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" | "web_search_call"
+            "function_call"
+            | "custom_tool_call"
+            | "local_shell_call"
+            | "tool_search_call"
+            | "web_search_call"
             | "image_generation_call" => {
                 self.respond(out);
                 self.call(kind, item, out);
             }
-            "function_call_output" | "custom_tool_call_output" | "tool_search_output" | "local_shell_call_output" => {
+            "function_call_output"
+            | "custom_tool_call_output"
+            | "tool_search_output"
+            | "local_shell_call_output" => {
                 self.state.in_response = false;
                 codex_output::result(item, &mut self.inner, &mut self.text, out);
             }
@@ -210,13 +233,17 @@ impl Decoder {
     }
 
     fn call(&mut self, kind: &str, item: Value<'_>, out: &mut Stream) {
-        let input = ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
+        let input =
+            ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
         if let Some(input) = input {
             let text = &mut self.text;
             match crate::json::string(input) {
                 // Arguments are JSON in a string; a custom tool's input is plain text.
                 Some(json) => {
-                    let decoded = kind == "function_call" && codex_output::embedded(json, &mut self.inner, |value| render::value(value, text));
+                    let decoded = kind == "function_call"
+                        && codex_output::embedded(json, &mut self.inner, |value| {
+                            render::value(value, text)
+                        });
                     if !decoded {
                         text.push_str(json);
                     }
@@ -294,23 +321,42 @@ impl Decoder {
             "agent_reasoning" | "agent_reasoning_raw_content" | "agent_reasoning_section_break" => {
                 Outcome::Merged("twin_of_reasoning")
             }
-            "item_completed" if event.object("item").is_some_and(|item| item.text("type") == Some("UserMessage")) => {
+            "item_completed"
+                if event
+                    .object("item")
+                    .is_some_and(|item| item.text("type") == Some("UserMessage")) =>
+            {
                 let mut text = String::new();
-                event.object("item").and_then(|item| item.field("content")).inspect(|content| render::content(*content, &mut text));
+                event
+                    .object("item")
+                    .and_then(|item| item.field("content"))
+                    .inspect(|content| render::content(*content, &mut text));
                 self.prompt(&text, Family::Message, out)
             }
             // Their text stands in the tool's output item.
-            "exec_command_end" | "exec_command_begin" | "exec_command_output_delta" | "patch_apply_begin"
-            | "patch_apply_end" | "mcp_tool_call_begin" | "mcp_tool_call_end" | "web_search_begin"
-            | "web_search_end" | "view_image_tool_call" | "image_generation_end" => {
-                Outcome::Merged("twin_of_tool_result")
-            }
+            "exec_command_end"
+            | "exec_command_begin"
+            | "exec_command_output_delta"
+            | "patch_apply_begin"
+            | "patch_apply_end"
+            | "mcp_tool_call_begin"
+            | "mcp_tool_call_end"
+            | "web_search_begin"
+            | "web_search_end"
+            | "view_image_tool_call"
+            | "image_generation_end" => Outcome::Merged("twin_of_tool_result"),
             _ => {
-                if matches!(kind, "task_started" | "task_complete" | "turn_aborted" | "turn.completed") {
+                if matches!(
+                    kind,
+                    "task_started" | "task_complete" | "turn_aborted" | "turn.completed"
+                ) {
                     self.state.in_response = false;
                 }
                 if kind == "thread_name_updated" {
-                    out.title(TitleFrom::Agent, event.text("thread_name").or_else(|| event.text("name")).unwrap_or(""));
+                    out.title(
+                        TitleFrom::Agent,
+                        event.text("thread_name").or_else(|| event.text("name")).unwrap_or(""),
+                    );
                 }
                 self.unknown(kind, event, out)
             }
@@ -331,9 +377,18 @@ impl Decoder {
         outcome
     }
 
-    fn notify(&mut self, subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) -> Outcome {
+    fn notify(
+        &mut self,
+        subtype: &str,
+        text: &str,
+        is_error: Option<bool>,
+        out: &mut Stream,
+    ) -> Outcome {
         self.state.after_prompt = false;
-        out.push(EventType::Notification, Draft { subtype: Some(subtype), text, is_error, ..Draft::default() });
+        out.push(
+            EventType::Notification,
+            Draft { subtype: Some(subtype), text, is_error, ..Draft::default() },
+        );
         Outcome::Events
     }
 
@@ -349,7 +404,9 @@ impl Decoder {
             self.state.totals = total;
         }
         let news = match (total, last) {
-            (Some(total), _) if before == Some(total) => return Outcome::Merged("repeated_token_count"),
+            (Some(total), _) if before == Some(total) => {
+                return Outcome::Merged("repeated_token_count");
+            }
             (Some(total), last) => match before.map(|before| total.minus(before)) {
                 Some(growth) if growth.is_growth() => growth,
                 _ => last.unwrap_or(total),

@@ -70,7 +70,9 @@ pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, ou
         let wrapped = plain.is_some_and(|json| {
             embedded(json, parser, |value| {
                 // Old: {"output": "...", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}
-                if let (Some(inner), Some(metadata)) = (value.text("output"), value.object("metadata")) {
+                if let (Some(inner), Some(metadata)) =
+                    (value.text("output"), value.object("metadata"))
+                {
                     text.push_str(inner);
                     exit_code = metadata.int("exit_code");
                     seconds = metadata.field("duration_seconds").and_then(float);
@@ -97,12 +99,16 @@ pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, ou
     }
     let told_failed = FAILURES.iter().any(|start| text.starts_with(start)).then_some(true);
     #[expect(clippy::cast_possible_truncation, reason = "durations in milliseconds")]
-    let duration_ms = seconds.filter(|s| s.is_finite()).map(|seconds: f64| (seconds * 1000.0).round() as i64);
+    let duration_ms =
+        seconds.filter(|s| s.is_finite()).map(|seconds: f64| (seconds * 1000.0).round() as i64);
     let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
     let draft = Draft {
         text,
         tool_call_id: item.non_empty("call_id"),
-        is_error: exit_code.map(|code| code != 0).or(success.map(|success: bool| !success)).or(told_failed),
+        is_error: exit_code
+            .map(|code| code != 0)
+            .or(success.map(|success: bool| !success))
+            .or(told_failed),
         exit_code,
         duration_ms,
         ..Draft::default()
@@ -121,14 +127,18 @@ fn header(text: &str) -> (Option<i64>, Option<f64>) {
     let mut exit_code = None;
     let mut seconds = None;
     if text.starts_with("failed in sandbox") {
-        let code = text.split_once("exit code: ").and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
+        let code = text
+            .split_once("exit code: ")
+            .and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
         return (code.and_then(|code| code.parse().ok()), None);
     }
     for line in text.lines().take(8) {
         if line == "Output:" {
             break;
         }
-        let code = line.strip_prefix("Exit code: ").or_else(|| line.strip_prefix("Process exited with code "));
+        let code = line
+            .strip_prefix("Exit code: ")
+            .or_else(|| line.strip_prefix("Process exited with code "));
         exit_code = exit_code.or_else(|| code?.trim().parse().ok());
         let time = line.strip_prefix("Wall time: ").and_then(|rest| rest.strip_suffix(" seconds"));
         seconds = seconds.or_else(|| time?.parse().ok());

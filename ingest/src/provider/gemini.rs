@@ -33,7 +33,10 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     let parent = folder.filter(|name| is_uuid(name) && text("kind") == Some("subagent"));
     Some(Claim {
         provider: Provider::Gemini,
-        native_id: text("sessionId").filter(|id| !id.is_empty()).unwrap_or_else(|| head.stem()).to_owned(),
+        native_id: text("sessionId")
+            .filter(|id| !id.is_empty())
+            .unwrap_or_else(|| head.stem())
+            .to_owned(),
         agent_id: parent.map(|_| head.stem().to_owned()),
         parent: parent.map(str::to_owned),
         relation: (text("kind") == Some("subagent")).then_some(Relation::SubagentOf),
@@ -51,16 +54,21 @@ struct Span {
 
 fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     let start = bytes.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
-    let first_line = &bytes[start..start + memchr::memchr(b'\n', &bytes[start..]).unwrap_or(bytes.len() - start)];
+    let first_line = &bytes
+        [start..start + memchr::memchr(b'\n', &bytes[start..]).unwrap_or(bytes.len() - start)];
     let mut parser = Parser::default();
-    let spans = if parser.is_complete(first_line) && !first_line.is_empty() && is_lines(bytes, first_line) {
+    let spans = if parser.is_complete(first_line)
+        && !first_line.is_empty()
+        && is_lines(bytes, first_line)
+    {
         lines(bytes, &mut parser, out, tally)
     } else {
         document(bytes, out, tally)
     };
     let mut decoder = Decoder::default();
     for span in spans {
-        let at = RecordAt { offset: span.offset as u64, length: span.length as u64, line: span.line };
+        let at =
+            RecordAt { offset: span.offset as u64, length: span.length as u64, line: span.line };
         let raw = &bytes[span.offset..span.offset + span.length];
         parser.each(raw, &mut |found| match found {
             Found::Object(message, _) => {
@@ -74,7 +82,8 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
 
 /// A whole document may stand on one line too: only a header without messages begins lines.
 fn is_lines(bytes: &[u8], first_line: &[u8]) -> bool {
-    first_line.len() + 1 < bytes.len() || memchr::memmem::find(first_line, b"\"messages\"").is_none()
+    first_line.len() + 1 < bytes.len()
+        || memchr::memmem::find(first_line, b"\"messages\"").is_none()
 }
 
 /// The session's own fields.
@@ -93,11 +102,16 @@ fn document(bytes: &[u8], out: &mut Stream, tally: &mut Tally) -> Vec<Span> {
     let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 0 };
     if matches!(text, std::borrow::Cow::Owned(_)) {
         // Offsets would no longer fit the file.
-        out.problem(whole, ProblemKind::InvalidUtf8, "the document is not UTF-8 and was not read".to_owned());
+        out.problem(
+            whole,
+            ProblemKind::InvalidUtf8,
+            "the document is not UTF-8 and was not read".to_owned(),
+        );
         return Vec::new();
     }
     let mut document = Document::default();
-    let result = DocumentSeed(&mut document).deserialize(&mut serde_json::Deserializer::from_str(&text));
+    let result =
+        DocumentSeed(&mut document).deserialize(&mut serde_json::Deserializer::from_str(&text));
     tally.lines += text.lines().count() as u64;
     tally.object(Outcome::Merged("document_header"));
     let mut parser = Parser::default();
@@ -136,7 +150,11 @@ fn lines(bytes: &[u8], parser: &mut Parser, out: &mut Stream, tally: &mut Tally)
             Line::Whole { offset, bytes } | Line::Tail { offset, bytes } => (offset, bytes),
             Line::Oversized { offset, length, .. } => {
                 let at = RecordAt { offset, length, line: number };
-                out.problem(at, ProblemKind::OversizedRecord, format!("a line of {length} bytes was not read"));
+                out.problem(
+                    at,
+                    ProblemKind::OversizedRecord,
+                    format!("a line of {length} bytes was not read"),
+                );
                 continue;
             }
         };
@@ -147,11 +165,15 @@ fn lines(bytes: &[u8], parser: &mut Parser, out: &mut Stream, tally: &mut Tally)
                 if let Some(set) = object.object("$set") {
                     header(set, out);
                     if set.field("messages").is_some() {
-                        messages = set_messages(&bytes[span.offset..span.offset + span.length], span);
+                        messages =
+                            set_messages(&bytes[span.offset..span.offset + span.length], span);
                     }
                     tally.object(Outcome::Merged("update"));
                 } else if let Some(id) = object.text("$rewindTo") {
-                    let keep = messages.iter().position(|(known, _)| known == id).map_or(messages.len(), |at| at + 1);
+                    let keep = messages
+                        .iter()
+                        .position(|(known, _)| known == id)
+                        .map_or(messages.len(), |at| at + 1);
                     messages.truncate(keep);
                     tally.object(Outcome::Merged("update"));
                 } else if object.field("type").is_none() && object.field("sessionId").is_some() {
@@ -196,7 +218,8 @@ fn set_messages(line: &[u8], at: Span) -> Vec<(String, Span)> {
     let Ok(update) = serde_json::from_slice::<Update<'_>>(line) else { return Vec::new() };
     let base = line.as_ptr() as usize;
     let span = |raw: &&RawValue| {
-        let id = serde_json::from_str::<Id>(raw.get()).ok().and_then(|id| id.id).unwrap_or_default();
+        let id =
+            serde_json::from_str::<Id>(raw.get()).ok().and_then(|id| id.id).unwrap_or_default();
         let offset = at.offset + (raw.get().as_ptr() as usize - base);
         (id, Span { offset, length: raw.get().len(), line: at.line })
     };

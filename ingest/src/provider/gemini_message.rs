@@ -65,7 +65,10 @@ impl Decoder {
             let description = thought.text("description").unwrap_or("");
             let text = format!("{subject}\n{description}");
             let timestamp = micros(thought.text("timestamp"));
-            out.push(EventType::Reasoning, Draft { text: text.trim(), timestamp, ..Draft::default() });
+            out.push(
+                EventType::Reasoning,
+                Draft { text: text.trim(), timestamp, ..Draft::default() },
+            );
         }
         message.field("content").inspect(|content| render::content(*content, &mut self.text));
         let calls = message.items("toolCalls");
@@ -77,7 +80,10 @@ impl Decoder {
         }
         if let Some(tokens) = message.object("tokens") {
             let request_id = message.non_empty("id");
-            out.push(EventType::TokenUsage, Draft { usage: usage(tokens), request_id, ..Draft::default() });
+            out.push(
+                EventType::TokenUsage,
+                Draft { usage: usage(tokens), request_id, ..Draft::default() },
+            );
         }
     }
 
@@ -87,7 +93,10 @@ impl Decoder {
         let tool_call_id = call.non_empty("id");
         self.text.clear();
         call.field("args").inspect(|args| render::value(*args, &mut self.text));
-        out.push(EventType::ToolCall, Draft { text: &self.text, tool_name, tool_call_id, ..Draft::default() });
+        out.push(
+            EventType::ToolCall,
+            Draft { text: &self.text, tool_name, tool_call_id, ..Draft::default() },
+        );
         let status = call.text("status");
         let results = call.items("result");
         if results.is_empty() && status.is_none() {
@@ -95,7 +104,8 @@ impl Decoder {
         }
         self.text.clear();
         for result in &results {
-            let response = result.object("functionResponse").and_then(|response| response.object("response"));
+            let response =
+                result.object("functionResponse").and_then(|response| response.object("response"));
             match response.and_then(|r| r.field("output").or_else(|| r.field("error"))) {
                 Some(output) => render::value(output, &mut self.text),
                 None => render::block(*result, &mut self.text),
@@ -105,7 +115,8 @@ impl Decoder {
             call.text("resultDisplay").inspect(|text| self.text.push_str(text));
         }
         let refused = results.iter().any(|result| {
-            let response = result.object("functionResponse").and_then(|response| response.object("response"));
+            let response =
+                result.object("functionResponse").and_then(|response| response.object("response"));
             response.is_some_and(|response| response.field("error").is_some())
         });
         let exit_code = exit_code(&self.text);
@@ -126,7 +137,10 @@ impl Decoder {
 
 /// The exit code of a command, which stands on a line of its own near the end of the output.
 fn exit_code(text: &str) -> Option<i32> {
-    text.lines().rev().take(6).find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
+    text.lines()
+        .rev()
+        .take(6)
+        .find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
 }
 
 /// Token counts; `input` includes `cached`, thoughts are counted beside the output.
@@ -134,7 +148,9 @@ fn usage(tokens: Value<'_>) -> Usage {
     let cached = tokens.int("cached");
     let thoughts = tokens.int("thoughts");
     Usage {
-        input: tokens.int("input").map(|input| input - cached.unwrap_or(0) + tokens.int("tool").unwrap_or(0)),
+        input: tokens
+            .int("input")
+            .map(|input| input - cached.unwrap_or(0) + tokens.int("tool").unwrap_or(0)),
         output: tokens.int("output").map(|output| output + thoughts.unwrap_or(0)),
         cache_read: cached,
         cache_write: None,

@@ -8,7 +8,11 @@ use schemas::session::{EventRow, SessionRow};
 use crate::memory::{Memory, samples};
 
 /// Rows after ingesting the growing prefixes of `content` at `cuts`, and then all of it.
-fn ingest_in_pieces(name: &str, content: &[u8], cuts: &[usize]) -> (Vec<EventRow>, Vec<SessionRow>) {
+fn ingest_in_pieces(
+    name: &str,
+    content: &[u8],
+    cuts: &[usize],
+) -> (Vec<EventRow>, Vec<SessionRow>) {
     let dir = tempfile::tempdir().expect("tempdir");
     let path = dir.path().join(name);
     let memory = Memory::default();
@@ -18,7 +22,10 @@ fn ingest_in_pieces(name: &str, content: &[u8], cuts: &[usize]) -> (Vec<EventRow
         memory.ingest(dir.path());
     }
     let place = dir.path().to_string_lossy().into_owned();
-    let sessions = memory.sessions().into_iter().map(|row| SessionRow { source_path: row.source_path.replace(&place, ""), ..row });
+    let sessions = memory
+        .sessions()
+        .into_iter()
+        .map(|row| SessionRow { source_path: row.source_path.replace(&place, ""), ..row });
     (memory.events(), sessions.collect())
 }
 
@@ -59,7 +66,12 @@ proptest! {
 fn a_cut_behind_every_line_gives_the_same_rows() {
     for sample in GROWING {
         let content = std::fs::read(samples().join(sample)).expect(sample);
-        let ends: Vec<_> = content.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
+        let ends: Vec<_> = content
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| **b == b'\n')
+            .map(|(at, _)| at + 1)
+            .collect();
         check(sample, &ends);
     }
 }

@@ -12,22 +12,42 @@ use crate::memory::{Memory, samples};
 fn render(session: &SessionRow, events: &[EventRow]) -> String {
     let mut out = String::new();
     let parent = session.parent_session_id.as_deref().unwrap_or("-");
-    let _ = writeln!(out, "session {} {} {} parent {parent}", session.session_id, session.provider, session.relation.as_deref().unwrap_or("-"));
+    let _ = writeln!(
+        out,
+        "session {} {} {} parent {parent}",
+        session.session_id,
+        session.provider,
+        session.relation.as_deref().unwrap_or("-")
+    );
     let _ = writeln!(out, "title {}", session.title.as_deref().unwrap_or("-").escape_debug());
     let _ = writeln!(
         out,
         "{} events ({} copied), {} turns, {} steps, {} prompts, {} calls, {} errors, tokens {:?} {:?} {:?} {:?} {:?}",
-        session.events, session.replay_events, session.turns, session.steps, session.user_messages, session.tool_calls,
-        session.tool_errors, session.input_tokens, session.output_tokens, session.cache_read_tokens,
-        session.cache_write_tokens, session.reasoning_tokens
+        session.events,
+        session.replay_events,
+        session.turns,
+        session.steps,
+        session.user_messages,
+        session.tool_calls,
+        session.tool_errors,
+        session.input_tokens,
+        session.output_tokens,
+        session.cache_read_tokens,
+        session.cache_write_tokens,
+        session.reasoning_tokens
     );
     for event in events {
         let flag = |set: bool, name: &str| if set { format!(" {name}") } else { String::new() };
-        let part = |name: &str, value: Option<String>| value.map(|value| format!(" {name}={value}")).unwrap_or_default();
+        let part = |name: &str, value: Option<String>| {
+            value.map(|value| format!(" {name}={value}")).unwrap_or_default()
+        };
         let usage = event.usage();
         let tokens = (!usage.is_unknown()).then(|| {
-            let count = |count: Option<i64>| count.map_or("-".to_owned(), |count| count.to_string());
-            [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning].map(count).join("/")
+            let count =
+                |count: Option<i64>| count.map_or("-".to_owned(), |count| count.to_string());
+            [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning]
+                .map(count)
+                .join("/")
         });
         let text: String = event.text.chars().take(90).collect();
         let _ = writeln!(
@@ -64,8 +84,12 @@ fn samples_decode_as_reviewed() {
     let mut differing = Vec::new();
     let mut names = Vec::new();
     for session in memory.sessions() {
-        let of_session: Vec<_> = events.iter().filter(|event| event.session_id == session.session_id).cloned().collect();
-        let relative = Path::new(&session.source_path).strip_prefix(samples()).expect("below the samples").to_owned();
+        let of_session: Vec<_> =
+            events.iter().filter(|event| event.session_id == session.session_id).cloned().collect();
+        let relative = Path::new(&session.source_path)
+            .strip_prefix(samples())
+            .expect("below the samples")
+            .to_owned();
         let name = relative.to_string_lossy().replace(['/', '\\'], "__") + ".txt";
         let got = render(&session, &of_session);
         let path = golden.join(&name);
@@ -77,7 +101,10 @@ fn samples_decode_as_reviewed() {
         }
     }
     assert!(differing.is_empty(), "differ from tests/golden: {differing:#?}");
-    let mut kept: Vec<_> = std::fs::read_dir(&golden).expect("golden").map(|e| e.expect("entry").file_name().to_string_lossy().into_owned()).collect();
+    let mut kept: Vec<_> = std::fs::read_dir(&golden)
+        .expect("golden")
+        .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
+        .collect();
     kept.sort();
     names.sort();
     assert_eq!(kept, names, "tests/golden holds exactly one file per session");
@@ -92,7 +119,8 @@ fn problems_are_those_the_samples_were_made_for() {
         .iter()
         .chain(&report.problem_list)
         .map(|problem| {
-            let name = Path::new(&problem.path).file_name().expect("name").to_string_lossy().into_owned();
+            let name =
+                Path::new(&problem.path).file_name().expect("name").to_string_lossy().into_owned();
             format!("{name}:{} {}", problem.line, problem.kind)
         })
         .collect();

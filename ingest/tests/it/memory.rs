@@ -38,7 +38,10 @@ impl Memory {
         self.segment.fetch_add(1, Ordering::Relaxed);
         let known = {
             let rows = self.rows.lock().expect("lock");
-            let sources = rows.sources.values().map(|row| (row.path.clone(), SourceRow { state: None, ..row.clone() }));
+            let sources = rows
+                .sources
+                .values()
+                .map(|row| (row.path.clone(), SourceRow { state: None, ..row.clone() }));
             let sessions = rows.sessions.values().map(|row| (row.session_id.clone(), row.clone()));
             Known { sources: sources.collect(), sessions: sessions.collect() }
         };
@@ -48,15 +51,29 @@ impl Memory {
     /// Live events by session and position, without what depends on when they were written.
     pub fn events(&self) -> Vec<EventRow> {
         let rows = self.rows.lock().expect("lock");
-        let live = |event: &&EventRow| rows.sessions.get(&event.session_id).is_some_and(|s| event.segment >= s.live_from);
-        let mut events: Vec<_> = rows.events.iter().filter(live).cloned().map(|event| EventRow { segment: 0, ..event }).collect();
+        let live = |event: &&EventRow| {
+            rows.sessions.get(&event.session_id).is_some_and(|s| event.segment >= s.live_from)
+        };
+        let mut events: Vec<_> = rows
+            .events
+            .iter()
+            .filter(live)
+            .cloned()
+            .map(|event| EventRow { segment: 0, ..event })
+            .collect();
         events.sort_by(|a, b| (&a.session_id, a.event_index).cmp(&(&b.session_id, b.event_index)));
         events
     }
 
     pub fn sessions(&self) -> Vec<SessionRow> {
         let rows = self.rows.lock().expect("lock");
-        let plain = |row: &SessionRow| SessionRow { segment: 0, live_from: 0, row_start: 0, row_count: 0, ..row.clone() };
+        let plain = |row: &SessionRow| SessionRow {
+            segment: 0,
+            live_from: 0,
+            row_start: 0,
+            row_count: 0,
+            ..row.clone()
+        };
         rows.sessions.values().map(plain).collect()
     }
 
@@ -85,8 +102,11 @@ impl<'m> Target for &'m Memory {
 
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Infallible> {
         let events = self.events();
-        let of_session = events.iter().filter(|event| event.session_id == session_id && event.record_hash != 0);
-        let mut records: Vec<_> = of_session.map(|event| (event.source_offset, event.record_hash.cast_unsigned())).collect();
+        let of_session =
+            events.iter().filter(|event| event.session_id == session_id && event.record_hash != 0);
+        let mut records: Vec<_> = of_session
+            .map(|event| (event.source_offset, event.record_hash.cast_unsigned()))
+            .collect();
         records.dedup();
         Ok(records.into_iter().map(|(_, hash)| hash).collect())
     }
@@ -109,7 +129,12 @@ impl Sink for MemorySink<'_> {
         Ok(())
     }
 
-    fn checkpoint(&mut self, session: SessionRow, source: SourceRow, problems: Vec<Problem>) -> Result<(), Infallible> {
+    fn checkpoint(
+        &mut self,
+        session: SessionRow,
+        source: SourceRow,
+        problems: Vec<Problem>,
+    ) -> Result<(), Infallible> {
         let mut rows = self.0.rows.lock().expect("lock");
         if !session.session_id.is_empty() {
             rows.sessions.insert(session.session_id.clone(), session);
@@ -126,5 +151,8 @@ impl Sink for MemorySink<'_> {
 
 /// The sample sessions of the project.
 pub fn samples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-sessions").canonicalize().expect("sample-sessions")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../sample-sessions")
+        .canonicalize()
+        .expect("sample-sessions")
 }

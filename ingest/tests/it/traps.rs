@@ -10,14 +10,21 @@ use crate::memory::{Memory, samples};
 
 fn user(session: &str, n: u32, text: &str) -> String {
     let uuid = format!("{session:0>8}-0000-4000-8000-{n:012}");
-    format!(r#"{{"type":"user","uuid":"{uuid}","sessionId":"{session}","timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"role":"user","content":"{text}"}}}}"#) + "\n"
+    format!(
+        r#"{{"type":"user","uuid":"{uuid}","sessionId":"{session}","timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"role":"user","content":"{text}"}}}}"#
+    ) + "\n"
 }
 
 /// Writes with a modification time that differs from every one before.
 fn write(path: &Path, content: &str, tick: u64) {
     fs::write(path, content).expect("writes");
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + tick);
-    fs::File::options().write(true).open(path).expect("opens").set_modified(time).expect("sets time");
+    fs::File::options()
+        .write(true)
+        .open(path)
+        .expect("opens")
+        .set_modified(time)
+        .expect("sets time");
 }
 
 fn texts(memory: &Memory) -> Vec<String> {
@@ -37,7 +44,10 @@ fn unchanged_files_are_not_opened_and_grown_ones_only_at_their_end() {
     let more = user("a", 51, "two");
     write(&path, &(head + &more), 2);
     let grown = memory.ingest(dir.path());
-    assert_eq!((grown.files_grown, grown.files_opened, grown.bytes_read), (1, 1, more.len() as u64));
+    assert_eq!(
+        (grown.files_grown, grown.files_opened, grown.bytes_read),
+        (1, 1, more.len() as u64)
+    );
     assert_eq!(memory.session("a").turns, 51);
 }
 

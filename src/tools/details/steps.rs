@@ -12,10 +12,17 @@ const EXCERPT: usize = 500;
 /// Events that make one item at most; a longer run is cut into several items of one step.
 const EVENTS: usize = 60;
 
-pub(super) fn steps(events: &[EventRow], reasoning: bool, mut budget: Budget, page: &mut Page) -> Vec<Step> {
+pub(super) fn steps(
+    events: &[EventRow],
+    reasoning: bool,
+    mut budget: Budget,
+    page: &mut Page,
+) -> Vec<Step> {
     let mut steps = Vec::new();
     // Events of a step stand together but for results that came late, which start a new item.
-    for of_step in events.chunk_by(|a, b| (a.turn_index, a.step_index) == (b.turn_index, b.step_index)) {
+    for of_step in
+        events.chunk_by(|a, b| (a.turn_index, a.step_index) == (b.turn_index, b.step_index))
+    {
         for part in of_step.chunks(EVENTS) {
             let first = convert::index(part[0].event_index);
             if first < page.from.0 {
@@ -36,12 +43,18 @@ pub(super) fn steps(events: &[EventRow], reasoning: bool, mut budget: Budget, pa
 fn step(events: &[EventRow], reasoning: bool) -> Option<Step> {
     let is = |event: &EventRow, kind: EventType| event.event_type == kind.as_str();
     let shown = |event: &&EventRow| {
-        (reasoning || !is(event, EventType::Reasoning)) && !is(event, EventType::TokenUsage) && !event.text.trim().is_empty()
+        (reasoning || !is(event, EventType::Reasoning))
+            && !is(event, EventType::TokenUsage)
+            && !event.text.trim().is_empty()
             || is(event, EventType::ToolCall)
             || is(event, EventType::ToolResult)
     };
-    let usage = events.iter().filter(|event| !event.is_replay).fold(Usage::default(), |sum, event| sum.plus(event.usage()));
-    let excerpts: Vec<_> = events.iter().filter(shown).map(|event| convert::excerpt(event, EXCERPT)).collect();
+    let usage = events
+        .iter()
+        .filter(|event| !event.is_replay)
+        .fold(Usage::default(), |sum, event| sum.plus(event.usage()));
+    let excerpts: Vec<_> =
+        events.iter().filter(shown).map(|event| convert::excerpt(event, EXCERPT)).collect();
     if excerpts.is_empty() && usage.is_unknown() {
         return None;
     }

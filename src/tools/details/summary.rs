@@ -27,18 +27,31 @@ pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[Event
         events.iter().filter(move |event| event.event_type == kind.as_str() && !event.is_sidechain)
     };
     let first = own(EventType::User).next();
-    let last = own(EventType::User).next_back().filter(|last| first.is_some_and(|first| first.event_index != last.event_index));
-    let errors: Vec<_> = events.iter().rev().filter(|event| event.is_error == Some(true)).take(ERRORS).collect();
+    let last = own(EventType::User)
+        .next_back()
+        .filter(|last| first.is_some_and(|first| first.event_index != last.event_index));
+    let errors: Vec<_> =
+        events.iter().rev().filter(|event| event.is_error == Some(true)).take(ERRORS).collect();
     let compacted = |event: &&EventRow| {
-        matches!(event.subtype.as_deref(), Some("compact_boundary" | "compacted" | "compact_summary" | "context_compacted"))
+        matches!(
+            event.subtype.as_deref(),
+            Some("compact_boundary" | "compacted" | "compact_summary" | "context_compacted")
+        )
     };
     Summary {
         first_prompt: first.map(|event| convert::excerpt(event, PROMPT)),
         last_prompt: last.map(|event| convert::excerpt(event, PROMPT)),
-        last_message: own(EventType::Message).rfind(|event| !event.text.trim().is_empty()).map(|event| convert::excerpt(event, ANSWER)),
+        last_message: own(EventType::Message)
+            .rfind(|event| !event.text.trim().is_empty())
+            .map(|event| convert::excerpt(event, ANSWER)),
         tools: tools(events),
         errors: errors.into_iter().rev().map(|event| convert::excerpt(event, ERROR)).collect(),
-        compactions: events.iter().filter(compacted).take(COMPACTIONS).map(|event| convert::excerpt(event, COMPACTION)).collect(),
+        compactions: events
+            .iter()
+            .filter(compacted)
+            .take(COMPACTIONS)
+            .map(|event| convert::excerpt(event, COMPACTION))
+            .collect(),
         children: children(snapshot, session),
     }
 }
@@ -49,7 +62,8 @@ fn tools(events: &[EventRow]) -> Vec<ToolCount> {
         let name = event.tool_name.as_deref().unwrap_or("unknown");
         if event.event_type == EventType::ToolCall.as_str() {
             counts.entry(name).or_default().0 += 1;
-        } else if event.event_type == EventType::ToolResult.as_str() && event.is_error == Some(true) {
+        } else if event.event_type == EventType::ToolResult.as_str() && event.is_error == Some(true)
+        {
             counts.entry(name).or_default().1 += 1;
         }
     }
@@ -63,11 +77,15 @@ fn tools(events: &[EventRow]) -> Vec<ToolCount> {
 }
 
 fn children(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
-    let hangs_here = |row: &&SessionRow| row.parent_session_id.as_ref() == Some(&session.session_id);
+    let hangs_here =
+        |row: &&SessionRow| row.parent_session_id.as_ref() == Some(&session.session_id);
     let child = |row: &SessionRow| Child {
         session_id: row.session_id.clone(),
         relation: row.relation.clone().unwrap_or_default(),
-        title: row.title.as_deref().map(|title| crate::tools::budget::head(&for_model(title), 100).0.to_owned()),
+        title: row
+            .title
+            .as_deref()
+            .map(|title| crate::tools::budget::head(&for_model(title), 100).0.to_owned()),
     };
     snapshot.sessions().iter().filter(hangs_here).take(CHILDREN).map(child).collect()
 }

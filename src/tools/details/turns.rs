@@ -38,14 +38,22 @@ fn turn(events: &[EventRow]) -> Turn {
         .collect();
     steps.sort_unstable();
     steps.dedup();
-    let usage = of(EventType::TokenUsage).filter(|event| !event.is_replay).fold(Usage::default(), |sum, event| sum.plus(event.usage()));
-    let answer = of(EventType::Message).rfind(|event| !event.text.trim().is_empty() && !event.is_sidechain);
+    let usage = of(EventType::TokenUsage)
+        .filter(|event| !event.is_replay)
+        .fold(Usage::default(), |sum, event| sum.plus(event.usage()));
+    let answer =
+        of(EventType::Message).rfind(|event| !event.text.trim().is_empty() && !event.is_sidechain);
     Turn {
         turn_index: convert::index(events[0].turn_index),
-        event_range: [convert::index(events[0].event_index), convert::index(events[events.len() - 1].event_index)],
+        event_range: [
+            convert::index(events[0].event_index),
+            convert::index(events[events.len() - 1].event_index),
+        ],
         timestamp: convert::time(start),
         duration_ms: start.zip(end).map(|(start, end)| (end - start) / 1000),
-        prompt: of(EventType::User).find(|event| !event.is_sidechain).map(|event| convert::excerpt(event, PROMPT)),
+        prompt: of(EventType::User)
+            .find(|event| !event.is_sidechain)
+            .map(|event| convert::excerpt(event, PROMPT)),
         answer: answer.map(|event| convert::excerpt(event, ANSWER)),
         steps: steps.len(),
         tool_calls: of(EventType::ToolCall).count(),
