@@ -182,6 +182,7 @@ impl<T: Target> Worker<'_, T> {
             consumed: start,
             line: source.map_or(0, |row| row.lines.cast_unsigned()),
             objects: source.map_or(0, |row| row.objects.cast_unsigned()),
+            at_end: false,
         };
         let mut lines = Lines::new(file, start);
         let mut parser = Parser::default();
@@ -229,10 +230,11 @@ impl<T: Target> Worker<'_, T> {
                 let at = Cursor { objects, ..cursor };
                 self.hand_over(work, &at, Some(decoder.as_ref()), &mut prints, stream, sink)?;
                 if self.progress.cancelled() {
-                    break;
+                    return Ok(());
                 }
             }
         }
+        cursor.at_end = true;
         self.progress.advanced(cursor.consumed - noted);
         self.report.bytes_read += cursor.consumed - start;
         cursor.objects += tally.objects;
@@ -265,7 +267,7 @@ impl<T: Target> Worker<'_, T> {
         self.progress.advanced(consumed);
         self.report.bytes_read += consumed;
         self.tally(work, &tally, consumed);
-        let cursor = Cursor { consumed, line: tally.lines, objects: tally.objects };
+        let cursor = Cursor { consumed, line: tally.lines, objects: tally.objects, at_end: true };
         self.hand_over(work, &cursor, None, &mut file, stream, sink)
     }
 
@@ -313,7 +315,10 @@ impl<T: Target> Worker<'_, T> {
             status: SourceStatus::Ok,
             session_id: Some(work.session_id.clone()),
             provider: Some(work.claim.provider.to_string()),
-            size: work.file.size.max(cursor.consumed).cast_signed(),
+            // In the middle of a file the checkpoint must not look like the end: the size is
+            // what makes the next run go on.
+            size: if cursor.at_end { work.file.size.max(cursor.consumed) } else { cursor.consumed }
+                .cast_signed(),
             modified_us: work.file.modified_us,
             consumed: cursor.consumed.cast_signed(),
             lines: cursor.line.cast_signed(),
@@ -346,6 +351,8 @@ struct Cursor {
     consumed: u64,
     line: u64,
     objects: u64,
+    /// Whether everything that was there was looked at.
+    at_end: bool,
 }
 
 /// What ended the reading of a file.
