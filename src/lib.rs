@@ -7,6 +7,7 @@
 pub mod app;
 pub mod cli;
 pub mod error;
+mod fold;
 pub mod output;
 pub mod search;
 pub mod server;

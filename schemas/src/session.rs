@@ -114,8 +114,9 @@ pub struct ProblemRow {
     pub segment: i64,
 }
 
-/// A row of `events` as it is read back.
+/// A row of `events` as it is read back; columns that were not asked for are empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct EventRow {
     pub session_id: String,
     pub event_index: i32,

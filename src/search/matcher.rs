@@ -1,55 +1,163 @@
-//! Tells which rows of a text column match, over Arrow buffers, with `aho-corasick` and `memmem`.
+//! Tells which rows of a page of text match, with `memmem` and `aho-corasick` over its bytes.
+
+use std::borrow::Cow;
 
 use aho_corasick::AhoCorasick;
-use arrow::array::StringArray;
 use memchr::memmem;
 
-use super::fold::{fold, unfold_offset};
 use super::query::{Query, Term};
+use crate::fold::{fold, unfold_offset};
 
 /// One term, ready to be looked for.
 enum Needle {
     /// Exactly as written.
     Exact(memmem::Finder<'static>),
-    /// ASCII in any case, on the text as it is.
-    Ascii(AhoCorasick),
+    /// ASCII in any case: on the bytes with ASCII letters lowered.
+    Lower(memmem::Finder<'static>),
     /// Folded, on the folded text.
     Folded(memmem::Finder<'static>),
 }
 
 /// All terms of a query.
 pub(super) struct Matcher {
+    /// The longest first: it is the likeliest to be rare and decides most rows alone.
     required: Vec<Needle>,
+    /// Excluded ASCII terms, looked for all at once on the lowered bytes.
+    excluded_lower: Option<AhoCorasick>,
     excluded: Vec<Needle>,
+}
+
+/// A page's values, one behind the other, and the same with ASCII letters lowered.
+struct Bytes<'p> {
+    page: &'p [u8],
+    lower: &'p [u8],
+}
+
+/// Walks along the values of a page: each stands behind its length in four bytes.
+struct Rows<'p> {
+    page: &'p [u8],
+    row: usize,
+    start: usize,
+    end: usize,
+}
+
+impl<'p> Rows<'p> {
+    fn new(page: &'p [u8]) -> Self {
+        let mut rows = Self { page, row: 0, start: 0, end: 0 };
+        rows.place(0);
+        rows
+    }
+
+    fn place(&mut self, at: usize) {
+        let length =
+            self.page.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
+        self.start = at + 4;
+        self.end = self.start + length as usize;
+    }
+
+    /// Goes on to the next value; false behind the last.
+    fn next(&mut self) -> bool {
+        if self.end >= self.page.len() {
+            return false;
+        }
+        self.row += 1;
+        self.place(self.end);
+        self.end <= self.page.len()
+    }
+
+    /// Goes on to the value that ends behind `at`.
+    fn reach(&mut self, at: usize) -> bool {
+        while self.end <= at {
+            if !self.next() {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 impl Matcher {
     pub(super) fn new(query: &Query) -> Self {
-        let needles = |excluded: bool| {
-            let mut terms: Vec<&Term> =
-                query.terms.iter().filter(|term| term.excluded == excluded).collect();
-            // The longest is the likeliest to be rare: it decides most rows alone.
-            terms.sort_by_key(|term| std::cmp::Reverse(term.text.len()));
-            terms.into_iter().map(|term| Needle::new(&term.text, query.case_sensitive)).collect()
-        };
-        Self { required: needles(false), excluded: needles(true) }
+        let mut required: Vec<&Term> = query.terms.iter().filter(|term| !term.excluded).collect();
+        required.sort_by_key(|term| std::cmp::Reverse(term.text.len()));
+        let excluded: Vec<&Term> = query.terms.iter().filter(|term| term.excluded).collect();
+        let (lower, rest): (Vec<&Term>, Vec<&Term>) =
+            excluded.into_iter().partition(|term| term.text.is_ascii() && !query.case_sensitive);
+        let lower: Vec<String> =
+            lower.into_iter().map(|term| term.text.to_ascii_lowercase()).collect();
+        let needle = |term: &Term| Needle::new(&term.text, query.case_sensitive);
+        Self {
+            required: required.into_iter().map(needle).collect(),
+            // Patterns of at most a query's length always make an automaton.
+            excluded_lower: (!lower.is_empty()).then(|| AhoCorasick::new(&lower).ok()).flatten(),
+            excluded: rest.into_iter().map(needle).collect(),
+        }
     }
 
-    /// Appends the rows of `texts` that match to `rows`.
-    pub(super) fn rows(&self, texts: &StringArray, rows: &mut Vec<usize>) {
-        let all = |row: usize| {
-            let text = texts.value(row);
-            self.required.iter().skip(1).all(|needle| needle.find(text).is_some())
-                && !self.excluded.iter().any(|needle| needle.find(text).is_some())
-        };
-        match self.required.first() {
-            None => rows.extend((0..arrow::array::Array::len(texts)).filter(|row| all(*row))),
-            Some(needle) => needle.rows(texts, &mut |row| {
-                if all(row) {
-                    rows.push(row);
-                }
-            }),
+    /// Calls `found` with every row of `page` that matches, ascending. `lower` is a buffer to use.
+    pub(super) fn rows(&self, page: &[u8], lower: &mut Vec<u8>, found: &mut dyn FnMut(usize)) {
+        lower.clear();
+        let needs_lower = self.excluded_lower.is_some()
+            || self.required.iter().any(|n| matches!(n, Needle::Lower(_)));
+        if needs_lower {
+            lower.extend_from_slice(page);
+            lower.make_ascii_lowercase();
         }
+        let bytes = Bytes { page, lower };
+        let mut rows = Rows::new(page);
+        if page.is_empty() {
+            return;
+        }
+        let mut at = 0;
+        loop {
+            // The next place where the first needle may be; some are looked for row by row.
+            let hit = match self.required.first() {
+                Some(Needle::Exact(finder)) => {
+                    finder.find(&page[at..]).map(|hit| (hit, finder.needle().len()))
+                }
+                Some(Needle::Lower(finder)) => {
+                    finder.find(&bytes.lower[at..]).map(|hit| (hit, finder.needle().len()))
+                }
+                Some(Needle::Folded(_)) | None => Some((0, 0)),
+            };
+            let Some((hit, length)) = hit else { return };
+            at += hit;
+            if length > 0 {
+                if !rows.reach(at) {
+                    return;
+                }
+                if at < rows.start || at + length > rows.end {
+                    // In a length or across the border of two values: but one may follow.
+                    at += 1;
+                    continue;
+                }
+            }
+            if self.row_matches(&bytes, rows.start, rows.end) {
+                found(rows.row);
+            }
+            at = rows.end;
+            if !rows.next() {
+                return;
+            }
+        }
+    }
+
+    fn row_matches(&self, bytes: &Bytes<'_>, start: usize, end: usize) -> bool {
+        let holds = |needle: &Needle| match needle {
+            Needle::Exact(finder) => finder.find(&bytes.page[start..end]).is_some(),
+            Needle::Lower(finder) => finder.find(&bytes.lower[start..end]).is_some(),
+            Needle::Folded(finder) => {
+                let text = &bytes.page[start..end];
+                // ASCII folds to ASCII, and this needle has more.
+                !text.is_ascii() && finder.find(fold(&text_of(text)).as_bytes()).is_some()
+            }
+        };
+        self.required.iter().all(holds)
+            && !self
+                .excluded_lower
+                .as_ref()
+                .is_some_and(|any| any.is_match(&bytes.lower[start..end]))
+            && !self.excluded.iter().any(holds)
     }
 
     /// Where the first required term begins and ends in `text`.
@@ -58,54 +166,17 @@ impl Matcher {
     }
 }
 
+fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
 impl Needle {
     fn new(text: &str, case_sensitive: bool) -> Self {
-        if case_sensitive {
-            return Self::Exact(memmem::Finder::new(text.as_bytes()).into_owned());
-        }
-        let ascii = text
-            .is_ascii()
-            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).build([text]));
-        match ascii {
-            Some(Ok(automaton)) => Self::Ascii(automaton),
-            // A needle too long for an automaton is looked for in the folded text.
-            _ => Self::Folded(memmem::Finder::new(fold(text).as_bytes()).into_owned()),
-        }
-    }
-
-    /// Calls `found` with every row that contains the needle, ascending.
-    fn rows(&self, texts: &StringArray, found: &mut dyn FnMut(usize)) {
-        let offsets = texts.value_offsets();
-        let rows = offsets.len() - 1;
-        let (first, last) = (offsets[0] as usize, offsets[rows] as usize);
-        let values = &texts.value_data()[first..last];
-        match self {
-            Self::Exact(finder) => {
-                scan_values(
-                    values,
-                    offsets,
-                    |at| {
-                        finder.find(&values[at..]).map(|found| (at + found, finder.needle().len()))
-                    },
-                    found,
-                );
-            }
-            Self::Ascii(automaton) => scan_values(
-                values,
-                offsets,
-                |at| {
-                    let input = aho_corasick::Input::new(values).span(at..values.len());
-                    automaton.find(input).map(|found| (found.start(), found.len()))
-                },
-                found,
-            ),
-            Self::Folded(finder) => {
-                for row in 0..rows {
-                    if finder.find(fold(texts.value(row)).as_bytes()).is_some() {
-                        found(row);
-                    }
-                }
-            }
+        let finder = |needle: &str| memmem::Finder::new(needle.as_bytes()).into_owned();
+        match (case_sensitive, text.is_ascii()) {
+            (true, _) => Self::Exact(finder(text)),
+            (false, true) => Self::Lower(finder(&text.to_ascii_lowercase())),
+            (false, false) => Self::Folded(finder(&fold(text))),
         }
     }
 
@@ -115,39 +186,15 @@ impl Needle {
             Self::Exact(finder) => {
                 finder.find(text.as_bytes()).map(|at| (at, at + finder.needle().len()))
             }
-            Self::Ascii(automaton) => {
-                automaton.find(text).map(|found| (found.start(), found.end()))
+            Self::Lower(finder) => {
+                let at = finder.find(text.to_ascii_lowercase().as_bytes())?;
+                Some((at, at + finder.needle().len()))
             }
             Self::Folded(finder) => {
                 let folded = fold(text);
                 let at = finder.find(folded.as_bytes())?;
                 Some((unfold_offset(text, at), unfold_offset(text, at + finder.needle().len())))
             }
-        }
-    }
-}
-
-/// Walks through the matches in a run of values that lie next to each other. A match across the
-/// border of two values is none; the search goes on behind its first byte.
-fn scan_values(
-    values: &[u8],
-    offsets: &[i32],
-    next: impl Fn(usize) -> Option<(usize, usize)>,
-    found: &mut dyn FnMut(usize),
-) {
-    let base = offsets[0] as usize;
-    let mut at = 0;
-    while let Some((start, length)) = next(at) {
-        let row = offsets.partition_point(|offset| *offset as usize - base <= start) - 1;
-        let end = offsets[row + 1] as usize - base;
-        if start + length <= end {
-            found(row);
-            at = end;
-        } else {
-            at = start + 1;
-        }
-        if at >= values.len() {
-            break;
         }
     }
 }
@@ -171,8 +218,13 @@ mod tests {
     }
 
     fn matches(query: &Query, texts: &[String]) -> Vec<usize> {
+        let mut page = Vec::new();
+        for text in texts {
+            page.extend(u32::try_from(text.len()).expect("short").to_le_bytes());
+            page.extend(text.as_bytes());
+        }
         let mut rows = Vec::new();
-        Matcher::new(query).rows(&StringArray::from_iter_values(texts), &mut rows);
+        Matcher::new(query).rows(&page, &mut Vec::new(), &mut |row| rows.push(row));
         rows
     }
 
@@ -180,6 +232,13 @@ mod tests {
     fn a_match_across_two_rows_is_none() {
         let query = Query::parse("ab", Timestamp(0)).expect("parses");
         assert_eq!(matches(&query, &["xa".into(), "bx".into(), "aab".into(), "".into()]), [2]);
+    }
+
+    #[test]
+    fn the_length_of_a_row_is_no_text() {
+        // 97 bytes long: the length reads as the letter a.
+        let query = Query::parse("a", Timestamp(0)).expect("parses");
+        assert_eq!(matches(&query, &["x".repeat(97), "y".repeat(65), "za".into()]), [2]);
     }
 
     #[test]

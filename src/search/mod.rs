@@ -2,7 +2,6 @@
 //!
 //! Knows the store and nothing of tools, MCP or the command line.
 
-mod fold;
 mod matcher;
 pub mod query;
 mod scan;

@@ -126,6 +126,11 @@ impl Query {
         Ok(true)
     }
 
+    /// Whether it asks for what only the columns of an event tell.
+    pub(super) fn needs_columns(&self) -> bool {
+        self.tool.is_some() || self.model.is_some() || self.branch.is_some()
+    }
+
     /// How the query was understood.
     pub fn echo(&self) -> ParsedQuery {
         let texts = |excluded: bool| {

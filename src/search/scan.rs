@@ -3,15 +3,17 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::array::{Array, AsArray};
 use schemas::session::EventRow;
 use schemas::{ErrorCode, EventType, ToolError};
 
 use super::matcher::Matcher;
 use super::query::Query;
 use super::snippet::{self, Snippet};
-use crate::store::{EventReader, RowSpan, Segment, Snapshot, StoreError};
+use crate::store::{
+    Block, EventReader, PageReader, RowFacts, RowSpan, Segment, Snapshot, StoreError, TextPage,
+    trigrams,
+};
 
 /// What to look for.
 pub struct Request<'a> {
@@ -91,185 +93,244 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// Rows read at a time.
-const BATCH_ROWS: usize = 4096;
+/// A page of text that may hold matches.
+struct Unit {
+    segment: usize,
+    page: TextPage,
+    /// Newest time of its rows.
+    newest: Option<i64>,
+}
 
-/// Runs the query; `stop` is asked between batches and ends it with `search_timeout`.
+/// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
+const FIRST_WAVE: usize = 4;
+const LARGEST_WAVE: usize = 256;
+
+/// Runs the query; `stop` is asked between waves of pages and ends it with `search_timeout`.
 pub fn search(
     snapshot: &Snapshot,
     request: &Request<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Result<Found, ToolError>, StoreError> {
     let matcher = Matcher::new(request.query);
-    let mut order: Vec<usize> = (0..snapshot.segments().len()).collect();
-    // Newest segments first; those without times last.
-    order.sort_by_key(|at| {
-        std::cmp::Reverse(snapshot.segments()[*at].entry.times.map(|(_, max)| max))
-    });
+    let units = units(snapshot, request)?;
     let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
     let mut matched = 0;
-    let mut complete = true;
-    for at in order {
-        let segment = &snapshot.segments()[at];
-        let newest = segment.entry.times.map(|(_, max)| max);
-        if best.len() > request.limit
-            && best.peek().is_some_and(|worst| worst.position.time > newest)
-        {
-            complete = false;
+    let mut done = 0;
+    let mut wave = FIRST_WAVE;
+    while done < units.len() {
+        let full = best.len() > request.limit;
+        if full && best.peek().is_some_and(|worst| worst.position.time > units[done].newest) {
             break;
         }
-        let mut scan = SegmentScan { snapshot, request, matcher: &matcher, segment, number: at };
-        match scan.run(&mut best, stop)? {
-            Some(count) => matched += count,
-            None => {
-                let message = "The search was stopped before it was done. Narrow it with since, session_id, project or a rarer word";
-                return Ok(Err(ToolError::new(ErrorCode::SearchTimeout, message)));
+        if stop() {
+            let message = "The search was stopped before it was done. Narrow it with since, session_id, project or a rarer word";
+            return Ok(Err(ToolError::new(ErrorCode::SearchTimeout, message)));
+        }
+        let end = units.len().min(done + wave);
+        for candidate in scan_wave(snapshot, request, &matcher, &units[done..end])? {
+            matched += 1;
+            best.push(candidate);
+            if best.len() > request.limit + 1 {
+                best.pop();
             }
         }
+        done = end;
+        wave = LARGEST_WAVE.min(wave * 2);
     }
     let mut candidates = best.into_sorted_vec();
     let more = candidates.len() > request.limit;
     candidates.truncate(request.limit);
     let next = candidates.last().filter(|_| more).map(|last| last.position.clone());
     let hits = read_hits(snapshot, &matcher, candidates)?;
-    Ok(Ok(Found { hits, next, matched, complete }))
+    Ok(Ok(Found { hits, next, matched, complete: done == units.len() }))
 }
 
-struct SegmentScan<'a> {
-    snapshot: &'a Snapshot,
-    request: &'a Request<'a>,
-    matcher: &'a Matcher,
-    segment: &'a Segment,
-    number: usize,
-}
-
-impl SegmentScan<'_> {
-    /// Scans the rows that may match; `None` when it was stopped.
-    fn run(
-        &mut self,
-        best: &mut BinaryHeap<Candidate>,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Option<usize>, StoreError> {
-        let request = self.request;
-        let too_old = |newest: i64| request.since.is_some_and(|since| newest < since);
-        if self.segment.entry.times.is_some_and(|(_, newest)| too_old(newest))
-            && !self.segment.entry.untimed
-        {
-            return Ok(Some(0));
-        }
+/// The pages that the skip index, the sessions and the times do not rule out, newest first.
+fn units(snapshot: &Snapshot, request: &Request<'_>) -> Result<Vec<Unit>, StoreError> {
+    let required = request.query.terms.iter().filter(|term| !term.excluded);
+    let mut trigrams: Vec<u32> = required.flat_map(|term| trigrams(&term.text)).collect();
+    trigrams.sort_unstable();
+    trigrams.dedup();
+    let mut units = Vec::new();
+    for (number, segment) in snapshot.segments().iter().enumerate() {
+        let newest = segment.entry.times.map(|(_, newest)| newest);
+        let too_old = request.since.is_some_and(|since| newest.is_none_or(|newest| newest < since));
         let wanted = |session: usize| {
             request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&session))
         };
-        let spans: Vec<_> =
-            self.segment.spans.iter().filter(|span| wanted(span.session)).copied().collect();
-        if spans.is_empty() {
-            return Ok(Some(0));
+        let spans: Vec<_> = segment.spans.iter().filter(|span| wanted(span.session)).collect();
+        if too_old || spans.is_empty() {
+            continue;
         }
-        let rows: Vec<_> =
-            spans.iter().map(|span| RowSpan { start: span.start, count: span.count }).collect();
-        // Which session and row the rows read belong to.
-        let mut places = spans.iter().flat_map(|span| {
-            (0..span.count)
-                .map(move |at| (span.session, span.start + at, span.first_index as usize + at))
-        });
-        let query = request.query;
-        let mut columns = vec!["event_type", "timestamp", "text", "is_replay"];
-        columns.extend(query.tool.as_ref().map(|_| "tool_name"));
-        columns.extend(query.errors_only.then_some("is_error"));
-        columns.extend(query.model.as_ref().map(|_| "model"));
-        columns.extend(query.branch.as_ref().map(|_| "git_branch"));
-        let mut reader = EventReader::open(self.segment, &rows, &columns, BATCH_ROWS)?;
-        let mut matched = 0;
-        let mut matches = Vec::new();
-        while let Some(batch) = reader.next_batch()? {
-            if stop() {
-                return Ok(None);
-            }
-            let batch_places: Vec<_> = places.by_ref().take(batch.num_rows()).collect();
-            matches.clear();
-            self.matcher.rows(text(&batch, "text"), &mut matches);
-            let filter = RowFilter::new(&batch, request);
-            for row in matches.iter().copied().filter(|row| filter.passes(*row)) {
-                let (session, place, event_index) = batch_places[row];
-                let position = Position {
-                    time: filter.time(row),
-                    session_id: self.snapshot.sessions()[session].session_id.clone(),
-                    event_index: i32::try_from(event_index).unwrap_or(i32::MAX),
-                };
-                if request.after.as_ref().is_some_and(|after| position <= *after) {
-                    continue;
-                }
-                matched += 1;
-                best.push(Candidate { position, segment: self.number, session, row: place });
-                if best.len() > request.limit + 1 {
-                    best.pop();
-                }
-            }
-        }
-        Ok(Some(matched))
-    }
-}
-
-fn text<'b>(batch: &'b RecordBatch, name: &str) -> &'b StringArray {
-    static EMPTY: std::sync::LazyLock<StringArray> =
-        std::sync::LazyLock::new(|| StringArray::from(Vec::<&str>::new()));
-    batch.column_by_name(name).map_or(&EMPTY, |column| column.as_string())
-}
-
-/// The filters on columns beside the text.
-struct RowFilter<'b> {
-    request: &'b Request<'b>,
-    batch: &'b RecordBatch,
-    types: &'b StringArray,
-    replay: Option<&'b BooleanArray>,
-}
-
-impl<'b> RowFilter<'b> {
-    fn new(batch: &'b RecordBatch, request: &'b Request<'b>) -> Self {
-        let replay = batch.column_by_name("is_replay").map(|column| column.as_boolean());
-        Self { request, batch, types: text(batch, "event_type"), replay }
-    }
-
-    fn time(&self, row: usize) -> Option<i64> {
-        let times =
-            self.batch.column_by_name("timestamp")?.as_primitive::<TimestampMicrosecondType>();
-        times.is_valid(row).then(|| times.value(row))
-    }
-
-    fn passes(&self, row: usize) -> bool {
-        let (request, query) = (self.request, self.request.query);
-        if !query.with_replay && self.replay.is_some_and(|replay| replay.value(row)) {
-            return false;
-        }
-        let kind = self.types.value(row);
-        if !request.event_types.is_empty()
-            && !request.event_types.iter().any(|wanted| wanted.as_str() == kind)
-        {
-            return false;
-        }
-        let time = self.time(row);
-        if request.since.is_some_and(|since| time.is_none_or(|time| time < since))
-            || query.until.is_some_and(|until| time.is_none_or(|time| time >= until))
-        {
-            return false;
-        }
-        if query.errors_only {
-            let errors = self.batch.column_by_name("is_error").map(|column| column.as_boolean());
-            if !errors.is_some_and(|errors| errors.is_valid(row) && errors.value(row)) {
-                return false;
-            }
-        }
-        let contains = |column: &str, wanted: &Option<String>| {
-            wanted.as_ref().is_none_or(|wanted| {
-                let values = text(self.batch, column);
-                values.is_valid(row) && values.value(row).to_lowercase().contains(wanted.as_str())
-            })
+        let skip = segment.skip()?;
+        let open = |block: &Block| {
+            let late = request
+                .since
+                .is_none_or(|since| block.times.is_some_and(|(_, newest)| newest >= since));
+            // What is newer than the cursor was on the pages before.
+            let shown = |(oldest, _)| {
+                request.after.as_ref().is_some_and(|a| a.time.is_some_and(|time| oldest > time))
+            };
+            let shown = !segment.entry.untimed && block.times.is_some_and(shown);
+            late && !shown && skip.may_hold(block, &trigrams)
         };
-        contains("tool_name", &query.tool)
-            && contains("model", &query.model)
-            && contains("git_branch", &query.branch)
+        let blocks: Vec<&Block> = skip.blocks.iter().filter(|block| open(block)).collect();
+        for page in segment.text_pages()? {
+            let overlaps = |start: usize, count: usize| {
+                start < page.start + page.count && page.start < start + count
+            };
+            let from = blocks.partition_point(|block| block.start + block.count <= page.start);
+            let of_page =
+                blocks[from..].iter().take_while(|block| overlaps(block.start, block.count));
+            let (held, newest) = of_page.fold((false, None), |(_, newest), block| {
+                (true, newest.max(block.times.map(|(_, newest)| newest)))
+            });
+            let from = spans.partition_point(|span| span.start + span.count <= page.start);
+            if held && spans.get(from).is_some_and(|span| overlaps(span.start, span.count)) {
+                units.push(Unit { segment: number, page: *page, newest });
+            }
+        }
     }
+    units.sort_by_key(|unit| std::cmp::Reverse(unit.newest));
+    Ok(units)
 }
+
+/// Scans pages side by side.
+fn scan_wave(
+    snapshot: &Snapshot,
+    request: &Request<'_>,
+    matcher: &Matcher,
+    units: &[Unit],
+) -> Result<Vec<Candidate>, StoreError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(units.len());
+    let scan = |units: &[Unit]| -> Result<Vec<Candidate>, StoreError> {
+        let mut found = Vec::new();
+        let mut lower = Vec::new();
+        for unit in units {
+            scan_page(snapshot, request, matcher, unit, &mut lower, &mut found)?;
+        }
+        Ok(found)
+    };
+    if threads <= 1 {
+        return scan(units);
+    }
+    std::thread::scope(|scope| {
+        let shares = units.chunks(units.len().div_ceil(threads));
+        let workers: Vec<_> = shares.map(|share| scope.spawn(|| scan(share))).collect();
+        let mut found = Vec::new();
+        for worker in workers {
+            match worker.join() {
+                Ok(result) => found.extend(result?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(found)
+    })
+}
+
+fn scan_page(
+    snapshot: &Snapshot,
+    request: &Request<'_>,
+    matcher: &Matcher,
+    unit: &Unit,
+    lower: &mut Vec<u8>,
+    found: &mut Vec<Candidate>,
+) -> Result<(), StoreError> {
+    let segment = &snapshot.segments()[unit.segment];
+    let skip = segment.skip()?;
+    let bytes = PageReader::open(segment)?.read(&unit.page)?;
+    let mut rows = Vec::new();
+    matcher.rows(&bytes, lower, &mut |row| {
+        let row = unit.page.start + row;
+        if row < skip.rows() && passes(request, skip.row(row)) {
+            rows.push(row);
+        }
+    });
+    if request.query.needs_columns() {
+        keep_qualified(request.query, segment, &mut rows)?;
+    }
+    for row in rows {
+        let at = segment.spans.partition_point(|span| span.start + span.count <= row);
+        let Some(span) = segment.spans.get(at).filter(|span| span.start <= row) else { continue };
+        if request.sessions.as_ref().is_some_and(|wanted| !wanted.contains(&span.session)) {
+            continue;
+        }
+        let index = span.first_index as usize + (row - span.start);
+        let position = Position {
+            time: skip.row(row).time,
+            session_id: snapshot.sessions()[span.session].session_id.clone(),
+            event_index: i32::try_from(index).unwrap_or(i32::MAX),
+        };
+        if request.after.as_ref().is_none_or(|after| position > *after) {
+            found.push(Candidate { position, segment: unit.segment, session: span.session, row });
+        }
+    }
+    Ok(())
+}
+
+/// The filters on what the skip index knows of a row.
+fn passes(request: &Request<'_>, row: RowFacts) -> bool {
+    let query = request.query;
+    let in_time = request.since.is_none_or(|since| row.time.is_some_and(|time| time >= since))
+        && query.until.is_none_or(|until| row.time.is_some_and(|time| time < until));
+    in_time
+        && (query.with_replay || !row.is_replay)
+        && (!query.errors_only || row.is_error)
+        && (request.event_types.is_empty() || request.event_types.contains(&row.event_type))
+}
+
+/// Keeps the rows whose tool, model and branch are those asked for.
+fn keep_qualified(
+    query: &Query,
+    segment: &Segment,
+    rows: &mut Vec<usize>,
+) -> Result<(), StoreError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let asked =
+        [("tool_name", &query.tool), ("model", &query.model), ("git_branch", &query.branch)];
+    let asked: Vec<_> =
+        asked.iter().filter_map(|(column, wanted)| Some((*column, wanted.as_ref()?))).collect();
+    let columns: Vec<_> = asked.iter().map(|(column, _)| *column).collect();
+    let spans: Vec<_> = rows.iter().map(|row| RowSpan { start: *row, count: 1 }).collect();
+    let mut reader = EventReader::open(segment, &spans, &columns, rows.len())?;
+    let mut kept = Vec::new();
+    let mut rest = rows.iter();
+    while let Some(batch) = reader.next_batch()? {
+        for (at, row) in rest.by_ref().take(batch.num_rows()).enumerate() {
+            let holds = |(column, wanted): &(&str, &String)| {
+                batch.column_by_name(column).map(|values| values.as_string::<i32>()).is_some_and(
+                    |values| {
+                        values.is_valid(at)
+                            && values.value(at).to_lowercase().contains(wanted.as_str())
+                    },
+                )
+            };
+            if asked.iter().all(holds) {
+                kept.push(*row);
+            }
+        }
+    }
+    *rows = kept;
+    Ok(())
+}
+
+/// What a preview shows.
+const PREVIEW: &[&str] = &[
+    "session_id",
+    "event_index",
+    "turn_index",
+    "step_index",
+    "event_type",
+    "subtype",
+    "timestamp",
+    "provider",
+    "text",
+    "tool_name",
+    "is_error",
+    "is_replay",
+];
 
 /// Reads the rows of the page, in its order.
 fn read_hits(
@@ -286,7 +347,7 @@ fn read_hits(
         let rows: Vec<_> =
             of_segment.iter().map(|(_, c)| RowSpan { start: c.row, count: 1 }).collect();
         let read =
-            EventReader::open(&snapshot.segments()[number], &rows, &[], rows.len())?.rows()?;
+            EventReader::open(&snapshot.segments()[number], &rows, PREVIEW, rows.len())?.rows()?;
         for ((at, candidate), row) in of_segment.into_iter().zip(read) {
             let (from, to) = matcher.first_match(&row.text).unwrap_or((0, 0));
             let snippet = snippet::around(&row.text, from, to);

@@ -55,11 +55,19 @@ pub struct SegmentEntry {
 /// One file of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Table name; the file is `<table>.parquet`.
+    /// Table name, or `skip` for the index; see [`file_name`].
     pub table: String,
     pub bytes: u64,
     pub xxh3: String,
 }
+
+/// The name of a table's file in a segment's directory.
+pub(super) fn file_name(table: &str) -> String {
+    if table == SKIP { "skip.idx".to_owned() } else { format!("{table}.parquet") }
+}
+
+/// Stands for the skip index among the tables.
+pub(super) const SKIP: &str = "skip";
 
 impl SegmentEntry {
     /// The directory of a segment.

@@ -7,14 +7,18 @@
 mod error;
 mod files;
 mod manifest;
+mod pages;
 mod reader;
 mod segment;
+mod skip;
 mod snapshot;
 mod writer;
 
 pub use error::StoreError;
 pub use manifest::{Manifest, SegmentEntry};
+pub use pages::{PageReader, TextPage};
 pub use reader::{Column, EventReader, RowSpan};
+pub use skip::{Block, RowFacts, SkipIndex, trigrams};
 pub use snapshot::{Segment, Snapshot};
 pub use writer::Writer;
 

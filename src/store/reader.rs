@@ -14,7 +14,7 @@ use parquet::file::metadata::PageIndexPolicy;
 use schemas::session::EventRow;
 use serde::de::DeserializeOwned;
 
-use super::manifest::SegmentEntry;
+use super::manifest::{SegmentEntry, file_name};
 use super::{Segment, StoreError};
 
 /// Reads a small table of a segment; no rows when the segment has none. `skip` names a column
@@ -26,7 +26,7 @@ pub(super) fn table<T: DeserializeOwned>(
     skip: Option<&str>,
 ) -> Result<Vec<T>, StoreError> {
     let Some(expected) = entry.file(table) else { return Ok(Vec::new()) };
-    let path = SegmentEntry::dir(store, entry.number).join(format!("{table}.parquet"));
+    let path = SegmentEntry::dir(store, entry.number).join(file_name(table));
     let file = open(&path)?;
     let length = file.metadata().map_err(StoreError::io(&path))?.len();
     if length != expected.bytes {
@@ -62,7 +62,7 @@ pub(super) fn footer(path: &Path) -> Result<ArrowReaderMetadata, StoreError> {
         .map_err(|error| StoreError::damaged(path, error))
 }
 
-fn open(path: &Path) -> Result<File, StoreError> {
+pub(super) fn open(path: &Path) -> Result<File, StoreError> {
     File::open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => StoreError::damaged(path, "the file is missing"),
         _ => StoreError::io(path)(error),

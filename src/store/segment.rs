@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StructArray, TimestampMicrosecondArray};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray, TimestampMicrosecondArray};
+use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
 use ingest::batch::{arrow_schema, events_schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
+use schemas::EventType;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
-use super::manifest::{FileEntry, SegmentEntry};
+use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
+use super::skip::{RowFacts, SkipWriter};
 use super::{StoreError, files};
 
 /// A row group is closed at this size in memory; it bounds what a writer holds.
@@ -30,6 +33,7 @@ pub(super) struct SegmentWriter {
     number: i64,
     dir: PathBuf,
     events: Option<ArrowWriter<File>>,
+    skip: SkipWriter,
     rows: u64,
     times: Option<(i64, i64)>,
     untimed: bool,
@@ -47,6 +51,7 @@ impl SegmentWriter {
             number,
             dir: SegmentEntry::dir(store, number),
             events: None,
+            skip: SkipWriter::new(),
             rows: 0,
             times: None,
             untimed: false,
@@ -70,6 +75,7 @@ impl SegmentWriter {
     pub(super) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let Some(session) = first_text(batch, "session_id") else { return Ok(()) };
         self.span_times(batch);
+        self.index(batch);
         let path = self.dir.join("events.parquet");
         let writer = match &mut self.events {
             Some(writer) => writer,
@@ -90,6 +96,32 @@ impl SegmentWriter {
         span.1 += rows.cast_signed();
         self.rows += rows;
         Ok(())
+    }
+
+    /// Adds the rows to the skip index.
+    fn index(&mut self, batch: &RecordBatch) {
+        let column = |name: &str| batch.column_by_name(name);
+        let (Some(text), Some(kind), Some(time), Some(replay), Some(error)) = (
+            column("text"),
+            column("event_type"),
+            column("timestamp"),
+            column("is_replay"),
+            column("is_error"),
+        ) else {
+            return;
+        };
+        let (text, kind) = (text.as_string::<i32>(), kind.as_string::<i32>());
+        let time = time.as_primitive::<TimestampMicrosecondType>();
+        let (replay, error) = (replay.as_boolean(), error.as_boolean());
+        for row in 0..batch.num_rows() {
+            let facts = RowFacts {
+                time: time.is_valid(row).then(|| time.value(row)),
+                event_type: kind.value(row).parse().unwrap_or(EventType::Notification),
+                is_replay: replay.value(row),
+                is_error: error.is_valid(row) && error.value(row),
+            };
+            self.skip.push(text.value(row), facts);
+        }
     }
 
     fn span_times(&mut self, batch: &RecordBatch) {
@@ -141,7 +173,12 @@ impl SegmentWriter {
             let path = self.dir.join("events.parquet");
             let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
             file.sync_all().map_err(StoreError::io(&path))?;
-            entries.push(file_entry(&self.dir, &EVENTS)?);
+            entries.push(file_entry(&self.dir, EVENTS.name)?);
+            let path = self.dir.join(file_name(SKIP));
+            let mut file = files::create_private_file(&path)?;
+            let index = std::mem::replace(&mut self.skip, SkipWriter::new()).finish();
+            file.write_all(&index).and_then(|()| file.sync_all()).map_err(StoreError::io(&path))?;
+            entries.push(file_entry(&self.dir, SKIP)?);
         }
         let sessions: Vec<_> = std::mem::take(&mut self.sessions).into_values().collect();
         let sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
@@ -164,7 +201,7 @@ impl SegmentWriter {
         if rows.is_empty() {
             return Ok(());
         }
-        let path = self.dir.join(format!("{}.parquet", table.name));
+        let path = self.dir.join(file_name(table.name));
         let batch =
             to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
         let file = files::create_private_file(&path)?;
@@ -173,7 +210,7 @@ impl SegmentWriter {
         writer.write(&batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
         file.sync_all().map_err(StoreError::io(&path))?;
-        entries.push(file_entry(&self.dir, table)?);
+        entries.push(file_entry(&self.dir, table.name)?);
         Ok(())
     }
 }
@@ -187,9 +224,9 @@ fn to_batch<T: Serialize>(
     Ok(RecordBatch::from(StructArray::new(schema.fields().clone(), arrays as Vec<ArrayRef>, None)))
 }
 
-fn file_entry(dir: &Path, table: &Table) -> Result<FileEntry, StoreError> {
-    let (bytes, xxh3) = files::checksum(&dir.join(format!("{}.parquet", table.name)))?;
-    Ok(FileEntry { table: table.name.to_owned(), bytes, xxh3 })
+fn file_entry(dir: &Path, table: &str) -> Result<FileEntry, StoreError> {
+    let (bytes, xxh3) = files::checksum(&dir.join(file_name(table)))?;
+    Ok(FileEntry { table: table.to_owned(), bytes, xxh3 })
 }
 
 fn first_text(batch: &RecordBatch, column: &str) -> Option<String> {
@@ -221,6 +258,8 @@ fn event_properties() -> WriterProperties {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         // Page sizes are checked once a batch: small ones keep pages of long texts near the limit.
         .set_write_batch_size(256)
+        // Reading one row decodes one page of every column.
+        .set_data_page_row_count_limit(2048)
         .set_max_row_group_row_count(Some(1 << 20));
     let text = ColumnPath::from("text");
     builder = builder

@@ -10,8 +10,10 @@ use schemas::ToolError;
 use schemas::limits::PREFIX_CHARS;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
-use super::manifest::{Manifest, SegmentEntry};
+use super::manifest::{Manifest, SKIP, SegmentEntry, file_name};
+use super::pages::{self, TextPage};
 use super::reader;
+use super::skip::SkipIndex;
 use super::{StoreError, files};
 
 /// Rows of one session in one segment.
@@ -39,6 +41,8 @@ struct Shared {
     sessions: Vec<SessionRow>,
     /// Footer of the events file, read when first needed.
     footer: OnceLock<ArrowReaderMetadata>,
+    pages: OnceLock<Vec<TextPage>>,
+    skip: OnceLock<SkipIndex>,
 }
 
 /// The store at one generation.
@@ -65,7 +69,12 @@ impl Snapshot {
                 Some(segment) => Arc::clone(&segment.shared),
                 None => {
                     let sessions = reader::table(dir, entry, "sessions", None)?;
-                    Arc::new(Shared { sessions, footer: OnceLock::new() })
+                    Arc::new(Shared {
+                        sessions,
+                        footer: OnceLock::new(),
+                        pages: OnceLock::new(),
+                        skip: OnceLock::new(),
+                    })
                 }
             });
         }
@@ -261,7 +270,7 @@ impl Snapshot {
 impl Segment {
     /// The file of a table.
     pub fn path(&self, table: &str) -> PathBuf {
-        self.dir.join(format!("{table}.parquet"))
+        self.dir.join(file_name(table))
     }
 
     /// The footer of the events file.
@@ -271,6 +280,31 @@ impl Segment {
         }
         let footer = reader::footer(&self.path("events"))?;
         Ok(self.shared.footer.get_or_init(|| footer).clone())
+    }
+
+    /// The pages of its text, in order.
+    pub fn text_pages(&self) -> Result<&[TextPage], StoreError> {
+        if let Some(pages) = self.shared.pages.get() {
+            return Ok(pages);
+        }
+        let path = self.path("events");
+        let pages = pages::locate(&self.footer()?)
+            .ok_or_else(|| StoreError::damaged(&path, "it has no page index"))?;
+        Ok(self.shared.pages.get_or_init(|| pages))
+    }
+
+    /// Its skip index.
+    pub fn skip(&self) -> Result<&SkipIndex, StoreError> {
+        if let Some(skip) = self.shared.skip.get() {
+            return Ok(skip);
+        }
+        let path = self.path(SKIP);
+        let bytes = std::fs::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
+        let skip = SkipIndex::read(&bytes, &path)?;
+        if skip.rows() as u64 != self.entry.events {
+            return Err(StoreError::damaged(&path, "it is of another segment"));
+        }
+        Ok(self.shared.skip.get_or_init(|| skip))
     }
 
     /// Compares its files with their checksums.

@@ -14,7 +14,7 @@ use schemas::Timestamp;
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 
-use super::manifest::{Manifest, SegmentEntry};
+use super::manifest::{Manifest, SegmentEntry, file_name};
 use super::segment::SegmentWriter;
 use super::snapshot::Snapshot;
 use super::{EventReader, RowSpan, StoreError, files};
@@ -101,8 +101,7 @@ impl Writer {
 fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
     let intact = |segment: &SegmentEntry| {
         segment.files.iter().all(|file| {
-            let path =
-                SegmentEntry::dir(dir, segment.number).join(format!("{}.parquet", file.table));
+            let path = SegmentEntry::dir(dir, segment.number).join(file_name(&file.table));
             files::checksum(&path)
                 .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
         })
