@@ -46,12 +46,13 @@ pub fn ingest(
             "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
-    let found = discover(&roots);
+    let found = discover(&roots).without(store.dir());
     missing_paths(paths, &found)?;
     let writer = store.writer().map_err(store_error)?;
     let known = writer.known().map_err(store_error)?;
     let mut report =
         ingest::run::run(plan(found, &known), &&writer, progress).map_err(store_error)?;
+    report.segments_set_aside = writer.set_aside();
     let elapsed = start.elapsed();
     report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]

@@ -53,9 +53,11 @@ pub fn default_roots(home: &Path, variable: impl Fn(&str) -> Option<String>) -> 
 pub fn discover(roots: &[PathBuf]) -> Discovery {
     let mut found = Discovery::default();
     for root in roots {
-        match std::fs::metadata(root) {
-            Ok(metadata) if metadata.is_file() => found.add(root, &metadata),
-            Ok(_) => walk(root, &mut found),
+        // One file has one name, however it was spelled.
+        match root.canonicalize().and_then(|path| Ok((std::fs::metadata(&path)?, path))) {
+            Ok((metadata, path)) if metadata.is_file() => found.add(&path, &metadata),
+            Ok((metadata, path)) if metadata.is_dir() => walk(&path, &mut found),
+            Ok(_) => found.unreadable(root, &"it is neither a file nor a folder"),
             Err(error) => found.unreadable(root, &error),
         }
     }
@@ -108,13 +110,21 @@ fn error_path(error: &ignore::Error) -> Option<PathBuf> {
 }
 
 impl Discovery {
+    /// Leaves out what lies below `dir`: a store is no log.
+    #[must_use]
+    pub fn without(mut self, dir: &Path) -> Self {
+        if let Ok(dir) = dir.canonicalize() {
+            self.files.retain(|file| !file.path.starts_with(&dir));
+        }
+        self
+    }
+
     fn add(&mut self, path: &Path, metadata: &std::fs::Metadata) {
         let modified =
             metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_us =
             modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        self.files.push(Candidate { path, size: metadata.len(), modified_us });
+        self.files.push(Candidate { path: path.to_owned(), size: metadata.len(), modified_us });
     }
 
     fn unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {

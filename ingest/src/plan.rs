@@ -207,6 +207,18 @@ impl Plan {
         let mut claims = Vec::new();
         for (file, sniffed) in sniff_in_parallel(files) {
             match sniffed {
+                Ok(Sniffed::Log(claim)) if too_large(&file, &claim) => {
+                    let message = format!(
+                        "a document of {} bytes is more than {MAX_DOCUMENT} and was not read",
+                        file.size
+                    );
+                    self.settled.push(settled(
+                        &file,
+                        SourceStatus::Failed,
+                        Some("too large a document"),
+                    ));
+                    self.problem(&file, ProblemKind::OversizedDocument, message);
+                }
                 Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
                 Ok(Sniffed::Empty) => self.settled.push(settled(&file, SourceStatus::Empty, None)),
                 Ok(Sniffed::Unknown(reason)) => {
@@ -230,6 +242,13 @@ impl Plan {
     fn problem(&mut self, file: &Candidate, kind: ProblemKind, message: String) {
         self.problems.push(Problem { path: file.key(), line: 0, byte: 0, kind, message });
     }
+}
+
+/// A document larger than this is not read: it has to be held whole.
+pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
+
+fn too_large(file: &Candidate, claim: &Claim) -> bool {
+    matches!(format(claim.provider).reader, Reader::Document(_)) && file.size > MAX_DOCUMENT
 }
 
 fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> SourceRow {

@@ -36,6 +36,8 @@ pub struct Report {
     pub problems: BTreeMap<&'static str, u64>,
     /// The first problems of this run.
     pub problem_list: Vec<Problem>,
+    /// Damaged segments that were set aside; their logs are read again where they still exist.
+    pub segments_set_aside: u64,
     pub elapsed_ms: u64,
     pub mb_per_second: f64,
 }

@@ -73,7 +73,8 @@ pub fn run<T: Target>(plan: Plan, target: &T, progress: &dyn Progress) -> Result
             SourceStatus::Gone => report.files_vanished += 1,
             SourceStatus::Empty => report.files_empty += 1,
             SourceStatus::UnknownFormat => report.files_unknown += 1,
-            SourceStatus::Ok | SourceStatus::Failed => {}
+            SourceStatus::Failed => report.files_failed += 1,
+            SourceStatus::Ok => {}
         }
     }
     for problem in &plan.problems {
@@ -135,7 +136,11 @@ fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
             .iter()
             .find(|session| Some(&session.session_id) == row.session_id.as_ref());
         let of_row = |problem: &&Problem| {
-            problem.path == row.path && problem.kind == ProblemKind::UnknownFormat
+            problem.path == row.path
+                && matches!(
+                    problem.kind,
+                    ProblemKind::UnknownFormat | ProblemKind::OversizedDocument
+                )
         };
         let problems = plan.problems.iter().filter(of_row).cloned().collect();
         // A row without a session is kept under an empty id, which is no session.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Fingerprint;
 use crate::json::{Found, Parser};
 use crate::lines::{Line, Lines};
-use crate::plan::{Change, Work};
+use crate::plan::{Change, MAX_DOCUMENT, Work};
 use crate::provider::{Format, LineDecoder, Outcome, Reader, Tally, format};
 use crate::report::{ProviderReport, Report};
 use crate::run::{Progress, Sink, Target};
@@ -22,9 +22,6 @@ use crate::stream::{Draft, History, RecordAt, Stream, StreamState};
 /// A batch is handed over when it holds this much text, or this many events.
 const BATCH_BYTES: usize = 2 << 20;
 const BATCH_EVENTS: usize = 8192;
-
-/// A document larger than this is not read: it has to be held whole.
-const MAX_DOCUMENT: u64 = 64 << 20;
 
 /// What must be remembered to go on later; saved as JSON in `sources.state`.
 #[derive(Serialize, Deserialize)]

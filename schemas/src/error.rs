@@ -72,32 +72,64 @@ pub struct ToolError {
 impl ToolError {
     /// An error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        let message = message.into();
+        let message = cut(message.into(), MESSAGE_CHARS);
         Self { code, message, details: Map::new(), retryable: code.retryable() }
     }
 
     /// Adds one detail.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(key.to_owned(), value.into());
+        self.details.insert(key.to_owned(), cut_value(value.into()));
         self
     }
 
     /// A value that is none of the valid ones: names the field, the value and the valid values.
     pub fn invalid_value(field: &str, value: &str, valid: &[&str]) -> Self {
+        let value = &cut(value.to_owned(), VALUE_CHARS);
         Self::new(
             ErrorCode::InvalidArgument,
             format!("{field}: '{value}' is not valid. Valid: {}", valid.join(", ")),
         )
         .with("field", field)
-        .with("value", value)
+        .with("value", value.as_str())
         .with("valid", valid)
+    }
+}
+
+/// What a message and an echoed value may take: answers have a size, errors too.
+const MESSAGE_CHARS: usize = 1500;
+const VALUE_CHARS: usize = 120;
+const ECHOED_ITEMS: usize = 20;
+
+fn cut(text: String, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+fn cut_value(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(cut(text, VALUE_CHARS)),
+        Value::Array(items) => items.into_iter().take(ECHOED_ITEMS).map(cut_value).collect(),
+        other => other,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_is_small_whatever_it_echoes() {
+        let huge = "x".repeat(1_000_000);
+        let error =
+            ToolError::invalid_value("since", &huge, &["7d"]).with("list", vec![huge.clone(); 100]);
+        let size = |error: &ToolError| serde_json::to_string(error).expect("serialises").len();
+        assert!(size(&error) < 10_000, "{}", size(&error));
+        assert!(size(&ToolError::new(ErrorCode::InvalidQuery, huge)) < 10_000);
+        assert!(error.message.contains("7d"));
+    }
 
     #[test]
     fn a_validation_error_names_field_value_and_valid_values() {

@@ -268,6 +268,13 @@ impl Show for Report {
                 numbers.events
             );
         }
+        if self.segments_set_aside > 0 {
+            let _ = writeln!(
+                out,
+                "{} damaged segments were set aside and their logs read again; what has no log any more is lost",
+                self.segments_set_aside
+            );
+        }
         if !self.objects_merged.is_empty() {
             let merged: Vec<_> = self
                 .objects_merged
@@ -338,6 +345,12 @@ impl Show for StatusData {
         }
         if !self.problems.is_empty() {
             let _ = writeln!(out, "problems   {}", counts(&self.problems));
+        }
+        for session in &self.incomplete_sessions {
+            let _ = writeln!(
+                out,
+                "LOST       events of {session}: its log and a segment of it are gone"
+            );
         }
         for damage in &self.damaged_segments {
             let _ = writeln!(

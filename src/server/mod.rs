@@ -144,8 +144,12 @@ fn run(tools: &Tools, name: &str, arguments: Value, call: &Call<'_>) -> Result<V
 
 /// Reads the arguments of a tool; the error names the field and what is valid.
 fn parse<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, ToolError> {
-    serde_json::from_value(arguments)
-        .map_err(|error| ToolError::new(ErrorCode::InvalidArgument, format!("{name}: {error}")))
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let field = error.path().to_string();
+        let place = if field == "." { String::new() } else { format!("{field}: ") };
+        ToolError::new(ErrorCode::InvalidArgument, format!("{name}: {place}{}", error.inner()))
+            .with("field", field)
+    })
 }
 
 fn value(answer: impl Serialize) -> Result<Value, ToolError> {

@@ -2,6 +2,7 @@
 //! duckdb, and DuckDB is opened only when a query comes.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
@@ -20,8 +21,9 @@ use crate::tools::for_terminal;
 /// Tables that can be queried.
 const VIEWS: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
 
-/// Most memory a query may take.
+/// Most memory a query may take, and the time after which it is stopped.
 const MEMORY: &str = "512MB";
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The rows of a query.
 #[derive(Debug, Serialize)]
@@ -65,6 +67,34 @@ pub fn query(store: &Store, sql: &str, max_rows: usize) -> Result<ResultTable, T
     let snapshot = store.snapshot().map_err(store_error)?;
     let connection = open(&snapshot, store).map_err(|error| sql_error(&error))?;
     only_a_select(&connection, sql)?;
+    // Without a limit of ours DuckDB would make the whole result before the first row is seen.
+    let body = sql.trim().trim_end_matches(';');
+    let limited = format!("SELECT * FROM (\n{body}\n) LIMIT {}", max_rows + 1);
+    let (done, watched) = std::sync::mpsc::channel::<()>();
+    let interrupt = connection.interrupt_handle();
+    let watch = std::thread::spawn(move || {
+        let late =
+            watched.recv_timeout(TIME_LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+        if late {
+            interrupt.interrupt();
+        }
+        late
+    });
+    let result = fetch(&connection, &limited, max_rows);
+    drop(done);
+    match (result, watch.join()) {
+        (Err(_), Ok(true)) => Err(ToolError::new(
+            ErrorCode::SqlError,
+            format!(
+                "The query was stopped after {} s. Narrow it with WHERE or aggregate less",
+                TIME_LIMIT.as_secs()
+            ),
+        )),
+        (result, _) => result,
+    }
+}
+
+fn fetch(connection: &Connection, sql: &str, max_rows: usize) -> Result<ResultTable, ToolError> {
     let mut statement = connection.prepare(sql).map_err(|error| sql_error(&error))?;
     let batches = statement.query_arrow([]).map_err(|error| sql_error(&error))?;
     let columns = batches.get_schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -91,7 +121,7 @@ fn open(snapshot: &Snapshot, store: &Store) -> duckdb::Result<Connection> {
     let segments = quote(&store.dir().join("segments").to_string_lossy());
     let _ = write!(
         setup,
-        "SET memory_limit = '{MEMORY}'; SET threads = 2; SET autoinstall_known_extensions = false; \
+        "SET temp_directory = ''; SET memory_limit = '{MEMORY}'; SET threads = 2; SET autoinstall_known_extensions = false; \
          SET autoload_known_extensions = false; SET allowed_directories = [{segments}]; \
          SET enable_external_access = false; SET lock_configuration = true;"
     );

@@ -150,7 +150,7 @@ impl Snapshot {
     }
 
     /// Sessions of which rows are missing.
-    pub(super) fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionRow> {
+    pub fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionRow> {
         let mut rows = vec![0; self.sessions.len()];
         for span in self.segments.iter().flat_map(|segment| &segment.spans) {
             rows[span.session] += span.count as i64;

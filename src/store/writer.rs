@@ -29,6 +29,7 @@ pub struct Writer {
     next_segment: AtomicI64,
     /// The store as it was when the lock was taken.
     before: Snapshot,
+    set_aside: u64,
     /// Decoder states by path, read when the first is asked for.
     states: OnceLock<HashMap<String, String>>,
     _lock: File,
@@ -48,7 +49,7 @@ impl Writer {
             }
         }
         let mut manifest = Manifest::read(dir)?.unwrap_or_default();
-        set_aside_damaged(dir, &mut manifest)?;
+        let set_aside = set_aside_damaged(dir, &mut manifest)?;
         clear_orphans(dir, &manifest);
         let before = Snapshot::load(dir, manifest.clone(), None)?;
         let next_segment = AtomicI64::new(manifest.next_segment);
@@ -57,6 +58,7 @@ impl Writer {
             manifest: Mutex::new(manifest),
             next_segment,
             before,
+            set_aside,
             states: OnceLock::new(),
             _lock: lock,
         })
@@ -81,6 +83,11 @@ impl Writer {
         Ok(Known { sources, sessions })
     }
 
+    /// Damaged segments that were set aside when the lock was taken.
+    pub fn set_aside(&self) -> u64 {
+        self.set_aside
+    }
+
     fn commit(&self, entry: SegmentEntry) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = manifest.clone();
@@ -98,7 +105,7 @@ impl Writer {
 
 /// Moves segments that are not what was written out of the way; their sessions are forgotten
 /// with their checkpoints, so that the logs are read again.
-fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
+fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<u64, StoreError> {
     let intact = |segment: &SegmentEntry| {
         segment.files.iter().all(|file| {
             let path = SegmentEntry::dir(dir, segment.number).join(file_name(&file.table));
@@ -109,7 +116,7 @@ fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreErr
     let (good, bad): (Vec<_>, Vec<_>) = manifest.segments.drain(..).partition(intact);
     manifest.segments = good;
     if bad.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     for segment in &bad {
         let from = SegmentEntry::dir(dir, segment.number);
@@ -120,7 +127,8 @@ fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreErr
         }
     }
     manifest.generation += 1;
-    manifest.write(dir)
+    manifest.write(dir)?;
+    Ok(bad.len() as u64)
 }
 
 /// Removes segments that no manifest names: a writer was killed before its commit.

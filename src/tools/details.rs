@@ -91,7 +91,7 @@ pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<Detail
             data.events.insert(pager.events).len()
         }
     };
-    if page.next.is_some() && level != DetailLevel::Full {
+    if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
         warnings.push(Warning {
             code: WarningCode::ResultsTruncated,
             message: format!("The page was cut to the size of level {level}"),

@@ -58,9 +58,17 @@ pub(super) fn run(
     reply.total = Some((total - before, true));
     if returned == 0 {
         let known = snapshot.sessions().len();
-        reply.hint = Some(format!(
-            "None of {known} sessions passes. Try without project, provider, since or session_ids."
-        ));
+        let ids_only = args.session_ids.is_some()
+            && args.project.is_none()
+            && args.provider.is_none()
+            && args.since.is_none();
+        reply.hint = Some(if ids_only {
+            format!("None of these ids is known; not_found lists them. There are {known} sessions.")
+        } else {
+            format!(
+                "None of {known} sessions passes. Try without project, provider, since or session_ids."
+            )
+        });
     }
     Ok(reply)
 }

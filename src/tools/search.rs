@@ -104,6 +104,19 @@ fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
     }
 }
 
+/// Words before a colon that look like qualifiers and are arguments instead.
+const NO_QUALIFIERS: &[&str] = &[
+    "since",
+    "provider",
+    "project",
+    "type",
+    "event_type",
+    "session",
+    "session_id",
+    "sort",
+    "limit",
+];
+
 /// What to do next; why there is nothing when there is nothing.
 fn hint(snapshot: &Snapshot, args: &SearchArgs, data: &SearchData) -> String {
     if !data.matches.is_empty() {
@@ -130,6 +143,15 @@ fn hint(snapshot: &Snapshot, args: &SearchArgs, data: &SearchData) -> String {
     } else {
         ""
     };
+    let mistaken = data.query.terms.iter().find(|term| {
+        let name = term.split_once(':').map(|(name, _)| name);
+        name.is_some_and(|name| NO_QUALIFIERS.contains(&name))
+    });
+    if let Some(name) = mistaken.and_then(|term| term.split_once(':')).map(|(name, _)| name) {
+        return format!(
+            "{searched} '{name}:' is no qualifier and was searched as text; narrow with the arguments of this tool."
+        );
+    }
     match filters.as_slice() {
         [] => format!(
             "{searched}{words} Words match as substrings in any case; try a shorter or another word."

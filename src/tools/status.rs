@@ -42,6 +42,8 @@ pub struct StatusData {
     pub incomplete_bytes: i64,
     pub unknown_files: Vec<String>,
     pub damaged_segments: Vec<String>,
+    /// Sessions of which events were lost with a damaged segment and could not be read again.
+    pub incomplete_sessions: Vec<String>,
 }
 
 impl Tools {
@@ -93,10 +95,12 @@ impl Tools {
             }
             known.insert(source.path.clone(), source);
         }
-        data.pending(roots, &known);
+        data.pending(roots, self.store().dir(), &known);
         for problem in snapshot.problems().map_err(store_error)? {
             *data.problems.entry(problem.kind).or_default() += 1;
         }
+        data.incomplete_sessions =
+            snapshot.incomplete_sessions().map(|session| session.session_id.clone()).collect();
         data.damaged_segments = snapshot
             .verify()
             .into_iter()
@@ -113,6 +117,7 @@ impl StatusData {
     fn pending(
         &mut self,
         roots: &[PathBuf],
+        store: &std::path::Path,
         known: &BTreeMap<String, schemas::session::SourceRow>,
     ) {
         let mut places = roots.to_vec();
@@ -120,7 +125,7 @@ impl StatusData {
         let elsewhere =
             |path: &&String| !roots.iter().any(|root| std::path::Path::new(path).starts_with(root));
         places.extend(known.keys().filter(elsewhere).map(PathBuf::from));
-        let found = ingest::discover::discover(&places);
+        let found = ingest::discover::discover(&places).without(store);
         let mut pending: Vec<String> = found
             .files
             .iter()
