@@ -5,6 +5,7 @@
 //! `output` prints; `tests/it/layers.rs` enforces it. ARCHITECTURE.md tells the rest.
 
 pub mod app;
+mod clean;
 pub mod cli;
 pub mod error;
 mod fold;

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub use progress::Bar;
 pub use text::Show;
 
-use crate::tools::for_terminal;
+use crate::clean::clean;
 
 /// How a command answers.
 pub struct Printer {
@@ -51,7 +51,7 @@ impl Printer {
         if self.json {
             return self.json(&Failure::from(error));
         }
-        let message = for_terminal(&error.message);
+        let message = clean(&error.message);
         writeln!(io::stderr(), "error: {message}")
     }
 
@@ -67,7 +67,7 @@ impl Printer {
         if self.quiet || text.is_empty() {
             return Ok(());
         }
-        writeln!(io::stderr(), "{}", for_terminal(text))
+        writeln!(io::stderr(), "{}", clean(text))
     }
 }
 

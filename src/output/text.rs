@@ -8,7 +8,9 @@ use schemas::tool::details::{DetailData, Excerpt};
 use schemas::tool::event::{Event, EventData};
 use schemas::tool::list::{ListData, Session};
 use schemas::tool::search::SearchData;
+use serde_json::Value;
 
+use crate::sql::ResultTable;
 use crate::tools::status::StatusData;
 
 /// Text for a terminal. What comes from logs is cleaned already.
@@ -357,6 +359,23 @@ impl Show for StatusData {
                 out,
                 "DAMAGED    segment {damage}; run `sessions ingest` to read the logs again"
             );
+        }
+        out
+    }
+}
+
+impl Show for ResultTable {
+    fn show(&self) -> String {
+        let cell = |value: &Value| match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.replace('\n', "\\n").replace('\t', " "),
+            other => other.to_string(),
+        };
+        let mut out = self.columns.join("\t");
+        out.push('\n');
+        for row in &self.rows {
+            out.push_str(&row.iter().map(cell).collect::<Vec<_>>().join("\t"));
+            out.push('\n');
         }
         out
     }

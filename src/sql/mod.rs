@@ -13,10 +13,9 @@ use schemas::{ErrorCode, ToolError};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::clean::clean;
 use crate::error::store_error;
-use crate::output::Show;
 use crate::store::{Snapshot, Store};
-use crate::tools::for_terminal;
 
 /// Tables that can be queried.
 const VIEWS: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
@@ -237,7 +236,7 @@ fn value(column: &dyn Array, row: usize) -> Value {
                 FormatOptions::new().with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.3fZ"));
             let text = ArrayFormatter::try_new(column, &options)
                 .map(|format| format.value(row).to_string());
-            let text = for_terminal(&text.unwrap_or_default());
+            let text = clean(&text.unwrap_or_default());
             match text.parse::<i64>() {
                 Ok(number) if other.is_integer() => number.into(),
                 _ => text.into(),
@@ -251,22 +250,5 @@ impl ResultTable {
     pub fn note(&self) -> Option<String> {
         self.truncated
             .then(|| format!("only the first {} rows; --max-rows shows more", self.rows.len()))
-    }
-}
-
-impl Show for ResultTable {
-    fn show(&self) -> String {
-        let cell = |value: &Value| match value {
-            Value::Null => String::new(),
-            Value::String(text) => text.replace('\n', "\\n").replace('\t', " "),
-            other => other.to_string(),
-        };
-        let mut out = self.columns.join("\t");
-        out.push('\n');
-        for row in &self.rows {
-            out.push_str(&row.iter().map(cell).collect::<Vec<_>>().join("\t"));
-            out.push('\n');
-        }
-        out
     }
 }

@@ -7,7 +7,7 @@ use schemas::tool::list::{Counts, ListFormat, Session};
 use schemas::{EventId, EventType, Provider, Timestamp, Usage};
 
 use super::budget::head;
-use super::clean::for_model;
+use crate::clean::clean;
 
 pub(super) fn time(micros: Option<i64>) -> Option<String> {
     micros.map(|micros| Timestamp(micros).to_string())
@@ -35,7 +35,7 @@ pub(super) fn usage(usage: Usage) -> Option<Usage> {
 }
 
 fn cleaned(text: Option<&String>) -> Option<String> {
-    text.map(|text| for_model(text))
+    text.map(|text| clean(text))
 }
 
 /// An event with everything but its text and its source.
@@ -79,7 +79,7 @@ pub(super) fn source(row: &EventRow, session: &SessionRow) -> Source {
 
 /// The beginning of a row's text, at most `bytes` long in JSON.
 pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
-    let text = for_model(&row.text);
+    let text = clean(&row.text);
     let (kept, omitted) = head(&text, bytes);
     Excerpt {
         event_id: event_id(row),

@@ -4,7 +4,6 @@
 //! clean what comes from logs. They know nothing of MCP or the command line.
 
 mod budget;
-mod clean;
 mod convert;
 mod cursor;
 mod details;
@@ -28,8 +27,6 @@ use serde::Serialize;
 
 use crate::error::store_error;
 use crate::store::{Snapshot, Store};
-
-pub use clean::{for_model, for_terminal};
 
 /// The tools over one store.
 pub struct Tools {

@@ -8,8 +8,8 @@ use schemas::tool::event::{Event, EventField};
 use schemas::{EventType, ToolError};
 
 use super::budget::{Budget, head};
-use super::clean::for_model;
 use super::convert;
+use crate::clean::clean;
 use crate::error::store_error;
 use crate::store::{EventReader, RowSpan, Snapshot, StoreError};
 
@@ -183,7 +183,7 @@ impl Pager<'_> {
         }
         let mut cut = None;
         if self.wants(EventField::Text) {
-            let text = for_model(&row.text);
+            let text = clean(&row.text);
             let chars = text.chars().count();
             let rest = match text.char_indices().nth(offset) {
                 Some((at, _)) => &text[at..],

@@ -8,8 +8,8 @@ use schemas::tool::search::{Match, SearchArgs, SearchData};
 use schemas::{EventId, Timestamp, ToolError, limits};
 
 use super::budget::Budget;
-use super::clean::for_model;
 use super::{Call, Reply, convert, cursor};
+use crate::clean::clean;
 use crate::error::store_error;
 use crate::search::{Found, Hit, Position, Query, Request};
 use crate::store::Snapshot;
@@ -92,14 +92,14 @@ fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
         turn_index: convert::index(row.turn_index),
         step_index: convert::index(row.step_index),
         event_type: convert::event_type(&row.event_type),
-        subtype: row.subtype.as_deref().map(for_model),
+        subtype: row.subtype.as_deref().map(clean),
         timestamp: convert::time(row.timestamp),
         provider: convert::provider(&row.provider),
-        project: session.project.as_deref().map(for_model),
-        tool_name: row.tool_name.as_deref().map(for_model),
+        project: session.project.as_deref().map(clean),
+        tool_name: row.tool_name.as_deref().map(clean),
         is_error: row.is_error,
         is_replay: row.is_replay,
-        snippet: for_model(&hit.snippet.text),
+        snippet: clean(&hit.snippet.text),
         omitted: hit.snippet.omitted,
     }
 }

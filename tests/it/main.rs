@@ -13,3 +13,4 @@ mod oracle;
 mod readers;
 mod real;
 mod real_coordinates;
+mod samples;

@@ -21,8 +21,9 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     demo.step("list", "What is there:", &["list"])?;
     demo.step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
     demo.step("search failures", "What failed?", &["search", "assertion failed"])?;
-    let session = demo.session("Which session fixed it?", "budget_is_shared ... ok")?;
-    demo.step("show", "How it was fixed:", &["show", &session])?;
+    // The newest test run of Claude Code in which the test passed.
+    let session = demo.session("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
+    demo.step("show", "How it was fixed:", &["show", &session, "--detail-level", "turns"])?;
 
     let register = ["claude", "mcp", "add", "sessions", "--", &program.to_string_lossy(), "mcp"];
     options::print("\nLet Claude Code search your own sessions:");

@@ -6,8 +6,8 @@ use schemas::EventType;
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{Child, Summary, ToolCount};
 
+use crate::clean::clean;
 use crate::store::Snapshot;
-use crate::tools::clean::for_model;
 use crate::tools::convert;
 
 /// Sizes of the excerpts in bytes; together they keep the level under its target.
@@ -69,7 +69,7 @@ fn tools(events: &[EventRow]) -> Vec<ToolCount> {
     }
     let mut counts: Vec<_> = counts
         .into_iter()
-        .map(|(name, (calls, errors))| ToolCount { tool_name: for_model(name), calls, errors })
+        .map(|(name, (calls, errors))| ToolCount { tool_name: clean(name), calls, errors })
         .collect();
     counts.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool_name.cmp(&b.tool_name)));
     counts.truncate(TOOLS);
@@ -85,7 +85,7 @@ fn children(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
         title: row
             .title
             .as_deref()
-            .map(|title| crate::tools::budget::head(&for_model(title), 100).0.to_owned()),
+            .map(|title| crate::tools::budget::head(&clean(title), 100).0.to_owned()),
     };
     snapshot.sessions().iter().filter(hangs_here).take(CHILDREN).map(child).collect()
 }

@@ -1,18 +1,14 @@
 //! Text from logs is untrusted: what a terminal or a model should not see is taken out.
 
-/// Removes terminal escape sequences, control characters except newline and tab, and invisible
-/// characters: bidi controls, zero-width characters, tags.
-pub fn for_model(text: &str) -> String {
+/// Text fit for a person's terminal and a model's context: without terminal escape sequences,
+/// control characters except newline and tab, and invisible characters (bidi controls, zero-width
+/// characters, tags).
+pub(crate) fn clean(text: &str) -> String {
     let visible = |c: &char| !is_invisible(*c);
     if !text.chars().any(is_invisible) {
         return text.to_owned();
     }
     anstream::adapter::strip_str(text).to_string().chars().filter(visible).collect()
-}
-
-/// The same for a person's terminal.
-pub fn for_terminal(text: &str) -> String {
-    for_model(text)
 }
 
 fn is_invisible(c: char) -> bool {
@@ -36,9 +32,9 @@ mod tests {
 
     #[test]
     fn escapes_and_invisible_characters_go_text_stays() {
-        assert_eq!(for_model("a\u{1b}[31;1mred\u{1b}[0m\r\nb\tc"), "ared\nb\tc");
-        assert_eq!(for_model("x\u{1b}]52;c;ZXZpbA==\u{7}y"), "xy");
-        assert_eq!(for_model("a\u{202e}b\u{200b}c\u{feff}\u{e0041}"), "abc");
-        assert_eq!(for_model("日本 👩\u{200d}💻 é"), "日本 👩\u{200d}💻 é");
+        assert_eq!(clean("a\u{1b}[31;1mred\u{1b}[0m\r\nb\tc"), "ared\nb\tc");
+        assert_eq!(clean("x\u{1b}]52;c;ZXZpbA==\u{7}y"), "xy");
+        assert_eq!(clean("a\u{202e}b\u{200b}c\u{feff}\u{e0041}"), "abc");
+        assert_eq!(clean("日本 👩\u{200d}💻 é"), "日本 👩\u{200d}💻 é");
     }
 }
