@@ -98,16 +98,16 @@ pub fn trigrams(needle: &str) -> Vec<u32> {
 }
 
 const fn trigram(a: u8, b: u8, c: u8) -> u32 {
-    (a as u32) << 16 | (b as u32) << 8 | c as u32
+    ((a as u32) << 16) | ((b as u32) << 8) | c as u32
 }
 
 /// The bits of a trigram in a filter of `bits`.
 fn probes(trigram: u32, bits: usize) -> impl Iterator<Item = usize> {
     let hash = u64::from(trigram).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let (first, step) = (hash >> 32, hash & 0xffff_ffff | 1);
+    let (first, step) = (hash >> 32, (hash & 0xffff_ffff) | 1);
     (0..PROBES).map(move |probe| {
         let point = first.wrapping_add(step.wrapping_mul(probe)) & 0xffff_ffff;
-        usize::try_from(point * bits as u64 >> 32).unwrap_or(0)
+        usize::try_from((point * bits as u64) >> 32).unwrap_or(0)
     })
 }
 
@@ -157,7 +157,7 @@ impl SkipWriter {
     fn add(&mut self, bytes: impl Iterator<Item = u8>) {
         let mut window = 0;
         for (at, byte) in bytes.enumerate() {
-            window = (window << 8 | u32::from(byte)) & 0xff_ffff;
+            window = ((window << 8) | u32::from(byte)) & 0xff_ffff;
             if at < 2 {
                 continue;
             }

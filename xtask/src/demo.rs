@@ -22,7 +22,8 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     demo.step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
     demo.step("search failures", "What failed?", &["search", "assertion failed"])?;
     // The newest test run of Claude Code in which the test passed.
-    let session = demo.session("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
+    let session =
+        demo.session("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
     demo.step("show", "How it was fixed:", &["show", &session, "--detail-level", "turns"])?;
 
     let register = ["claude", "mcp", "add", "sessions", "--", &program.to_string_lossy(), "mcp"];
