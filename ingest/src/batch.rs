@@ -87,17 +87,13 @@ pub struct EventBatch {
 impl EventBatch {
     /// Events collected.
     pub fn len(&self) -> usize {
-        self.record_hash_len()
+        use arrow::array::ArrayBuilder as _;
+        self.record_hash.len()
     }
 
     /// True when nothing is collected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    fn record_hash_len(&self) -> usize {
-        use arrow::array::ArrayBuilder as _;
-        self.record_hash.len()
     }
 
     /// Bytes of text collected.

@@ -213,11 +213,6 @@ impl Stream {
         self.record = at;
     }
 
-    /// Whether the present record is a copy.
-    pub fn is_replay(&self) -> bool {
-        self.replay
-    }
-
     /// Events that the present record gave so far.
     pub fn pushed(&self) -> u32 {
         self.pushed
@@ -253,11 +248,6 @@ impl Stream {
         if !self.replay {
             self.session.steps += 1;
         }
-        self.state.step
-    }
-
-    /// The number of the last step begun.
-    pub fn step(&self) -> i32 {
         self.state.step
     }
 

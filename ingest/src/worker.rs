@@ -148,13 +148,10 @@ impl<T: Target> Worker<'_, T> {
     ) -> Result<History, T::Error> {
         let mut hashes = Vec::new();
         for ancestor in &work.ancestors {
-            match before.iter().find(|(id, _)| id == ancestor) {
-                Some((_, sequence)) => {
-                    hashes.extend(self.target.record_hashes(ancestor)?);
-                    hashes.extend(sequence);
-                }
-                None => hashes.extend(self.target.record_hashes(ancestor)?),
-            }
+            hashes.extend(self.target.record_hashes(ancestor)?);
+            // What this run read of it is not committed as far as the target sees.
+            let of_this_run = before.iter().filter(|(id, _)| id == ancestor);
+            hashes.extend(of_this_run.flat_map(|(_, sequence)| sequence));
         }
         Ok(match (hashes.is_empty(), format.unique_ids) {
             (true, _) => History::None,

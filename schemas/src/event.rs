@@ -167,11 +167,6 @@ impl Usage {
         let fields = [self.input, self.output, self.cache_read, self.cache_write, self.reasoning];
         fields.into_iter().flatten().all(|count| count >= 0)
     }
-
-    /// True when every known field is zero.
-    pub fn is_zero(self) -> bool {
-        self.total() == 0 && self.reasoning.unwrap_or(0) == 0
-    }
 }
 
 #[cfg(test)]

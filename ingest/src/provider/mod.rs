@@ -110,15 +110,6 @@ impl Tally {
             *self.merged.entry(reason).or_default() += 1;
         }
     }
-
-    /// Adds another tally.
-    pub fn add(&mut self, other: &Self) {
-        self.lines += other.lines;
-        self.objects += other.objects;
-        for (reason, count) in &other.merged {
-            *self.merged.entry(reason).or_default() += count;
-        }
-    }
 }
 
 /// Identity of a record that carries a uuid; other ids are not trusted to be unique.
