@@ -1,20 +1,25 @@
-//! Case folding: what "case-insensitive" means here.
+//! Case folding and normal forms: what "the same text" means to a search.
 //!
-//! ASCII letters fold among themselves, every other character to its lower case where that is one
-//! character outside ASCII. So a needle of ASCII matches only ASCII, whatever stands around it.
+//! ASCII letters fold among themselves, every other character to one character outside ASCII. So
+//! a needle of ASCII matches only ASCII, whatever stands around it. A needle beyond ASCII is in a
+//! text when it is in the text as written or, both composed (NFC), in the composed text.
 
 use std::borrow::Cow;
 
-/// Folds one character.
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+/// Folds one character: upper case first, so that letters with two lower forms (σ ς) meet.
 pub(crate) fn fold_char(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
     }
-    let mut lower = c.to_lowercase();
-    match (lower.next(), lower.next()) {
-        (Some(single), None) if !single.is_ascii() => single,
-        _ => c,
-    }
+    let lower = |c: char| single(c.to_lowercase()).filter(|lower| !lower.is_ascii());
+    single(c.to_uppercase()).and_then(lower).or_else(|| lower(c)).unwrap_or(c)
+}
+
+/// The one item of `chars`, if it is one.
+fn single(mut chars: impl Iterator<Item = char>) -> Option<char> {
+    chars.next().filter(|_| chars.next().is_none())
 }
 
 /// Folds a text. ASCII, which most of it is, goes byte by byte.
@@ -38,16 +43,59 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Where in `text` the byte `at` of `fold(text)` comes from.
-pub(crate) fn unfold_offset(text: &str, at: usize) -> usize {
+/// The composed form (NFC) of a text, where it differs.
+pub(crate) fn composed(text: &str) -> Option<String> {
+    // "Maybe" is settled by composing, as such texts are rare.
+    if is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        return None;
+    }
+    Some(text.nfc().collect()).filter(|composed| composed != text)
+}
+
+/// Every folded form of `text` in which a needle may be found: as written, composed, and with the
+/// two letters that a case-insensitive regex takes for ASCII (ſ for s, the Kelvin sign for k).
+pub(crate) fn forms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let beyond = !text.is_ascii();
+    let composed = beyond.then(|| composed(text)).flatten();
+    let ascii = (beyond && text.contains(['\u{17f}', '\u{212a}']))
+        .then(|| text.replace('\u{17f}', "s").replace('\u{212a}', "k"));
+    let others = [composed, ascii].into_iter().flatten();
+    std::iter::once(fold(text))
+        .chain(others.map(|form| Cow::Owned(fold(&form).into_owned())))
+}
+
+/// Where in `text` the byte `at` of another form of it comes from: composed first if `compose`,
+/// then folded unless `case_sensitive`.
+pub(crate) fn unfold_offset(
+    text: &str,
+    at: usize,
+    compose: bool,
+    case_sensitive: bool,
+) -> usize {
+    let width = |c: char| if case_sensitive { c.len_utf8() } else { fold_char(c).len_utf8() };
     let mut folded = 0;
-    for (offset, c) in text.char_indices() {
+    let mut pieces = text.char_indices().peekable();
+    while let Some((offset, c)) = pieces.next() {
         if folded >= at {
             return offset;
         }
-        folded += fold_char(c).len_utf8();
+        let mut end = offset + c.len_utf8();
+        // A letter is composed with all that follows and may change with it.
+        while compose && let Some((_, next)) = pieces.next_if(|(_, next)| joins(*next)) {
+            end += next.len_utf8();
+        }
+        folded += match compose {
+            true => text[offset..end].nfc().map(width).sum(),
+            false => width(c),
+        };
     }
     text.len()
+}
+
+/// Whether `c` may be composed with what stands before it.
+fn joins(c: char) -> bool {
+    !c.is_ascii() && is_nfc_quick(std::iter::once(c)) != IsNormalized::Yes
+        || unicode_normalization::char::is_combining_mark(c)
 }
 
 #[cfg(test)]
@@ -58,17 +106,32 @@ mod tests {
     fn folds_within_and_outside_ascii() {
         assert_eq!(fold("ÄÖ ß Straße ABC"), "äö ß straße abc");
         assert!(matches!(fold("already"), Cow::Borrowed("already")));
-        // The Kelvin sign's lower case is an ASCII k: it keeps to itself.
-        assert_eq!(fold("\u{212a}"), "\u{212a}");
-        assert_eq!(fold("İ"), "İ");
+        // The Kelvin sign's lower case is an ASCII k: it keeps to itself, as do ſ and dotless ı.
+        for own in ["\u{212a}", "ſ", "ı", "İ"] {
+            assert_eq!(fold(own), own);
+        }
+        assert_eq!(fold("ΣΟΦΟΣ σοφος σοφος"), fold("σοφος σοφος σοφοσ"));
+        assert_eq!(fold("µ"), fold("Μ"));
+    }
+
+    #[test]
+    fn forms_are_those_a_needle_may_be_found_in() {
+        let forms = |text| super::forms(text).map(Cow::into_owned).collect::<Vec<_>>();
+        assert_eq!(forms("Plain"), ["plain"]);
+        assert_eq!(forms("Cafe\u{301}"), ["cafe\u{301}", "café"]);
+        assert_eq!(forms("3 \u{212a}"), ["3 \u{212a}", "3 k", "3 k"]);
+        assert_eq!(forms("한국어"), ["한국어"]);
     }
 
     #[test]
     fn offsets_lead_back_when_lengths_differ() {
         let text = "xȺȺy";
-        let folded = fold(text);
-        let at = folded.find('y').expect("there");
+        let at = fold(text).find('y').expect("there");
         assert_ne!(at, text.find('y').expect("there"));
-        assert_eq!(unfold_offset(text, at), text.find('y').expect("there"));
+        assert_eq!(unfold_offset(text, at, false, false), text.find('y').expect("there"));
+        let text = "Cafe\u{301} Cafe\u{301} y";
+        let folded = fold(&composed(text).expect("differs")).into_owned();
+        let at = folded.find('y').expect("there");
+        assert_eq!(unfold_offset(text, at, true, false), text.find('y').expect("there"));
     }
 }

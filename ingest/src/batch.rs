@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanBuilder, Int32Builder, Int64Builder, RecordBatch, StringBuilder,
+    ArrayRef, BooleanBuilder, Int32Builder, Int64Builder, ListBuilder, RecordBatch, StringBuilder,
     TimestampMicrosecondBuilder,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -18,6 +18,7 @@ pub fn arrow_schema(table: &Table) -> SchemaRef {
             ColumnType::Int => DataType::Int32,
             ColumnType::BigInt => DataType::Int64,
             ColumnType::Bool => DataType::Boolean,
+            ColumnType::TextList => DataType::new_list(DataType::Utf8, true),
             ColumnType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         };
         Field::new(column.name, kind, column.nullable)
@@ -37,6 +38,8 @@ pub struct EventCells<'a> {
     pub text: &'a str,
     pub tool_name: Option<&'a str>,
     pub tool_call_id: Option<&'a str>,
+    /// Paths with newlines between them; empty is none.
+    pub files: &'a str,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
@@ -65,6 +68,7 @@ pub struct EventBatch {
     text: StringBuilder,
     tool_name: StringBuilder,
     tool_call_id: StringBuilder,
+    files: ListBuilder<StringBuilder>,
     is_error: BooleanBuilder,
     exit_code: Int32Builder,
     duration_ms: Int64Builder,
@@ -114,6 +118,10 @@ impl EventBatch {
         self.text.append_value(event.text);
         self.tool_name.append_option(event.tool_name);
         self.tool_call_id.append_option(event.tool_call_id);
+        for path in event.files.lines() {
+            self.files.values().append_value(path);
+        }
+        self.files.append(!event.files.is_empty());
         self.is_error.append_option(event.is_error);
         self.exit_code.append_option(event.exit_code);
         self.duration_ms.append_option(event.duration_ms);
@@ -153,6 +161,7 @@ impl EventBatch {
             Arc::new(self.text.finish()),
             Arc::new(self.tool_name.finish()),
             Arc::new(self.tool_call_id.finish()),
+            Arc::new(self.files.finish()),
             Arc::new(self.is_error.finish()),
             Arc::new(self.exit_code.finish()),
             Arc::new(self.duration_ms.finish()),

@@ -9,6 +9,7 @@
 pub mod batch;
 mod checkpoint;
 pub mod discover;
+mod files;
 pub mod json;
 pub mod lines;
 pub mod plan;

@@ -28,6 +28,8 @@ pub struct Draft<'a> {
     pub text: &'a str,
     pub tool_name: Option<&'a str>,
     pub tool_call_id: Option<&'a str>,
+    /// Paths that the call's arguments name, one to a line.
+    pub files: &'a str,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
@@ -43,6 +45,8 @@ struct OpenCall {
     id: String,
     step: i32,
     tool: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    files: String,
     at: Option<i64>,
 }
 
@@ -319,12 +323,23 @@ impl Stream {
         let mut step_index = step;
         let mut duration_ms = draft.duration_ms;
         let mut known_tool = None;
+        let mut files = draft.files.to_owned();
+        if kind == EventType::ToolCall {
+            crate::files::of_patches(draft.text, &mut files);
+        }
         match (kind, draft.tool_call_id) {
-            (EventType::ToolCall, Some(id)) => self.open_call(id, step, draft.tool_name, time),
+            (EventType::ToolCall, Some(id)) => self.open_call(OpenCall {
+                id: id.to_owned(),
+                step,
+                tool: draft.tool_name.map(str::to_owned),
+                files: files.clone(),
+                at: time,
+            }),
             (EventType::ToolResult, Some(id)) => {
                 if let Some(call) = self.close_call(id) {
                     step_index = call.step;
                     known_tool = call.tool;
+                    files = call.files;
                     let elapsed = time.zip(call.at).map(|(end, start)| (end - start) / 1000);
                     duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
                 }
@@ -345,6 +360,7 @@ impl Stream {
                 text: draft.text,
                 tool_name: draft.tool_name.or(known_tool.as_deref()),
                 tool_call_id: draft.tool_call_id,
+                files: &files,
                 is_error: draft.is_error,
                 exit_code: draft.exit_code,
                 duration_ms,
@@ -383,12 +399,11 @@ impl Stream {
         }
     }
 
-    fn open_call(&mut self, id: &str, step: i32, tool: Option<&str>, at: Option<i64>) {
+    fn open_call(&mut self, call: OpenCall) {
         if self.state.open_calls.len() == OPEN_CALLS {
             self.state.open_calls.pop_front();
         }
-        let tool = tool.map(str::to_owned);
-        self.state.open_calls.push_back(OpenCall { id: id.to_owned(), step, tool, at });
+        self.state.open_calls.push_back(call);
     }
 
     fn close_call(&mut self, id: &str) -> Option<OpenCall> {

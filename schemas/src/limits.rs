@@ -17,6 +17,9 @@ pub const SEARCH_LIMIT: u32 = 10;
 pub const SEARCH_LIMIT_MAX: u32 = 50;
 pub const SNIPPET_CHARS: usize = 240;
 
+/// After so many seconds a search answers `search_timeout` with what it found so far.
+pub const SEARCH_SECONDS: u64 = 10;
+
 /// `get_event_details`: ids in one call, and characters of text per event on a page.
 pub const EVENT_IDS_MAX: usize = 50;
 pub const EVENT_CHARS: u32 = 20_000;

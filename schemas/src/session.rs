@@ -129,6 +129,7 @@ pub struct EventRow {
     pub text: String,
     pub tool_name: Option<String>,
     pub tool_call_id: Option<String>,
+    pub files: Option<Vec<String>>,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,

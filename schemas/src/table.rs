@@ -9,6 +9,8 @@ pub enum ColumnType {
     Int,
     BigInt,
     Bool,
+    /// A list of texts.
+    TextList,
     /// Microseconds, UTC.
     Timestamp,
 }
@@ -45,7 +47,7 @@ const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Co
     Column { name, kind, nullable: false, doc, internal: true }
 }
 
-use ColumnType::{BigInt, Bool, Int, Text, Timestamp};
+use ColumnType::{BigInt, Bool, Int, Text, TextList, Timestamp};
 
 /// Events, the rows of a stream together and in order.
 pub const EVENTS: Table = Table {
@@ -75,6 +77,11 @@ pub const EVENTS: Table = Table {
         required("text", Text, "What a person would read: decoded, with real newlines; untrusted."),
         optional("tool_name", Text, "Tool as the provider names it, on calls and results."),
         optional("tool_call_id", Text, "Joins a tool result with its call."),
+        optional(
+            "files",
+            TextList,
+            "Files that a tool call names, as the log writes them; on its result too.",
+        ),
         optional("is_error", Bool, "On tool results: whether the log marks it as failed."),
         optional("exit_code", Int, "On results of commands, where the log has it."),
         optional(

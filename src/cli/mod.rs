@@ -67,7 +67,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
     let store = Store::new(args.store.unwrap_or_else(app::default_store));
-    let call = Call { now: Timestamp::now(), stop: &|| false };
+    let call = Call::new(Timestamp::now(), &|| false);
     let found = |any: bool| if any { Outcome::Done } else { Outcome::NothingFound };
     match args.command {
         Command::Ingest(ingest) => run_ingest(&store, &ingest, printer),

@@ -1,11 +1,20 @@
-//! Finds events by their text: parses queries, scans the live rows of a snapshot, newest first.
+//! Finds events by their text: parses queries, scans the live rows of a snapshot newest first, or
+//! ranks them.
 //!
 //! Knows the store and nothing of tools, MCP or the command line.
 
+mod gate;
+mod lex;
 mod matcher;
+mod page;
+mod pattern;
 pub mod query;
+mod rank;
+mod score;
 mod scan;
 pub mod snippet;
 
+pub use page::{Found, Hit, Position, Request, Work};
 pub use query::Query;
-pub use scan::{Found, Hit, Position, Request, search};
+pub use rank::{Ranked, RankedFound, ranked};
+pub use scan::search;

@@ -1,151 +1,284 @@
-//! The query language (DESIGN.md section 5): words and "phrases" that must all occur, `-word`
-//! that must not, qualifiers for what is rarely needed.
+//! The query language (DESIGN.md section 5): words, "phrases" and /regexes/ that must all occur,
+//! `OR` between two of them, `-` before what must not, qualifiers for what is rarely needed.
 
-use schemas::tool::search::ParsedQuery;
+use schemas::tool::search::{ParsedQuery, SearchSort};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-/// A text that must or must not occur.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Term {
-    pub text: String,
-    pub excluded: bool,
-}
+use super::lex::{self, Token, TokenKind};
+use super::pattern::Pattern;
 
 /// A parsed query.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Query {
-    pub terms: Vec<Term>,
+    pub clauses: Vec<Clause>,
+    /// Qualifiers that name a value.
+    pub filters: Vec<Filter>,
     /// Upper and lower case differ: `case:yes`.
     pub case_sensitive: bool,
-    /// Part of the tool's name: `tool:`.
-    pub tool: Option<String>,
-    /// Only failed results: `is:error`.
-    pub errors_only: bool,
+    /// Whether results must have failed, or must not: `is:error`, `-is:error`.
+    pub errors: Option<bool>,
     /// Copied history too: `is:replay`.
     pub with_replay: bool,
     /// Microseconds: `until:`.
     pub until: Option<i64>,
-    /// Part of the model's name: `model:`.
-    pub model: Option<String>,
-    /// Part of the branch's name: `branch:`.
-    pub branch: Option<String>,
+    pub sort: SearchSort,
+    /// Goes on after the page is full until everything is counted: `total:exact`.
+    pub exact_total: bool,
     /// What was taken for a qualifier, as written.
     pub qualifiers: Vec<String>,
 }
 
-/// Names of the qualifiers, for messages.
-const QUALIFIERS: &[&str] =
-    &["tool:", "is:error", "is:replay", "until:", "model:", "branch:", "case:yes", "case:no"];
+/// One of `any` must occur, or none of them.
+#[derive(Debug, Clone)]
+pub struct Clause {
+    pub any: Vec<Pattern>,
+    pub excluded: bool,
+    /// A bare word, which a ranked search does not insist on.
+    pub optional: bool,
+}
+
+/// What a qualifier looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    Tool,
+    Model,
+    Branch,
+    File,
+    Agent,
+}
+
+/// One of `any`, lower case, must be part of the field, or none of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    pub field: Field,
+    pub any: Vec<String>,
+    pub excluded: bool,
+}
+
+impl Filter {
+    /// Whether `value`, absent where the event has none, passes.
+    pub fn passes(&self, value: Option<&str>) -> bool {
+        let holds = value.is_some_and(|value| {
+            let value = value.to_lowercase();
+            self.any.iter().any(|wanted| value.contains(wanted.as_str()))
+        });
+        holds != self.excluded
+    }
+}
+
+/// The qualifiers, for messages.
+const QUALIFIERS: &str = "tool: model: branch: file: agent: is:error is:replay until: case:yes sort:relevance total:exact";
 
 impl Query {
-    /// Parses a query. A query without a term must have a qualifier.
+    /// Parses a query; words are taken as they stand, whatever they are called.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, ToolError> {
         if text.len() > limits::QUERY_BYTES {
-            let message = format!(
-                "query: {} bytes are too many. At most {}",
-                text.len(),
-                limits::QUERY_BYTES
-            );
-            return Err(ToolError::new(ErrorCode::InvalidQuery, message));
+            let (length, most) = (text.len(), limits::QUERY_BYTES);
+            return Err(invalid(format!("{length} bytes are too many. At most {most}")));
         }
+        let tokens = lex::tokens(text).map_err(|unclosed| {
+            let message = "is not closed. Add a closing \" or leave it out; inside quotes \\\" is a quote";
+            at(unclosed.position, format!("the quote at character {} {message}", unclosed.position))
+        })?;
         let mut query = Self::default();
-        let mut rest = text;
-        loop {
-            rest = rest.trim_start();
-            if rest.is_empty() {
-                break;
+        let mut terms = Vec::new();
+        for token in tokens {
+            if !query.qualifier(&token, now)? {
+                terms.push(token);
             }
-            let position = text.len() - rest.len();
-            // `--flag` and a lone dash are words.
-            let mut after = rest.chars().skip(1);
-            let excluded = rest.starts_with('-')
-                && after.next().is_some_and(|c| !c.is_whitespace() && c != '-');
-            let body = if excluded { &rest[1..] } else { rest };
-            rest = if let Some(quoted) = body.strip_prefix('"') {
-                let Some(end) = quoted.find('"') else {
-                    let column = text[..position].chars().count() + 1;
-                    let message = format!(
-                        "query: the quote at character {column} is not closed. Add a closing \" or leave it out"
-                    );
-                    return Err(
-                        ToolError::new(ErrorCode::InvalidQuery, message).with("position", column)
-                    );
-                };
-                query.term(&quoted[..end], excluded);
-                &quoted[end + 1..]
-            } else {
-                let end = body.find(char::is_whitespace).unwrap_or(body.len());
-                let word = &body[..end];
-                if excluded || !query.qualifier(word, now)? {
-                    query.term(word, excluded);
-                }
-                &body[end..]
-            };
         }
-        let only_excluded = query.terms.iter().all(|term| term.excluded);
-        if only_excluded && query.qualifiers.is_empty() {
-            let message = "query: nothing to search for. Give at least one word or \"phrase\"; list_sessions lists sessions without a query";
-            return Err(ToolError::new(ErrorCode::InvalidQuery, message));
+        query.clauses(terms)?;
+        if query.clauses.iter().all(|clause| clause.excluded) && query.qualifiers.is_empty() {
+            let message = "nothing to search for. Give at least one word, \"phrase\" or /regex/; list_sessions lists sessions without a query";
+            return Err(invalid(message.to_owned()));
         }
         Ok(query)
     }
 
-    fn term(&mut self, text: &str, excluded: bool) {
-        if !text.is_empty() {
-            self.terms.push(Term { text: text.to_owned(), excluded });
-        }
-    }
-
-    /// Takes `word` as a qualifier if it is one; other words with a colon are plain words.
-    fn qualifier(&mut self, word: &str, now: Timestamp) -> Result<bool, ToolError> {
-        let Some((name, value)) = word.split_once(':') else { return Ok(false) };
-        let text = || (!value.is_empty()).then(|| value.to_lowercase());
-        match (name, value) {
-            ("is", "error") => self.errors_only = true,
-            ("is", "replay") => self.with_replay = true,
-            ("case", "yes") => self.case_sensitive = true,
-            ("case", "no") => self.case_sensitive = false,
-            ("is" | "case", _) if !value.is_empty() => {
-                let message = format!(
-                    "query: '{word}' is no qualifier. Known: {}. Quote it to search for it as text",
-                    QUALIFIERS.join(" ")
-                );
-                return Err(ToolError::new(ErrorCode::InvalidQuery, message).with("value", word));
+    /// Takes a token as a qualifier if it is one; other words with a colon are plain words.
+    fn qualifier(&mut self, token: &Token, now: Timestamp) -> Result<bool, ToolError> {
+        let (name, value, quoted) = match &token.kind {
+            TokenKind::Word(word) => match word.split_once(':') {
+                // `file:///` is an address.
+                Some((name, value)) if !value.is_empty() && !value.starts_with("//") => {
+                    (name, value, false)
+                }
+                _ => return Ok(false),
+            },
+            TokenKind::Qualified(name, value) => (name.as_str(), value.as_str(), true),
+            TokenKind::Phrase(_) | TokenKind::Regex(_) => return Ok(false),
+        };
+        let field = match name {
+            "tool" => Some(Field::Tool),
+            "model" => Some(Field::Model),
+            "branch" => Some(Field::Branch),
+            "file" => Some(Field::File),
+            "agent" => Some(Field::Agent),
+            _ => None,
+        };
+        match (field, name, value) {
+            (Some(field), ..) => {
+                let values = if quoted { vec![value] } else { value.split(',').collect() };
+                let any = values.into_iter().filter(|v| !v.is_empty()).map(str::to_lowercase);
+                self.filters.push(Filter { field, any: any.collect(), excluded: token.excluded });
             }
-            ("tool", _) if text().is_some() => self.tool = text(),
-            ("model", _) if text().is_some() => self.model = text(),
-            ("branch", _) if text().is_some() => self.branch = text(),
-            ("until", _) if !value.is_empty() => {
+            (_, "is", "error") => self.errors = Some(!token.excluded),
+            (_, "is", "replay") => self.with_replay = !token.excluded,
+            (_, "case", "yes" | "no") => self.case_sensitive = (value == "yes") != token.excluded,
+            (_, "sort", "relevance" | "recent") if !token.excluded => {
+                self.sort =
+                    if value == "recent" { SearchSort::Recent } else { SearchSort::Relevance };
+            }
+            (_, "total", "exact") => self.exact_total = !token.excluded,
+            (_, "until", _) if !token.excluded => {
                 let until = Timestamp::parse_since("until", value, now)
                     .map_err(|error| ToolError { code: ErrorCode::InvalidQuery, ..error })?;
                 self.until = Some(until.0);
             }
+            (_, "is" | "case" | "sort" | "until", _) => {
+                let message = format!(
+                    "'{}' at character {} is no qualifier. Known: {QUALIFIERS}. Quote it to search for it as text",
+                    written(token),
+                    token.position
+                );
+                return Err(at(token.position, message).with("value", written(token)));
+            }
+            // Something with a colon that is in quotes was meant as one text.
             _ => return Ok(false),
         }
-        self.qualifiers.push(word.to_owned());
+        self.qualifiers.push(written(token));
         Ok(true)
     }
 
-    /// Whether it asks for what only the columns of an event tell.
-    pub(super) fn needs_columns(&self) -> bool {
-        self.tool.is_some() || self.model.is_some() || self.branch.is_some()
-    }
-
-    /// How the query was understood.
-    pub fn echo(&self) -> ParsedQuery {
-        let texts = |excluded: bool| {
-            self.terms
-                .iter()
-                .filter(|term| term.excluded == excluded)
-                .map(|term| term.text.clone())
-                .collect()
-        };
-        ParsedQuery {
-            terms: texts(false),
-            excluded: texts(true),
-            qualifiers: self.qualifiers.clone(),
+    /// Makes clauses of terms: `OR` joins the two beside it, `AND` is what a space is, `NOT` a minus.
+    fn clauses(&mut self, tokens: Vec<Token>) -> Result<(), ToolError> {
+        let mut joined = None;
+        let mut negated = None;
+        for token in tokens {
+            if let TokenKind::Word(word) = &token.kind
+                && !token.excluded
+                && matches!(word.as_str(), "OR" | "AND" | "NOT")
+            {
+                let dangling = joined.or(negated).is_some()
+                    || word != "NOT" && self.clauses.is_empty();
+                if dangling {
+                    return Err(needs_terms(word, token.position));
+                }
+                match word.as_str() {
+                    "OR" => joined = Some(token.position),
+                    "NOT" => negated = Some(token.position),
+                    _ => {}
+                }
+                continue;
+            }
+            let excluded = token.excluded || negated.take().is_some();
+            let optional = matches!(token.kind, TokenKind::Word(_));
+            let Some(pattern) = self.pattern(&token)? else { continue };
+            match (joined.take(), self.clauses.last_mut()) {
+                (Some(position), Some(last)) if excluded || last.excluded => {
+                    let message = format!(
+                        "the OR at character {position} stands beside an excluded term. Exclude terms outside of OR"
+                    );
+                    return Err(at(position, message));
+                }
+                (Some(_), Some(last)) => {
+                    last.any.push(pattern);
+                    last.optional &= optional;
+                }
+                _ => self.clauses.push(Clause { any: vec![pattern], excluded, optional }),
+            }
+        }
+        match (joined, negated) {
+            (Some(position), _) => Err(needs_terms("OR", position)),
+            (_, Some(position)) => Err(needs_terms("NOT", position)),
+            _ => Ok(()),
         }
     }
+
+    /// `None` for an empty phrase, which is in every text.
+    fn pattern(&self, token: &Token) -> Result<Option<Pattern>, ToolError> {
+        Ok(match &token.kind {
+            TokenKind::Word(text) | TokenKind::Phrase(text) => {
+                (!text.is_empty()).then(|| Pattern::Text(text.clone()))
+            }
+            TokenKind::Qualified(..) => Some(Pattern::Text(written(token))),
+            TokenKind::Regex(source) => {
+                let pattern = Pattern::regex(source, self.case_sensitive).map_err(|bad| {
+                    // After the slash, and the minus if there is one.
+                    let inside = bad.position.map_or(0, |at| at + usize::from(token.excluded));
+                    let position = token.position + inside;
+                    let message = format!(
+                        "the regular expression at character {} is not valid: {} (character {position}). Quote it to search for it as text",
+                        token.position, bad.reason
+                    );
+                    at(position, message)
+                })?;
+                Some(pattern)
+            }
+        })
+    }
+
+    /// How the query was understood, every term as it could be written.
+    pub fn echo(&self) -> ParsedQuery {
+        let ranked = self.sort == SearchSort::Relevance;
+        let mut echo = ParsedQuery { qualifiers: self.qualifiers.clone(), ..ParsedQuery::default() };
+        for clause in &self.clauses {
+            let terms = clause.any.iter().map(echo_pattern);
+            match (clause.excluded, clause.optional && ranked) {
+                (true, _) => echo.none_of.extend(terms),
+                (false, true) => echo.any_of.extend(terms),
+                (false, false) => echo.all_of.push(terms.collect::<Vec<_>>().join(" OR ")),
+            }
+        }
+        echo
+    }
+}
+
+/// A token as it was written, quotes aside.
+fn written(token: &Token) -> String {
+    let minus = if token.excluded { "-" } else { "" };
+    match &token.kind {
+        TokenKind::Word(text) | TokenKind::Phrase(text) => format!("{minus}{text}"),
+        TokenKind::Qualified(name, value) => format!("{minus}{name}:\"{value}\""),
+        TokenKind::Regex(source) => format!("{minus}/{source}/"),
+    }
+}
+
+/// A pattern as a term of the language: parsed again it gives the same.
+fn echo_pattern(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Regex { source, .. } => format!("/{source}/"),
+        Pattern::Text(text) => {
+            let alone = lex::tokens(text).is_ok_and(|tokens| match tokens.as_slice() {
+                [token @ Token { kind: TokenKind::Word(word), excluded: false, .. }] => {
+                    word == text
+                        && !matches!(text.as_str(), "OR" | "AND" | "NOT")
+                        && matches!(Query::default().qualifier(token, Timestamp(0)), Ok(false))
+                }
+                _ => false,
+            });
+            if alone {
+                return text.clone();
+            }
+            format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+        }
+    }
+}
+
+fn invalid(message: String) -> ToolError {
+    ToolError::new(ErrorCode::InvalidQuery, format!("query: {message}"))
+}
+
+fn at(position: usize, message: String) -> ToolError {
+    invalid(message).with("position", position)
+}
+
+fn needs_terms(operator: &str, position: usize) -> ToolError {
+    let message = format!(
+        "the {operator} at character {position} needs a term {}. Quote it to search for it as text",
+        if operator == "NOT" { "after it" } else { "on either side" }
+    );
+    at(position, message)
 }
 
 #[cfg(test)]
@@ -156,13 +289,15 @@ mod tests {
         Query::parse(text, Timestamp(0))
     }
 
-    fn check(text: &str, terms: &[&str], excluded: &[&str], qualifiers: &[&str]) {
-        let echo = parse(text).expect(text).echo();
-        assert_eq!(
-            (echo.terms, echo.excluded, echo.qualifiers),
-            (own(terms), own(excluded), own(qualifiers)),
-            "{text}"
-        );
+    fn check(text: &str, all_of: &[&str], none_of: &[&str], qualifiers: &[&str]) {
+        let query = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let echo = query.echo();
+        assert_eq!((&echo.all_of[..], &echo.none_of[..]), (&own(all_of)[..], &own(none_of)[..]));
+        assert_eq!(echo.qualifiers, own(qualifiers), "{text}");
+        let minus = echo.none_of.iter().map(|term| format!("-{term}"));
+        let again: Vec<String> =
+            echo.all_of.iter().cloned().chain(minus).chain(echo.qualifiers.clone()).collect();
+        assert_eq!(parse(&again.join(" ")).expect("parses").echo(), echo, "{text}");
     }
 
     fn own(texts: &[&str]) -> Vec<String> {
@@ -172,25 +307,60 @@ mod tests {
     #[test]
     fn words_phrases_exclusions_and_qualifiers() {
         check("budget  retry", &["budget", "retry"], &[], &[]);
-        check(
-            r#""budget is shared" -"not this" -nor"#,
-            &["budget is shared"],
-            &["not this", "nor"],
-            &[],
-        );
+        check(r#""is shared" -"not this" -nor"#, &[r#""is shared""#], &[r#""not this""#, "nor"], &[]);
         check("tool:Bash is:error panic", &["panic"], &[], &["tool:Bash", "is:error"]);
-        check(r#""tool:Bash""#, &["tool:Bash"], &[], &[]);
+        check(r#""tool:Bash""#, &[r#""tool:Bash""#], &[], &[]);
         check("std::fs http://x a:b -", &["std::fs", "http://x", "a:b", "-"], &[], &[]);
         check("--release", &["--release"], &[], &[]);
+        check(r#"-tool:Read,Write branch:"a b" x"#, &["x"], &[], &["-tool:Read,Write", "branch:\"a b\""]);
+        check(r#""a \"b\" c\d""#, &[r#""a \"b\" c\\d""#], &[], &[]);
+    }
+
+    #[test]
+    fn or_and_not() {
+        check("a b OR c OR \"d e\" f", &["a", "b OR c OR \"d e\"", "f"], &[], &[]);
+        check("a AND b NOT c", &["a", "b"], &["c"], &[]);
+        check("\"OR\" /x[0-9]/ OR y -/z/", &["\"OR\"", "/x[0-9]/ OR y"], &["/z/"], &[]);
+    }
+
+    #[test]
+    fn filters_hold_their_values() {
+        let query = parse("-tool:Read,Write file:Main.rs x").expect("parses");
+        let [tool, file] = query.filters.as_slice() else { panic!("{:?}", query.filters) };
+        assert!(!tool.passes(Some("MultiWrite")) && tool.passes(Some("Bash")) && tool.passes(None));
+        assert!(file.passes(Some("src/main.rs")) && !file.passes(None));
+    }
+
+    #[test]
+    fn a_ranked_query_insists_on_no_word() {
+        let echo = parse("why is it slow \"skip index\" -x sort:relevance").expect("parses").echo();
+        assert_eq!(echo.any_of, own(&["why", "is", "it", "slow"]));
+        assert_eq!((echo.all_of, echo.none_of), (own(&["\"skip index\""]), own(&["x"])));
     }
 
     #[test]
     fn mistakes_say_where_and_what() {
-        let message = |text: &str| parse(text).expect_err(text).message;
-        assert!(message(r#"é "open"#).contains("character 3"), "{}", message(r#"é "open"#));
-        assert!(message("").contains("nothing to search for"));
-        assert!(message("-only").contains("nothing to search for"));
-        assert!(message("is:broken x").contains("is:error"));
-        assert!(message("until:soon x").contains("'7d'"));
+        for (text, position, says) in [
+            (r#"é "open"#, 3, "not closed"),
+            ("is:broken x", 1, "is:error"),
+            ("é is:broken x", 3, "character 3"),
+            ("a OR", 3, "either side"),
+            ("OR a", 1, "either side"),
+            ("a OR OR b", 6, "either side"),
+            ("a NOT", 3, "after it"),
+            ("a OR -b", 3, "excluded"),
+            ("x /a(b/", 5, "unclosed group"),
+            ("x -/a(b/", 6, "unclosed group"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert_eq!(error.code, ErrorCode::InvalidQuery, "{text}");
+            assert_eq!(error.details["position"], position, "{text}: {error}");
+            assert!(error.message.contains(says), "{text}: {error}");
+        }
+        for (text, says) in
+            [("", "nothing to search"), ("-only", "nothing to search"), ("until:soon x", "'7d'")]
+        {
+            assert!(parse(text).expect_err(text).message.contains(says), "{text}");
+        }
     }
 }

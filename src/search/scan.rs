@@ -1,89 +1,39 @@
-//! Runs a query over a snapshot: prunes by session, time and type, scans the rest, newest first.
+//! Finds what matches, newest first: the pages that filters and the skip index leave, in waves
+//! over the cores, until the page of results is full.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashSet};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::ops::Deref;
+use std::time::Instant;
 
-use arrow::array::{Array, AsArray};
-use schemas::session::EventRow;
-use schemas::{ErrorCode, EventType, ToolError};
+use schemas::{ErrorCode, ToolError};
 
+use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
-use super::query::Query;
-use super::snippet::{self, Snippet};
-use crate::store::{
-    Block, EventReader, PageReader, RowFacts, RowSpan, Segment, Snapshot, StoreError, TextPage,
-    trigrams,
-};
+use super::page::{Found, Hit, Position, Request, Work};
+use super::{pattern, snippet};
+use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
-/// What to look for.
-pub struct Request<'a> {
-    pub query: &'a Query,
-    /// Positions in [`Snapshot::sessions`]; `None` is all.
-    pub sessions: Option<HashSet<usize>>,
-    pub event_types: Vec<EventType>,
-    /// Microseconds.
-    pub since: Option<i64>,
-    pub limit: usize,
-    /// Only what comes after this position.
-    pub after: Option<Position>,
-}
+/// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
+const FIRST_WAVE: usize = 4;
+const LARGEST_WAVE: usize = 256;
 
-/// A place in the order of results: newest first, then by session, then latest event first.
-/// Events without a time come last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
-    pub time: Option<i64>,
-    pub session_id: String,
-    pub event_index: i32,
-}
+/// Pages looked at for the sake of the total, when the page of results is full.
+const COUNT_PAGES: usize = 64;
 
-impl Ord for Position {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other
-            .time
-            .cmp(&self.time)
-            .then_with(|| self.session_id.cmp(&other.session_id))
-            .then_with(|| other.event_index.cmp(&self.event_index))
+/// A match, in the order of results.
+struct Candidate(Row);
+
+impl Candidate {
+    /// Sessions are in the order of their ids.
+    fn key(&self) -> (Reverse<Option<i64>>, usize, Reverse<u32>) {
+        (Reverse(self.0.facts.time), self.0.session, Reverse(self.0.event_index))
     }
-}
-
-impl PartialOrd for Position {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// One match.
-pub struct Hit {
-    /// Position in [`Snapshot::sessions`].
-    pub session: usize,
-    pub row: EventRow,
-    pub snippet: Snippet,
-}
-
-/// A page of matches.
-pub struct Found {
-    pub hits: Vec<Hit>,
-    /// Position of the last hit when there are more.
-    pub next: Option<Position>,
-    /// Matches seen, those before this page left out.
-    pub matched: usize,
-    /// Whether everything was scanned, so that `matched` is exact.
-    pub complete: bool,
-}
-
-/// A match before its row is read.
-#[derive(PartialEq, Eq)]
-struct Candidate {
-    position: Position,
-    segment: usize,
-    session: usize,
-    row: usize,
 }
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.position.cmp(&other.position)
+        self.key().cmp(&other.key())
     }
 }
 
@@ -93,266 +43,170 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// A page of text that may hold matches.
-struct Unit {
-    segment: usize,
-    page: TextPage,
-    /// Newest time of its rows.
-    newest: Option<i64>,
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
 }
 
-/// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
-const FIRST_WAVE: usize = 4;
-const LARGEST_WAVE: usize = 256;
+impl Eq for Candidate {}
 
-/// Runs the query; `stop` is asked between waves of pages and ends it with `search_timeout`.
+/// Runs the query, newest first. `stop` is asked between pages of text and ends it with an error.
 pub fn search(
     snapshot: &Snapshot,
     request: &Request<'_>,
-    stop: &dyn Fn() -> bool,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Result<Found, ToolError>, StoreError> {
     let matcher = Matcher::new(request.query);
-    let units = units(snapshot, request)?;
+    let gate = Gate::new(snapshot, request)?;
+    let mut work = Work::default();
+    let required = request.query.clauses.iter().filter(|clause| !clause.excluded);
+    let needs: Vec<_> = required.flat_map(|clause| pattern::needs(&clause.any)).collect();
+    let mut units = gate.units(&needs, &mut work)?;
+    units.sort_by_key(|unit| Reverse(unit.newest));
+    let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let halt = || stop() || late();
     let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
-    let mut matched = 0;
-    let mut done = 0;
-    let mut wave = FIRST_WAVE;
+    let (mut matched, mut done, mut wave) = (0, 0, FIRST_WAVE);
+    let mut timed_out = false;
     while done < units.len() {
-        let full = best.len() > request.limit;
-        if full && best.peek().is_some_and(|worst| worst.position.time > units[done].newest) {
+        let full = best.len() > request.limit
+            && best.peek().is_some_and(|worst| worst.0.facts.time > units[done].newest);
+        if full && done >= COUNT_PAGES && !request.query.exact_total {
             break;
         }
-        if stop() {
-            let message = "The search was stopped before it was done. Narrow it with since, session_id, project or a rarer word";
-            return Ok(Err(ToolError::new(ErrorCode::SearchTimeout, message)));
-        }
         let end = units.len().min(done + wave);
-        for candidate in scan_wave(snapshot, request, &matcher, &units[done..end])? {
-            matched += 1;
-            best.push(candidate);
-            if best.len() > request.limit + 1 {
-                best.pop();
+        let parts = in_parallel(&units[done..end], |units| scan(&gate, &matcher, units, &halt))?;
+        if stop() {
+            return Ok(Err(cancelled()));
+        }
+        let whole: Option<Vec<_>> = parts.into_iter().collect();
+        let Some(parts) = whole else {
+            timed_out = true;
+            break;
+        };
+        for (rows, part) in parts {
+            work += part;
+            for row in rows {
+                matched += 1;
+                best.push(Candidate(row));
+                if best.len() > request.limit + 1 {
+                    best.pop();
+                }
             }
         }
         done = end;
         wave = LARGEST_WAVE.min(wave * 2);
     }
-    let mut candidates = best.into_sorted_vec();
-    let more = candidates.len() > request.limit;
-    candidates.truncate(request.limit);
-    let next = candidates.last().filter(|_| more).map(|last| last.position.clone());
-    let hits = read_hits(snapshot, &matcher, candidates)?;
-    Ok(Ok(Found { hits, next, matched, complete: done == units.len() }))
-}
-
-/// The pages that the skip index, the sessions and the times do not rule out, newest first.
-fn units(snapshot: &Snapshot, request: &Request<'_>) -> Result<Vec<Unit>, StoreError> {
-    let required = request.query.terms.iter().filter(|term| !term.excluded);
-    let mut trigrams: Vec<u32> = required.flat_map(|term| trigrams(&term.text)).collect();
-    trigrams.sort_unstable();
-    trigrams.dedup();
-    let mut units = Vec::new();
-    for (number, segment) in snapshot.segments().iter().enumerate() {
-        let newest = segment.entry.times.map(|(_, newest)| newest);
-        let too_old = request.since.is_some_and(|since| newest.is_none_or(|newest| newest < since));
-        let wanted = |session: usize| {
-            request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&session))
-        };
-        let spans: Vec<_> = segment.spans.iter().filter(|span| wanted(span.session)).collect();
-        if too_old || spans.is_empty() {
-            continue;
-        }
-        let skip = segment.skip()?;
-        let open = |block: &Block| {
-            let late = request
-                .since
-                .is_none_or(|since| block.times.is_some_and(|(_, newest)| newest >= since));
-            // What is newer than the cursor was on the pages before.
-            let shown = |(oldest, _)| {
-                request.after.as_ref().is_some_and(|a| a.time.is_some_and(|time| oldest > time))
-            };
-            let shown = !segment.entry.untimed && block.times.is_some_and(shown);
-            late && !shown && skip.may_hold(block, &trigrams)
-        };
-        let blocks: Vec<&Block> = skip.blocks.iter().filter(|block| open(block)).collect();
-        for page in segment.text_pages()? {
-            let overlaps = |start: usize, count: usize| {
-                start < page.start + page.count && page.start < start + count
-            };
-            let from = blocks.partition_point(|block| block.start + block.count <= page.start);
-            let of_page =
-                blocks[from..].iter().take_while(|block| overlaps(block.start, block.count));
-            let (held, newest) = of_page.fold((false, None), |(_, newest), block| {
-                (true, newest.max(block.times.map(|(_, newest)| newest)))
-            });
-            let from = spans.partition_point(|span| span.start + span.count <= page.start);
-            if held && spans.get(from).is_some_and(|span| overlaps(span.start, span.count)) {
-                units.push(Unit { segment: number, page: *page, newest });
-            }
-        }
+    let mut rows: Vec<Row> = best.into_sorted_vec().into_iter().map(|found| found.0).collect();
+    let mut next = None;
+    if timed_out {
+        // A page not looked at may hold matches that come before what is older than its newest row.
+        let frontier = units[done].newest;
+        rows.retain(|row| row.facts.time > frontier);
+        next = Some(Position { time: frontier, session_id: String::new(), event_index: u32::MAX });
     }
-    units.sort_by_key(|unit| std::cmp::Reverse(unit.newest));
-    Ok(units)
+    if rows.len() > request.limit {
+        rows.truncate(request.limit);
+        next = rows.last().map(|row| gate.position(row));
+    }
+    let hits = hits(snapshot, &rows, &mut |text| matcher.first_match(text))?;
+    Ok(Ok(Found { hits, next, matched, complete: done == units.len(), timed_out, work }))
 }
 
-/// Scans pages side by side.
-fn scan_wave(
-    snapshot: &Snapshot,
-    request: &Request<'_>,
+/// The rows of some pages that match; `None` when it was told to halt.
+fn scan(
+    gate: &Gate<'_>,
     matcher: &Matcher,
     units: &[Unit],
-) -> Result<Vec<Candidate>, StoreError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(units.len());
-    let scan = |units: &[Unit]| -> Result<Vec<Candidate>, StoreError> {
-        let mut found = Vec::new();
-        let mut lower = Vec::new();
-        for unit in units {
-            scan_page(snapshot, request, matcher, unit, &mut lower, &mut found)?;
+    halt: &dyn Fn() -> bool,
+) -> Result<Option<(Vec<Row>, Work)>, StoreError> {
+    let (mut found, mut work, mut lower) = (Vec::new(), Work::default(), Vec::new());
+    for unit in units {
+        if halt() {
+            return Ok(None);
         }
-        Ok(found)
-    };
+        let rows = gate.rows(unit)?;
+        if rows.is_empty() {
+            continue;
+        }
+        let page = read(gate.snapshot, unit, &mut work)?;
+        matcher.rows(&page, unit.page.start, &rows, &mut lower, &mut |row| found.push(*row));
+    }
+    Ok(Some((found, work)))
+}
+
+/// Reads a page and counts it.
+pub(super) fn read(
+    snapshot: &Snapshot,
+    unit: &Unit,
+    work: &mut Work,
+) -> Result<TextValues<impl Deref<Target = [u8]> + use<>>, StoreError> {
+    let page = PageReader::open(&snapshot.segments()[unit.segment])?.read(&unit.page)?;
+    work.pages += 1;
+    work.bytes += page.len();
+    Ok(TextValues::new(page))
+}
+
+/// Hands shares of `units` to the cores; the results are in the order of the units.
+pub(super) fn in_parallel<T: Send>(
+    units: &[Unit],
+    share: impl Fn(&[Unit]) -> Result<T, StoreError> + Sync,
+) -> Result<Vec<T>, StoreError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // A thread costs as much as a page.
+    let threads = threads.min(units.len() / 2);
     if threads <= 1 {
-        return scan(units);
+        return share(units).map(|result| vec![result]);
     }
     std::thread::scope(|scope| {
         let shares = units.chunks(units.len().div_ceil(threads));
-        let workers: Vec<_> = shares.map(|share| scope.spawn(|| scan(share))).collect();
-        let mut found = Vec::new();
-        for worker in workers {
-            match worker.join() {
-                Ok(result) => found.extend(result?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(found)
+        let workers: Vec<_> = shares.map(|units| scope.spawn(|| share(units))).collect();
+        let joined = workers.into_iter().map(|worker| match worker.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
     })
 }
 
-fn scan_page(
+/// What the search ends with when nobody waits for it any more.
+pub(super) fn cancelled() -> ToolError {
+    ToolError::new(ErrorCode::SearchTimeout, "The search was cancelled")
+}
+
+/// Reads what is shown of the rows, in their order; `place` finds the match in a row's text.
+pub(super) fn hits(
     snapshot: &Snapshot,
-    request: &Request<'_>,
-    matcher: &Matcher,
-    unit: &Unit,
-    lower: &mut Vec<u8>,
-    found: &mut Vec<Candidate>,
-) -> Result<(), StoreError> {
-    let segment = &snapshot.segments()[unit.segment];
-    let skip = segment.skip()?;
-    let bytes = PageReader::open(segment)?.read(&unit.page)?;
-    let mut rows = Vec::new();
-    matcher.rows(&bytes, lower, &mut |row| {
-        let row = unit.page.start + row;
-        if row < skip.rows() && passes(request, skip.row(row)) {
-            rows.push(row);
-        }
-    });
-    if request.query.needs_columns() {
-        keep_qualified(request.query, segment, &mut rows)?;
-    }
-    for row in rows {
-        let at = segment.spans.partition_point(|span| span.start + span.count <= row);
-        let Some(span) = segment.spans.get(at).filter(|span| span.start <= row) else { continue };
-        if request.sessions.as_ref().is_some_and(|wanted| !wanted.contains(&span.session)) {
-            continue;
-        }
-        let index = span.first_index as usize + (row - span.start);
-        let position = Position {
-            time: skip.row(row).time,
-            session_id: snapshot.sessions()[span.session].session_id.clone(),
-            event_index: i32::try_from(index).unwrap_or(i32::MAX),
-        };
-        if request.after.as_ref().is_none_or(|after| position > *after) {
-            found.push(Candidate { position, segment: unit.segment, session: span.session, row });
-        }
-    }
-    Ok(())
-}
-
-/// The filters on what the skip index knows of a row.
-fn passes(request: &Request<'_>, row: RowFacts) -> bool {
-    let query = request.query;
-    let in_time = request.since.is_none_or(|since| row.time.is_some_and(|time| time >= since))
-        && query.until.is_none_or(|until| row.time.is_some_and(|time| time < until));
-    in_time
-        && (query.with_replay || !row.is_replay)
-        && (!query.errors_only || row.is_error)
-        && (request.event_types.is_empty() || request.event_types.contains(&row.event_type))
-}
-
-/// Keeps the rows whose tool, model and branch are those asked for.
-fn keep_qualified(
-    query: &Query,
-    segment: &Segment,
-    rows: &mut Vec<usize>,
-) -> Result<(), StoreError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let asked =
-        [("tool_name", &query.tool), ("model", &query.model), ("git_branch", &query.branch)];
-    let asked: Vec<_> =
-        asked.iter().filter_map(|(column, wanted)| Some((*column, wanted.as_ref()?))).collect();
-    let columns: Vec<_> = asked.iter().map(|(column, _)| *column).collect();
-    let spans: Vec<_> = rows.iter().map(|row| RowSpan { start: *row, count: 1 }).collect();
-    let mut reader = EventReader::open(segment, &spans, &columns, rows.len())?;
-    let mut kept = Vec::new();
-    let mut rest = rows.iter();
-    while let Some(batch) = reader.next_batch()? {
-        for (at, row) in rest.by_ref().take(batch.num_rows()).enumerate() {
-            let holds = |(column, wanted): &(&str, &String)| {
-                batch.column_by_name(column).map(|values| values.as_string::<i32>()).is_some_and(
-                    |values| {
-                        values.is_valid(at)
-                            && values.value(at).to_lowercase().contains(wanted.as_str())
-                    },
-                )
-            };
-            if asked.iter().all(holds) {
-                kept.push(*row);
-            }
-        }
-    }
-    *rows = kept;
-    Ok(())
-}
-
-/// What a preview shows.
-const PREVIEW: &[&str] = &[
-    "session_id",
-    "event_index",
-    "turn_index",
-    "step_index",
-    "event_type",
-    "subtype",
-    "timestamp",
-    "provider",
-    "text",
-    "tool_name",
-    "is_error",
-    "is_replay",
-];
-
-/// Reads the rows of the page, in its order.
-fn read_hits(
-    snapshot: &Snapshot,
-    matcher: &Matcher,
-    candidates: Vec<Candidate>,
+    rows: &[Row],
+    place: &mut dyn FnMut(&str) -> Option<(usize, usize)>,
 ) -> Result<Vec<Hit>, StoreError> {
-    let mut hits: Vec<Option<Hit>> = candidates.iter().map(|_| None).collect();
-    let segments: HashSet<usize> = candidates.iter().map(|candidate| candidate.segment).collect();
-    for number in segments {
-        let mut of_segment: Vec<_> =
-            candidates.iter().enumerate().filter(|(_, c)| c.segment == number).collect();
-        of_segment.sort_by_key(|(_, candidate)| candidate.row);
-        let rows: Vec<_> =
-            of_segment.iter().map(|(_, c)| RowSpan { start: c.row, count: 1 }).collect();
-        let read =
-            EventReader::open(&snapshot.segments()[number], &rows, PREVIEW, rows.len())?.rows()?;
-        for ((at, candidate), row) in of_segment.into_iter().zip(read) {
-            let (from, to) = matcher.first_match(&row.text).unwrap_or((0, 0));
-            let snippet = snippet::around(&row.text, from, to);
-            hits[at] = Some(Hit { session: candidate.session, row, snippet });
-        }
+    let mut by_page: Vec<usize> = (0..rows.len()).collect();
+    by_page.sort_by_key(|at| (rows[*at].segment, rows[*at].row));
+    let mut hits: Vec<Option<Hit>> = rows.iter().map(|_| None).collect();
+    let mut last = None;
+    for at in by_page {
+        let row = &rows[at];
+        let segment = &snapshot.segments()[row.segment];
+        let pages = segment.text_pages()?;
+        let number = pages.partition_point(|page| page.start + page.count <= row.row);
+        let Some(page) = pages.get(number) else { continue };
+        let values = match last.take() {
+            Some((known, values)) if known == (row.segment, number) => values,
+            _ => TextValues::new(PageReader::open(segment)?.read(page)?),
+        };
+        let text = String::from_utf8_lossy(values.get(row.row - page.start));
+        let (from, to) = place(&text).unwrap_or((0, 0));
+        hits[at] = Some(Hit {
+            session: row.session,
+            event_index: row.event_index,
+            facts: row.facts,
+            labels: segment.index()?.labels().get(row.facts.labels as usize).cloned().unwrap_or_default(),
+            snippet: snippet::around(&text, from, to),
+            confidence: None,
+        });
+        drop(text);
+        last = Some(((row.segment, number), values));
     }
     Ok(hits.into_iter().flatten().collect())
 }

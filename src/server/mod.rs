@@ -113,7 +113,7 @@ impl ServerHandler for Server {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let work = tokio::task::spawn_blocking(move || {
             let stop = || cancelled.is_cancelled();
-            let call = Call { now: Timestamp::now(), stop: &stop };
+            let call = Call::new(Timestamp::now(), &stop);
             // A bug in one call must not end the server.
             std::panic::catch_unwind(AssertUnwindSafe(|| {
                 run(&tools, &request.name, arguments, &call)

@@ -58,6 +58,7 @@ const fn sql_type(column: &Column) -> &'static str {
         ColumnType::BigInt => "BIGINT",
         ColumnType::Bool => "BOOLEAN",
         ColumnType::Timestamp => "TIMESTAMP",
+        ColumnType::TextList => "VARCHAR[]",
     }
 }
 

@@ -24,6 +24,24 @@ pub(super) fn create_private_file(path: &Path) -> Result<File, StoreError> {
     options.open(path).map_err(StoreError::io(path))
 }
 
+/// Fills `bytes` from the file at `offset`; the file's own position is not used.
+pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
+    #[cfg(windows)]
+    {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], at)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => done += read,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Replaces `path` by `content` in one step, on disk when this returns.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let dir = path.parent().unwrap_or(Path::new("."));

@@ -6,19 +6,19 @@
 
 mod error;
 mod files;
+mod index;
 mod manifest;
 mod pages;
 mod reader;
 mod segment;
-mod skip;
 mod snapshot;
 mod writer;
 
 pub use error::StoreError;
+pub use index::{Block, Grams, Labels, RowFacts, SkipIndex, grams};
 pub use manifest::{Manifest, SegmentEntry};
-pub use pages::{PageReader, TextPage};
+pub use pages::{PageReader, TextPage, TextValues};
 pub use reader::{Column, EventReader, RowSpan};
-pub use skip::{Block, RowFacts, SkipIndex, trigrams};
 pub use snapshot::{Segment, Snapshot};
 pub use writer::Writer;
 

@@ -4,6 +4,7 @@
 //! behind its length in four bytes.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,11 +74,10 @@ impl PageReader {
         let footer = segment.footer()?;
         let columns = footer.metadata().file_metadata().schema_descr().columns();
         let column = columns.iter().position(|column| column.name() == "text").unwrap_or(0);
-        let file = Arc::new(super::reader::open(&path)?);
-        Ok(Self { file, footer, column, path })
+        Ok(Self { file: segment.events()?, footer, column, path })
     }
 
-    /// The decompressed bytes of a page.
+    /// The decompressed bytes of a page: its values, each behind its length in four bytes.
     pub fn read(
         &self,
         page: &TextPage,
@@ -96,6 +96,57 @@ impl PageReader {
 
     fn unexpected(&self) -> StoreError {
         StoreError::damaged(Path::new(&self.path), "a page of text is not what was written")
+    }
+}
+
+/// A page of text by rows: its values stand each behind its length in four bytes.
+pub struct TextValues<P> {
+    page: P,
+    /// Where each value begins, and the end.
+    starts: Vec<usize>,
+}
+
+impl<P: std::ops::Deref<Target = [u8]>> TextValues<P> {
+    pub fn new(page: P) -> Self {
+        let mut starts = vec![4];
+        let mut at = 0;
+        while let Some(length) = page.get(at..at + 4).and_then(|b| b.try_into().ok()) {
+            at = at.saturating_add(4 + u32::from_le_bytes(length) as usize);
+            starts.push(at + 4);
+        }
+        Self { page, starts }
+    }
+
+    /// Rows of the page.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All bytes of the page.
+    pub fn bytes(&self) -> &[u8] {
+        &self.page
+    }
+
+    /// Where the text of a row lies among them; empty when there is no such row.
+    pub fn range(&self, row: usize) -> Range<usize> {
+        let bounds = self.starts.get(row).zip(self.starts.get(row + 1));
+        let range = bounds.map_or(0..0, |(from, to)| *from..to - 4);
+        if range.end <= self.page.len() { range } else { 0..0 }
+    }
+
+    /// The text of a row.
+    pub fn get(&self, row: usize) -> &[u8] {
+        &self.page[self.range(row)]
+    }
+
+    /// The row that holds the byte at `at` of the page, or whose length does.
+    pub fn row_at(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start <= at + 4).saturating_sub(1)
     }
 }
 

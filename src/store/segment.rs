@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray, TimestampMicrosecondArray};
-use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
+use arrow::datatypes::{Int32Type, SchemaRef, TimestampMicrosecondType};
 use ingest::batch::{arrow_schema, events_schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -19,7 +19,7 @@ use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
 use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
-use super::skip::{RowFacts, SkipWriter};
+use super::index::{IndexWriter, Labels, RowFacts};
 use super::{StoreError, files};
 
 /// A row group is closed at this size in memory; it bounds what a writer holds.
@@ -33,7 +33,7 @@ pub(super) struct SegmentWriter {
     number: i64,
     dir: PathBuf,
     events: Option<ArrowWriter<File>>,
-    skip: SkipWriter,
+    index: IndexWriter,
     rows: u64,
     times: Option<(i64, i64)>,
     untimed: bool,
@@ -51,7 +51,7 @@ impl SegmentWriter {
             number,
             dir: SegmentEntry::dir(store, number),
             events: None,
-            skip: SkipWriter::new(),
+            index: IndexWriter::new(),
             rows: 0,
             times: None,
             untimed: false,
@@ -74,7 +74,6 @@ impl SegmentWriter {
     /// Adds rows of one session.
     pub(super) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let Some(session) = first_text(batch, "session_id") else { return Ok(()) };
-        self.span_times(batch);
         self.index(batch);
         let path = self.dir.join("events.parquet");
         let writer = match &mut self.events {
@@ -98,41 +97,51 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Adds the rows to the skip index.
+    /// Adds the rows to the skip index and the times to the segment's.
     fn index(&mut self, batch: &RecordBatch) {
-        let column = |name: &str| batch.column_by_name(name);
-        let (Some(text), Some(kind), Some(time), Some(replay), Some(error)) = (
-            column("text"),
-            column("event_type"),
-            column("timestamp"),
-            column("is_replay"),
-            column("is_error"),
-        ) else {
-            return;
+        let column = |name: &str| batch.column_by_name(name).map(|column| column.as_ref());
+        let text = |name: &str| column(name).and_then(|c| c.as_string_opt::<i32>());
+        let int = |name: &str| column(name).and_then(|c| c.as_primitive_opt::<Int32Type>());
+        let bool = |name: &str| column(name).and_then(|c| c.as_boolean_opt());
+        let time = column("timestamp").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+        let files = column("files").and_then(|c| c.as_list_opt::<i32>());
+        let cell = |name: &str, row: usize| {
+            text(name).filter(|c| c.is_valid(row)).map(|c| c.value(row).to_owned())
         };
-        let (text, kind) = (text.as_string::<i32>(), kind.as_string::<i32>());
-        let time = time.as_primitive::<TimestampMicrosecondType>();
-        let (replay, error) = (replay.as_boolean(), error.as_boolean());
         for row in 0..batch.num_rows() {
-            let facts = RowFacts {
-                time: time.is_valid(row).then(|| time.value(row)),
-                event_type: kind.value(row).parse().unwrap_or(EventType::Notification),
-                is_replay: replay.value(row),
-                is_error: error.is_valid(row) && error.value(row),
+            let number = |name: &str| {
+                int(name).map_or(0, |column| u32::try_from(column.value(row)).unwrap_or(0))
             };
-            self.skip.push(text.value(row), facts);
-        }
-    }
-
-    fn span_times(&mut self, batch: &RecordBatch) {
-        let column = batch
-            .column_by_name("timestamp")
-            .and_then(|c| c.as_any().downcast_ref::<TimestampMicrosecondArray>());
-        let Some(times) = column else { return };
-        self.untimed |= times.null_count() > 0;
-        let (min, max) = (arrow::compute::min(times), arrow::compute::max(times));
-        if let Some((min, max)) = min.zip(max) {
-            self.times = Some(self.times.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
+            let known = |name: &str| bool(name).filter(|c| c.is_valid(row)).map(|c| c.value(row));
+            let kind = text("event_type").and_then(|kind| kind.value(row).parse().ok());
+            let facts = RowFacts {
+                time: time.filter(|c| c.is_valid(row)).map(|c| c.value(row)),
+                turn_index: number("turn_index"),
+                step_index: number("step_index"),
+                event_type: kind.unwrap_or(EventType::Notification),
+                is_replay: known("is_replay").unwrap_or(false),
+                is_error: known("is_error"),
+                labels: 0,
+                files: 0,
+            };
+            let labels = Labels {
+                tool: cell("tool_name", row),
+                subtype: cell("subtype", row),
+                model: cell("model", row),
+                branch: cell("git_branch", row),
+            };
+            let paths = files.filter(|c| c.is_valid(row)).map(|c| c.value(row));
+            let paths = paths.as_ref().and_then(|paths| paths.as_string_opt::<i32>());
+            let paths: Vec<&str> = paths.into_iter().flatten().flatten().collect();
+            match facts.time {
+                Some(time) => {
+                    let (oldest, newest) = self.times.unwrap_or((time, time));
+                    self.times = Some((oldest.min(time), newest.max(time)));
+                }
+                None => self.untimed = true,
+            }
+            let text = text("text").map_or("", |column| column.value(row));
+            self.index.push(text, facts, labels, &paths.join("\n"));
         }
     }
 
@@ -176,7 +185,7 @@ impl SegmentWriter {
             entries.push(file_entry(&self.dir, EVENTS.name)?);
             let path = self.dir.join(file_name(SKIP));
             let mut file = files::create_private_file(&path)?;
-            let index = std::mem::replace(&mut self.skip, SkipWriter::new()).finish();
+            let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
             file.write_all(&index).and_then(|()| file.sync_all()).map_err(StoreError::io(&path))?;
             entries.push(file_entry(&self.dir, SKIP)?);
         }

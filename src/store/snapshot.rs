@@ -1,6 +1,7 @@
 //! One generation of the store, as readers see it.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +14,7 @@ use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use super::manifest::{Manifest, SKIP, SegmentEntry, file_name};
 use super::pages::{self, TextPage};
 use super::reader;
-use super::skip::SkipIndex;
+use super::index::SkipIndex;
 use super::{StoreError, files};
 
 /// Rows of one session in one segment.
@@ -39,10 +40,12 @@ pub struct Segment {
 /// What snapshots of several generations share about a segment.
 struct Shared {
     sessions: Vec<SessionRow>,
-    /// Footer of the events file, read when first needed.
+    /// The events file, opened when first needed: it can be read when it was superseded since.
+    events: OnceLock<Arc<File>>,
+    /// Its footer.
     footer: OnceLock<ArrowReaderMetadata>,
     pages: OnceLock<Vec<TextPage>>,
-    skip: OnceLock<SkipIndex>,
+    index: OnceLock<SkipIndex>,
 }
 
 /// The store at one generation.
@@ -71,9 +74,10 @@ impl Snapshot {
                     let sessions = reader::table(dir, entry, "sessions", None)?;
                     Arc::new(Shared {
                         sessions,
+                        events: OnceLock::new(),
                         footer: OnceLock::new(),
                         pages: OnceLock::new(),
-                        skip: OnceLock::new(),
+                        index: OnceLock::new(),
                     })
                 }
             });
@@ -273,12 +277,21 @@ impl Segment {
         self.dir.join(file_name(table))
     }
 
+    /// The events file.
+    pub(super) fn events(&self) -> Result<Arc<File>, StoreError> {
+        if let Some(file) = self.shared.events.get() {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(reader::open(&self.path("events"))?);
+        Ok(Arc::clone(self.shared.events.get_or_init(|| file)))
+    }
+
     /// The footer of the events file.
     pub(super) fn footer(&self) -> Result<ArrowReaderMetadata, StoreError> {
         if let Some(footer) = self.shared.footer.get() {
             return Ok(footer.clone());
         }
-        let footer = reader::footer(&self.path("events"))?;
+        let footer = reader::footer(&*self.events()?, &self.path("events"))?;
         Ok(self.shared.footer.get_or_init(|| footer).clone())
     }
 
@@ -294,17 +307,16 @@ impl Segment {
     }
 
     /// Its skip index.
-    pub fn skip(&self) -> Result<&SkipIndex, StoreError> {
-        if let Some(skip) = self.shared.skip.get() {
-            return Ok(skip);
+    pub fn index(&self) -> Result<&SkipIndex, StoreError> {
+        if let Some(index) = self.shared.index.get() {
+            return Ok(index);
         }
         let path = self.path(SKIP);
-        let bytes = std::fs::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
-        let skip = SkipIndex::read(&bytes, &path)?;
-        if skip.rows() as u64 != self.entry.events {
+        let index = SkipIndex::open(&path)?;
+        if index.rows() as u64 != self.entry.events {
             return Err(StoreError::damaged(&path, "it is of another segment"));
         }
-        Ok(self.shared.skip.get_or_init(|| skip))
+        Ok(self.shared.index.get_or_init(|| index))
     }
 
     /// Compares its files with their checksums.

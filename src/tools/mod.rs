@@ -14,7 +14,7 @@ mod search;
 pub mod status;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use schemas::envelope::{Answer, Metadata, Pagination, Status, Warning};
 use schemas::limits::BYTES_PER_TOKEN;
@@ -22,7 +22,7 @@ use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::list::{ListArgs, ListData};
 use schemas::tool::search::{SearchArgs, SearchData};
-use schemas::{ErrorCode, Timestamp, ToolError};
+use schemas::{ErrorCode, Timestamp, ToolError, limits};
 use serde::Serialize;
 
 use crate::error::store_error;
@@ -38,6 +38,15 @@ pub struct Call<'a> {
     pub now: Timestamp,
     /// Asked now and then; true ends the call.
     pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// How long a search may take; then it answers what it found so far.
+    pub search_time: Duration,
+}
+
+impl<'a> Call<'a> {
+    /// A call with the usual limits.
+    pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { now, stop, search_time: Duration::from_secs(limits::SEARCH_SECONDS) }
+    }
 }
 
 /// A tool's data and what its envelope says about it.

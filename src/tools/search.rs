@@ -1,17 +1,18 @@
 //! `search_events`.
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
-use schemas::tool::search::{Match, SearchArgs, SearchData};
-use schemas::{EventId, Timestamp, ToolError, limits};
+use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
+use schemas::{ErrorCode, EventId, Timestamp, ToolError, limits};
 
 use super::budget::Budget;
 use super::{Call, Reply, convert, cursor};
 use crate::clean::clean;
 use crate::error::store_error;
-use crate::search::{Found, Hit, Position, Query, Request};
+use crate::search::{Hit, Position, Query, Ranked, Request};
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -27,37 +28,38 @@ pub(super) fn run(
         .map(|since| Timestamp::parse_since("since", since, call.now))
         .transpose()?;
     let bound = SearchArgs { cursor: None, ..args.clone() };
-    let after = args.cursor.as_deref().map(|text| cursor::decode(&bound, text)).transpose()?;
-    let after =
-        after.map(|(time, session_id, event_index)| Position { time, session_id, event_index });
-    let request = Request {
+    let mut request = Request {
         query: &query,
         sessions: sessions(snapshot, args)?,
         event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
         since: since.map(|since| since.0),
         limit,
-        after,
+        after: None,
+        deadline: Some(Instant::now() + call.search_time),
     };
-    let Found { hits, next, matched, complete } =
-        crate::search::search(snapshot, &request, call.stop).map_err(store_error)??;
-    let mut budget = Budget::new(limits::ANSWER_BYTES);
-    let mut matches = Vec::with_capacity(hits.len());
-    let mut last = None;
-    let total_hits = hits.len();
-    for hit in hits {
-        let found = to_match(snapshot, &hit);
-        if !budget.take(&found) {
-            break;
+    let page = match query.sort {
+        SearchSort::Recent => {
+            let after = args.cursor.as_deref().map(|text| cursor::decode(&bound, text));
+            request.after = after.transpose()?.map(|(time, session_id, event_index)| Position {
+                time,
+                session_id,
+                event_index,
+            });
+            recent(snapshot, &request, &bound, call)?
         }
-        last = Some((hit.row.timestamp, hit.row.session_id, hit.row.event_index));
-        matches.push(found);
+        SearchSort::Relevance => {
+            let after = args.cursor.as_deref().map(|text| cursor::decode(&bound, text));
+            best(snapshot, &request, after.transpose()?.as_ref(), &bound, call)?
+        }
+    };
+    if page.timed_out {
+        return Err(timeout(&page, call));
     }
-    let has_more = next.is_some() || matches.len() < total_hits;
-    let mut reply = Reply::new(SearchData { query: query.echo(), matches }, 0);
+    let mut reply = Reply::new(SearchData { query: query.echo(), matches: page.matches }, 0);
     reply.returned = reply.data.matches.len();
-    reply.next_cursor = last.filter(|_| has_more).map(|position| cursor::encode(&bound, &position));
-    reply.total = Some((matched.max(reply.returned), complete));
-    reply.hint = Some(hint(snapshot, args, &reply.data));
+    reply.next_cursor = page.next;
+    reply.total = Some((page.matched.max(reply.returned), page.complete));
+    reply.hint = Some(hint(snapshot, args, &query, &reply.data));
     if query.with_replay {
         reply.warnings.push(Warning {
             code: WarningCode::ReplayExcluded,
@@ -68,6 +70,82 @@ pub(super) fn run(
         });
     }
     Ok(reply)
+}
+
+/// A page of matches, within the budget of an answer.
+struct Page {
+    matches: Vec<Match>,
+    next: Option<String>,
+    matched: usize,
+    complete: bool,
+    timed_out: bool,
+}
+
+/// The newest matches.
+fn recent(
+    snapshot: &Snapshot,
+    request: &Request<'_>,
+    bound: &SearchArgs,
+    call: &Call<'_>,
+) -> Result<Page, ToolError> {
+    let found = crate::search::search(snapshot, request, call.stop).map_err(store_error)??;
+    let (matches, fit) = fitting(snapshot, &found.hits);
+    let cut = (!fit).then(|| matches.len().checked_sub(1).map(|last| &found.hits[last])).flatten();
+    let position = |hit: &Hit| Position {
+        time: hit.facts.time,
+        session_id: snapshot.sessions()[hit.session].session_id.clone(),
+        event_index: hit.event_index,
+    };
+    let next = cut.map(position).or(found.next);
+    let next = next.map(|at| cursor::encode(bound, &(at.time, at.session_id, at.event_index)));
+    let (matched, complete, timed_out) = (found.matched, found.complete, found.timed_out);
+    Ok(Page { matches, next, matched, complete, timed_out })
+}
+
+/// The best matches.
+fn best(
+    snapshot: &Snapshot,
+    request: &Request<'_>,
+    after: Option<&Ranked>,
+    bound: &SearchArgs,
+    call: &Call<'_>,
+) -> Result<Page, ToolError> {
+    let found =
+        crate::search::ranked(snapshot, request, after, call.stop).map_err(store_error)??;
+    let (matches, fit) = fitting(snapshot, &found.hits);
+    let last = matches.len().checked_sub(1).filter(|_| found.more || !fit);
+    let next = last.map(|last| cursor::encode(bound, &found.ends[last]));
+    let (matched, complete, timed_out) = (found.matched, found.complete, found.timed_out);
+    Ok(Page { matches, next, matched, complete, timed_out })
+}
+
+/// As many hits as an answer holds, and whether those are all.
+fn fitting(snapshot: &Snapshot, hits: &[Hit]) -> (Vec<Match>, bool) {
+    let mut budget = Budget::new(limits::ANSWER_BYTES);
+    let matches = hits.iter().map(|hit| to_match(snapshot, hit));
+    let matches: Vec<_> = matches.take_while(|found| budget.take(found)).collect();
+    let fit = matches.len() == hits.len();
+    (matches, fit)
+}
+
+/// The error of a search that took too long, with what it found and how to go on.
+fn timeout(page: &Page, call: &Call<'_>) -> ToolError {
+    let go_on = match &page.next {
+        Some(_) => "Pass next_cursor of the details to go on from there, or narrow",
+        None => "Narrow",
+    };
+    let message = format!(
+        "The search was stopped after {} ms; details.matches holds the {} found so far. {go_on} it with since, session_id, project or a rarer word",
+        call.search_time.as_millis(),
+        page.matches.len()
+    );
+    let mut error = ToolError::new(ErrorCode::SearchTimeout, message);
+    let matches = serde_json::to_value(&page.matches).unwrap_or_default();
+    error.details.insert("matches".to_owned(), matches);
+    if let Some(next) = &page.next {
+        error.details.insert("next_cursor".to_owned(), next.as_str().into());
+    }
+    error
 }
 
 /// Positions of the sessions that pass the filters; `None` when there are no such filters.
@@ -84,21 +162,22 @@ fn sessions(snapshot: &Snapshot, args: &SearchArgs) -> Result<Option<HashSet<usi
 }
 
 fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
-    let (row, session) = (&hit.row, &snapshot.sessions()[hit.session]);
+    let (facts, session) = (&hit.facts, &snapshot.sessions()[hit.session]);
     Match {
-        event_id: EventId::format(&row.session_id, convert::index(row.event_index)),
-        session_id: row.session_id.clone(),
-        event_index: convert::index(row.event_index),
-        turn_index: convert::index(row.turn_index),
-        step_index: convert::index(row.step_index),
-        event_type: convert::event_type(&row.event_type),
-        subtype: row.subtype.as_deref().map(clean),
-        timestamp: convert::time(row.timestamp),
-        provider: convert::provider(&row.provider),
+        event_id: EventId::format(&session.session_id, hit.event_index),
+        session_id: session.session_id.clone(),
+        event_index: hit.event_index,
+        turn_index: facts.turn_index,
+        step_index: facts.step_index,
+        event_type: facts.event_type,
+        subtype: hit.labels.subtype.as_deref().map(clean),
+        timestamp: convert::time(facts.time),
+        provider: convert::provider(&session.provider),
         project: session.project.as_deref().map(clean),
-        tool_name: row.tool_name.as_deref().map(clean),
-        is_error: row.is_error,
-        is_replay: row.is_replay,
+        tool_name: hit.labels.tool.as_deref().map(clean),
+        is_error: facts.is_error,
+        is_replay: facts.is_replay,
+        confidence: hit.confidence,
         snippet: clean(&hit.snippet.text),
         omitted: hit.snippet.omitted,
     }
@@ -118,7 +197,7 @@ const NO_QUALIFIERS: &[&str] = &[
 ];
 
 /// What to do next; why there is nothing when there is nothing.
-fn hint(snapshot: &Snapshot, args: &SearchArgs, data: &SearchData) -> String {
+fn hint(snapshot: &Snapshot, args: &SearchArgs, query: &Query, data: &SearchData) -> String {
     if !data.matches.is_empty() {
         return "get_event_details(event_ids=[...]) gives the full text, get_session_details(session_id) the session around it.".to_owned();
     }
@@ -138,12 +217,17 @@ fn hint(snapshot: &Snapshot, args: &SearchArgs, data: &SearchData) -> String {
         snapshot.events(),
         snapshot.sessions().len()
     );
-    let words = if data.query.terms.len() > 1 {
-        " All words must occur in one event: try fewer."
+    let words = if data.query.all_of.len() > 1 {
+        " All words must occur in one event: try fewer, or add sort:relevance, which insists on none."
     } else {
         ""
     };
-    let mistaken = data.query.terms.iter().find(|term| {
+    if query.clauses.len() > 1 && args.query.contains(" OR ") && args.query.contains('(') {
+        return format!(
+            "{searched} Parentheses are text; OR binds the two terms beside it: a OR b c means (a OR b) and c."
+        );
+    }
+    let mistaken = data.query.all_of.iter().find(|term| {
         let name = term.split_once(':').map(|(name, _)| name);
         name.is_some_and(|name| NO_QUALIFIERS.contains(&name))
     });

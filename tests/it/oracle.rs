@@ -53,7 +53,7 @@ fn fold(text: &str) -> String {
 }
 
 fn found(tools: &Tools, query: &str) -> BTreeSet<String> {
-    let call = Call { now: schemas::Timestamp(0), stop: &|| false };
+    let call = Call::new(schemas::Timestamp(0), &|| false);
     let mut ids = BTreeSet::new();
     let mut cursor = None;
     loop {

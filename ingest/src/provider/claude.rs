@@ -11,6 +11,7 @@ use super::claude_queue::Queue;
 use super::{
     Claim, Format, Head, LineDecoder, Outcome, Reader, claude_user, is_uuid, uuid_identity,
 };
+use crate::files;
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -273,9 +274,18 @@ impl Decoder {
                 out.push_in(EventType::Reasoning, step, Draft { text: &text, ..Draft::default() });
             }
             Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
-                block.field("input").inspect(|input| render::value(*input, &mut self.text));
-                let tool_name = block.text("name");
-                let draft = Draft { text: &self.text, tool_name, tool_call_id, ..Draft::default() };
+                let mut files = String::new();
+                if let Some(input) = block.field("input") {
+                    render::value(input, &mut self.text);
+                    files::of_input(input, &mut files);
+                }
+                let draft = Draft {
+                    text: &self.text,
+                    tool_name: block.text("name"),
+                    tool_call_id,
+                    files: &files,
+                    ..Draft::default()
+                };
                 out.push_in(EventType::ToolCall, step, draft);
             }
             Some(kind) if kind.ends_with("_tool_result") => {

@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, codex_output, is_uuid};
+use crate::files;
 use crate::json::{Fields, Parser, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -235,6 +236,7 @@ impl Decoder {
     fn call(&mut self, kind: &str, item: Value<'_>, out: &mut Stream) {
         let input =
             ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
+        let mut files = String::new();
         if let Some(input) = input {
             let text = &mut self.text;
             match crate::json::string(input) {
@@ -242,7 +244,8 @@ impl Decoder {
                 Some(json) => {
                     let decoded = kind == "function_call"
                         && codex_output::embedded(json, &mut self.inner, |value| {
-                            render::value(value, text)
+                            render::value(value, text);
+                            files::of_input(value, &mut files);
                         });
                     if !decoded {
                         text.push_str(json);
@@ -257,6 +260,7 @@ impl Decoder {
             text: &self.text,
             tool_name: full_name.as_deref().or(Some(name)),
             tool_call_id: item.non_empty("call_id"),
+            files: &files,
             ..Draft::default()
         };
         out.push(EventType::ToolCall, draft);

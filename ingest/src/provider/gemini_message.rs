@@ -4,6 +4,7 @@
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::files;
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -92,11 +93,19 @@ impl Decoder {
         let tool_name = call.text("name");
         let tool_call_id = call.non_empty("id");
         self.text.clear();
-        call.field("args").inspect(|args| render::value(*args, &mut self.text));
-        out.push(
-            EventType::ToolCall,
-            Draft { text: &self.text, tool_name, tool_call_id, ..Draft::default() },
-        );
+        let mut files = String::new();
+        if let Some(args) = call.field("args") {
+            render::value(args, &mut self.text);
+            files::of_input(args, &mut files);
+        }
+        let draft = Draft {
+            text: &self.text,
+            tool_name,
+            tool_call_id,
+            files: &files,
+            ..Draft::default()
+        };
+        out.push(EventType::ToolCall, draft);
         let status = call.text("status");
         let results = call.items("result");
         if results.is_empty() && status.is_none() {

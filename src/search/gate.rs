@@ -1,0 +1,289 @@
+//! The filters, applied before any text is touched: to sessions, segments, blocks, pages and rows.
+
+use std::collections::HashSet;
+
+use fixedbitset::FixedBitSet;
+
+use super::page::{Position, Request, Work};
+use super::query::{Field, Filter};
+use crate::store::{Block, Grams, RowFacts, Segment, Snapshot, StoreError, TextPage};
+
+/// A page of text that may hold matches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unit {
+    pub(super) segment: usize,
+    pub(super) page: TextPage,
+    /// Newest time of its blocks.
+    pub(super) newest: Option<i64>,
+    /// Best score that a row of it can reach, where results are ranked.
+    pub(super) bound: f64,
+}
+
+/// A row that passes the filters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) segment: usize,
+    /// Position in the segment.
+    pub(super) row: usize,
+    /// Position in `Snapshot::sessions`.
+    pub(super) session: usize,
+    pub(super) event_index: u32,
+    pub(super) facts: RowFacts,
+}
+
+/// The filters of a request over a snapshot.
+pub(super) struct Gate<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) request: &'a Request<'a>,
+    sessions: Option<HashSet<usize>>,
+    segments: Vec<SegmentGate>,
+}
+
+/// What the filters leave of a segment.
+#[derive(Default)]
+struct SegmentGate {
+    /// Nothing of it.
+    closed: bool,
+    /// The labels and the files that pass; `None` is all.
+    labels: Option<FixedBitSet>,
+    files: Option<FixedBitSet>,
+}
+
+impl<'a> Gate<'a> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        request: &'a Request<'a>,
+    ) -> Result<Self, StoreError> {
+        let sessions = sessions(snapshot, request);
+        let mut gate = Self { snapshot, request, sessions, segments: Vec::new() };
+        for segment in snapshot.segments() {
+            let open = gate.segment(segment)?;
+            gate.segments.push(open);
+        }
+        Ok(gate)
+    }
+
+    fn segment(&self, segment: &Segment) -> Result<SegmentGate, StoreError> {
+        let mut gate = SegmentGate::default();
+        let wanted = |session: usize| self.wants(session);
+        gate.closed = !self.in_time(segment.entry.times, segment.entry.untimed)
+            || !segment.spans.iter().any(|span| wanted(span.session));
+        let filters = &self.request.query.filters;
+        let (files, labels): (Vec<&Filter>, Vec<&Filter>) = filters
+            .iter()
+            .filter(|filter| filter.field != Field::Agent)
+            .partition(|filter| filter.field == Field::File);
+        if !gate.closed && !labels.is_empty() {
+            let all = segment.index()?.labels().iter();
+            let passes = all.map(|label| {
+                labels.iter().all(|filter| {
+                    filter.passes(match filter.field {
+                        Field::Tool => label.tool.as_deref(),
+                        Field::Model => label.model.as_deref(),
+                        _ => label.branch.as_deref(),
+                    })
+                })
+            });
+            gate.labels = Some(bits(passes));
+        }
+        if !gate.closed && !files.is_empty() {
+            let all = segment.index()?.files()?.iter();
+            let passes = all.map(|paths| {
+                let paths = Some(paths.as_str()).filter(|paths| !paths.is_empty());
+                files.iter().all(|filter| filter.passes(paths))
+            });
+            gate.files = Some(bits(passes));
+        }
+        let empty = |set: &Option<FixedBitSet>| set.as_ref().is_some_and(FixedBitSet::is_clear);
+        gate.closed |= empty(&gate.labels) || empty(&gate.files);
+        Ok(gate)
+    }
+
+    fn wants(&self, session: usize) -> bool {
+        self.sessions.as_ref().is_none_or(|wanted| wanted.contains(&session))
+    }
+
+    /// Whether rows of these times may be in time, and behind the cursor.
+    fn in_time(&self, times: Option<(i64, i64)>, untimed: bool) -> bool {
+        let (since, until) = (self.request.since, self.request.query.until);
+        let Some((oldest, newest)) = times else {
+            return untimed && since.is_none() && until.is_none();
+        };
+        let shown = self.request.after.as_ref().and_then(|after| after.time);
+        let bounds = since.is_none_or(|since| newest >= since)
+            && until.is_none_or(|until| oldest < until)
+            && shown.is_none_or(|shown| oldest <= shown);
+        bounds || untimed && since.is_none() && until.is_none()
+    }
+
+    /// Segments of which something is left, by position.
+    pub(super) fn open_segments(&self) -> impl Iterator<Item = (usize, &'a Segment)> {
+        let segments = self.snapshot.segments().iter().enumerate();
+        segments.filter(|(number, _)| !self.segments[*number].closed)
+    }
+
+    /// The pages that the filters and the skip index leave, for a text that must hold one
+    /// alternative of every group of `needs`.
+    pub(super) fn units(&self, needs: &[Vec<Grams>], work: &mut Work) -> Result<Vec<Unit>, StoreError> {
+        let mut units = Vec::new();
+        for (number, segment) in self.open_segments() {
+            let held = self.held(segment, needs, work)?;
+            let blocks = segment.index()?.blocks();
+            let blocks: Vec<_> = held.into_iter().map(|at| (&blocks[at], 0.0)).collect();
+            self.pages(number, segment, &blocks, &mut units)?;
+        }
+        Ok(units)
+    }
+
+    /// The blocks of a segment that are left, by position.
+    pub(super) fn held(
+        &self,
+        segment: &Segment,
+        needs: &[Vec<Grams>],
+        work: &mut Work,
+    ) -> Result<Vec<usize>, StoreError> {
+        let index = segment.index()?;
+        let mut held = FixedBitSet::with_capacity(index.blocks().len());
+        held.insert_range(..);
+        for group in needs {
+            let mut any = FixedBitSet::with_capacity(held.len());
+            for grams in group {
+                any.union_with(&index.holding(grams)?);
+            }
+            held.intersect_with(&any);
+        }
+        let in_time = |block: &Block| self.in_time(block.times, block.untimed);
+        let open: Vec<_> = held.ones().filter(|at| in_time(&index.blocks()[*at])).collect();
+        work.blocks += index.blocks().len();
+        work.blocks_held += open.len();
+        Ok(open)
+    }
+
+    /// The pages of `blocks` (ascending, each with its bound) on which a wanted session has rows.
+    pub(super) fn pages(
+        &self,
+        number: usize,
+        segment: &Segment,
+        blocks: &[(&Block, f64)],
+        units: &mut Vec<Unit>,
+    ) -> Result<(), StoreError> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        for page in segment.text_pages()? {
+            let end = page.start + page.count;
+            let from = blocks.partition_point(|(block, _)| block.start + block.count <= page.start);
+            let of_page = blocks[from..].iter().take_while(|(block, _)| block.start < end);
+            let unit = of_page.fold(None, |unit: Option<Unit>, (block, bound)| {
+                let newest = block.times.map(|(_, newest)| newest);
+                let unit = unit.unwrap_or(Unit { segment: number, page: *page, newest, bound: 0.0 });
+                Some(Unit {
+                    newest: unit.newest.max(newest),
+                    bound: unit.bound.max(*bound),
+                    ..unit
+                })
+            });
+            let Some(unit) = unit else { continue };
+            let from = segment.spans.partition_point(|span| span.start + span.count <= page.start);
+            let mut spans = segment.spans[from..].iter().take_while(|span| span.start < end);
+            if spans.any(|span| self.wants(span.session)) {
+                units.push(unit);
+            }
+        }
+        Ok(())
+    }
+
+    /// The live rows of a page that pass every filter, ascending.
+    pub(super) fn rows(&self, unit: &Unit) -> Result<Vec<Row>, StoreError> {
+        let segment = &self.snapshot.segments()[unit.segment];
+        let page = &unit.page;
+        let facts = segment.index()?.facts(page.start..page.start + page.count)?;
+        let from = segment.spans.partition_point(|span| span.start + span.count <= page.start);
+        let mut rows = Vec::new();
+        for span in segment.spans[from..].iter().take_while(|span| span.start < page.start + page.count) {
+            if !self.wants(span.session) {
+                continue;
+            }
+            let first = span.start.max(page.start);
+            let end = (span.start + span.count).min(page.start + facts.len());
+            for row in first..end {
+                let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
+                let found = Row {
+                    segment: unit.segment,
+                    row,
+                    session: span.session,
+                    event_index: span.first_index.saturating_add(offset),
+                    facts: facts[row - page.start],
+                };
+                if self.passes(&found) {
+                    rows.push(found);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn passes(&self, row: &Row) -> bool {
+        let (request, query, facts) = (self.request, self.request.query, &row.facts);
+        let in_time = request.since.is_none_or(|since| facts.time.is_some_and(|t| t >= since))
+            && query.until.is_none_or(|until| facts.time.is_some_and(|time| time < until));
+        let segment = &self.segments[row.segment];
+        let among = |set: &Option<FixedBitSet>, at: u32| {
+            set.as_ref().is_none_or(|set| set.contains(at as usize))
+        };
+        in_time
+            && (query.with_replay || !facts.is_replay)
+            && query.errors.is_none_or(|wanted| wanted == (facts.is_error == Some(true)))
+            && (request.event_types.is_empty() || request.event_types.contains(&facts.event_type))
+            && among(&segment.labels, facts.labels)
+            && among(&segment.files, facts.files)
+            && request.after.as_ref().is_none_or(|after| self.order(row, after).is_gt())
+    }
+
+    /// How the place of a row compares with `other`, without making it.
+    fn order(&self, row: &Row, other: &Position) -> std::cmp::Ordering {
+        let id = &self.snapshot.sessions()[row.session].session_id;
+        other
+            .time
+            .cmp(&row.facts.time)
+            .then_with(|| id.cmp(&other.session_id))
+            .then_with(|| other.event_index.cmp(&row.event_index))
+    }
+
+    /// The place of a row in the order of results.
+    pub(super) fn position(&self, row: &Row) -> Position {
+        Position {
+            time: row.facts.time,
+            session_id: self.snapshot.sessions()[row.session].session_id.clone(),
+            event_index: row.event_index,
+        }
+    }
+}
+
+fn bits(flags: impl Iterator<Item = bool>) -> FixedBitSet {
+    let mut set = FixedBitSet::new();
+    for (at, flag) in flags.enumerate() {
+        set.grow(at + 1);
+        set.set(at, flag);
+    }
+    set
+}
+
+/// The sessions that are asked for and pass `agent:`; `None` is all.
+fn sessions(snapshot: &Snapshot, request: &Request<'_>) -> Option<HashSet<usize>> {
+    let filters = request.query.filters.iter().filter(|filter| filter.field == Field::Agent);
+    let filters: Vec<_> = filters.collect();
+    if filters.is_empty() {
+        return request.sessions.clone();
+    }
+    let passes = |at: &usize| {
+        let session = &snapshot.sessions()[*at];
+        let names = [Some(session.provider.as_str()), session.agent_id.as_deref()];
+        filters.iter().all(|filter| {
+            let passed = |name: &Option<&str>| filter.passes(*name);
+            if filter.excluded { names.iter().all(passed) } else { names.iter().any(passed) }
+        })
+    };
+    let asked = |at: &usize| request.sessions.as_ref().is_none_or(|asked| asked.contains(at));
+    Some((0..snapshot.sessions().len()).filter(asked).filter(passes).collect())
+}

@@ -1,0 +1,129 @@
+//! Cuts a query into words, phrases and regular expressions.
+
+/// A piece of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: TokenKind,
+    /// It was written with a minus before it.
+    pub(super) excluded: bool,
+    /// 1-based position of its first character.
+    pub(super) position: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    Word(String),
+    /// `name:"value"`.
+    Qualified(String, String),
+    Phrase(String),
+    /// Between slashes.
+    Regex(String),
+}
+
+/// What was not closed, and where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unclosed {
+    pub(super) position: usize,
+}
+
+/// Cuts `text` into tokens.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let offset = text.len() - rest.len();
+        let position = text[..offset].chars().count() + 1;
+        // `--flag` and a lone dash are words.
+        let mut after = rest.chars().skip(1);
+        let excluded = rest.starts_with('-')
+            && after.next().is_some_and(|c| !c.is_whitespace() && c != '-');
+        let body = if excluded { &rest[1..] } else { rest };
+        let (kind, length) = token(body).ok_or(Unclosed { position })?;
+        tokens.push(Token { kind, excluded, position });
+        rest = body[length..].trim_start();
+    }
+    Ok(tokens)
+}
+
+/// The first token and its length; `None` when a quote is not closed.
+fn token(text: &str) -> Option<(TokenKind, usize)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (phrase, length) = phrase(quoted)?;
+        return Some((TokenKind::Phrase(phrase), length + 1));
+    }
+    if let Some((source, length)) = regex(text) {
+        return Some((TokenKind::Regex(source.to_owned()), length));
+    }
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    if let Some((name, _)) = text[..end].split_once(":\"")
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_lowercase())
+    {
+        let (value, length) = phrase(&text[name.len() + 2..])?;
+        return Some((TokenKind::Qualified(name.to_owned(), value), name.len() + 2 + length));
+    }
+    Some((TokenKind::Word(text[..end].to_owned()), end))
+}
+
+/// The text up to the closing quote and the length with it. `\"` is a quote and `\\` a backslash;
+/// every other backslash stands for itself.
+fn phrase(text: &str) -> Option<(String, usize)> {
+    let mut out = String::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Some((out, at + 1)),
+            '\\' => {
+                let escaped = chars.next_if(|(_, next)| matches!(next, '"' | '\\'));
+                out.push(escaped.map_or('\\', |(_, next)| next));
+            }
+            c => out.push(c),
+        }
+    }
+    None
+}
+
+/// A regular expression: slash, something, slash, and then a space or the end. Paths and comments
+/// (`/etc/hosts`, `//`) are words.
+fn regex(text: &str) -> Option<(&str, usize)> {
+    let body = text.strip_prefix('/')?;
+    let mut escaped = false;
+    let end = body.find(|c| {
+        let closes = c == '/' && !escaped;
+        escaped = c == '\\' && !escaped;
+        closes
+    })?;
+    let after = body[end + 1..].chars().next();
+    (end > 0 && after.is_none_or(char::is_whitespace)).then(|| (&body[..end], end + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TokenKind::{Phrase, Qualified, Regex, Word};
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<TokenKind> {
+        tokens(text).expect(text).into_iter().map(|token| token.kind).collect()
+    }
+
+    #[test]
+    fn words_phrases_and_regexes() {
+        let word = |text: &str| Word(text.to_owned());
+        assert_eq!(kinds("a  b\n- --x"), [word("a"), word("b"), word("-"), word("--x")]);
+        assert_eq!(kinds(r#""a \"b\" \\ \n""#), [Phrase("a \"b\" \\ \\n".to_owned())]);
+        assert_eq!(kinds(r"/a\/b c/ x"), [Regex(r"a\/b c".to_owned()), word("x")]);
+        assert_eq!(kinds("/etc/hosts // /x"), [word("/etc/hosts"), word("//"), word("/x")]);
+        let branch = Qualified("branch".to_owned(), "a b".to_owned());
+        assert_eq!(kinds(r#"branch:"a b" x:y"#), [branch, word("x:y")]);
+    }
+
+    #[test]
+    fn exclusion_and_position_count_characters() {
+        let got = tokens("é -\"b c\" -d").expect("tokens");
+        assert_eq!(
+            got.iter().map(|t| (t.excluded, t.position)).collect::<Vec<_>>(),
+            [(false, 1), (true, 3), (true, 10)]
+        );
+        assert_eq!(tokens("é \"open"), Err(Unclosed { position: 3 }));
+    }
+}

@@ -1,0 +1,153 @@
+//! What is looked for in a text: a substring or a regular expression, and what either asks of a
+//! block of text for the skip index.
+
+use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
+
+use crate::fold::composed;
+use crate::store::{Grams, grams};
+
+/// One thing to look for.
+#[derive(Debug, Clone)]
+pub enum Pattern {
+    /// Anywhere in the text, case folded.
+    Text(String),
+    /// Over lines: `^` and `$` are the ends of one, `.` does not go beyond it.
+    Regex { source: String, regex: Regex },
+}
+
+/// Why a regular expression is none, and at which of its characters (1-based).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BadRegex {
+    pub(super) position: Option<usize>,
+    pub(super) reason: String,
+}
+
+impl Pattern {
+    /// Compiles a regular expression.
+    pub(super) fn regex(source: &str, case_sensitive: bool) -> Result<Self, BadRegex> {
+        if let Err(error) = regex_syntax::parse(source) {
+            let (position, reason) = match error {
+                regex_syntax::Error::Parse(error) => {
+                    (Some(error.span().start.column), error.kind().to_string())
+                }
+                regex_syntax::Error::Translate(error) => {
+                    (Some(error.span().start.column), error.kind().to_string())
+                }
+                other => (None, other.to_string()),
+            };
+            return Err(BadRegex { position, reason });
+        }
+        let regex = RegexBuilder::new(source)
+            .case_insensitive(!case_sensitive)
+            .multi_line(true)
+            .size_limit(1 << 20)
+            .build()
+            .map_err(|error| BadRegex { position: None, reason: error.to_string() })?;
+        Ok(Self::Regex { source: source.to_owned(), regex })
+    }
+
+    /// What a text must hold to match: of every group one literal.
+    fn literals(&self) -> Vec<Vec<String>> {
+        match self {
+            Self::Text(text) => vec![std::iter::once(text.clone()).chain(composed(text)).collect()],
+            Self::Regex { source, .. } => {
+                regex_syntax::parse(source).map(|hir| literals(&hir)).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// What a text must hold for one of `patterns` to be in it: of every group, the trigrams of one
+/// alternative. No groups rule nothing out.
+pub(super) fn needs(patterns: &[Pattern]) -> Vec<Vec<Grams>> {
+    let groups = match patterns {
+        [single] => single.literals(),
+        // One group: the most telling of every pattern.
+        several => {
+            let shortest = |group: &Vec<String>| group.iter().map(String::len).min();
+            let best = several.iter().map(|p| p.literals().into_iter().max_by_key(shortest));
+            best.collect::<Option<Vec<_>>>().map(|groups| groups.concat()).into_iter().collect()
+        }
+    };
+    let grams = |group: Vec<String>| group.iter().map(|literal| grams(literal)).collect();
+    let rules_out = |group: &Vec<Grams>| group.iter().all(|grams| !grams.is_empty());
+    groups.into_iter().map(grams).filter(rules_out).collect()
+}
+
+/// ASCII literals that every match contains, one of each group. Others are left out: what a
+/// case-insensitive match takes for the same letter is wider there than case folding.
+fn literals(hir: &Hir) -> Vec<Vec<String>> {
+    let mut groups = Vec::new();
+    let mut run = String::new();
+    collect(hir, &mut run, &mut groups);
+    end(&mut run, &mut groups);
+    groups
+}
+
+fn end(run: &mut String, groups: &mut Vec<Vec<String>>) {
+    let run = std::mem::take(run);
+    groups.extend((run.len() > 2).then(|| vec![run]));
+}
+
+/// Walks along a match: `run` is the literal that ends at this place.
+fn collect(hir: &Hir, run: &mut String, groups: &mut Vec<Vec<String>>) {
+    match hir.kind() {
+        // An assertion takes no room.
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => {
+            for byte in &literal.0 {
+                if byte.is_ascii() {
+                    run.push(char::from(*byte));
+                } else {
+                    end(run, groups);
+                }
+            }
+        }
+        HirKind::Capture(capture) => collect(&capture.sub, run, groups),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| collect(part, run, groups)),
+        HirKind::Class(_) => end(run, groups),
+        HirKind::Repetition(repetition) => {
+            end(run, groups);
+            if repetition.min > 0 {
+                groups.extend(literals(&repetition.sub));
+            }
+        }
+        HirKind::Alternation(branches) => {
+            end(run, groups);
+            let longest = |branch: &Hir| {
+                let single = literals(branch).into_iter().filter(|group| group.len() == 1).flatten();
+                single.max_by_key(String::len)
+            };
+            groups.extend(branches.iter().map(longest).collect::<Option<Vec<String>>>());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(source: &str, want: &[&[&str]]) {
+        let got = literals(&regex_syntax::parse(source).expect(source));
+        assert_eq!(got, want, "{source}");
+    }
+
+    #[test]
+    fn every_match_contains_the_literals() {
+        check("err_[0-9]{5}_quokka", &[&["err_"], &["_quokka"]]);
+        check(r"\bfoo\b.*(bar|bazz)x", &[&["foo"], &["bar", "bazz"]]);
+        check("(abc)(def)", &[&["abcdef"]]);
+        check("(?:abc)?def+", &[]);
+        check("a|bcd", &[]);
+        check("(abc){2}naïve", &[&["abc"]]);
+        check("[Ff]unction", &[&["unction"]]);
+    }
+
+    #[test]
+    fn a_bad_regex_says_where() {
+        let error = Pattern::regex("ab(c", false).expect_err("open");
+        assert_eq!((error.position, error.reason.as_str()), (Some(3), "unclosed group"));
+        assert!(Pattern::regex(r"\w{500}{500}", false).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! The layout of `skip.idx`. Numbers are little-endian.
+//!
+//! Head: magic, seven counts of 64 bits, the blocks, the labels as JSON. Then the files as JSON,
+//! the facts of every row, and the filters: for every bit, that bit of all filters together.
+
+use std::fs::File;
+use std::ops::Range;
+
+use schemas::EventType;
+
+use super::{Block, Labels, RowFacts};
+use crate::store::files;
+
+/// Begins the file; the number is the version of the layout.
+pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX2";
+
+const COUNTS: usize = 7;
+const BLOCK_BYTES: usize = 32;
+pub(super) const FACTS_BYTES: usize = 28;
+
+/// Stands for "no time".
+const NO_TIME: i64 = i64::MIN;
+
+const REPLAY: u8 = 1;
+const ERROR: u8 = 2;
+const ERROR_KNOWN: u8 = 4;
+
+/// What is kept in memory.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) stride: usize,
+    pub(super) bits_log2: u32,
+    pub(super) blocks: Vec<Block>,
+    pub(super) labels: Vec<Labels>,
+    /// Where the files, the facts and the filters lie.
+    pub(super) files: Range<u64>,
+    pub(super) facts: u64,
+    pub(super) filters: u64,
+}
+
+impl Head {
+    /// Reads and checks it; `None` when the file, of `length` bytes, is something else.
+    pub(super) fn read(file: &File, length: u64) -> Option<Self> {
+        let mut fixed = [0; MAGIC.len() + COUNTS * 8];
+        files::read_at(file, &mut fixed, 0).ok()?;
+        let mut counts = fixed.strip_prefix(MAGIC)?.chunks_exact(8).map(number);
+        let mut count = || usize::try_from(counts.next()?).ok();
+        let (rows, blocks, columns, stride) = (count()?, count()?, count()?, count()?);
+        let (bits_log2, labels, files) = (count()?, count()?, count()?);
+        let bits_log2 = u32::try_from(bits_log2).ok().filter(|log2| (6..=32).contains(log2))?;
+        let tables = blocks.checked_mul(BLOCK_BYTES)?.checked_add(labels)?;
+        let start = fixed.len() as u64;
+        let labels_end = start.checked_add(tables as u64)?;
+        let files = labels_end..labels_end.checked_add(files as u64)?;
+        let filters = files.end.checked_add(rows.checked_mul(FACTS_BYTES)? as u64)?;
+        let end = filters.checked_add((((stride as u64) << bits_log2) / 8).max(1))?;
+        if end != length || stride < columns {
+            return None;
+        }
+        let mut bytes = vec![0; tables];
+        files::read_at(file, &mut bytes, start).ok()?;
+        let (table, labels) = bytes.split_at(blocks * BLOCK_BYTES);
+        let mut head = Self {
+            rows,
+            columns,
+            stride,
+            bits_log2,
+            blocks: Vec::with_capacity(blocks),
+            labels: serde_json::from_slice(labels).ok()?,
+            facts: files.end,
+            files,
+            filters,
+        };
+        let (mut row, mut column) = (0, 0);
+        for bytes in table.chunks_exact(BLOCK_BYTES) {
+            let block = block(bytes, row, column)?;
+            (row, column) = (row + block.count, block.columns.end);
+            head.blocks.push(block);
+        }
+        (row == rows && column == columns).then_some(head)
+    }
+
+    /// The bytes before the files; the places are not used.
+    pub(super) fn write(&self, files: usize) -> Vec<u8> {
+        let labels = serde_json::to_vec(&self.labels).unwrap_or_default();
+        let mut out = MAGIC.to_vec();
+        let (rows, blocks) = (self.rows, self.blocks.len());
+        let counts =
+            [rows, blocks, self.columns, self.stride, self.bits_log2 as usize, labels.len(), files];
+        counts.iter().for_each(|count| out.extend((*count as u64).to_le_bytes()));
+        for block in &self.blocks {
+            let (oldest, newest) = block.times.unwrap_or((NO_TIME, NO_TIME));
+            out.extend((block.count as u64).to_le_bytes());
+            out.extend((block.columns.len() as u32).to_le_bytes());
+            out.extend(u32::from(block.untimed).to_le_bytes());
+            out.extend(oldest.to_le_bytes());
+            out.extend(newest.to_le_bytes());
+        }
+        out.extend(labels);
+        out
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+fn block(bytes: &[u8], start: usize, column: usize) -> Option<Block> {
+    let small = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+    let (oldest, newest) = (number(&bytes[16..24]), number(&bytes[24..32]));
+    let times = (oldest.cast_signed(), newest.cast_signed());
+    Some(Block {
+        start,
+        count: usize::try_from(number(&bytes[..8])).ok()?,
+        times: (times.1 != NO_TIME).then_some(times),
+        untimed: small(12) != 0,
+        columns: column..column.checked_add(small(8) as usize)?,
+    })
+}
+
+/// Appends the facts of a row.
+pub(super) fn push_facts(out: &mut Vec<u8>, row: &RowFacts) {
+    out.extend(row.time.unwrap_or(NO_TIME).to_le_bytes());
+    for number in [row.turn_index, row.step_index, row.labels, row.files] {
+        out.extend(number.to_le_bytes());
+    }
+    let flags = u8::from(row.is_replay) * REPLAY
+        + u8::from(row.is_error == Some(true)) * ERROR
+        + u8::from(row.is_error.is_some()) * ERROR_KNOWN;
+    out.extend([row.event_type as u8, flags, 0, 0]);
+}
+
+/// Reads what [`push_facts`] wrote: [`FACTS_BYTES`] bytes.
+pub(super) fn facts(bytes: &[u8]) -> RowFacts {
+    let small = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+    let time = number(&bytes[..8]).cast_signed();
+    let (kind, flags) = (bytes[24], bytes[25]);
+    RowFacts {
+        time: (time != NO_TIME).then_some(time),
+        turn_index: small(8),
+        step_index: small(12),
+        labels: small(16),
+        files: small(20),
+        event_type: EventType::ALL[usize::from(kind) % EventType::ALL.len()],
+        is_replay: flags & REPLAY != 0,
+        is_error: (flags & ERROR_KNOWN != 0).then_some(flags & ERROR != 0),
+    }
+}

@@ -1,0 +1,284 @@
+//! The skip index of a segment (`skip.idx`): which blocks of text cannot hold a needle, and the
+//! facts about every row that searches filter by and previews show.
+//!
+//! Only its head is kept in memory. What a question needs of the rest, a few rows of bits and the
+//! facts of the rows it looks at, is read where it lies; so neither the memory of a server nor the
+//! start of a process grows with the store.
+
+mod filter;
+mod format;
+mod writer;
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use fixedbitset::FixedBitSet;
+use schemas::EventType;
+use serde::{Deserialize, Serialize};
+
+pub use filter::{Grams, grams};
+pub(super) use writer::IndexWriter;
+
+use super::{StoreError, files};
+use format::{FACTS_BYTES, Head};
+
+/// A row's facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowFacts {
+    /// Microseconds.
+    pub time: Option<i64>,
+    pub turn_index: u32,
+    pub step_index: u32,
+    pub event_type: EventType,
+    pub is_error: Option<bool>,
+    pub is_replay: bool,
+    /// Position in [`SkipIndex::labels`].
+    pub labels: u32,
+    /// Position in [`SkipIndex::files`].
+    pub files: u32,
+}
+
+/// What few rows have of their own: rows with the same four share one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Labels {
+    pub tool: Option<String>,
+    pub subtype: Option<String>,
+    pub model: Option<String>,
+    pub branch: Option<String>,
+}
+
+/// A run of rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    pub start: usize,
+    pub count: usize,
+    /// Oldest and newest time of a row; `None` when no row has one.
+    pub times: Option<(i64, i64)>,
+    /// Whether rows without a time are among them.
+    pub untimed: bool,
+    /// Its filters: one, or several where one row is longer than a block.
+    columns: Range<usize>,
+}
+
+/// A skip index, opened.
+pub struct SkipIndex {
+    path: PathBuf,
+    file: File,
+    head: Head,
+    /// The block of every filter, where some block has several.
+    block_of: Option<Vec<u32>>,
+    files: OnceLock<Vec<String>>,
+}
+
+impl SkipIndex {
+    /// Opens the index at `path` and reads its head.
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let file = super::reader::open(path)?;
+        let length = file.metadata().map_err(StoreError::io(path))?.len();
+        let head = Head::read(&file, length)
+            .ok_or_else(|| StoreError::damaged(path, "it is no skip index of this version"))?;
+        let several = head.blocks.iter().any(|block| block.columns.len() > 1);
+        let block_of = several.then(|| {
+            let numbers = head.blocks.iter().zip(0..);
+            numbers.flat_map(|(block, at)| block.columns.clone().map(move |_| at)).collect()
+        });
+        Ok(Self { path: path.to_owned(), file, head, block_of, files: OnceLock::new() })
+    }
+
+    /// Rows covered.
+    pub fn rows(&self) -> usize {
+        self.head.rows
+    }
+
+    /// The blocks, in the order of rows.
+    pub fn blocks(&self) -> &[Block] {
+        &self.head.blocks
+    }
+
+    /// Labels of the rows.
+    pub fn labels(&self) -> &[Labels] {
+        &self.head.labels
+    }
+
+    /// Paths that rows name, one or several to an entry with a newline between them; the first is
+    /// that of rows that name none.
+    pub fn files(&self) -> Result<&[String], StoreError> {
+        if let Some(files) = self.files.get() {
+            return Ok(files);
+        }
+        let bytes = self.bytes(self.head.files.clone())?;
+        let files = serde_json::from_slice(&bytes)
+            .map_err(|error| StoreError::damaged(&self.path, error))?;
+        Ok(self.files.get_or_init(|| files))
+    }
+
+    /// The facts of `rows`, clipped to those there are.
+    pub fn facts(&self, rows: Range<usize>) -> Result<Vec<RowFacts>, StoreError> {
+        let rows = rows.start..rows.end.min(self.head.rows);
+        let at = |row: usize| self.head.facts + (row * FACTS_BYTES) as u64;
+        let bytes = self.bytes(at(rows.start)..at(rows.end.max(rows.start)))?;
+        Ok(bytes.chunks_exact(FACTS_BYTES).map(format::facts).collect())
+    }
+
+    /// The blocks that may hold a text with all of `grams`, by position.
+    pub fn holding(&self, grams: &Grams) -> Result<FixedBitSet, StoreError> {
+        let mut blocks = FixedBitSet::with_capacity(self.head.blocks.len());
+        blocks.insert_range(..);
+        for gram in grams.iter() {
+            let [first, second] = filter::probes(gram, self.head.bits_log2);
+            let mut columns = self.bit_row(first)?;
+            columns.intersect_with(&self.bit_row(second)?);
+            blocks.intersect_with(&self.of_columns(columns));
+            if blocks.is_clear() {
+                break;
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// A block of several filters holds what one of them holds.
+    fn of_columns(&self, columns: FixedBitSet) -> FixedBitSet {
+        let Some(block_of) = &self.block_of else { return columns };
+        columns.ones().map(|column| block_of[column] as usize).collect()
+    }
+
+    /// One bit of every filter.
+    fn bit_row(&self, bit: usize) -> Result<FixedBitSet, StoreError> {
+        let (columns, stride) = (self.head.columns, self.head.stride);
+        let from = bit * stride;
+        let start = self.head.filters + (from / 8) as u64;
+        let bytes = self.bytes(start..start + stride.div_ceil(8) as u64)?;
+        let mut row = FixedBitSet::with_capacity(columns);
+        let shift = from % 8;
+        for (at, byte) in bytes.iter().enumerate() {
+            let mut byte = byte >> shift;
+            while byte != 0 {
+                let column = at * 8 + byte.trailing_zeros() as usize;
+                if column < columns {
+                    row.insert(column);
+                }
+                byte &= byte - 1;
+            }
+        }
+        Ok(row)
+    }
+
+    fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; length];
+        files::read_at(&self.file, &mut bytes, range.start)
+            .map_err(|error| StoreError::damaged(&self.path, error))?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fold::fold;
+    use proptest::prelude::*;
+
+    fn facts(time: Option<i64>) -> RowFacts {
+        RowFacts {
+            time,
+            turn_index: 3,
+            step_index: 9,
+            event_type: EventType::Message,
+            is_error: Some(true),
+            is_replay: false,
+            labels: 0,
+            files: 0,
+        }
+    }
+
+    fn labels(tool: &str) -> Labels {
+        Labels { tool: Some(tool.to_owned()), ..Labels::default() }
+    }
+
+    /// Writes rows and opens the index.
+    fn index(rows: &[(&str, RowFacts, Labels, &str)]) -> (tempfile::NamedTempFile, SkipIndex) {
+        let mut writer = IndexWriter::new();
+        for (text, facts, labels, files) in rows {
+            writer.push(text, *facts, labels.clone(), files);
+        }
+        let file = tempfile::NamedTempFile::new().expect("tempfile");
+        std::fs::write(file.path(), writer.finish()).expect("writes");
+        let index = SkipIndex::open(file.path()).expect("an index");
+        (file, index)
+    }
+
+    fn holds(index: &SkipIndex, needle: &str) -> Vec<usize> {
+        index.holding(&grams(needle)).expect("reads").ones().collect()
+    }
+
+    /// Text with `words` distinct words.
+    fn varied(words: usize) -> String {
+        let letters = |n: usize| (0..6).map(move |at| b"abcdefghijklmnopqrstuvwxyz012345"[(n >> (at * 5)) & 31]);
+        let words = (0..words).map(|n| letters(n.wrapping_mul(0x9e37_79b9)));
+        words.map(|word| String::from_utf8(word.collect()).expect("ASCII") + " ").collect()
+    }
+
+    #[test]
+    fn rows_blocks_and_labels_are_read_back() {
+        let long = varied(60_000);
+        let (file, index) = index(&[
+            ("sh89rt", facts(Some(5)), labels("Bash"), ""),
+            (&long, facts(None), labels("Read"), "/a/b.rs\n/c"),
+            ("l67st", facts(Some(-3)), labels("Bash"), "/a/b.rs\n/c"),
+        ]);
+        assert_eq!(index.blocks().len(), 2);
+        let first = &index.blocks()[0];
+        assert_eq!((first.start, first.count, first.times), (0, 2, Some((5, 5))));
+        assert!(first.untimed && !index.blocks()[1].untimed);
+        assert!(first.columns.len() > 1, "a long row has several filters");
+        let rows = index.facts(1..9).expect("reads");
+        assert_eq!(rows[0], RowFacts { labels: 1, files: 1, ..facts(None) });
+        assert_eq!(rows[1], RowFacts { labels: 0, files: 1, ..facts(Some(-3)) });
+        assert_eq!(index.labels(), [labels("Bash"), labels("Read")]);
+        assert_eq!(index.files().expect("reads"), ["", "/a/b.rs\n/c"]);
+        assert_eq!(holds(&index, "L67ST"), [1]);
+        assert_eq!(holds(&index, "sh89rt"), [0]);
+        let bytes = std::fs::read(file.path()).expect("reads");
+        for cut in (0..bytes.len()).step_by(997) {
+            std::fs::write(file.path(), &bytes[..cut]).expect("writes");
+            assert!(SkipIndex::open(file.path()).is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn few_absent_needles_look_present() {
+        let texts: Vec<String> = (0..40).map(|n| varied(2000 + n * 100)).collect();
+        let rows: Vec<_> =
+            texts.iter().map(|text| (text.as_str(), facts(None), labels("x"), "")).collect();
+        let (_file, index) = index(&rows);
+        let wrong: usize = (0..200).map(|n| holds(&index, &format!("absent{n}zq")).len()).sum();
+        assert!(index.blocks().len() > 5, "{}", index.blocks().len());
+        assert!(wrong * 100 < 200 * index.blocks().len(), "{wrong}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_block_is_never_ruled_out_wrongly(
+            texts in proptest::collection::vec("[a-cA-CéÉßſK日e\u{301}\u{212a} ]{0,30}", 1..8),
+            from in 0usize..20, length in 1usize..10, long in 0usize..3,
+        ) {
+            let long = varied(long * 9_000);
+            let mut rows: Vec<_> = texts.iter().map(|text| (text.as_str(), facts(None), labels("x"), "")).collect();
+            rows.insert(rows.len() / 2, (&long, facts(None), labels("x"), ""));
+            let (_file, index) = index(&rows);
+            for text in &texts {
+                let needle: String = text.chars().skip(from).take(length).collect();
+                for needle in [needle.clone(), needle.to_uppercase(), needle.to_lowercase()] {
+                    for form in crate::fold::forms(text) {
+                        // Folding is not upper-casing: only needles that fold alike are in the text.
+                        if form.contains(&*fold(&needle)) {
+                            prop_assert!(!holds(&index, &needle).is_empty(), "{needle:?} in {text:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

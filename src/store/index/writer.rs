@@ -1,0 +1,176 @@
+//! Builds a skip index while rows are written.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use super::filter::{Filter, WORDS, turn};
+use super::format::{Head, push_facts};
+use super::{Block, Labels, RowFacts};
+use crate::fold::forms;
+
+/// Text after which it is looked whether the filter is full, in bytes.
+const PIECE: usize = 16 << 10;
+
+/// A block is closed at this much text even when its filter is not full.
+const BLOCK_TEXT: usize = 512 << 10;
+
+/// The index of a segment under construction.
+pub(in crate::store) struct IndexWriter {
+    blocks: Vec<Block>,
+    /// Finished filters, one after the other.
+    filters: Vec<u64>,
+    filter: Filter,
+    /// Text added since it was last looked whether the filter is full.
+    unchecked: usize,
+    rows: usize,
+    facts: Vec<u8>,
+    labels: Distinct<Labels>,
+    files: Distinct<String>,
+    lower: Vec<u8>,
+    /// The block under construction.
+    start: usize,
+    text: usize,
+    columns: usize,
+    times: Option<(i64, i64)>,
+    untimed: bool,
+}
+
+/// Distinct values by the order of their first use.
+struct Distinct<T> {
+    values: Vec<T>,
+    numbers: HashMap<T, u32>,
+}
+
+impl<T: Clone + Eq + Hash> Distinct<T> {
+    fn new() -> Self {
+        Self { values: Vec::new(), numbers: HashMap::new() }
+    }
+
+    fn number(&mut self, value: T) -> u32 {
+        let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry(value).or_insert_with_key(|value| {
+            self.values.push(value.clone());
+            next
+        })
+    }
+}
+
+impl IndexWriter {
+    pub(in crate::store) fn new() -> Self {
+        let mut files = Distinct::new();
+        files.number(String::new());
+        Self {
+            blocks: Vec::new(),
+            filters: Vec::new(),
+            filter: Filter::new(),
+            unchecked: 0,
+            rows: 0,
+            facts: Vec::new(),
+            labels: Distinct::new(),
+            files,
+            lower: Vec::new(),
+            start: 0,
+            text: 0,
+            columns: 0,
+            times: None,
+            untimed: false,
+        }
+    }
+
+    /// Adds a row. `files` are the paths it names, with newlines between them; the numbers of
+    /// labels and files in `facts` are not used.
+    pub(in crate::store) fn push(
+        &mut self,
+        text: &str,
+        facts: RowFacts,
+        labels: Labels,
+        files: &str,
+    ) {
+        let numbered = RowFacts {
+            labels: self.labels.number(labels),
+            files: self.files.number(files.to_owned()),
+            ..facts
+        };
+        push_facts(&mut self.facts, &numbered);
+        self.rows += 1;
+        match facts.time {
+            Some(time) => {
+                let (oldest, newest) = self.times.unwrap_or((time, time));
+                self.times = Some((oldest.min(time), newest.max(time)));
+            }
+            None => self.untimed = true,
+        }
+        if text.is_ascii() {
+            let mut lower = std::mem::take(&mut self.lower);
+            lower.clear();
+            lower.extend_from_slice(text.as_bytes());
+            lower.make_ascii_lowercase();
+            self.add(&lower);
+            self.lower = lower;
+        } else {
+            forms(text).for_each(|form| self.add(form.as_bytes()));
+        }
+        self.text += text.len();
+        let checked = self.unchecked >= PIECE;
+        if checked {
+            self.unchecked = 0;
+        }
+        if self.columns > 0 || self.text >= BLOCK_TEXT || checked && self.filter.is_full() {
+            self.close();
+        }
+    }
+
+    /// Adds folded text; a text longer than a block goes on in further filters.
+    fn add(&mut self, text: &[u8]) {
+        self.filter.begin();
+        for (number, piece) in text.chunks(PIECE).enumerate() {
+            if number > 0 && self.filter.is_full() {
+                self.filter.take(&mut self.filters);
+                self.columns += 1;
+            }
+            self.filter.add(piece);
+        }
+        self.unchecked += text.len();
+    }
+
+    fn close(&mut self) {
+        let count = self.rows - self.start;
+        if count == 0 {
+            return;
+        }
+        self.filter.take(&mut self.filters);
+        let end = self.filters.len() / WORDS;
+        self.blocks.push(Block {
+            start: self.start,
+            count,
+            times: self.times.take(),
+            untimed: std::mem::take(&mut self.untimed),
+            columns: end - self.columns - 1..end,
+        });
+        (self.start, self.text, self.columns, self.unchecked) = (self.rows, 0, 0, 0);
+    }
+
+    /// The file's content.
+    pub(in crate::store) fn finish(mut self) -> Vec<u8> {
+        self.close();
+        let columns = self.filters.len() / WORDS;
+        let turned = turn(self.filters);
+        let head = Head {
+            rows: self.rows,
+            columns,
+            stride: turned.stride,
+            bits_log2: turned.bits_log2,
+            blocks: self.blocks,
+            labels: self.labels.values,
+            files: 0..0,
+            facts: 0,
+            filters: 0,
+        };
+        let files = serde_json::to_vec(&self.files.values).unwrap_or_default();
+        let mut out = head.write(files.len());
+        out.extend(files);
+        out.extend(self.facts);
+        out.extend(turned.bytes);
+        out
+    }
+}
