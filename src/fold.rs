@@ -46,7 +46,7 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
 /// The composed form (NFC) of a text, where it differs.
 pub(crate) fn composed(text: &str) -> Option<String> {
     // "Maybe" is settled by composing, as such texts are rare.
-    if is_nfc_quick(text.chars()) == IsNormalized::Yes {
+    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
         return None;
     }
     Some(text.nfc().collect()).filter(|composed| composed != text)
@@ -55,9 +55,8 @@ pub(crate) fn composed(text: &str) -> Option<String> {
 /// Every folded form of `text` in which a needle may be found: as written, composed, and with the
 /// two letters that a case-insensitive regex takes for ASCII (ſ for s, the Kelvin sign for k).
 pub(crate) fn forms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let beyond = !text.is_ascii();
-    let composed = beyond.then(|| composed(text)).flatten();
-    let ascii = (beyond && text.contains(['\u{17f}', '\u{212a}']))
+    let composed = composed(text);
+    let ascii = (!text.is_ascii() && text.contains(['\u{17f}', '\u{212a}']))
         .then(|| text.replace('\u{17f}', "s").replace('\u{212a}', "k"));
     let others = [composed, ascii].into_iter().flatten();
     std::iter::once(fold(text))

@@ -1,11 +1,15 @@
 //! Ranks what matches a question, best first. Pages are taken by the most that a row of theirs can
 //! score, until none that is left can reach the page of results.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::ops::Deref;
 use std::time::Instant;
 
 use aho_corasick::AhoCorasick;
-use schemas::ToolError;
+use fixedbitset::FixedBitSet;
+use schemas::{EventType, ToolError};
 use serde::{Deserialize, Serialize};
 
 use super::gate::{Gate, Row, Unit};
@@ -13,23 +17,31 @@ use super::matcher::Matcher;
 use super::page::{Hit, Request, Work};
 use super::query::Query;
 use super::scan::{cancelled, hits, in_parallel, read};
-use super::score::{Scorer, Term, form, rarity, terms};
-use crate::store::{Block, Grams, Snapshot, StoreError, grams};
+use super::score::{Scorer, Term, Weights, form, rarity, terms, type_weight};
+use crate::store::{Block, Grams, Snapshot, StoreError, TextValues, grams};
 
 /// Pages looked at to estimate how rare the words are.
-const SAMPLE_PAGES: usize = 48;
+const SAMPLE_PAGES: usize = 16;
 
 /// Pages taken at a time.
 const FIRST_WAVE: usize = 16;
 const LARGEST_WAVE: usize = 256;
 
+/// What people and agents said, and the rest.
+const SAID: &[EventType] = &[EventType::User, EventType::Message];
+const PRINTED: &[EventType] = &[
+    EventType::Reasoning,
+    EventType::ToolCall,
+    EventType::ToolResult,
+    EventType::Notification,
+    EventType::TokenUsage,
+];
+
 /// Where a ranked page ended. It carries what scores are made of, so that every page of one
 /// search ranks alike, whatever was ingested in between.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranked {
-    weights: Vec<u32>,
-    average: u64,
-    newest: i64,
+    weights: Weights,
     /// The bits of the last score: JSON would round it.
     score: u64,
     session_id: String,
@@ -56,6 +68,19 @@ struct Candidate {
     confidence: f64,
 }
 
+/// A ranking under way.
+struct Ranking<'a> {
+    gate: Gate<'a>,
+    scorer: Scorer,
+    /// What must and must not occur besides.
+    matcher: Matcher,
+    after: Option<&'a Ranked>,
+    best: Vec<Candidate>,
+    matched: usize,
+    timed_out: bool,
+    work: Work,
+}
+
 /// Runs the query, best first; `after` is where the page before ended.
 pub fn ranked(
     snapshot: &Snapshot,
@@ -65,68 +90,138 @@ pub fn ranked(
 ) -> Result<Result<RankedFound, ToolError>, StoreError> {
     let gate = Gate::new(snapshot, request)?;
     let terms = terms(request.query);
+    let held = held(&gate, &terms)?;
     let mut work = Work::default();
-    let scorer = match after {
-        Some(end) if end.weights.len() == terms.len() => {
-            Scorer::new(terms, end.weights.clone(), end.average, end.newest)
-        }
-        _ => weigh(&gate, terms, &mut work)?,
+    let weights = match after {
+        Some(end) if end.weights.terms.len() == terms.len() => Some(end.weights.clone()),
+        _ => weigh(&gate, &terms, &held, &mut work)?,
     };
-    let Some(scorer) = scorer else { return Ok(Err(cancelled())) };
-    // What must and must not occur besides.
+    let Some(scorer) = weights.and_then(|weights| Scorer::new(terms, weights)) else {
+        return Ok(Err(cancelled()));
+    };
     let insisted = request.query.clauses.iter().filter(|clause| !clause.optional || clause.excluded);
     let insisted = Query { clauses: insisted.cloned().collect(), ..request.query.clone() };
+    let units = units(&gate, &scorer, &held, &insisted, &mut work)?;
     let matcher = Matcher::new(&insisted);
-    let units = units(&gate, &scorer, &insisted, &mut work)?;
-    let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let halt = || stop() || late();
-    let mut best: Vec<Candidate> = Vec::new();
-    let (mut matched, mut done, mut wave, mut timed_out) = (0, 0, FIRST_WAVE, false);
-    while done < units.len() {
-        let threshold = best.get(request.limit).map_or(0.0, |worst| worst.score);
-        if threshold > 0.0 && units[done].bound <= threshold {
-            break;
-        }
-        let Some(essential) = scorer.essential(threshold) else { break };
-        let end = units.len().min(done + wave);
-        let parts = in_parallel(&units[done..end], |units| {
-            score_pages(&gate, &scorer, &matcher, &essential, units, after, &halt)
-        })?;
+    let (best, matched, timed_out) = (Vec::new(), 0, false);
+    let mut ranking = Ranking { gate, scorer, matcher, after, best, matched, timed_out, work };
+    // What was said first: seldom can anything that a tool printed reach the page after that.
+    let mut complete = true;
+    for kinds in [SAID, PRINTED] {
+        complete &= ranking.run(&units, kinds, stop)?;
         if stop() {
             return Ok(Err(cancelled()));
         }
-        for (candidates, part, whole) in parts {
-            timed_out |= !whole;
-            work += part;
-            matched += candidates.len();
-            best.extend(candidates);
-        }
-        best.sort_by(|a, b| order(snapshot, a, b));
-        best.truncate(request.limit + 1);
-        if timed_out {
-            break;
-        }
-        done = end;
-        wave = LARGEST_WAVE.min(wave * 2);
     }
-    let more = best.len() > request.limit;
-    best.truncate(request.limit);
-    let rows: Vec<Row> = best.iter().map(|candidate| candidate.row).collect();
-    let mut hits = hits(snapshot, &rows, &mut |text| scorer.place(text))?;
-    for (hit, candidate) in hits.iter_mut().zip(&best) {
-        hit.confidence = Some((candidate.confidence * 100.0).round() / 100.0);
+    ranking.found(snapshot, complete).map(Ok)
+}
+
+impl Ranking<'_> {
+    /// Ranks the rows of these types; whether every page was looked at.
+    fn run(
+        &mut self,
+        units: &[Unit],
+        kinds: &[EventType],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool, StoreError> {
+        let (limit, deadline) = (self.gate.request.limit, self.gate.request.deadline);
+        let halt = || stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let most = kinds.iter().map(|kind| type_weight(*kind)).fold(0.0, f64::max);
+        let (mut done, mut wave) = (0, FIRST_WAVE);
+        while done < units.len() && !self.timed_out {
+            let threshold = self.best.get(limit).map_or(0.0, |worst| worst.score);
+            if threshold > 0.0 && units[done].bound * most <= threshold {
+                return Ok(false);
+            }
+            let end = units.len().min(done + wave);
+            let parts = in_parallel(&units[done..end], |units| {
+                self.score(units, kinds, threshold, &halt)
+            })?;
+            for (candidates, work, whole) in parts {
+                self.timed_out |= !whole;
+                self.work += work;
+                self.matched += candidates.len();
+                self.best.extend(candidates);
+            }
+            self.best.sort_by(|a, b| order(self.gate.snapshot, a, b));
+            self.best.truncate(limit + 1);
+            done = end;
+            wave = LARGEST_WAVE.min(wave * 2);
+        }
+        // Below a threshold not everything was counted.
+        Ok(!self.timed_out && self.best.len() <= limit)
     }
-    let ends = best.iter().map(|candidate| Ranked {
-        weights: scorer.weights.clone(),
-        average: scorer.average,
-        newest: scorer.newest,
-        score: candidate.score.to_bits(),
-        session_id: snapshot.sessions()[candidate.row.session].session_id.clone(),
-        event_index: candidate.row.event_index,
-    });
-    let ends = ends.collect();
-    let complete = done == units.len() && !timed_out;
-    Ok(Ok(RankedFound { hits, ends, more, matched, complete, timed_out, work }))
+
+    /// Scores the rows of some pages that have an essential word; false when it was told to halt.
+    fn score(
+        &self,
+        units: &[Unit],
+        kinds: &[EventType],
+        threshold: f64,
+        halt: &dyn Fn() -> bool,
+    ) -> Result<(Vec<Candidate>, Work, bool), StoreError> {
+        let (mut found, mut work) = (Vec::new(), Work::default());
+        let (mut lower, mut buffer) = (Vec::new(), Vec::new());
+        let Some(essential) = self.scorer.essential(threshold) else {
+            return Ok((found, work, true));
+        };
+        for unit in units {
+            if halt() {
+                return Ok((found, work, false));
+            }
+            let mut rows = self.gate.rows(unit)?;
+            rows.retain(|row| {
+                let kind = row.facts.event_type;
+                kinds.contains(&kind) && unit.bound * type_weight(kind) > threshold
+            });
+            if rows.is_empty() {
+                continue;
+            }
+            let page = read(self.gate.snapshot, unit, &mut work)?;
+            lowered(page.bytes(), &mut lower);
+            self.matcher.rows(&page, unit.page.start, &rows, &mut buffer, &mut |row| {
+                let text = scored_form(&page, &lower, row.row - unit.page.start, self.scorer.ascii);
+                if !essential.is_match(&*text) {
+                    return;
+                }
+                let score = self.scorer.score(&text, row.facts.event_type, row.facts.time);
+                let (score, confidence) = (score.score, score.confidence);
+                let candidate = Candidate { row: *row, score, confidence };
+                let shown = self.after.is_some_and(|end| !comes_after(&self.gate, &candidate, end));
+                if score > threshold && !shown {
+                    found.push(candidate);
+                }
+            });
+        }
+        Ok((found, work, true))
+    }
+
+    /// The page of results.
+    fn found(mut self, snapshot: &Snapshot, complete: bool) -> Result<RankedFound, StoreError> {
+        let limit = self.gate.request.limit;
+        let more = self.best.len() > limit;
+        self.best.truncate(limit);
+        let rows: Vec<Row> = self.best.iter().map(|candidate| candidate.row).collect();
+        let mut hits = hits(snapshot, &rows, &mut |text| self.scorer.place(text))?;
+        for (hit, candidate) in hits.iter_mut().zip(&self.best) {
+            hit.confidence = Some((candidate.confidence * 100.0).round() / 100.0);
+        }
+        let ends = self.best.iter().map(|candidate| Ranked {
+            weights: self.scorer.weights.clone(),
+            score: candidate.score.to_bits(),
+            session_id: snapshot.sessions()[candidate.row.session].session_id.clone(),
+            event_index: candidate.row.event_index,
+        });
+        Ok(RankedFound {
+            hits,
+            ends: ends.collect(),
+            more,
+            matched: self.matched,
+            complete,
+            timed_out: self.timed_out,
+            work: self.work,
+        })
+    }
 }
 
 /// Best first, then the newest, then by id.
@@ -137,12 +232,24 @@ fn order(snapshot: &Snapshot, a: &Candidate, b: &Candidate) -> Ordering {
         .then_with(|| b.row.event_index.cmp(&a.row.event_index))
 }
 
+/// The blocks that may hold each of the terms, of every open segment.
+fn held(gate: &Gate<'_>, terms: &[Term]) -> Result<HashMap<usize, Vec<FixedBitSet>>, StoreError> {
+    let stems: Vec<Grams> = terms.iter().map(|term| grams(&term.stem)).collect();
+    let segments = gate.open_segments().map(|(number, segment)| {
+        let index = segment.index()?;
+        let held = stems.iter().map(|stem| index.holding(stem)).collect::<Result<_, _>>()?;
+        Ok((number, held))
+    });
+    segments.collect()
+}
+
 /// How rare the words are, from a sample of pages over the whole store.
 fn weigh(
     gate: &Gate<'_>,
-    terms: Vec<Term>,
+    terms: &[Term],
+    held: &HashMap<usize, Vec<FixedBitSet>>,
     work: &mut Work,
-) -> Result<Option<Scorer>, StoreError> {
+) -> Result<Option<Weights>, StoreError> {
     let mut all: Vec<Unit> = Vec::new();
     for (number, segment) in gate.open_segments() {
         let blocks: Vec<(&Block, f64)> = segment.index()?.blocks().iter().map(|b| (b, 0.0)).collect();
@@ -153,12 +260,15 @@ fn weigh(
     let Ok(automaton) = AhoCorasick::new(terms.iter().map(|term| &term.stem)) else {
         return Ok(None);
     };
+    let ascii = terms.iter().all(|term| term.stem.is_ascii());
     let parts = in_parallel(&sample, |units| {
-        let (mut counts, mut rows, mut work) = (vec![0usize; terms.len()], 0, Work::default());
+        let (mut counts, mut work) = (vec![0usize; terms.len()], Work::default());
+        let (mut rows, mut lower) = (0, Vec::new());
         for unit in units {
             let page = read(gate.snapshot, unit, &mut work)?;
+            lowered(page.bytes(), &mut lower);
             for row in 0..page.len() {
-                let text = form_of(page.get(row));
+                let text = scored_form(&page, &lower, row, ascii);
                 let mut seen = vec![false; terms.len()];
                 for found in automaton.find_overlapping_iter(&*text) {
                     seen[found.pattern().as_usize()] = true;
@@ -179,33 +289,33 @@ fn weigh(
     let newest = times.map(|(_, newest)| newest).max().unwrap_or(0);
     let rows: usize = all.iter().map(|unit| unit.page.count).sum();
     let share = rows as f64 / sampled.max(1) as f64;
-    let weights = counts.iter().map(|count| {
-        // A word that the sample does not have is rarer than one event of it stands for.
-        let events = if *count == 0 { share / 4.0 } else { *count as f64 * share };
+    let weights = counts.iter().enumerate().map(|(term, count)| {
+        // A word that the sample does not have is about as frequent as blocks hold it.
+        let blocks: usize = held.values().map(|terms| terms[term].count_ones(..)).sum();
+        let events = if *count == 0 { (blocks as f64).min(share) } else { *count as f64 * share };
         rarity(events, rows as f64)
     });
     let average = (work.bytes / sampled.max(1)) as u64;
-    let weights = weights.collect();
-    Ok(Scorer::new(terms, weights, average, newest))
+    Ok(Some(Weights { terms: weights.collect(), average, newest }))
 }
 
 /// The pages that may hold a match with the most they can score, best first.
 fn units(
     gate: &Gate<'_>,
     scorer: &Scorer,
+    held: &HashMap<usize, Vec<FixedBitSet>>,
     insisted: &Query,
     work: &mut Work,
 ) -> Result<Vec<Unit>, StoreError> {
     let required = insisted.clauses.iter().filter(|clause| !clause.excluded);
     let needs: Vec<Vec<Grams>> =
         required.flat_map(|clause| super::pattern::needs(&clause.any)).collect();
-    let stems: Vec<Grams> = scorer.terms.iter().map(|term| grams(&term.stem)).collect();
     let mut units = Vec::new();
     for (number, segment) in gate.open_segments() {
-        let held = gate.held(segment, &needs, work)?;
         let index = segment.index()?;
-        let present = stems.iter().map(|grams| index.holding(grams)).collect::<Result<Vec<_>, _>>()?;
-        let blocks: Vec<(&Block, f64)> = held
+        let present = &held[&number];
+        let blocks: Vec<(&Block, f64)> = gate
+            .held(segment, &needs, work)?
             .into_iter()
             .map(|at| {
                 let block = &index.blocks()[at];
@@ -220,41 +330,6 @@ fn units(
     Ok(units)
 }
 
-/// Scores the rows of some pages that have an essential word; false when it was told to halt.
-fn score_pages(
-    gate: &Gate<'_>,
-    scorer: &Scorer,
-    matcher: &Matcher,
-    essential: &AhoCorasick,
-    units: &[Unit],
-    after: Option<&Ranked>,
-    halt: &dyn Fn() -> bool,
-) -> Result<(Vec<Candidate>, Work, bool), StoreError> {
-    let (mut found, mut work, mut lower) = (Vec::new(), Work::default(), Vec::new());
-    for unit in units {
-        if halt() {
-            return Ok((found, work, false));
-        }
-        let rows = gate.rows(unit)?;
-        if rows.is_empty() {
-            continue;
-        }
-        let page = read(gate.snapshot, unit, &mut work)?;
-        matcher.rows(&page, unit.page.start, &rows, &mut lower, &mut |row| {
-            let text = form_of(page.get(row.row - unit.page.start));
-            if !essential.is_match(&*text) {
-                return;
-            }
-            let score = scorer.score(&text, row.facts.event_type, row.facts.time);
-            let candidate = Candidate { row: *row, score: score.score, confidence: score.confidence };
-            if score.score > 0.0 && after.is_none_or(|end| comes_after(gate, &candidate, end)) {
-                found.push(candidate);
-            }
-        });
-    }
-    Ok((found, work, true))
-}
-
 fn comes_after(gate: &Gate<'_>, candidate: &Candidate, end: &Ranked) -> bool {
     let id = &gate.snapshot.sessions()[candidate.row.session].session_id;
     let order = (f64::from_bits(end.score).total_cmp(&candidate.score))
@@ -263,12 +338,25 @@ fn comes_after(gate: &Gate<'_>, candidate: &Candidate, end: &Ranked) -> bool {
     order.is_gt()
 }
 
-fn form_of(text: &[u8]) -> std::borrow::Cow<'_, [u8]> {
-    match std::str::from_utf8(text) {
-        Ok(text) => match form(text) {
-            std::borrow::Cow::Borrowed(text) => text.as_bytes().into(),
-            std::borrow::Cow::Owned(text) => text.into_bytes().into(),
-        },
-        Err(_) => text.into(),
+/// The bytes of a page with ASCII letters lowered.
+fn lowered(page: &[u8], lower: &mut Vec<u8>) {
+    lower.clear();
+    lower.extend_from_slice(page);
+    lower.make_ascii_lowercase();
+}
+
+/// The text of a row as it is scored; `lower` is its page with ASCII letters lowered, which is
+/// enough for terms in `ascii`.
+fn scored_form<'p, P: Deref<Target = [u8]>>(
+    page: &TextValues<P>,
+    lower: &'p [u8],
+    row: usize,
+    ascii: bool,
+) -> Cow<'p, [u8]> {
+    let text = &lower[page.range(row)];
+    if ascii || text.is_ascii() {
+        return text.into();
     }
+    std::str::from_utf8(page.get(row))
+        .map_or(text.into(), |original| form(original).into_owned().into_bytes().into())
 }

@@ -4,6 +4,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::Deref;
+use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use schemas::{ErrorCode, ToolError};
@@ -15,8 +16,8 @@ use super::{pattern, snippet};
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
 /// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
-const FIRST_WAVE: usize = 4;
-const LARGEST_WAVE: usize = 256;
+const FIRST_WAVE: usize = 8;
+const LARGEST_WAVE: usize = 512;
 
 /// Pages looked at for the sake of the total, when the page of results is full.
 const COUNT_PAGES: usize = 64;
@@ -148,25 +149,38 @@ pub(super) fn read(
     Ok(TextValues::new(page))
 }
 
-/// Hands shares of `units` to the cores; the results are in the order of the units.
+/// Pages that a core takes at a time.
+const SHARE: usize = 8;
+
+/// Hands shares of `units` to the cores, to each the next when it is done; the results are in no
+/// order.
 pub(super) fn in_parallel<T: Send>(
     units: &[Unit],
     share: impl Fn(&[Unit]) -> Result<T, StoreError> + Sync,
 ) -> Result<Vec<T>, StoreError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    // A thread costs as much as a page.
-    let threads = threads.min(units.len() / 2);
-    if threads <= 1 {
-        return share(units).map(|result| vec![result]);
-    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut results = Vec::new();
+        loop {
+            let from = next.fetch_add(SHARE, std::sync::atomic::Ordering::Relaxed);
+            let Some(rest) = units.get(from..).filter(|rest| !rest.is_empty()) else {
+                return results;
+            };
+            results.push(share(&rest[..rest.len().min(SHARE)]));
+        }
+    };
+    let others = threads.min(units.len().div_ceil(SHARE)).saturating_sub(1);
     std::thread::scope(|scope| {
-        let shares = units.chunks(units.len().div_ceil(threads));
-        let workers: Vec<_> = shares.map(|units| scope.spawn(|| share(units))).collect();
-        let joined = workers.into_iter().map(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        joined.collect()
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+        let mut results = work();
+        for other in others {
+            match other.join() {
+                Ok(more) => results.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results.into_iter().collect()
     })
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use aho_corasick::AhoCorasick;
 use schemas::EventType;
+use serde::{Deserialize, Serialize};
 
 use super::pattern::Pattern;
 use super::query::Query;
@@ -14,6 +15,12 @@ use crate::fold::{composed, fold};
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.6;
 
+/// What one occurrence of a word is worth against many.
+const ONCE: f64 = 0.4;
+
+/// Share of the score that depends on how much of the question is covered.
+const COVERAGE: f64 = 0.6;
+
 /// Bytes between two neighbours of the question that still stand together, and what that is worth.
 const NEAR: usize = 40;
 const TOGETHER: f64 = 0.4;
@@ -22,8 +29,10 @@ const TOGETHER: f64 = 0.4;
 const FADING: f64 = 0.1;
 const HALF_LIFE: f64 = 30.0 * 86_400e6;
 
-/// A word must weigh this share of the heaviest for an event to be found by it alone.
-const TELLING: f64 = 0.3;
+/// A word must weigh this share of the heaviest for an event to be found by it alone, and this
+/// share to count at all: of the rest every text has some.
+const TELLING: f64 = 0.6;
+const COUNTS: f64 = 0.3;
 
 /// One word of the question.
 #[derive(Debug, Clone)]
@@ -34,16 +43,26 @@ pub(super) struct Term {
     ending: usize,
 }
 
-/// The words of a question, ready to be looked for.
-pub(super) struct Scorer {
-    pub(super) terms: Vec<Term>,
-    /// Of every term, by its rarity, in thousandths.
-    pub(super) weights: Vec<u32>,
+/// What scores are made of beside the text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Weights {
+    /// Of every term, by its rarity, in thousandths; 0 for those that do not count.
+    pub(super) terms: Vec<u32>,
     /// Average length of a text in bytes.
     pub(super) average: u64,
     /// The newest event, from which age counts, in microseconds.
     pub(super) newest: i64,
+}
+
+/// The words of a question, ready to be looked for.
+pub(super) struct Scorer {
+    pub(super) terms: Vec<Term>,
+    pub(super) weights: Weights,
+    /// No term has letters beyond ASCII: texts need not be folded beyond it.
+    pub(super) ascii: bool,
     automaton: AhoCorasick,
+    /// The terms that the automaton looks for.
+    of: Vec<usize>,
 }
 
 /// What a text scored.
@@ -118,14 +137,23 @@ fn stem(word: &str) -> &str {
 
 impl Scorer {
     /// `None` when the stems are no automaton, which those of a query always are.
-    pub(super) fn new(
-        terms: Vec<Term>,
-        weights: Vec<u32>,
-        average: u64,
-        newest: i64,
-    ) -> Option<Self> {
-        let automaton = AhoCorasick::new(terms.iter().map(|term| &term.stem)).ok()?;
-        Some(Self { terms, weights, average, newest, automaton })
+    pub(super) fn new(terms: Vec<Term>, mut weights: Weights) -> Option<Self> {
+        let heaviest = weights.terms.iter().copied().max().unwrap_or(0);
+        for weight in &mut weights.terms {
+            if f64::from(*weight) < f64::from(heaviest) * COUNTS {
+                *weight = 0;
+            }
+        }
+        let ascii = terms.iter().all(|term| term.stem.is_ascii());
+        let mut scorer =
+            Self { terms, weights, ascii, automaton: AhoCorasick::new([""; 0]).ok()?, of: Vec::new() };
+        scorer.of = (0..scorer.terms.len()).filter(|term| scorer.weight(*term) > 0.0).collect();
+        scorer.automaton = scorer.automaton_of(&scorer.of)?;
+        Some(scorer)
+    }
+
+    fn automaton_of(&self, terms: &[usize]) -> Option<AhoCorasick> {
+        AhoCorasick::new(terms.iter().map(|term| &self.terms[*term].stem)).ok()
     }
 
     /// The words of which an event must have one: alone they are worth more than `threshold` (the
@@ -133,22 +161,23 @@ impl Scorer {
     pub(super) fn essential(&self, threshold: f64) -> Option<AhoCorasick> {
         let heaviest = (0..self.terms.len()).map(|term| self.weight(term)).fold(0.0, f64::max);
         let mut order: Vec<usize> = (0..self.terms.len()).collect();
-        order.sort_by_key(|term| self.weights[*term]);
+        order.sort_by_key(|term| self.weights.terms[*term]);
         let mut sum = 0.0;
         order.retain(|term| {
             sum += self.weight(*term) * (1.0 + TOGETHER * 2.0);
             self.weight(*term) >= heaviest * TELLING && sum > threshold
         });
-        AhoCorasick::new(order.iter().map(|term| &self.terms[*term].stem)).ok()
+        self.automaton_of(&order)
     }
 
-    /// The most that a text with these terms can score, at its newest.
+    /// The most that a prompt or message with these terms can score, at its newest.
     pub(super) fn bound(&self, present: impl Fn(usize) -> bool, newest: Option<i64>) -> f64 {
         let weight = |term: usize| if present(term) { self.weight(term) } else { 0.0 };
         let words: f64 = (0..self.terms.len()).map(weight).sum();
         let pairs: f64 =
             (1..self.terms.len()).map(|term| weight(term).min(weight(term - 1))).sum();
-        (words + TOGETHER * pairs) * self.fading(newest)
+        let all: f64 = (0..self.terms.len()).map(|term| self.weight(term)).sum();
+        (words + TOGETHER * pairs) * covering(words, all) * self.fading(newest)
     }
 
     /// Scores a text as [`form`] gives it.
@@ -158,7 +187,7 @@ impl Scorer {
         let mut ends = vec![None; self.terms.len()];
         let mut together = vec![false; self.terms.len()];
         for found in self.automaton.find_overlapping_iter(text) {
-            let term = found.pattern().as_usize();
+            let term = self.of[found.pattern().as_usize()];
             let fit = self.fit(text, term, found.start(), found.end());
             counts[term] += fit;
             quality[term] = quality[term].max(fit);
@@ -171,21 +200,24 @@ impl Scorer {
             }
             ends[term] = Some(found.end());
         }
-        let length = text.len() as f64 / self.average.max(1) as f64;
+        let length = text.len() as f64 / self.weights.average.max(1) as f64;
         let held_back = SATURATION * (1.0 - LENGTH + LENGTH * length);
         let (mut words, mut pairs, mut covered, mut all) = (0.0, 0.0, 0.0, 0.0);
         for term in 0..self.terms.len() {
             let weight = self.weight(term);
-            words += weight * counts[term] / (counts[term] + held_back) * quality[term].sqrt();
+            let often = counts[term] / (counts[term] + held_back);
+            words += weight * quality[term].sqrt() * (ONCE + (1.0 - ONCE) * often);
             covered += weight * quality[term];
             all += weight;
             if together[term] {
                 pairs += weight.min(self.weight(term - 1));
             }
         }
-        let coverage = covered / f64::max(all, f64::MIN_POSITIVE);
-        let score = (words + TOGETHER * pairs) * (0.4 + 0.6 * coverage) * type_weight(kind) * self.fading(time);
-        Score { score, confidence: coverage }
+        let score = (words + TOGETHER * pairs)
+            * covering(covered, all)
+            * type_weight(kind)
+            * self.fading(time);
+        Score { score, confidence: covered / f64::max(all, f64::MIN_POSITIVE) }
     }
 
     /// How well an occurrence is the word: 1 the word itself in another form, less the beginning
@@ -205,11 +237,11 @@ impl Scorer {
     }
 
     fn weight(&self, term: usize) -> f64 {
-        f64::from(self.weights[term]) / 1000.0
+        f64::from(self.weights.terms[term]) / 1000.0
     }
 
     fn fading(&self, time: Option<i64>) -> f64 {
-        let age = time.map_or(f64::INFINITY, |time| (self.newest - time).max(0) as f64);
+        let age = time.map_or(f64::INFINITY, |time| (self.weights.newest - time).max(0) as f64);
         1.0 - FADING + FADING * (-age / HALF_LIFE).exp2()
     }
 
@@ -227,7 +259,7 @@ impl Scorer {
             let mut seen = vec![false; self.terms.len()];
             let (mut weight, mut end) = (0.0, first.end());
             for one in within {
-                let term = one.pattern().as_usize();
+                let term = self.of[one.pattern().as_usize()];
                 if !std::mem::replace(&mut seen[term], true) {
                     weight += self.weight(term) * self.fit(form.as_bytes(), term, one.start(), one.end());
                     end = end.max(one.end());
@@ -239,6 +271,11 @@ impl Scorer {
         }
         best.1
     }
+}
+
+/// A text that has more of the question's weight is worth more than its words alone.
+fn covering(covered: f64, all: f64) -> f64 {
+    1.0 - COVERAGE + COVERAGE * covered / f64::max(all, f64::MIN_POSITIVE)
 }
 
 /// A text as it is scored: composed and folded.
@@ -256,7 +293,7 @@ pub(super) fn rarity(events: f64, all: f64) -> u32 {
 }
 
 /// What people and agents said answers questions; what tools printed holds the words.
-const fn type_weight(kind: EventType) -> f64 {
+pub(super) const fn type_weight(kind: EventType) -> f64 {
     match kind {
         EventType::User | EventType::Message => 1.0,
         EventType::Reasoning => 0.7,
@@ -275,8 +312,8 @@ mod tests {
     fn scorer(query: &str) -> Scorer {
         let query = Query::parse(query, Timestamp(0)).expect("parses");
         let terms = terms(&query);
-        let weights = vec![1000; terms.len()];
-        Scorer::new(terms, weights, 100, 0).expect("an automaton")
+        let weights = Weights { terms: vec![1000; terms.len()], average: 100, newest: 0 };
+        Scorer::new(terms, weights).expect("an automaton")
     }
 
     fn score(scorer: &Scorer, text: &str, kind: EventType) -> Score {

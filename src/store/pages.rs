@@ -24,8 +24,8 @@ pub struct TextPage {
     pub start: usize,
     pub count: usize,
     row_group: usize,
-    offset: i64,
-    bytes: i32,
+    offset: u64,
+    bytes: usize,
 }
 
 /// Where the pages lie, from the footer.
@@ -51,8 +51,8 @@ pub(super) fn locate(footer: &ArrowReaderMetadata) -> Option<Vec<TextPage>> {
                 start: group_start + first,
                 count: end - first,
                 row_group,
-                offset: location.offset,
-                bytes: location.compressed_page_size,
+                offset: u64::try_from(location.offset).ok()?,
+                bytes: usize::try_from(location.compressed_page_size).ok()?,
             });
         }
         group_start += rows;
@@ -83,11 +83,15 @@ impl PageReader {
         page: &TextPage,
     ) -> Result<impl std::ops::Deref<Target = [u8]> + use<>, StoreError> {
         let damaged = |error: ParquetError| StoreError::damaged(&self.path, error);
+        // By position: the file is shared with other threads, and so is the place they read at.
+        let mut bytes = vec![0; page.bytes];
+        super::files::read_at(&self.file, &mut bytes, page.offset)
+            .map_err(|error| StoreError::damaged(&self.path, error))?;
         let chunk = self.footer.metadata().row_group(page.row_group).column(self.column);
         let chunk = single_page(chunk, page).map_err(damaged)?;
+        let bytes = Arc::new(bytes::Bytes::from(bytes));
         let mut reader =
-            SerializedPageReader::new(Arc::clone(&self.file), &chunk, page.count, None)
-                .map_err(damaged)?;
+            SerializedPageReader::new(bytes, &chunk, page.count, None).map_err(damaged)?;
         match reader.get_next_page().map_err(damaged)? {
             Some(Page::DataPage { buf, encoding: Encoding::PLAIN, .. }) => Ok(buf),
             _ => Err(self.unexpected()),
@@ -150,7 +154,7 @@ impl<P: std::ops::Deref<Target = [u8]>> TextValues<P> {
     }
 }
 
-/// The column chunk as if it held this page only.
+/// The column chunk as if it held this page only, at the beginning of a file.
 fn single_page(
     chunk: &ColumnChunkMetaData,
     page: &TextPage,
@@ -159,8 +163,8 @@ fn single_page(
         .clone()
         .into_builder()
         .set_dictionary_page_offset(None)
-        .set_data_page_offset(page.offset)
-        .set_total_compressed_size(i64::from(page.bytes))
+        .set_data_page_offset(0)
+        .set_total_compressed_size(page.bytes as i64)
         .set_num_values(page.count as i64)
         .build()
 }

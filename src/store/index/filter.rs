@@ -1,32 +1,35 @@
-//! The Bloom filter of a block: which trigrams of folded text it may hold.
+//! The Bloom filter of a block: which runs of three and of five bytes of folded text it may hold.
 //!
-//! Every byte sets two bits at once, without asking whether its trigram was met before; a filter
-//! is 16 KB and stays in the nearest cache. A block ends when its filter is a fifth full, so that
-//! every filter is worth its place: repetitive text makes long blocks. Then 4 % of absent trigrams
-//! look present, and a needle of five letters has three of them.
+//! Runs of three find needles of three letters; runs of five tell a word from others made of the
+//! same syllables. Every byte sets its three bits at once, without asking whether they are set: a
+//! filter is 8 KB and stays in the nearest cache. A block ends when its filter is a third full,
+//! so that every filter is worth its place: repetitive text makes long blocks.
 
 use crate::fold::fold;
 
 /// log2 of the bits of a filter while it is filled.
-pub(super) const BITS_LOG2: u32 = 17;
+pub(super) const BITS_LOG2: u32 = 16;
 
 /// 64-bit words of such a filter.
 pub(super) const WORDS: usize = 1 << (BITS_LOG2 - 6);
 
-/// Bits set in a filter that is full.
-const FULL: u32 = (1 << BITS_LOG2) / 5;
+/// Bits set in a filter that is full. A run of three then looks present by chance in 11 % of blocks
+/// (it sets two bits), one of five in 33 % (one bit, as needles have many).
+const FULL: u32 = (1 << BITS_LOG2) / 3;
 
-/// Trigrams of a longer needle are sampled: more rule out hardly a block more.
-const MOST_GRAMS: usize = 16;
+/// Runs of a longer needle are sampled: more rule out hardly a block more.
+const MOST_RUNS: usize = 16;
 
-/// The trigrams that a text must contain for a needle to be in it; none when the needle is too
+/// The bits that a block must have for a needle to be in its text; none when the needle is too
 /// short to rule anything out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Grams(Vec<u32>);
+pub struct Grams(Vec<u64>);
 
 impl Grams {
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().copied()
+    /// The bits in a filter of `1 << bits_log2` bits. Halving a filter by joining neighbours
+    /// halves these positions.
+    pub(super) fn bits(&self, bits_log2: u32) -> impl Iterator<Item = usize> {
+        self.0.iter().map(move |hash| bit(*hash, bits_log2))
     }
 
     /// Whether it rules nothing out.
@@ -35,33 +38,42 @@ impl Grams {
     }
 }
 
-/// The trigrams of the folded `needle`.
+/// The bits of the folded `needle`, the most telling first.
 pub fn grams(needle: &str) -> Grams {
     let folded = fold(needle);
-    let mut grams: Vec<u32> = folded.as_bytes().windows(3).map(gram).collect();
-    grams.sort_unstable();
-    grams.dedup();
-    let step = grams.len().div_ceil(MOST_GRAMS).max(1);
-    Grams(grams.into_iter().step_by(step).collect())
+    let runs = |length: usize| {
+        let mut runs: Vec<u64> = folded.as_bytes().windows(length).map(run).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        let step = runs.len().div_ceil(MOST_RUNS).max(1);
+        runs.into_iter().step_by(step)
+    };
+    Grams(runs(5).map(five).chain(runs(3).flat_map(three)).collect())
 }
 
-fn gram(window: &[u8]) -> u32 {
-    window.iter().fold(0, |gram, byte| (gram << 8) | u32::from(*byte))
+fn run(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |run, byte| (run << 8) | u64::from(*byte))
 }
 
-/// The two bits of a trigram in a filter of `1 << bits_log2` bits. Halving a filter by joining
-/// neighbours halves these positions.
-pub(super) const fn probes(gram: u32, bits_log2: u32) -> [usize; 2] {
-    let hash = (gram as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    [(hash >> (64 - bits_log2)) as usize, (hash.rotate_left(26) >> (64 - bits_log2)) as usize]
+const fn bit(hash: u64, bits_log2: u32) -> usize {
+    (hash >> (64 - bits_log2)) as usize
+}
+
+const fn three(run: u64) -> [u64; 2] {
+    let hash = (run + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    [hash, hash.rotate_left(26)]
+}
+
+const fn five(run: u64) -> u64 {
+    (run ^ 0x5b).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
 /// A filter under construction.
 pub(super) struct Filter {
     words: Box<[u64; WORDS]>,
-    /// The last bytes seen, as a trigram goes across pieces.
-    window: u32,
-    seen: u64,
+    /// The last bytes seen, as a run goes across pieces, and how many of the text there were.
+    window: u64,
+    seen: usize,
 }
 
 impl Filter {
@@ -69,35 +81,42 @@ impl Filter {
         Self { words: Box::new([0; WORDS]), window: 0, seen: 0 }
     }
 
-    /// Begins a text: no trigram goes across two.
+    /// Begins a text: no run goes across two.
     pub(super) fn begin(&mut self) {
-        self.seen = 0;
+        (self.window, self.seen) = (0, 0);
     }
 
     /// Adds a piece of folded text.
     pub(super) fn add(&mut self, piece: &[u8]) {
-        let mut rest = piece;
-        while self.seen < 2 {
-            let Some((first, others)) = rest.split_first() else { return };
-            self.window = (self.window << 8) | u32::from(*first);
+        // The first four bytes of a text end no run of five.
+        let short = piece.len().min(4_usize.saturating_sub(self.seen));
+        for byte in &piece[..short] {
+            self.window = (self.window << 8) | u64::from(*byte);
             self.seen += 1;
-            rest = others;
+            if self.seen > 2 {
+                three(self.window & 0xff_ffff).into_iter().for_each(|hash| self.set(hash));
+            }
         }
-        let mut window = self.window;
-        for byte in rest {
-            window = ((window << 8) | u32::from(*byte)) & 0xff_ffff;
-            let [first, second] = probes(window, BITS_LOG2);
-            self.words[first >> 6] |= 1 << (first & 63);
-            self.words[second >> 6] |= 1 << (second & 63);
+        for byte in &piece[short..] {
+            self.window = (self.window << 8) | u64::from(*byte);
+            let [first, second] = three(self.window & 0xff_ffff);
+            self.set(first);
+            self.set(second);
+            self.set(five(self.window & 0xff_ffff_ffff));
         }
-        self.window = window;
+        self.seen += piece.len() - short;
+    }
+
+    fn set(&mut self, hash: u64) {
+        let bit = bit(hash, BITS_LOG2);
+        self.words[bit >> 6] |= 1 << (bit & 63);
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.words.iter().map(|word| word.count_ones()).sum::<u32>() >= FULL
     }
 
-    /// Its words; it is empty afterwards.
+    /// Moves its words to the end of `into`; it is empty afterwards.
     pub(super) fn take(&mut self, into: &mut Vec<u64>) {
         into.extend_from_slice(&*self.words);
         self.words.fill(0);
@@ -119,7 +138,7 @@ pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
     let ones = |filter: &[u64]| filter.iter().map(|word| word.count_ones()).sum::<u32>();
     let mut fullest = filters.chunks(WORDS).map(ones).max().unwrap_or(0);
     let mut bits_log2 = BITS_LOG2;
-    while bits_log2 > 6 && fullest * 10 < 1 << bits_log2 {
+    while bits_log2 > 6 && fullest * 6 < 1 << bits_log2 {
         filters = filters.chunks_exact(2).map(|pair| halve(pair[0]) | (halve(pair[1]) << 32)).collect();
         bits_log2 -= 1;
         fullest = filters.chunks(1 << (bits_log2 - 6)).map(ones).max().unwrap_or(0);
@@ -203,10 +222,9 @@ mod tests {
         filter.take(&mut words);
         let turned = turn(words);
         assert!(turned.bits_log2 < 10 && turned.stride == 1, "{}", turned.bits_log2);
-        for gram in grams("only a few words").iter() {
-            for bit in probes(gram, turned.bits_log2) {
-                assert_ne!(turned.bytes[bit / 8] & (1 << (bit % 8)), 0);
-            }
+        assert!(!grams("only a few words").is_empty());
+        for bit in grams("only a few words").bits(turned.bits_log2) {
+            assert_ne!(turned.bytes[bit / 8] & (1 << (bit % 8)), 0);
         }
     }
 }

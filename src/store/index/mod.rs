@@ -126,11 +126,8 @@ impl SkipIndex {
     pub fn holding(&self, grams: &Grams) -> Result<FixedBitSet, StoreError> {
         let mut blocks = FixedBitSet::with_capacity(self.head.blocks.len());
         blocks.insert_range(..);
-        for gram in grams.iter() {
-            let [first, second] = filter::probes(gram, self.head.bits_log2);
-            let mut columns = self.bit_row(first)?;
-            columns.intersect_with(&self.bit_row(second)?);
-            blocks.intersect_with(&self.of_columns(columns));
+        for bit in grams.bits(self.head.bits_log2) {
+            blocks.intersect_with(&self.of_columns(self.bit_row(bit)?));
             if blocks.is_clear() {
                 break;
             }
@@ -150,19 +147,13 @@ impl SkipIndex {
         let from = bit * stride;
         let start = self.head.filters + (from / 8) as u64;
         let bytes = self.bytes(start..start + stride.div_ceil(8) as u64)?;
-        let mut row = FixedBitSet::with_capacity(columns);
-        let shift = from % 8;
-        for (at, byte) in bytes.iter().enumerate() {
-            let mut byte = byte >> shift;
-            while byte != 0 {
-                let column = at * 8 + byte.trailing_zeros() as usize;
-                if column < columns {
-                    row.insert(column);
-                }
-                byte &= byte - 1;
-            }
-        }
-        Ok(row)
+        // Less than a byte lies somewhere in one; more begins with one.
+        let words = bytes.chunks(size_of::<usize>()).map(|chunk| {
+            let mut word = [0; size_of::<usize>()];
+            word[..chunk.len()].copy_from_slice(chunk);
+            usize::from_le_bytes(word) >> (from % 8)
+        });
+        Ok(FixedBitSet::with_capacity_and_blocks(columns, words))
     }
 
     fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {

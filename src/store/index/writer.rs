@@ -9,10 +9,10 @@ use super::{Block, Labels, RowFacts};
 use crate::fold::forms;
 
 /// Text after which it is looked whether the filter is full, in bytes.
-const PIECE: usize = 16 << 10;
+const PIECE: usize = 4 << 10;
 
 /// A block is closed at this much text even when its filter is not full.
-const BLOCK_TEXT: usize = 512 << 10;
+const BLOCK_TEXT: usize = 256 << 10;
 
 /// The index of a segment under construction.
 pub(in crate::store) struct IndexWriter {
