@@ -53,6 +53,7 @@ pub fn ingest(
     let mut report =
         ingest::run::run(plan(found, &known), &&writer, progress).map_err(store_error)?;
     report.segments_set_aside = writer.set_aside();
+    writer.compact().map_err(store_error)?;
     let elapsed = start.elapsed();
     report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]

@@ -3,12 +3,11 @@
 
 use std::ops::Deref;
 
-use aho_corasick::AhoCorasick;
 use memchr::memmem::Finder;
-use regex::bytes::Regex;
 
 use super::gate::Row;
-use super::pattern::Pattern;
+use super::multi::Multi;
+use super::pattern::{LineRegex, Pattern};
 use super::query::Query;
 use crate::fold::{composed, fold, unfold_offset};
 use crate::store::TextValues;
@@ -21,7 +20,7 @@ enum Needle {
     Lower(Finder<'static>),
     /// Beyond ASCII: as written, and composed in the composed text; both folded unless case matters.
     Beyond { written: Finder<'static>, composed: Finder<'static>, case_sensitive: bool },
-    Regex(Regex),
+    Regex(LineRegex),
 }
 
 /// How the rows that may match are found on a page.
@@ -31,7 +30,7 @@ enum Driver {
     /// The same in the bytes as they are.
     Exact(Finder<'static>),
     /// One of these is in every match; in the lowered bytes.
-    Any(AhoCorasick),
+    Any(Multi),
     /// Every row is looked at.
     Rows,
 }
@@ -39,10 +38,12 @@ enum Driver {
 /// All clauses of a query.
 pub(super) struct Matcher {
     driver: Driver,
+    /// The clause that it decides.
+    driven: Option<usize>,
     /// Of every clause one must occur.
     required: Vec<Vec<Needle>>,
     /// Excluded ASCII terms, looked for all at once in the lowered bytes.
-    excluded_lower: Option<AhoCorasick>,
+    excluded_lower: Option<Multi>,
     excluded: Vec<Needle>,
     /// Whether anything looks at lowered bytes.
     lowers: bool,
@@ -65,11 +66,11 @@ impl Matcher {
         let (lower, excluded): (Vec<_>, Vec<_>) =
             excluded.into_iter().partition(|needle| matches!(needle, Needle::Lower(_)));
         let lower: Vec<_> = lower.iter().filter_map(Needle::lower).collect();
-        let excluded_lower = automaton(&lower);
-        let driver = driver(&required);
+        let excluded_lower = Multi::new(&lower);
+        let (driver, driven) = driver(&required);
         let any_lower = required.iter().flatten().any(|n| matches!(n, Needle::Lower(_)));
         let lowers = any_lower || excluded_lower.is_some();
-        Self { driver, required, excluded_lower, excluded, lowers }
+        Self { driver, driven, required, excluded_lower, excluded, lowers }
     }
 
     /// Calls `found` with every one of `rows` (ascending, of the page that begins with row `first`)
@@ -86,7 +87,7 @@ impl Matcher {
             for row in rows {
                 let text = page.get(row.row - first);
                 self.lower(text, lower);
-                if self.matches(text, lower) {
+                if self.matches(text, lower, None) {
                     found(row);
                 }
             }
@@ -107,7 +108,7 @@ impl Matcher {
             while rows.next_if(|row| row.row - first < value).is_some() {}
             if let Some(row) = rows.next_if(|row| row.row - first == value) {
                 let lower = if self.lowers { &lower[range.clone()] } else { &[] };
-                if self.matches(&bytes[range.clone()], lower) {
+                if self.matches(&bytes[range.clone()], lower, self.driven) {
                     found(row);
                 }
             }
@@ -128,15 +129,17 @@ impl Matcher {
         match &self.driver {
             Driver::Lower(finder) => Some((finder.find(&lower[at..])?, finder.needle().len())),
             Driver::Exact(finder) => Some((finder.find(&page[at..])?, finder.needle().len())),
-            Driver::Any(any) => any.find(&lower[at..]).map(|hit| (hit.start(), hit.len())),
+            Driver::Any(any) => any.find(&lower[at..]),
             Driver::Rows => None,
         }
     }
 
-    /// Whether a text matches; `lower` is the same with ASCII letters lowered.
-    fn matches(&self, text: &[u8], lower: &[u8]) -> bool {
+    /// Whether a text matches; `lower` is the same with ASCII letters lowered, `known` a clause that
+    /// is known to hold.
+    fn matches(&self, text: &[u8], lower: &[u8], known: Option<usize>) -> bool {
         let holds = |needle: &Needle| needle.is_in(text, lower);
-        self.required.iter().all(|any| any.iter().any(holds))
+        let required = self.required.iter().enumerate();
+        required.into_iter().all(|(at, any)| known == Some(at) || any.iter().any(holds))
             && !self.excluded_lower.as_ref().is_some_and(|any| any.is_match(lower))
             && !self.excluded.iter().any(holds)
     }
@@ -157,26 +160,23 @@ fn weight(needles: &[Needle]) -> usize {
 }
 
 /// Finds the rows by the first clause that bytes decide.
-fn driver(required: &[Vec<Needle>]) -> Driver {
-    for needles in required {
-        match needles.as_slice() {
-            [Needle::Lower(finder)] => return Driver::Lower(finder.clone()),
-            [Needle::Exact(finder)] => return Driver::Exact(finder.clone()),
-            [_] => {}
+fn driver(required: &[Vec<Needle>]) -> (Driver, Option<usize>) {
+    for (at, needles) in required.iter().enumerate() {
+        let driver = match needles.as_slice() {
+            [Needle::Lower(finder)] => Driver::Lower(finder.clone()),
+            [Needle::Exact(finder)] => Driver::Exact(finder.clone()),
+            [_] => continue,
             several => {
                 let lower: Option<Vec<_>> = several.iter().map(Needle::lower).collect();
-                if let Some(any) = lower.and_then(|lower| automaton(&lower)) {
-                    return Driver::Any(any);
+                match lower.and_then(|lower| Multi::new(&lower)) {
+                    Some(any) => Driver::Any(any),
+                    None => continue,
                 }
             }
-        }
+        };
+        return (driver, Some(at));
     }
-    Driver::Rows
-}
-
-/// `None` for no needles; those of a query always make an automaton.
-fn automaton(needles: &[&[u8]]) -> Option<AhoCorasick> {
-    (!needles.is_empty()).then(|| AhoCorasick::new(needles).ok()).flatten()
+    (Driver::Rows, None)
 }
 
 impl Needle {
@@ -252,9 +252,7 @@ impl Needle {
                     differs.then(|| place(other, form, composed.is_some())).flatten()
                 })
             }
-            Self::Regex(regex) => {
-                regex.find(text.as_bytes()).map(|found| (found.start(), found.end()))
-            }
+            Self::Regex(regex) => regex.find(text.as_bytes()),
         }
     }
 }

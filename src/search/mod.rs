@@ -6,6 +6,7 @@
 mod gate;
 mod lex;
 mod matcher;
+mod multi;
 mod page;
 mod pattern;
 pub mod query;

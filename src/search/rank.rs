@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
+use super::multi::Multi;
 use super::page::{Hit, Request, Work};
 use super::query::Query;
 use super::scan::{cancelled, hits, in_parallel, read};
@@ -133,9 +134,10 @@ impl Ranking<'_> {
             if threshold > 0.0 && units[done].bound * most <= threshold {
                 return Ok(false);
             }
+            let Some(essential) = self.scorer.essential(threshold / most) else { break };
             let end = units.len().min(done + wave);
             let parts = in_parallel(&units[done..end], |units| {
-                self.score(units, kinds, threshold, &halt)
+                self.score(units, kinds, &essential, threshold, &halt)
             })?;
             for (candidates, work, whole) in parts {
                 self.timed_out |= !whole;
@@ -157,14 +159,12 @@ impl Ranking<'_> {
         &self,
         units: &[Unit],
         kinds: &[EventType],
+        essential: &Multi,
         threshold: f64,
         halt: &dyn Fn() -> bool,
     ) -> Result<(Vec<Candidate>, Work, bool), StoreError> {
         let (mut found, mut work) = (Vec::new(), Work::default());
         let (mut lower, mut buffer) = (Vec::new(), Vec::new());
-        let Some(essential) = self.scorer.essential(threshold) else {
-            return Ok((found, work, true));
-        };
         for unit in units {
             if halt() {
                 return Ok((found, work, false));
@@ -289,14 +289,18 @@ fn weigh(
     let newest = times.map(|(_, newest)| newest).max().unwrap_or(0);
     let rows: usize = all.iter().map(|unit| unit.page.count).sum();
     let share = rows as f64 / sampled.max(1) as f64;
-    let weights = counts.iter().enumerate().map(|(term, count)| {
+    let (mut weights, mut absent) = (Vec::new(), 0);
+    for (term, count) in counts.into_iter().enumerate() {
         // A word that the sample does not have is about as frequent as blocks hold it.
         let blocks: usize = held.values().map(|terms| terms[term].count_ones(..)).sum();
-        let events = if *count == 0 { (blocks as f64).min(share) } else { *count as f64 * share };
-        rarity(events, rows as f64)
-    });
+        let events = if count == 0 { (blocks as f64).min(share) } else { count as f64 * share };
+        let weight = rarity(events, rows as f64);
+        let occurs = blocks > 0;
+        weights.push(if occurs { weight } else { 0 });
+        absent += if occurs { 0 } else { weight };
+    }
     let average = (work.bytes / sampled.max(1)) as u64;
-    Ok(Some(Weights { terms: weights.collect(), average, newest }))
+    Ok(Some(Weights { terms: weights, average, newest, absent }))
 }
 
 /// The pages that may hold a match with the most they can score, best first.

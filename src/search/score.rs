@@ -7,6 +7,7 @@ use aho_corasick::AhoCorasick;
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
+use super::multi::Multi;
 use super::pattern::Pattern;
 use super::query::Query;
 use crate::fold::{composed, fold};
@@ -31,8 +32,8 @@ const HALF_LIFE: f64 = 30.0 * 86_400e6;
 
 /// A word must weigh this share of the heaviest for an event to be found by it alone, and this
 /// share to count at all: of the rest every text has some.
-const TELLING: f64 = 0.6;
-const COUNTS: f64 = 0.3;
+const TELLING: f64 = 0.5;
+const COUNTS: f64 = 0.15;
 
 /// One word of the question.
 #[derive(Debug, Clone)]
@@ -52,6 +53,8 @@ pub(super) struct Weights {
     pub(super) average: u64,
     /// The newest event, from which age counts, in microseconds.
     pub(super) newest: i64,
+    /// Weight of the words that no event has: they are part of the question all the same.
+    pub(super) absent: u32,
 }
 
 /// The words of a question, ready to be looked for.
@@ -156,18 +159,20 @@ impl Scorer {
         AhoCorasick::new(terms.iter().map(|term| &self.terms[*term].stem)).ok()
     }
 
-    /// The words of which an event must have one: alone they are worth more than `threshold` (the
-    /// score to beat), or the rest together is not.
-    pub(super) fn essential(&self, threshold: f64) -> Option<AhoCorasick> {
+    /// The words of which an event must have one: the telling ones, and of those only the heaviest
+    /// when the rest together is not worth `threshold`, the score to beat.
+    pub(super) fn essential(&self, threshold: f64) -> Option<Multi> {
         let heaviest = (0..self.terms.len()).map(|term| self.weight(term)).fold(0.0, f64::max);
         let mut order: Vec<usize> = (0..self.terms.len()).collect();
         order.sort_by_key(|term| self.weights.terms[*term]);
-        let mut sum = 0.0;
+        let mut dropped = vec![false; self.terms.len()];
         order.retain(|term| {
-            sum += self.weight(*term) * (1.0 + TOGETHER * 2.0);
-            self.weight(*term) >= heaviest * TELLING && sum > threshold
+            dropped[*term] = true;
+            let needed = self.bound(|term| dropped[term], Some(self.weights.newest)) > threshold;
+            needed && self.weight(*term) >= heaviest * TELLING
         });
-        self.automaton_of(&order)
+        let stems: Vec<_> = order.iter().map(|term| &self.terms[*term].stem).collect();
+        Multi::new(&stems)
     }
 
     /// The most that a prompt or message with these terms can score, at its newest.
@@ -217,7 +222,8 @@ impl Scorer {
             * covering(covered, all)
             * type_weight(kind)
             * self.fading(time);
-        Score { score, confidence: covered / f64::max(all, f64::MIN_POSITIVE) }
+        let asked = all + f64::from(self.weights.absent) / 1000.0;
+        Score { score, confidence: covered / f64::max(asked, f64::MIN_POSITIVE) }
     }
 
     /// How well an occurrence is the word: 1 the word itself in another form, less the beginning
@@ -286,10 +292,10 @@ pub(super) fn form(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The weight, in thousandths, of a word that so many of `all` events have.
+/// The weight, in thousandths, of a word that so many of `all` events have; never nothing.
 pub(super) fn rarity(events: f64, all: f64) -> u32 {
     let weight = (1.0 + (all - events + 0.5).max(0.0) / (events + 0.5)).ln();
-    (weight * 1000.0).round() as u32
+    (weight * 1000.0).round().max(1.0) as u32
 }
 
 /// What people and agents said answers questions; what tools printed holds the words.
@@ -312,7 +318,7 @@ mod tests {
     fn scorer(query: &str) -> Scorer {
         let query = Query::parse(query, Timestamp(0)).expect("parses");
         let terms = terms(&query);
-        let weights = Weights { terms: vec![1000; terms.len()], average: 100, newest: 0 };
+        let weights = Weights { terms: vec![1000; terms.len()], average: 100, newest: 0, absent: 0 };
         Scorer::new(terms, weights).expect("an automaton")
     }
 

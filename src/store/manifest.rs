@@ -23,6 +23,17 @@ pub struct Manifest {
     /// When it was committed, microseconds since the epoch.
     pub updated_at: i64,
     pub segments: Vec<SegmentEntry>,
+    /// Segments whose rows are in another now; their files stay for readers of older manifests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retired: Vec<Retired>,
+}
+
+/// A segment that was merged into another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retired {
+    pub number: i64,
+    /// When, microseconds since the epoch.
+    pub at: i64,
 }
 
 impl Default for Manifest {
@@ -33,6 +44,7 @@ impl Default for Manifest {
             next_segment: 1,
             updated_at: 0,
             segments: Vec::new(),
+            retired: Vec::new(),
         }
     }
 }

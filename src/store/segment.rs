@@ -145,22 +145,26 @@ impl SegmentWriter {
         }
     }
 
-    /// Notes the state of a session and its file. A session with an empty id stands for a file
-    /// that is no session.
-    pub(super) fn checkpoint(
-        &mut self,
-        session: SessionRow,
-        source: SourceRow,
-        problems: Vec<Problem>,
-    ) {
-        let segment = self.number;
+    /// Notes the state of a session, whose rows of this segment must have been added. An empty id
+    /// stands for a file that is no session.
+    pub(super) fn session(&mut self, session: SessionRow) {
         if !session.session_id.is_empty() {
             let (row_start, row_count) =
                 self.spans.get(&session.session_id).copied().unwrap_or((0, 0));
-            let row = SessionRow { row_start, row_count, segment, ..session };
+            let row = SessionRow { row_start, row_count, segment: self.number, ..session };
             self.sessions.insert(row.session_id.clone(), row);
         }
-        self.sources.insert(source.path.clone(), SourceRow { segment, ..source });
+    }
+
+    /// Notes the state of a file.
+    pub(super) fn source(&mut self, source: SourceRow) {
+        let row = SourceRow { segment: self.number, ..source };
+        self.sources.insert(row.path.clone(), row);
+    }
+
+    /// Adds problems.
+    pub(super) fn problems(&mut self, problems: Vec<Problem>) {
+        let segment = self.number;
         self.problems.extend(problems.into_iter().map(|problem| ProblemRow {
             path: problem.path,
             line: problem.line.cast_signed(),

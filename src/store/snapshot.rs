@@ -54,7 +54,9 @@ pub struct Snapshot {
     dir: PathBuf,
     sessions: Vec<SessionRow>,
     by_id: HashMap<String, usize>,
+    by_path: HashMap<String, usize>,
     segments: Vec<Segment>,
+    segments_read: usize,
 }
 
 impl Snapshot {
@@ -65,12 +67,14 @@ impl Snapshot {
         before: Option<&Self>,
     ) -> Result<Self, StoreError> {
         let mut shared = Vec::with_capacity(manifest.segments.len());
+        let mut segments_read = 0;
         for entry in &manifest.segments {
             let known =
                 before.and_then(|snapshot| snapshot.segments.iter().find(|s| s.entry == *entry));
             shared.push(match known {
                 Some(segment) => Arc::clone(&segment.shared),
                 None => {
+                    segments_read += 1;
                     let sessions = reader::table(dir, entry, "sessions", None)?;
                     Arc::new(Shared {
                         sessions,
@@ -87,7 +91,9 @@ impl Snapshot {
             dir: dir.to_owned(),
             sessions: Vec::new(),
             by_id: HashMap::new(),
+            by_path: HashMap::new(),
             segments: Vec::new(),
+            segments_read,
         };
         snapshot.merge_sessions(&shared);
         snapshot.place_spans(shared);
@@ -107,6 +113,8 @@ impl Snapshot {
         sessions.sort_by(|a, b| a.session_id.cmp(&b.session_id));
         self.by_id =
             sessions.iter().enumerate().map(|(at, row)| (row.session_id.clone(), at)).collect();
+        self.by_path =
+            sessions.iter().enumerate().map(|(at, row)| (row.source_path.clone(), at)).collect();
         self.sessions = sessions;
     }
 
@@ -132,6 +140,11 @@ impl Snapshot {
             let dir = SegmentEntry::dir(&self.dir, entry.number);
             self.segments.push(Segment { entry: entry.clone(), dir, spans, shared });
         }
+    }
+
+    /// Segments that had to be read for it; the others were known from the snapshot before.
+    pub fn segments_read(&self) -> usize {
+        self.segments_read
     }
 
     pub fn manifest(&self) -> &Manifest {
@@ -250,17 +263,18 @@ impl Snapshot {
 
     /// Problems of the sessions as they are now.
     pub fn problems(&self) -> Result<Vec<ProblemRow>, StoreError> {
-        let live_from: HashMap<&str, i64> =
-            self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
         let mut rows = Vec::new();
         for segment in &self.segments {
             let found = reader::table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
-            let live = |row: &ProblemRow| {
-                live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from)
-            };
-            rows.extend(found.into_iter().filter(live));
+            rows.extend(found.into_iter().filter(|row| self.is_live(row)));
         }
         Ok(rows)
+    }
+
+    /// Whether a problem is of the log as it was last read anew.
+    pub(super) fn is_live(&self, row: &ProblemRow) -> bool {
+        let session = self.by_path.get(&row.path).map(|at| &self.sessions[*at]);
+        session.is_none_or(|session| row.segment >= session.live_from)
     }
 
     /// Compares every file with its checksum; returns the segments that are damaged and why.
@@ -272,6 +286,11 @@ impl Snapshot {
 }
 
 impl Segment {
+    /// Its rows of `sessions`: how each session was when the segment was written.
+    pub(super) fn sessions(&self) -> &[SessionRow] {
+        &self.shared.sessions
+    }
+
     /// The file of a table.
     pub fn path(&self, table: &str) -> PathBuf {
         self.dir.join(file_name(table))

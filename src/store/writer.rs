@@ -14,13 +14,16 @@ use schemas::Timestamp;
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 
-use super::manifest::{Manifest, SegmentEntry, file_name};
+use super::manifest::{Manifest, Retired, SegmentEntry, file_name};
 use super::segment::SegmentWriter;
 use super::snapshot::Snapshot;
-use super::{EventReader, RowSpan, StoreError, files};
+use super::{EventReader, RowSpan, StoreError, compact, files};
 
 /// A segment is committed at the first checkpoint after its events take this much on disk.
-const SEGMENT_BYTES: usize = 4 << 20;
+const SEGMENT_BYTES: usize = 16 << 20;
+
+/// Superseded segments stay this long, in microseconds: readers of an older manifest may need them.
+const GRACE: i64 = 10 * 60 * 1_000_000;
 
 /// Holds the write lock of a store until dropped.
 pub struct Writer {
@@ -50,7 +53,7 @@ impl Writer {
         }
         let mut manifest = Manifest::read(dir)?.unwrap_or_default();
         let set_aside = set_aside_damaged(dir, &mut manifest)?;
-        clear_orphans(dir, &manifest);
+        clear_orphans(dir, &mut manifest);
         let before = Snapshot::load(dir, manifest.clone(), None)?;
         let next_segment = AtomicI64::new(manifest.next_segment);
         Ok(Self {
@@ -88,13 +91,31 @@ impl Writer {
         self.set_aside
     }
 
-    fn commit(&self, entry: SegmentEntry) -> Result<(), StoreError> {
+    /// Merges small segments as long as there are too many.
+    pub fn compact(&self) -> Result<(), StoreError> {
+        loop {
+            let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let Some(from) = compact::suffix(&manifest) else { return Ok(()) };
+            let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
+            let number = self.next_segment.fetch_add(1, Ordering::Relaxed);
+            let merged = compact::merge(&self.dir, &snapshot, from, number)?;
+            let old: Vec<i64> =
+                snapshot.segments()[from..].iter().map(|segment| segment.entry.number).collect();
+            self.commit(merged, &old)?;
+        }
+    }
+
+    /// Names a new segment in the manifest, in the place of `old` ones.
+    fn commit(&self, entry: Option<SegmentEntry>, old: &[i64]) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = manifest.clone();
+        let now = Timestamp::now().0;
         next.generation += 1;
-        next.updated_at = Timestamp::now().0;
+        next.updated_at = now;
         next.next_segment = next.next_segment.max(self.next_segment.load(Ordering::Relaxed));
-        next.segments.push(entry);
+        next.segments.retain(|segment| !old.contains(&segment.number));
+        next.retired.extend(old.iter().map(|number| Retired { number: *number, at: now }));
+        next.segments.extend(entry);
         next.segments.sort_by_key(|segment| segment.number);
         files::sync_dir(&self.dir.join("segments"))?;
         next.write(&self.dir)?;
@@ -131,13 +152,19 @@ fn set_aside_damaged(dir: &Path, manifest: &mut Manifest) -> Result<u64, StoreEr
     Ok(bad.len() as u64)
 }
 
-/// Removes segments that no manifest names: a writer was killed before its commit.
-fn clear_orphans(dir: &Path, manifest: &Manifest) {
+/// Removes segments that no manifest names, as a writer was killed before its commit, and those
+/// that were superseded long enough ago.
+fn clear_orphans(dir: &Path, manifest: &mut Manifest) {
+    let now = Timestamp::now().0;
+    // A clock that was set back must not keep them for ever.
+    manifest.retired.retain(|retired| (0..GRACE).contains(&(now - retired.at)));
     let Ok(entries) = fs::read_dir(dir.join("segments")) else { return };
     for entry in entries.flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
-        let named =
-            number.is_some_and(|number| manifest.segments.iter().any(|s| s.number == number));
+        let named = number.is_some_and(|number| {
+            manifest.segments.iter().any(|segment| segment.number == number)
+                || manifest.retired.iter().any(|retired| retired.number == number)
+        });
         if !named {
             // What cannot be removed now is tried again next time, and is in nobody's way.
             let _ = fs::remove_dir_all(entry.path());
@@ -162,7 +189,7 @@ impl WriterSink<'_> {
     fn commit(&mut self) -> Result<(), StoreError> {
         let Some(segment) = self.segment.take() else { return Ok(()) };
         match segment.finish()? {
-            Some(entry) => self.writer.commit(entry),
+            Some(entry) => self.writer.commit(Some(entry), &[]),
             None => Ok(()),
         }
     }
@@ -186,7 +213,9 @@ impl Sink for WriterSink<'_> {
         problems: Vec<Problem>,
     ) -> Result<(), StoreError> {
         let segment = self.current();
-        segment.checkpoint(session, source, problems);
+        segment.session(session);
+        segment.source(source);
+        segment.problems(problems);
         if segment.bytes() >= SEGMENT_BYTES {
             self.commit()?;
         }

@@ -14,3 +14,4 @@ mod readers;
 mod real;
 mod real_coordinates;
 mod samples;
+mod work;

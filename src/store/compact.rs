@@ -1,0 +1,146 @@
+//! Compaction: small segments at the end of the manifest become one, so that thousands of small
+//! ingests cost a search no more than a few.
+//!
+//! Only a suffix of the segments is merged: then a session's rows in it are the end of the session,
+//! without a gap, and numbers go on telling which row of a session is the latest. Every row is
+//! copied once for each level of size.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use schemas::problem::{Problem, ProblemKind};
+use schemas::session::{ProblemRow, SessionRow, SourceRow};
+
+use super::manifest::{Manifest, SegmentEntry};
+use super::segment::SegmentWriter;
+use super::snapshot::{Segment, Snapshot};
+use super::{EventReader, RowSpan, StoreError, reader};
+
+/// So many segments of a level, or below it, become one.
+const FAN_IN: usize = 8;
+
+/// Bytes of a segment of level 0; each level is [`FAN_IN`] times the one below.
+const LEVEL_BYTES: u64 = 64 << 10;
+
+/// Segments of this level stay as they are.
+const LEVELS: u32 = 4;
+
+/// Rows copied at a time.
+const BATCH_ROWS: usize = 4096;
+
+/// The level of a segment by its size.
+fn level(segment: &SegmentEntry) -> u32 {
+    let times = segment.bytes() / LEVEL_BYTES;
+    times.checked_ilog(FAN_IN as u64).map_or(0, |log| log + 1)
+}
+
+/// Where the segments begin that should become one; `None` when all is well.
+pub(super) fn suffix(manifest: &Manifest) -> Option<usize> {
+    let segments = &manifest.segments;
+    (0..LEVELS).rev().find_map(|most| {
+        let length = segments.iter().rev().take_while(|segment| level(segment) <= most).count();
+        (length >= FAN_IN).then(|| segments.len() - length)
+    })
+}
+
+/// Writes the segments from `from` on as one segment `number`; `None` when they hold nothing. The
+/// manifest is left as it is.
+pub(super) fn merge(
+    dir: &Path,
+    snapshot: &Snapshot,
+    from: usize,
+    number: i64,
+) -> Result<Option<SegmentEntry>, StoreError> {
+    let merged = &snapshot.segments()[from..];
+    let mut writer = SegmentWriter::new(dir, number);
+    let mut pieces: BTreeMap<usize, Vec<(&Segment, RowSpan)>> = BTreeMap::new();
+    for segment in merged {
+        for span in &segment.spans {
+            let rows = RowSpan { start: span.start, count: span.count };
+            pieces.entry(span.session).or_default().push((segment, rows));
+        }
+    }
+    for (segment, rows) in pieces.into_values().flatten() {
+        let mut batches = EventReader::open(segment, &[rows], &[], BATCH_ROWS)?;
+        while let Some(batch) = batches.next_batch()? {
+            writer.events(&batch)?;
+        }
+    }
+    let mut sessions: HashMap<String, SessionRow> = HashMap::new();
+    for row in merged.iter().flat_map(Segment::sessions) {
+        let latest = sessions.entry(row.session_id.clone()).or_insert_with(|| row.clone());
+        if row.segment > latest.segment {
+            *latest = row.clone();
+        }
+    }
+    let mut sources: BTreeMap<String, SourceRow> = BTreeMap::new();
+    let mut problems: Vec<ProblemRow> = Vec::new();
+    for segment in merged {
+        for row in reader::table::<SourceRow>(dir, &segment.entry, "sources", None)? {
+            // Later segments come later.
+            sources.insert(row.path.clone(), row);
+        }
+        problems.extend(reader::table::<ProblemRow>(dir, &segment.entry, "problems", None)?);
+    }
+    problems.retain(|row| snapshot.is_live(row));
+    for session in sessions.into_values() {
+        writer.session(session);
+    }
+    for source in sources.into_values() {
+        writer.source(source);
+    }
+    writer.problems(problems.into_iter().filter_map(problem).collect());
+    writer.finish()
+}
+
+/// A row of `problems` as it was reported; a kind that is not known any more is left out.
+fn problem(row: ProblemRow) -> Option<Problem> {
+    let kind = row.kind.parse::<ProblemKind>().ok()?;
+    let (line, byte) = (row.line.cast_unsigned(), row.byte.cast_unsigned());
+    Some(Problem { path: row.path, line, byte, kind, message: row.message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifest::FileEntry;
+    use super::*;
+
+    fn manifest(sizes: &[u64]) -> Manifest {
+        let segment = |bytes: &u64| SegmentEntry {
+            number: 0,
+            events: 0,
+            times: None,
+            untimed: false,
+            files: vec![FileEntry { table: "events".into(), bytes: *bytes, xxh3: String::new() }],
+        };
+        Manifest { segments: sizes.iter().map(segment).collect(), ..Manifest::default() }
+    }
+
+    #[test]
+    fn a_suffix_of_small_segments_is_merged() {
+        assert_eq!(suffix(&manifest(&[1000; 7])), None);
+        assert_eq!(suffix(&manifest(&[1000; 8])), Some(0));
+        let big = 100 << 20;
+        assert_eq!(suffix(&manifest(&[big; 20])), None);
+        assert_eq!(suffix(&manifest(&[&[1000; 8][..], &[big]].concat())), None);
+        assert_eq!(suffix(&manifest(&[&[big][..], &[100 << 10; 7], &[1000; 8]].concat())), Some(1));
+    }
+
+    /// Ten thousand ingests of 4 KB: few segments at any time, and every byte copied a few times.
+    #[test]
+    fn thousands_of_small_segments_stay_few() {
+        let mut sizes: Vec<u64> = Vec::new();
+        let (mut most, mut copied) = (0, 0);
+        for _ in 0..10_000 {
+            sizes.push(4096);
+            while let Some(from) = suffix(&manifest(&sizes)) {
+                let merged = sizes.split_off(from).iter().sum();
+                copied += merged;
+                sizes.push(merged);
+            }
+            most = most.max(sizes.len());
+        }
+        assert!(most <= 30, "{most}");
+        assert!(copied <= 10_000 * 4096 * 6, "{copied}");
+    }
+}

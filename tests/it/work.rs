@@ -1,0 +1,253 @@
+//! What searches and refreshes look at, counted; and that compaction changes nothing but that.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use schemas::Timestamp;
+use schemas::tool::search::SearchArgs;
+use sessions::search::{Found, Query, Request, search};
+use sessions::store::{Snapshot, Store};
+use sessions::tools::{Call, Tools};
+
+use crate::crash::{compare, content};
+use crate::env::TestEnv;
+
+/// A line of a Claude log: prompt `number` of a session.
+pub fn prompt(session: usize, number: usize, text: &str) -> String {
+    let (hour, minute, second) = (number / 3600, number / 60 % 60, number % 60);
+    format!(
+        r#"{{"type":"user","uuid":"{session:08x}-0000-4000-8000-{number:012x}","sessionId":"{session:08x}-1111-4000-8000-000000000000","timestamp":"2026-05-01T{hour:02}:{minute:02}:{second:02}.000Z","cwd":"/home/dev/p{session}","version":"2.1.0","message":{{"role":"user","content":"{text}"}}}}"#
+    ) + "\n"
+}
+
+/// Appends lines to the log of a session below `logs`.
+pub fn append(logs: &Path, session: usize, lines: &str) {
+    std::fs::create_dir_all(logs).expect("creates");
+    let path = logs.join(format!("{session}.jsonl"));
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("opens");
+    file.write_all(lines.as_bytes()).expect("writes");
+}
+
+fn ingest(env: &TestEnv, logs: &Path) {
+    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+}
+
+/// Text of many different words; the same `seed` gives the same.
+fn varied(seed: usize, words: usize) -> String {
+    let word = |n: usize| format!("{:07x}", n.wrapping_mul(0x9e37_79b9) & 0xfff_ffff);
+    (0..words).map(|n| word(seed * 100_000 + n) + " ").collect()
+}
+
+fn find(snapshot: &Snapshot, query: &str, limit: usize) -> Found {
+    let query = Query::parse(query, Timestamp(0)).expect("parses");
+    let request = Request {
+        query: &query,
+        sessions: None,
+        event_types: Vec::new(),
+        since: None,
+        limit,
+        after: None,
+        deadline: None,
+    };
+    search(snapshot, &request, &|| false).expect("reads").expect("finds")
+}
+
+#[test]
+fn many_small_ingests_become_few_segments_and_lose_nothing() {
+    let (env, whole) = (TestEnv::new(), TestEnv::new());
+    let logs = env.path("logs");
+    for round in 0..40 {
+        let line = prompt(round % 3, round, &format!("round{round}x {}", varied(round, 40)));
+        append(&logs, round % 3, &line);
+        ingest(&env, &logs);
+    }
+    // The other store reads the same files at the same place, in one go.
+    whole.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    compare(&content(&whole), &content(&env), 0);
+    let grown = Store::new(env.store()).snapshot().expect("snapshot");
+    let fresh = Store::new(whole.store()).snapshot().expect("snapshot");
+    assert!(grown.segments().len() < 16, "{}", grown.segments().len());
+    assert!(grown.incomplete_sessions().next().is_none());
+    for round in 0..40 {
+        let query = format!("round{round}x");
+        assert_eq!(find(&grown, &query, 10).matched, 1, "{query}");
+    }
+    let (many, one) = (find(&grown, "zebra absent", 10).work, find(&fresh, "zebra absent", 10).work);
+    assert!(many.pages <= one.pages + 1, "{many:?} {one:?}");
+    // The newest rows are still where they can be appended to.
+    append(&logs, 1, &prompt(1, 99, "after the merge"));
+    ingest(&env, &logs);
+    let grown = Store::new(env.store()).snapshot().expect("snapshot");
+    assert_eq!(find(&grown, "\"after the merge\"", 10).hits[0].event_index, 13);
+}
+
+#[test]
+fn a_reader_of_an_older_generation_goes_on_after_a_merge() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    let store = Store::new(env.store());
+    for round in 0..7 {
+        append(&logs, 0, &prompt(0, round, &format!("round{round}x")));
+        ingest(&env, &logs);
+    }
+    let before = store.snapshot().expect("snapshot");
+    append(&logs, 0, &prompt(0, 7, "round7x"));
+    ingest(&env, &logs);
+    let after = store.snapshot().expect("snapshot");
+    assert!(after.segments().len() < before.segments().len(), "nothing was merged");
+    assert_eq!(find(&before, "round3x", 10).matched, 1);
+    assert_eq!(find(&before, "round7x", 10).matched, 0);
+    assert_eq!(find(&after, "round7x", 10).matched, 1);
+    // What was merged stays for a while, and the writer keeps it in mind.
+    assert_eq!(after.manifest().retired.len(), 8);
+    append(&logs, 0, &prompt(0, 8, "round8x"));
+    ingest(&env, &logs);
+    assert_eq!(find(&before, "round4x", 10).matched, 1);
+}
+
+#[test]
+fn a_refresh_reads_what_was_added() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    for session in 0..20 {
+        append(&logs, session, &prompt(session, 0, &varied(session, 2000)));
+    }
+    ingest(&env, &logs);
+    let store = Store::new(env.store());
+    let first = store.snapshot().expect("snapshot");
+    assert_eq!(first.segments_read(), first.segments().len());
+    append(&logs, 3, &prompt(3, 1, "one line more"));
+    ingest(&env, &logs);
+    let second = store.snapshot().expect("snapshot");
+    assert_eq!(second.segments_read(), 1);
+    assert_eq!(second.segments().len(), first.segments().len() + 1);
+    assert_eq!(find(&second, "\"one line more\"", 10).matched, 1);
+}
+
+/// Three stores of one shape, each four times the one before.
+#[test]
+fn work_grows_slower_than_the_store() {
+    let counts = [50, 200, 800].map(|sessions| {
+        let env = TestEnv::new();
+        let logs = env.path("logs");
+        for session in 0..sessions {
+            let needle = if session == sessions / 2 { "quokka" } else { "wombat" };
+            let lines: String = (0..12)
+                .map(|n| prompt(session, session * 20 + n, &format!("the {needle} {}", varied(session * 20 + n, 400))))
+                .collect();
+            append(&logs, session, &lines);
+        }
+        ingest(&env, &logs);
+        let snapshot = Store::new(env.store()).snapshot().expect("snapshot");
+        let absent = find(&snapshot, "\"zebra absent zebra\"", 10);
+        let rare = find(&snapshot, "quokka", 10);
+        let common = find(&snapshot, "the", 10);
+        let since = find(&snapshot, "the until:2026-05-01T00:00:30Z total:exact", 10);
+        assert_eq!((absent.matched, rare.matched), (0, 10 + 2));
+        assert_eq!((common.hits.len(), since.complete), (10, true));
+        [absent.work, rare.work, common.work, since.work]
+    });
+    let [small, _, large] = &counts;
+    let pages = |work: &[sessions::search::Work; 4]| work.map(|work| work.pages);
+    assert!(large[0].blocks > 10 * small[0].blocks, "{counts:?}");
+    let [absent, rare, common, since] = pages(large);
+    assert_eq!(absent, 0, "{counts:?}");
+    assert!(rare <= pages(small)[1] + 4, "{counts:?}");
+    assert!(common <= 128 && common * 4 < large[2].blocks, "{counts:?}");
+    assert!(since <= pages(small)[3] + 2, "{counts:?}");
+}
+
+/// Pages of `query` from the first to the last, with `between` called after each.
+fn walk(env: &TestEnv, query: &str, limit: u32, between: &mut dyn FnMut()) -> Vec<String> {
+    let tools = Tools::new(Store::new(env.store()));
+    let call = Call::new(Timestamp(0), &|| false);
+    let mut ids = Vec::new();
+    let mut cursor = None;
+    loop {
+        let args = SearchArgs {
+            query: query.to_owned(),
+            limit: Some(limit),
+            cursor,
+            ..SearchArgs::default()
+        };
+        let answer = tools.search(&args, &call).expect("answers");
+        ids.extend(answer.data.matches.iter().map(|found| found.event_id.clone()));
+        cursor = answer.pagination.and_then(|page| page.next_cursor);
+        if cursor.is_none() {
+            return ids;
+        }
+        between();
+    }
+}
+
+/// With ingests and merges between the pages: no event twice, and none left out that was there.
+#[test]
+fn cursors_are_stable_while_the_store_changes() {
+    for (seed, query) in [
+        (1, "needle"),
+        (2, "needle OR other"),
+        (3, "which needle is it sort:relevance"),
+        (4, "/need[a-z]+/"),
+    ] {
+        let env = TestEnv::new();
+        let logs = env.path("logs");
+        let mut next = [0; 4];
+        let mut grow = |count: usize| {
+            for n in 0..count {
+                let session = (seed + n) % 4;
+                // Several events share a time, and some come to the middle of the order.
+                let number = next[session] / 2 + session * 3;
+                let text = format!("needle {} {}", "word ".repeat((n * 7 + seed) % 11), next[session]);
+                let line = prompt(session, number, &text)
+                    .replace("000000000000\",\"ti", "000000000000\",\"n\":0,\"ti");
+                let line = line.replacen("-8000-", &format!("-8{:03x}-", next[session] % 4096), 1);
+                append(&logs, session, &line);
+                next[session] += 1;
+            }
+        };
+        grow(60);
+        ingest(&env, &logs);
+        let before: BTreeSet<String> = walk(&env, query, 50, &mut || {}).into_iter().collect();
+        assert_eq!(before.len(), 60, "{query}");
+        let mut rounds = 0;
+        let seen = walk(&env, query, 7, &mut || {
+            rounds += 1;
+            if rounds < 12 {
+                grow(3);
+                ingest(&env, &logs);
+            }
+        });
+        let unique: BTreeSet<String> = seen.iter().cloned().collect();
+        assert_eq!(unique.len(), seen.len(), "{query}: an event came twice");
+        assert!(before.is_subset(&unique), "{query}: {:?}", before.difference(&unique));
+    }
+}
+
+#[test]
+fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    for session in 0..40 {
+        append(&logs, session, &prompt(session, session, &format!("needle {}", varied(session, 3000))));
+    }
+    ingest(&env, &logs);
+    let tools = Tools::new(Store::new(env.store()));
+    let args = |cursor| SearchArgs {
+        query: "needle".to_owned(),
+        limit: Some(50),
+        cursor,
+        ..SearchArgs::default()
+    };
+    let hasty = Call { search_time: std::time::Duration::ZERO, ..Call::new(Timestamp(0), &|| false) };
+    let error = tools.search(&args(None), &hasty).expect_err("out of time");
+    assert_eq!((error.code, error.retryable), (schemas::ErrorCode::SearchTimeout, true));
+    assert!(error.details["matches"].as_array().is_some_and(Vec::is_empty));
+    let cursor = error.details["next_cursor"].as_str().map(str::to_owned);
+    assert!(cursor.is_some() && error.message.contains("next_cursor"), "{error}");
+    let answer = tools.search(&args(cursor), &Call::new(Timestamp(0), &|| false)).expect("answers");
+    assert_eq!(answer.data.matches.len(), 40, "the rest is found from there on");
+    let stopped = tools.search(&args(None), &Call::new(Timestamp(0), &|| true));
+    assert_eq!(stopped.expect_err("stopped").code, schemas::ErrorCode::SearchTimeout);
+}
