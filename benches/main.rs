@@ -1,143 +1,156 @@
-//! Workloads by name, on a seeded corpus, each asserting its answer: `cargo xtask bench`.
+//! Workloads by name on generated logs, each asserting its answer: `cargo xtask bench [GB]...`.
 //!
-//! Recorded results lie in `benches/records/`; tests never measure time.
+//! Prints a table for `benches/records/`. What a search is measured against stands beside it, taken
+//! in the same run: `rg` over the same raw files, and plain `memmem` over all text in memory.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 mod corpus;
+mod measure;
+mod workloads;
 
-use std::sync::LazyLock;
+use std::path::Path;
 
-use divan::counter::BytesCount;
 use schemas::Timestamp;
-use schemas::tool::details::{DetailArgs, DetailLevel};
-use schemas::tool::event::EventArgs;
-use schemas::tool::list::ListArgs;
-use schemas::tool::search::SearchArgs;
-use sessions::store::Store;
-use sessions::tools::{Call, Tools};
+use sessions::search::{Query, Request, search};
+use sessions::store::{EventReader, RowSpan, Store};
+use sessions::tools::Tools;
 
 use crate::corpus::Corpus;
+use crate::measure::{Server, Times, rg, seconds};
+use crate::workloads::{Workload, workloads};
 
-/// Large enough that a scan takes milliseconds, small enough to build in seconds.
-const MEGABYTES: usize = 64;
+/// The same logs every time.
+const SEED: u64 = 42;
 
-static CORPUS: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(42, MEGABYTES << 20));
-
-/// A store with the corpus in it, kept for the whole run.
-static TOOLS: LazyLock<(tempfile::TempDir, Tools)> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().expect("tempdir");
-    let store = Store::new(dir.path().join("store"));
-    sessions::app::ingest(&store, &[CORPUS.path().to_owned()], &()).expect("ingests");
-    (dir, Tools::new(store))
-});
+/// Gigabytes of logs when nothing is said.
+const DEFAULT_GB: f64 = 0.1;
 
 fn main() {
-    divan::main();
+    // Cargo adds flags of its own.
+    let sizes: Vec<f64> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    let sizes = if sizes.is_empty() { vec![DEFAULT_GB] } else { sizes };
+    for size in sizes {
+        run(size);
+    }
 }
 
-fn call() -> Call<'static> {
-    Call { now: Timestamp(0), stop: &|| false }
+/// Generates, ingests and measures; everything is removed at the end.
+fn run(gigabytes: f64) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let (logs, store) = (dir.path().join("logs"), dir.path().join("store"));
+    let corpus = Corpus::generate(&logs, SEED, (gigabytes * 1e9) as u64).expect("generates");
+    println!("\n## {gigabytes} GB of logs: {} sessions\n", corpus.sessions);
+    ingest(&corpus, &logs, &store);
+    searches(&corpus, &logs, &store);
+    others(&corpus, &store);
 }
 
-fn search(query: &str, limit: u32) -> usize {
-    let args = SearchArgs { query: query.to_owned(), limit: Some(limit), ..SearchArgs::default() };
-    TOOLS.1.search(&args, &call()).expect("answers").data.matches.len()
+/// First ingest and a second one that finds nothing to do, each in a process of its own.
+fn ingest(corpus: &Corpus, logs: &Path, store: &Path) {
+    let logs = logs.to_string_lossy();
+    let first = measure::command(&["--json", "ingest", &logs], store);
+    assert_eq!(first.json["bytes_read"], corpus.bytes, "every byte is read once");
+    assert_eq!(first.json["files"], corpus.sessions);
+    let again: Vec<_> =
+        (0..5).map(|_| measure::command(&["--json", "ingest", &logs], store)).collect();
+    assert!(again.iter().all(|ran| ran.json["bytes_read"] == 0));
+    let bytes = measure::bytes_below(store);
+    let skip = measure::bytes_of(store, "skip.idx");
+    let share = |part: u64| 100.0 * part as f64 / corpus.bytes as f64;
+    println!("| ingest | |\n|---|---|");
+    println!("| first | {:.0} MB/s |", corpus.bytes as f64 / 1e6 / first.seconds);
+    println!("| peak memory | {} MB |", first.peak_mb);
+    println!("| nothing changed | {:.0} ms |", Times::of(again.iter().map(|r| r.seconds)).p50);
+    println!("| store, index included | {:.1} % of the logs |", share(bytes));
+    println!("| skip index | {:.1} % |\n", share(skip));
 }
 
-/// Reading everything once: decoding, columns, compression, disk.
-#[divan::bench(sample_count = 5, sample_size = 1)]
-fn first_ingest(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&CORPUS);
-    bencher
-        .counter(BytesCount::new(CORPUS.bytes))
-        .with_inputs(|| tempfile::tempdir().expect("tempdir"))
-        .bench_values(|dir| {
-            let store = Store::new(dir.path().join("store"));
-            let report =
-                sessions::app::ingest(&store, &[CORPUS.path().to_owned()], &()).expect("ingests");
-            assert_eq!(report.bytes_read, CORPUS.bytes as u64);
-            dir
+/// The searches, warm in this process and cold in one of their own.
+fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
+    let store = Store::new(dir);
+    let text = all_text(&store);
+    let tools = Tools::new(Store::new(dir));
+    let mut server = Server::start(dir);
+    println!("Raw text: {:.0} MB.\n", text.len() as f64 / 1e6);
+    println!(
+        "| search | p50 ms | p99 ms | cold process ms | `rg` ms | times faster | `memmem` ms | blocks | held | pages read |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for workload in workloads(corpus) {
+        let times = measure::repeat(|| workload.check(&tools));
+        server.search(&workload.args);
+        let cold = Times::of((0..7).map(|_| {
+            let ran = measure::command(&["--json", "search", &workload.args.query], dir);
+            ran.seconds
+        }));
+        let raw = workload.rg.as_ref().and_then(|pattern| rg(pattern, logs));
+        let faster = raw.map(|raw| format!("{:.1}", raw / times.p50));
+        let limit = workload.needle.map(|needle| {
+            let finder = memchr::memmem::Finder::new(needle);
+            Times::of((0..3).map(|_| seconds(|| finder.find_iter(&text).count()))).p50
         });
+        let work = work(&store, &workload);
+        println!(
+            "| {} | {:.2} | {:.2} | {:.0} | {} | {} | {} | {} | {} | {} |",
+            workload.name,
+            times.p50,
+            times.p99,
+            cold.p50,
+            raw.map_or("-".to_owned(), |ms| format!("{ms:.0}")),
+            faster.unwrap_or("-".to_owned()),
+            limit.map_or("-".to_owned(), |ms| format!("{ms:.1}")),
+            work.blocks,
+            work.blocks_held,
+            work.pages,
+        );
+    }
+    println!("\nServer after all of them: {} MB at its peak.\n", server.peak_mb());
 }
 
-/// What every run after the first costs.
-#[divan::bench(sample_count = 20, sample_size = 1)]
-fn nothing_changed(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    bencher.bench(|| {
-        let report = sessions::app::ingest(TOOLS.1.store(), &[CORPUS.path().to_owned()], &())
-            .expect("ingests");
-        assert_eq!(report.bytes_read, 0);
-    });
-}
-
-/// A word that is nowhere: every block has to be ruled out.
-#[divan::bench]
-fn absent_word(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    bencher.bench(|| assert_eq!(search("zebra-absent-zebra", 10), 0));
-}
-
-/// A word planted once per session.
-#[divan::bench]
-fn rare_word(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    bencher.bench(|| assert_eq!(search(corpus::PLANTED, 50), CORPUS.sessions.min(50)));
-}
-
-/// A word of every text: the first page should come from the newest events alone.
-#[divan::bench]
-fn common_word_first_page(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    bencher.bench(|| assert_eq!(search("the", 10), 10));
-}
-
-/// Three words that must all occur.
-#[divan::bench]
-fn three_words(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    bencher.bench(|| assert_eq!(search("error module request", 10), 10));
-}
-
-/// One event by its id.
-#[divan::bench]
-fn event_details(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    let args = EventArgs {
-        event_ids: vec![format!("{}:10", Corpus::session_id(3))],
-        ..EventArgs::default()
+/// What the scan of a workload looks at; ranked ones count what they insist on.
+fn work(store: &Store, workload: &Workload) -> sessions::search::Work {
+    let query = Query::parse(&workload.args.query, Timestamp(0)).expect("parses");
+    let request = Request {
+        query: &query,
+        sessions: None,
+        event_types: workload.args.event_type.as_ref().map(|t| t.to_vec()).unwrap_or_default(),
+        since: None,
+        limit: 10,
+        after: None,
+        deadline: None,
     };
-    bencher.bench(|| assert_eq!(TOOLS.1.event(&args).expect("answers").data.events.len(), 1));
+    let snapshot = store.snapshot().expect("snapshot");
+    if workload.args.query.contains("sort:relevance") {
+        return sessions::search::ranked(&snapshot, &request, None, &|| false)
+            .expect("reads")
+            .expect("finds")
+            .work;
+    }
+    search(&snapshot, &request, &|| false).expect("reads").expect("finds").work
 }
 
-/// A hundred sessions with their counts.
-#[divan::bench]
-fn list_hundred(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    let args = ListArgs { limit: Some(100), ..ListArgs::default() };
-    let want = CORPUS.sessions.min(100);
-    bencher.bench(|| {
-        assert_eq!(TOOLS.1.list(&args, &call()).expect("answers").data.sessions.len(), want)
-    });
+/// All text of the store in one piece, as a naive search would hold it.
+fn all_text(store: &Store) -> Vec<u8> {
+    let snapshot = store.snapshot().expect("snapshot");
+    let mut text = Vec::new();
+    for segment in snapshot.segments().iter().filter(|segment| segment.entry.events > 0) {
+        let all = [RowSpan { start: 0, count: segment.entry.events as usize }];
+        let mut rows = EventReader::open(segment, &all, &["text"], 4096).expect("opens");
+        while let Some(batch) = rows.next_batch().expect("reads") {
+            let column = arrow::array::AsArray::as_string::<i32>(batch.column(0).as_ref());
+            text.extend_from_slice(column.value_data());
+        }
+    }
+    text
 }
 
-/// The turns of one session.
-#[divan::bench]
-fn session_turns(bencher: divan::Bencher<'_, '_>) {
-    LazyLock::force(&TOOLS);
-    let args = DetailArgs {
-        session_id: Corpus::session_id(3),
-        detail_level: Some(DetailLevel::Turns),
-        ..DetailArgs::default()
-    };
-    bencher.bench(|| {
-        assert!(
-            TOOLS
-                .1
-                .details(&args)
-                .expect("answers")
-                .data
-                .turns
-                .is_some_and(|turns| !turns.is_empty())
-        )
-    });
+/// The other tools.
+fn others(corpus: &Corpus, dir: &Path) {
+    let tools = Tools::new(Store::new(dir));
+    println!("| tool | p50 ms | p99 ms |\n|---|---|---|");
+    for (name, call) in workloads::others(corpus) {
+        let times = measure::repeat(|| call(&tools));
+        println!("| {name} | {:.2} | {:.2} |", times.p50, times.p99);
+    }
 }

@@ -13,8 +13,35 @@ pub(crate) fn fold_char(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
     }
+    if has_no_case(c) {
+        return c;
+    }
     let lower = |c: char| single(c.to_lowercase()).filter(|lower| !lower.is_ascii());
     single(c.to_uppercase()).and_then(lower).or_else(|| lower(c)).unwrap_or(c)
+}
+
+/// Punctuation, arrows, boxes, Chinese, Japanese, Korean, emoji: most of what is beyond ASCII in
+/// logs, known without a table.
+const fn has_no_case(c: char) -> bool {
+    matches!(c, '\u{2000}'..='\u{20ff}' | '\u{2190}'..='\u{24b5}' | '\u{2500}'..='\u{2bff}' | '\u{2e80}'..='\u{a63f}' | '\u{ac00}'..='\u{d7ff}' | '\u{1f000}'..)
+}
+
+/// How many bytes at the beginning of `text` are ASCII.
+fn ascii_prefix(text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let whole = text.chunks_exact(STEP).take_while(|chunk| chunk.is_ascii()).count() * STEP;
+    whole + text[whole..].iter().take_while(|byte| byte.is_ascii()).count()
+}
+
+/// The characters beyond ASCII.
+fn beyond_ascii(text: &str) -> impl Iterator<Item = char> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut chars = rest[ascii_prefix(rest.as_bytes())..].chars();
+        let next = chars.next();
+        rest = chars.as_str();
+        next
+    })
 }
 
 /// The one item of `chars`, if it is one.
@@ -30,7 +57,7 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        let ascii = rest.bytes().position(|b| !b.is_ascii()).unwrap_or(rest.len());
+        let ascii = ascii_prefix(rest.as_bytes());
         let from = out.len();
         out.push_str(&rest[..ascii]);
         out[from..].make_ascii_lowercase();
@@ -45,8 +72,9 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
 
 /// The composed form (NFC) of a text, where it differs.
 pub(crate) fn composed(text: &str) -> Option<String> {
-    // "Maybe" is settled by composing, as such texts are rare.
-    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+    // "Maybe" is settled by composing, as such texts are rare. ASCII is composed in itself; to leave
+    // it out can only make two marks look out of order, and then composing settles it too.
+    if is_nfc_quick(beyond_ascii(text)) == IsNormalized::Yes {
         return None;
     }
     Some(text.nfc().collect()).filter(|composed| composed != text)
@@ -111,6 +139,21 @@ mod tests {
         }
         assert_eq!(fold("ΣΟΦΟΣ σοφος σοφος"), fold("σοφος σοφος σοφοσ"));
         assert_eq!(fold("µ"), fold("Μ"));
+    }
+
+    #[test]
+    fn what_has_no_case_folds_to_itself() {
+        let changes = |c: &char| single(c.to_lowercase()) != Some(*c) || single(c.to_uppercase()) != Some(*c);
+        let wrong: Vec<char> = (char::MIN..=char::MAX).filter(|c| has_no_case(*c)).filter(changes).collect();
+        assert_eq!(wrong, []);
+    }
+
+    #[test]
+    fn only_what_is_composed_is_left_alone() {
+        for text in ["", "plain", "é", "a\u{301}", "x\u{323}a\u{301}y", "a\u{301}\u{323}", "\u{1100}\u{1161}", "“…” — ✓"] {
+            let nfc: String = text.nfc().collect();
+            assert_eq!(composed(text), (nfc != text).then_some(nfc), "{text:?}");
+        }
     }
 
     #[test]

@@ -19,8 +19,17 @@ enum Needle {
     /// ASCII in any case: in the bytes with ASCII letters lowered.
     Lower(Finder<'static>),
     /// Beyond ASCII: as written, and composed in the composed text; both folded unless case matters.
-    Beyond { written: Finder<'static>, composed: Finder<'static>, case_sensitive: bool },
+    Beyond(Box<Beyond>),
     Regex(LineRegex),
+}
+
+/// A needle with letters beyond ASCII.
+struct Beyond {
+    written: Finder<'static>,
+    composed: Finder<'static>,
+    case_sensitive: bool,
+    /// Letters of ASCII, lowered, that every text with the needle holds.
+    run: Option<Finder<'static>>,
 }
 
 /// How the rows that may match are found on a page.
@@ -69,7 +78,8 @@ impl Matcher {
         let excluded_lower = Multi::new(&lower);
         let (driver, driven) = driver(&required);
         let any_lower = required.iter().flatten().any(|n| matches!(n, Needle::Lower(_)));
-        let lowers = any_lower || excluded_lower.is_some();
+        let lowers =
+            any_lower || excluded_lower.is_some() || matches!(driver, Driver::Lower(_));
         Self { driver, driven, required, excluded_lower, excluded, lowers }
     }
 
@@ -154,7 +164,7 @@ impl Matcher {
 fn weight(needles: &[Needle]) -> usize {
     let length = |needle: &Needle| match needle {
         Needle::Exact(finder) | Needle::Lower(finder) => finder.needle().len(),
-        Needle::Beyond { .. } | Needle::Regex(_) => 0,
+        Needle::Beyond(_) | Needle::Regex(_) => 0,
     };
     needles.iter().map(length).min().unwrap_or(0)
 }
@@ -165,6 +175,11 @@ fn driver(required: &[Vec<Needle>]) -> (Driver, Option<usize>) {
         let driver = match needles.as_slice() {
             [Needle::Lower(finder)] => Driver::Lower(finder.clone()),
             [Needle::Exact(finder)] => Driver::Exact(finder.clone()),
+            [Needle::Beyond(beyond)] => match &beyond.run {
+                // Not decided by it: the rest of the needle has to be looked for.
+                Some(run) => return (Driver::Lower(run.clone()), None),
+                None => continue,
+            },
             [_] => continue,
             several => {
                 let lower: Option<Vec<_>> = several.iter().map(Needle::lower).collect();
@@ -197,11 +212,12 @@ impl Needle {
             false => finder(&fold(text)),
         };
         let composed = composed(text);
-        Self::Beyond {
+        Self::Beyond(Box::new(Beyond {
             written: form(text),
             composed: form(composed.as_deref().unwrap_or(text)),
             case_sensitive,
-        }
+            run: ascii_run(composed.as_deref().unwrap_or(text)).map(|run| finder(&run)),
+        }))
     }
 
     fn lower(&self) -> Option<&[u8]> {
@@ -216,7 +232,7 @@ impl Needle {
             Self::Exact(finder) => finder.find(text).is_some(),
             Self::Lower(finder) => finder.find(lower).is_some(),
             // ASCII folds to ASCII, and this needle has more.
-            Self::Beyond { .. } => {
+            Self::Beyond(_) => {
                 !text.is_ascii() && self.find(&String::from_utf8_lossy(text)).is_some()
             }
             Self::Regex(regex) => regex.is_match(text),
@@ -233,27 +249,42 @@ impl Needle {
                 let at = finder.find(text.to_ascii_lowercase().as_bytes())?;
                 Some((at, at + finder.needle().len()))
             }
-            Self::Beyond { written, composed: other, case_sensitive } => {
-                let place = |finder: &Finder<'_>, form: &str, compose: bool| {
-                    let end = |at: usize| at + finder.needle().len();
-                    if *case_sensitive && !compose {
-                        return finder.find(form.as_bytes()).map(|at| (at, end(at)));
-                    }
-                    let folded = if *case_sensitive { form.into() } else { fold(form) };
-                    let at = finder.find(folded.as_bytes())?;
-                    let unfold = |at| unfold_offset(text, at, compose, *case_sensitive);
-                    Some((unfold(at), unfold(end(at))))
-                };
-                place(written, text, false).or_else(|| {
-                    let composed = composed(text);
-                    // Where the text is composed already, only the needle may have changed.
-                    let differs = composed.is_some() || written.needle() != other.needle();
-                    let form = composed.as_deref().unwrap_or(text);
-                    differs.then(|| place(other, form, composed.is_some())).flatten()
-                })
-            }
+            Self::Beyond(beyond) => beyond.find(text),
             Self::Regex(regex) => regex.find(text.as_bytes()),
         }
+    }
+}
+
+/// The longest run of ASCII in a composed needle, if it is of some length. What it holds is ASCII in
+/// a text that is not composed as well, but for three characters that others are composed to.
+fn ascii_run(composed: &str) -> Option<String> {
+    let runs = composed.split(|c: char| !c.is_ascii() || matches!(c, 'k' | 'K' | ';' | '`'));
+    runs.max_by_key(|run| run.len()).filter(|run| run.len() > 2).map(str::to_ascii_lowercase)
+}
+
+impl Beyond {
+    fn find(&self, text: &str) -> Option<(usize, usize)> {
+        self.place(&self.written, text, text, false).or_else(|| {
+            let composed = composed(text);
+            // Where the text is composed already, only the needle may have changed.
+            let differs = composed.is_some() || self.written.needle() != self.composed.needle();
+            let form = composed.as_deref().unwrap_or(text);
+            differs.then(|| self.place(&self.composed, text, form, composed.is_some())).flatten()
+        })
+    }
+
+    /// Where `finder` finds its needle in `form`, which is `text` or `text` composed.
+    fn place(
+        &self,
+        finder: &Finder<'_>,
+        text: &str,
+        form: &str,
+        compose: bool,
+    ) -> Option<(usize, usize)> {
+        let folded = if self.case_sensitive { form.into() } else { fold(form) };
+        let at = finder.find(folded.as_bytes())?;
+        let unfold = |at| unfold_offset(text, at, compose, self.case_sensitive);
+        Some((unfold(at), unfold(at + finder.needle().len())))
     }
 }
 

@@ -181,7 +181,7 @@ impl Ranking<'_> {
             lowered(page.bytes(), &mut lower);
             self.matcher.rows(&page, unit.page.start, &rows, &mut buffer, &mut |row| {
                 let text = scored_form(&page, &lower, row.row - unit.page.start, self.scorer.ascii);
-                if !essential.is_match(&*text) {
+                if !essential.is_match(&text) {
                     return;
                 }
                 let score = self.scorer.score(&text, row.facts.event_type, row.facts.time);

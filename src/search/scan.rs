@@ -20,7 +20,7 @@ const FIRST_WAVE: usize = 8;
 const LARGEST_WAVE: usize = 512;
 
 /// Pages looked at for the sake of the total, when the page of results is full.
-const COUNT_PAGES: usize = 64;
+const COUNT_PAGES: usize = 32;
 
 /// A match, in the order of results.
 struct Candidate(Row);

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringArray, StructArray,
+};
 use arrow::datatypes::{Int32Type, SchemaRef, TimestampMicrosecondType};
 use ingest::batch::{arrow_schema, events_schema};
 use parquet::arrow::ArrowWriter;
@@ -19,7 +21,7 @@ use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
 use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
-use super::index::{IndexWriter, Labels, RowFacts};
+use super::index::{IndexWriter, RowFacts};
 use super::{StoreError, files};
 
 /// A row group is closed at this size in memory; it bounds what a writer holds.
@@ -103,32 +105,29 @@ impl SegmentWriter {
         let text = |name: &str| column(name).and_then(|c| c.as_string_opt::<i32>());
         let int = |name: &str| column(name).and_then(|c| c.as_primitive_opt::<Int32Type>());
         let bool = |name: &str| column(name).and_then(|c| c.as_boolean_opt());
-        let time = column("timestamp").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+        let [texts, kinds] = ["text", "event_type"].map(text);
+        let labels = ["tool_name", "subtype", "model", "git_branch"].map(text);
+        let [turns, steps] = ["turn_index", "step_index"].map(int);
+        let [replays, errors] = ["is_replay", "is_error"].map(bool);
+        let times = column("timestamp").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
         let files = column("files").and_then(|c| c.as_list_opt::<i32>());
-        let cell = |name: &str, row: usize| {
-            text(name).filter(|c| c.is_valid(row)).map(|c| c.value(row).to_owned())
-        };
         for row in 0..batch.num_rows() {
-            let number = |name: &str| {
-                int(name).map_or(0, |column| u32::try_from(column.value(row)).unwrap_or(0))
+            let number = |column: Option<&Int32Array>| {
+                column.map_or(0, |column| u32::try_from(column.value(row)).unwrap_or(0))
             };
-            let known = |name: &str| bool(name).filter(|c| c.is_valid(row)).map(|c| c.value(row));
-            let kind = text("event_type").and_then(|kind| kind.value(row).parse().ok());
+            let known = |column: Option<&BooleanArray>| {
+                column.filter(|c| c.is_valid(row)).map(|c| c.value(row))
+            };
+            let kind = cell(kinds, row).and_then(|kind| kind.parse().ok());
             let facts = RowFacts {
-                time: time.filter(|c| c.is_valid(row)).map(|c| c.value(row)),
-                turn_index: number("turn_index"),
-                step_index: number("step_index"),
+                time: times.filter(|c| c.is_valid(row)).map(|c| c.value(row)),
+                turn_index: number(turns),
+                step_index: number(steps),
                 event_type: kind.unwrap_or(EventType::Notification),
-                is_replay: known("is_replay").unwrap_or(false),
-                is_error: known("is_error"),
+                is_replay: known(replays).unwrap_or(false),
+                is_error: known(errors),
                 labels: 0,
                 files: 0,
-            };
-            let labels = Labels {
-                tool: cell("tool_name", row),
-                subtype: cell("subtype", row),
-                model: cell("model", row),
-                branch: cell("git_branch", row),
             };
             let paths = files.filter(|c| c.is_valid(row)).map(|c| c.value(row));
             let paths = paths.as_ref().and_then(|paths| paths.as_string_opt::<i32>());
@@ -140,8 +139,8 @@ impl SegmentWriter {
                 }
                 None => self.untimed = true,
             }
-            let text = text("text").map_or("", |column| column.value(row));
-            self.index.push(text, facts, labels, &paths.join("\n"));
+            let text = cell(texts, row).unwrap_or("");
+            self.index.push(text, facts, labels.map(|column| cell(column, row)), &paths.join("\n"));
         }
     }
 
@@ -226,6 +225,11 @@ impl SegmentWriter {
         entries.push(file_entry(&self.dir, table.name)?);
         Ok(())
     }
+}
+
+/// The text in a row of a column, if it has one.
+fn cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
+    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
 }
 
 /// Rows as a batch of `schema`, whose fields are the structs' fields.

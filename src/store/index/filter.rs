@@ -13,9 +13,9 @@ pub(super) const BITS_LOG2: u32 = 16;
 /// 64-bit words of such a filter.
 pub(super) const WORDS: usize = 1 << (BITS_LOG2 - 6);
 
-/// Bits set in a filter that is full. A run of three then looks present by chance in 11 % of blocks
-/// (it sets two bits), one of five in 33 % (one bit, as needles have many).
-const FULL: u32 = (1 << BITS_LOG2) / 3;
+/// Bits set in a filter that is full. A run of three then looks present by chance in 14 % of blocks
+/// (it sets two bits), one of five in 37 % (one bit, as needles have many).
+const FULL: u32 = (1 << BITS_LOG2) / 100 * 37;
 
 /// Runs of a longer needle are sampled: more rule out hardly a block more.
 const MOST_RUNS: usize = 16;
@@ -68,6 +68,11 @@ const fn five(run: u64) -> u64 {
     (run ^ 0x5b).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
+fn set(words: &mut [u64; WORDS], hash: u64) {
+    let bit = bit(hash, BITS_LOG2);
+    words[bit >> 6] |= 1 << (bit & 63);
+}
+
 /// A filter under construction.
 pub(super) struct Filter {
     words: Box<[u64; WORDS]>,
@@ -88,28 +93,25 @@ impl Filter {
 
     /// Adds a piece of folded text.
     pub(super) fn add(&mut self, piece: &[u8]) {
+        // In locals, as the loop is the dearest of an ingest.
+        let (words, mut window) = (&mut *self.words, self.window);
         // The first four bytes of a text end no run of five.
         let short = piece.len().min(4_usize.saturating_sub(self.seen));
-        for byte in &piece[..short] {
-            self.window = (self.window << 8) | u64::from(*byte);
-            self.seen += 1;
-            if self.seen > 2 {
-                three(self.window & 0xff_ffff).into_iter().for_each(|hash| self.set(hash));
+        for (at, byte) in piece[..short].iter().enumerate() {
+            window = (window << 8) | u64::from(*byte);
+            if self.seen + at >= 2 {
+                three(window & 0xff_ffff).into_iter().for_each(|hash| set(words, hash));
             }
         }
         for byte in &piece[short..] {
-            self.window = (self.window << 8) | u64::from(*byte);
-            let [first, second] = three(self.window & 0xff_ffff);
-            self.set(first);
-            self.set(second);
-            self.set(five(self.window & 0xff_ffff_ffff));
+            window = (window << 8) | u64::from(*byte);
+            let [first, second] = three(window & 0xff_ffff);
+            set(words, first);
+            set(words, second);
+            set(words, five(window & 0xff_ffff_ffff));
         }
-        self.seen += piece.len() - short;
-    }
-
-    fn set(&mut self, hash: u64) {
-        let bit = bit(hash, BITS_LOG2);
-        self.words[bit >> 6] |= 1 << (bit & 63);
+        self.window = window;
+        self.seen += piece.len();
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -138,7 +140,7 @@ pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
     let ones = |filter: &[u64]| filter.iter().map(|word| word.count_ones()).sum::<u32>();
     let mut fullest = filters.chunks(WORDS).map(ones).max().unwrap_or(0);
     let mut bits_log2 = BITS_LOG2;
-    while bits_log2 > 6 && fullest * 6 < 1 << bits_log2 {
+    while bits_log2 > 6 && fullest * 11 < 2 << bits_log2 {
         filters = filters.chunks_exact(2).map(|pair| halve(pair[0]) | (halve(pair[1]) << 32)).collect();
         bits_log2 -= 1;
         fullest = filters.chunks(1 << (bits_log2 - 6)).map(ones).max().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Builds a skip index while rows are written.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::filter::{Filter, WORDS, turn};
 use super::format::{Head, push_facts};
@@ -35,21 +35,32 @@ pub(in crate::store) struct IndexWriter {
     untimed: bool,
 }
 
-/// Distinct values by the order of their first use.
+/// Values by the order of their first use, mostly distinct: only one of a hash is found again.
 struct Distinct<T> {
     values: Vec<T>,
-    numbers: HashMap<T, u32>,
+    numbers: HashMap<u64, u32>,
 }
 
-impl<T: Clone + Eq + Hash> Distinct<T> {
+impl<T> Distinct<T> {
     fn new() -> Self {
         Self { values: Vec::new(), numbers: HashMap::new() }
     }
 
-    fn number(&mut self, value: T) -> u32 {
-        let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-        *self.numbers.entry(value).or_insert_with_key(|value| {
-            self.values.push(value.clone());
+    /// The number of a value: of the one that it `equals`, else of the one that is `made` of it.
+    fn number<K: Hash>(
+        &mut self,
+        key: K,
+        equals: impl Fn(&T) -> bool,
+        made: impl FnOnce(K) -> T,
+    ) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let hash = hasher.finish();
+        let known = self.numbers.get(&hash).copied();
+        known.filter(|number| equals(&self.values[*number as usize])).unwrap_or_else(|| {
+            let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+            self.values.push(made(key));
+            self.numbers.insert(hash, next);
             next
         })
     }
@@ -58,7 +69,7 @@ impl<T: Clone + Eq + Hash> Distinct<T> {
 impl IndexWriter {
     pub(in crate::store) fn new() -> Self {
         let mut files = Distinct::new();
-        files.number(String::new());
+        files.number("", |_| false, str::to_owned);
         Self {
             blocks: Vec::new(),
             filters: Vec::new(),
@@ -77,18 +88,18 @@ impl IndexWriter {
         }
     }
 
-    /// Adds a row. `files` are the paths it names, with newlines between them; the numbers of
-    /// labels and files in `facts` are not used.
+    /// Adds a row. `labels` are its tool, subtype, model and branch, `files` the paths it names, with
+    /// newlines between them; the numbers of both in `facts` are not used.
     pub(in crate::store) fn push(
         &mut self,
         text: &str,
         facts: RowFacts,
-        labels: Labels,
+        labels: [Option<&str>; 4],
         files: &str,
     ) {
         let numbered = RowFacts {
-            labels: self.labels.number(labels),
-            files: self.files.number(files.to_owned()),
+            labels: self.labels.number(labels, |known| known.parts() == labels, Labels::of),
+            files: self.files.number(files, |known| known == files, str::to_owned),
             ..facts
         };
         push_facts(&mut self.facts, &numbered);

@@ -1,0 +1,152 @@
+//! What is measured, and what must come out.
+
+use schemas::Timestamp;
+use schemas::tool::OneOrMany;
+use schemas::tool::details::{DetailArgs, DetailLevel};
+use schemas::tool::event::EventArgs;
+use schemas::tool::list::ListArgs;
+use schemas::tool::search::SearchArgs;
+use schemas::EventType;
+use sessions::tools::{Call, Tools};
+
+use crate::corpus::{self, Corpus};
+
+/// A search.
+pub struct Workload {
+    pub name: &'static str,
+    pub args: SearchArgs,
+    /// What `rg` would be asked.
+    pub rg: Option<String>,
+    /// What a naive scan would look for.
+    pub needle: Option<&'static str>,
+    expect: Expect,
+}
+
+/// What the first page must be.
+enum Expect {
+    /// So many matches over all pages.
+    Total(usize),
+    /// A full page.
+    Full,
+    /// The planted answer among the first two.
+    Answer,
+}
+
+impl Workload {
+    /// Runs it and looks at the answer.
+    pub fn check(&self, tools: &Tools) {
+        let answer = tools.search(&self.args, &Call::new(Timestamp(0), &|| false)).expect("answers");
+        let limit = self.args.limit.unwrap_or(10) as usize;
+        match self.expect {
+            Expect::Total(total) => {
+                assert_eq!(answer.data.matches.len(), total.min(limit), "{}", self.name);
+                let counted = answer.metadata.results_total.unwrap_or(0);
+                let exact = answer.metadata.results_total_is.is_none();
+                assert!(counted == total || !exact && counted < total, "{}: {counted}", self.name);
+            }
+            Expect::Full => assert_eq!(answer.data.matches.len(), limit, "{}", self.name),
+            Expect::Answer => {
+                let found = answer.data.matches.iter().take(2);
+                let snippets: Vec<_> = found.map(|found| found.snippet.as_str()).collect();
+                assert!(snippets.iter().all(|text| text.contains("flumox")), "{snippets:?}");
+            }
+        }
+    }
+}
+
+fn query(query: &str) -> SearchArgs {
+    SearchArgs { query: query.to_owned(), limit: Some(10), ..SearchArgs::default() }
+}
+
+/// The searches, each of another kind.
+pub fn workloads(corpus: &Corpus) -> Vec<Workload> {
+    let simple = |name, text: &'static str, expect| Workload {
+        name,
+        args: query(text),
+        rg: Some(text.trim_matches('"').replace(" total:exact", "")),
+        needle: Some(text).filter(|text| !text.contains([' ', '/', '"'])),
+        expect,
+    };
+    let regex = |name, pattern: &str, expect| Workload {
+        name,
+        args: query(&format!("/{pattern}/")),
+        rg: Some(pattern.to_owned()),
+        needle: None,
+        expect,
+    };
+    let phrase: &'static str = "\"lazy proxy quorum\"";
+    assert!(phrase.contains(corpus::PHRASE));
+    let first = Workload { args: SearchArgs { limit: Some(50), ..query("error") }, ..simple("", "error", Expect::Full) };
+    vec![
+        simple("absent word", "zebraabsentzebra", Expect::Total(0)),
+        simple("rare word", corpus::RARE_WORD, Expect::Total(corpus.rare_words)),
+        simple("word beyond ASCII", corpus::FOREIGN_WORD, Expect::Total(corpus.foreign_words)),
+        simple("common word, first page", "error", Expect::Full),
+        Workload { name: "common word, page of 50", ..first },
+        simple("common word, exact total", "error total:exact", Expect::Full),
+        simple("phrase", phrase, Expect::Total(corpus.phrases)),
+        Workload {
+            rg: Some(corpus::TOGETHER.join("|")),
+            needle: None,
+            ..simple("three words (`rg`: any of them)", "jitter quota frozen", Expect::Total(corpus.together))
+        },
+        Workload {
+            rg: Some(corpus::TOGETHER.join("|")),
+            needle: None,
+            ..simple("one of three words", "jitter OR quota OR frozen", Expect::Full)
+        },
+        regex("regex with literals", corpus::ERROR_ID, Expect::Total(corpus.error_ids)),
+        regex("regex without literals", r"\b[0-9a-f]{3}[g-z]{2}[0-9]{4}\b", Expect::Total(0)),
+        Workload {
+            args: SearchArgs {
+                event_type: Some(OneOrMany::Many(vec![EventType::User])),
+                ..query("error")
+            },
+            ..simple("word in prompts only", "error", Expect::Full)
+        },
+        Workload {
+            args: query("error is:error tool:Bash"),
+            ..simple("word in failed commands", "error", Expect::Full)
+        },
+        simple("one byte", "q", Expect::Full),
+        Workload {
+            rg: Some("flumox|cache|poison|widget|ledger|restart".to_owned()),
+            needle: None,
+            args: query(&format!("{} sort:relevance", corpus::QUESTION)),
+            ..simple("question, ranked (`rg`: any of its words)", "", Expect::Answer)
+        },
+    ]
+}
+
+/// A call of another tool, asserting its answer.
+type Other = (&'static str, Box<dyn Fn(&Tools)>);
+
+/// The tools that read one session or list many.
+pub fn others(corpus: &Corpus) -> Vec<Other> {
+    let session = Corpus::session_id(3);
+    let event = EventArgs { event_ids: vec![format!("{session}:10")], ..EventArgs::default() };
+    let list = ListArgs { limit: Some(100), ..ListArgs::default() };
+    let sessions = corpus.sessions.min(100);
+    let level = |level| DetailArgs {
+        session_id: session.clone(),
+        detail_level: Some(level),
+        ..DetailArgs::default()
+    };
+    let (summary, turns) = (level(DetailLevel::Summary), level(DetailLevel::Turns));
+    vec![
+        ("one event", Box::new(move |tools: &Tools| {
+            assert_eq!(tools.event(&event).expect("answers").data.events.len(), 1);
+        })),
+        ("list of 100", Box::new(move |tools: &Tools| {
+            let answer = tools.list(&list, &Call::new(Timestamp(0), &|| false));
+            assert_eq!(answer.expect("answers").data.sessions.len(), sessions);
+        })),
+        ("session summary", Box::new(move |tools: &Tools| {
+            assert!(tools.details(&summary).is_ok());
+        })),
+        ("session turns", Box::new(move |tools: &Tools| {
+            let answer = tools.details(&turns).expect("answers");
+            assert!(answer.data.turns.is_some_and(|turns| !turns.is_empty()));
+        })),
+    ]
+}
