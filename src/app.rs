@@ -10,7 +10,7 @@ use ingest::run::Progress;
 use schemas::{ErrorCode, ToolError};
 
 use crate::error::store_error;
-use crate::store::Store;
+use crate::store::{Store, Verify};
 
 /// Reads an environment variable; the only place that does.
 pub fn variable(name: &str) -> Option<String> {
@@ -37,6 +37,7 @@ pub fn known_roots() -> Vec<PathBuf> {
 pub fn ingest(
     store: &Store,
     paths: &[PathBuf],
+    verify: Verify,
     progress: &dyn Progress,
 ) -> Result<Report, ToolError> {
     let start = Instant::now();
@@ -48,7 +49,7 @@ pub fn ingest(
     }
     let found = discover(&roots).without(store.dir());
     missing_paths(paths, &found)?;
-    let writer = store.writer().map_err(store_error)?;
+    let writer = store.writer(verify).map_err(store_error)?;
     let known = writer.known().map_err(store_error)?;
     let mut report =
         ingest::run::run(plan(found, &known), &&writer, progress).map_err(store_error)?;

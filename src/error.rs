@@ -17,6 +17,14 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with("schema_version", found),
+        StoreError::Older { path, found, supported } => ToolError::new(
+            ErrorCode::StoreDamaged,
+            format!(
+                "The store in {} was written by an earlier version (schema {found}, now {supported}). Move it away and run `sessions ingest`: the logs are read again",
+                path.display()
+            ),
+        )
+        .with("schema_version", found),
         StoreError::BadManifest { path, source } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
@@ -27,7 +35,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
-                "{} is damaged ({reason}). Run `sessions ingest`: it sets the segment aside and reads the logs again",
+                "{} is damaged ({reason}). Run `sessions ingest --verify`: it sets the segment aside and reads the logs again",
                 path.display()
             ),
         )

@@ -63,6 +63,9 @@ pub(super) struct IngestArgs {
     /// Log files and folders [default: the usual places of every known agent]
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
+    /// Compare the whole store with its checksums first; damaged parts are read again
+    #[arg(long)]
+    pub(super) verify: bool,
 }
 
 #[derive(Debug, clap::Args)]

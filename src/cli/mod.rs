@@ -11,7 +11,7 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 use self::args::{Args, Command, IngestArgs, QueryArgs};
 use crate::app;
 use crate::output::{Bar, Printer, Show};
-use crate::store::Store;
+use crate::store::{Store, Verify};
 use crate::tools::{Call, Tools};
 
 /// What a command came to.
@@ -114,8 +114,9 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
 }
 
 fn run_ingest(store: &Store, args: &IngestArgs, printer: &Printer) -> Result<Outcome, Failure> {
+    let verify = if args.verify { Verify::All } else { Verify::Some };
     let bar = Bar::new(printer.quiet || printer.json);
-    let report = app::ingest(store, &args.paths, &bar);
+    let report = app::ingest(store, &args.paths, verify, &bar);
     bar.finish();
     let report = report?;
     if printer.json {

@@ -231,9 +231,10 @@ impl Needle {
         match self {
             Self::Exact(finder) => finder.find(text).is_some(),
             Self::Lower(finder) => finder.find(lower).is_some(),
-            // ASCII folds to ASCII, and this needle has more.
-            Self::Beyond(_) => {
-                !text.is_ascii() && self.find(&String::from_utf8_lossy(text)).is_some()
+            // ASCII folds to ASCII, and this needle has more, unless it is composed to ASCII (K).
+            Self::Beyond(beyond) => {
+                let may = !text.is_ascii() || beyond.composed.needle().is_ascii();
+                may && self.find(&String::from_utf8_lossy(text)).is_some()
             }
             Self::Regex(regex) => regex.is_match(text),
         }

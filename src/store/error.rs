@@ -10,6 +10,8 @@ pub enum StoreError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is of schema version {found}, newer than {supported}", path.display())]
     Newer { path: PathBuf, found: u32, supported: u32 },
+    #[error("{} is of schema version {found}, older than {supported}", path.display())]
+    Older { path: PathBuf, found: u32, supported: u32 },
     #[error("{} is no manifest", path.display())]
     BadManifest { path: PathBuf, source: serde_json::Error },
     #[error("{} is damaged: {reason}", path.display())]

@@ -121,6 +121,10 @@ impl Manifest {
                 supported: SCHEMA_VERSION,
             });
         }
+        if version.schema_version < SCHEMA_VERSION {
+            let (path, found) = (dir.to_owned(), version.schema_version);
+            return Err(StoreError::Older { path, found, supported: SCHEMA_VERSION });
+        }
         serde_json::from_slice(&bytes).map(Some).map_err(bad)
     }
 

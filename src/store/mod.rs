@@ -21,7 +21,7 @@ pub use manifest::{Manifest, SegmentEntry};
 pub use pages::{PageReader, TextPage, TextValues};
 pub use reader::{Column, EventReader, RowSpan};
 pub use snapshot::{Segment, Snapshot};
-pub use writer::Writer;
+pub use writer::{Verify, Writer};
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,8 +58,9 @@ impl Store {
         Ok(snapshot)
     }
 
-    /// Takes the write lock; [`StoreError::Busy`] when another process holds it.
-    pub fn writer(&self) -> Result<Writer, StoreError> {
-        Writer::open(&self.dir)
+    /// Takes the write lock and sets damaged segments aside; [`StoreError::Busy`] when another
+    /// process holds it.
+    pub fn writer(&self, verify: Verify) -> Result<Writer, StoreError> {
+        Writer::open(&self.dir, verify)
     }
 }

@@ -12,18 +12,21 @@ fn count(env: &TestEnv) -> serde_json::Value {
 }
 
 #[test]
-fn a_newer_store_is_refused_and_left_alone() {
+fn a_newer_or_older_store_is_refused_and_left_alone() {
     let env = TestEnv::with_samples();
     let manifest = env.store().join("manifest.json");
     let text = fs::read_to_string(&manifest).expect("manifest");
-    let newer = text.replace("\"schema_version\":1", "\"schema_version\":99");
-    assert_ne!(text, newer);
-    fs::write(&manifest, &newer).expect("writes");
-    for args in [&["list"][..], &["ingest", "--quiet", &samples().to_string_lossy()]] {
-        let message = env.run(args).fails(3);
-        assert!(message.contains("99") && message.contains("Update sessions"), "{message}");
+    let version = format!("\"schema_version\":{}", schemas::SCHEMA_VERSION);
+    for (other, says) in [("99", "Update sessions"), ("1", "earlier")] {
+        let changed = text.replace(&version, &format!("\"schema_version\":{other}"));
+        assert_ne!(text, changed);
+        fs::write(&manifest, &changed).expect("writes");
+        for args in [&["list"][..], &["ingest", "--quiet", &samples().to_string_lossy()]] {
+            let message = env.run(args).fails(3);
+            assert!(message.contains(other) && message.contains(says), "{message}");
+        }
+        assert_eq!(fs::read_to_string(&manifest).expect("manifest"), changed);
     }
-    assert_eq!(fs::read_to_string(&manifest).expect("manifest"), newer);
 }
 
 #[test]
@@ -46,6 +49,27 @@ fn a_damaged_segment_is_set_aside_and_read_again() {
     env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
     assert_eq!(count(&env), before);
     assert!(env.store().join("damaged").is_dir());
+}
+
+/// A bit that fell over by itself: size and time of the file are those of the commit.
+#[test]
+fn verify_finds_what_size_and_time_do_not_tell() {
+    let env = TestEnv::with_samples();
+    let before = count(&env);
+    let skip = fs::read_dir(env.store().join("segments")).expect("segments");
+    let skip = skip
+        .map(|entry| entry.expect("entry").path().join("skip.idx"))
+        .find(|path| path.exists())
+        .expect("an index");
+    let modified = fs::metadata(&skip).and_then(|data| data.modified()).expect("time");
+    let mut bytes = fs::read(&skip).expect("reads");
+    *bytes.last_mut().expect("bytes") ^= 1;
+    fs::write(&skip, &bytes).expect("writes");
+    let file = fs::File::options().write(true).open(&skip).expect("opens");
+    file.set_modified(modified).expect("sets");
+    let report = env.json(&["ingest", "--verify", &samples().to_string_lossy()]);
+    assert_eq!(report["segments_set_aside"], 1);
+    assert_eq!(count(&env), before);
 }
 
 #[cfg(unix)]
@@ -102,7 +126,7 @@ fn the_store_is_private() {
 fn only_one_writes_and_the_other_is_told() {
     let env = TestEnv::with_samples();
     let store = sessions::store::Store::new(env.store());
-    let writer = store.writer().expect("first");
+    let writer = store.writer(sessions::store::Verify::Some).expect("first");
     let message = env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).fails(3);
     assert!(message.contains("Another process is writing"), "{message}");
     env.run(&["search", "budget", "--quiet"]).ok();

@@ -20,6 +20,10 @@ const FULL: u32 = (1 << BITS_LOG2) / 100 * 37;
 /// Runs of a longer needle are sampled: more rule out hardly a block more.
 const MOST_RUNS: usize = 16;
 
+/// Bytes of a needle that are looked for, and by which the filters of one long text overlap: so
+/// what is looked for is in one of them, if it is anywhere.
+pub(super) const OVERLAP: usize = 64;
+
 /// The bits that a block must have for a needle to be in its text; none when the needle is too
 /// short to rule anything out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,8 +45,9 @@ impl Grams {
 /// The bits of the folded `needle`, the most telling first.
 pub fn grams(needle: &str) -> Grams {
     let folded = fold(needle);
+    let looked_for = &folded.as_bytes()[..folded.len().min(OVERLAP)];
     let runs = |length: usize| {
-        let mut runs: Vec<u64> = folded.as_bytes().windows(length).map(run).collect();
+        let mut runs: Vec<u64> = looked_for.windows(length).map(run).collect();
         runs.sort_unstable();
         runs.dedup();
         let step = runs.len().div_ceil(MOST_RUNS).max(1);

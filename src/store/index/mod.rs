@@ -135,18 +135,19 @@ impl SkipIndex {
 
     /// The blocks that may hold a text with all of `grams`, by position.
     pub fn holding(&self, grams: &Grams) -> Result<FixedBitSet, StoreError> {
-        let mut blocks = FixedBitSet::with_capacity(self.head.blocks.len());
-        blocks.insert_range(..);
+        let mut columns = FixedBitSet::with_capacity(self.head.columns);
+        columns.insert_range(..);
         for bit in grams.bits(self.head.bits_log2) {
-            blocks.intersect_with(&self.of_columns(self.bit_row(bit)?));
-            if blocks.is_clear() {
+            columns.intersect_with(&self.bit_row(bit)?);
+            if columns.is_clear() {
                 break;
             }
         }
-        Ok(blocks)
+        Ok(self.of_columns(columns))
     }
 
-    /// A block of several filters holds what one of them holds.
+    /// A block of several filters holds what one of them holds: they overlap by the length of what
+    /// is looked for.
     fn of_columns(&self, columns: FixedBitSet) -> FixedBitSet {
         let Some(block_of) = &self.block_of else { return columns };
         columns.ones().map(|column| block_of[column] as usize).collect()
@@ -230,9 +231,9 @@ mod tests {
     fn rows_blocks_and_labels_are_read_back() {
         let long = varied(60_000);
         let (file, index) = index(&[
-            ("sh89rt", facts(Some(5)), labels("Bash"), ""),
+            ("sh89rt76uv99wx", facts(Some(5)), labels("Bash"), ""),
             (&long, facts(None), labels("Read"), "/a/b.rs\n/c"),
-            ("l67st", facts(Some(-3)), labels("Bash"), "/a/b.rs\n/c"),
+            ("l67st89uv6xw98", facts(Some(-3)), labels("Bash"), "/a/b.rs\n/c"),
         ]);
         assert_eq!(index.blocks().len(), 2);
         let first = &index.blocks()[0];
@@ -244,8 +245,8 @@ mod tests {
         assert_eq!(rows[1], RowFacts { labels: 0, files: 1, ..facts(Some(-3)) });
         assert_eq!(index.labels(), [labels("Bash"), labels("Read")]);
         assert_eq!(index.files().expect("reads"), ["", "/a/b.rs\n/c"]);
-        assert_eq!(holds(&index, "L67ST"), [1]);
-        assert_eq!(holds(&index, "sh89rt"), [0]);
+        assert_eq!(holds(&index, "L67ST89UV6XW98"), [1]);
+        assert_eq!(holds(&index, "sh89rt76uv99wx"), [0]);
         let bytes = std::fs::read(file.path()).expect("reads");
         for cut in (0..bytes.len()).step_by(997) {
             std::fs::write(file.path(), &bytes[..cut]).expect("writes");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::filter::{Filter, WORDS, turn};
+use super::filter::{Filter, OVERLAP, WORDS, turn};
 use super::format::{Head, push_facts};
 use super::{Block, Labels, RowFacts};
 use crate::fold::forms;
@@ -138,6 +138,9 @@ impl IndexWriter {
             if number > 0 && self.filter.is_full() {
                 self.filter.take(&mut self.filters);
                 self.columns += 1;
+                let at = number * PIECE;
+                self.filter.begin();
+                self.filter.add(&text[at - OVERLAP..at]);
             }
             self.filter.add(piece);
         }
