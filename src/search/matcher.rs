@@ -361,6 +361,23 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_alternative_that_reads_a_length_hides_no_shorter_one() {
+        // The length of the second text reads as an s.
+        let texts = ["a quokka".to_owned(), "x".repeat(115), "quokkas".into()];
+        for query in ["quokkas OR quokka", "quokka OR quokkas"] {
+            assert_eq!(matches(&parse(query), &texts, |_| true), [0, 2], "{query}");
+        }
+    }
+
+    #[test]
+    fn a_regex_beyond_ascii_finds_the_same_in_every_text() {
+        let texts = ["a skip".into(), "é skip".into(), "ſkip \u{212a}".into()];
+        for query in ["/skip/", "/ſkip/", "/[ſ]kip/", "/s\u{212a}ip/"] {
+            assert_eq!(matches(&parse(query), &texts, |_| true), [0, 1, 2], "{query}");
+        }
+    }
+
+    #[test]
     fn regexes_see_lines() {
         let texts = ["one\ntwo".into(), "one two".into(), "ONE".into()];
         assert_eq!(matches(&parse("/^one$/"), &texts, |_| true), [0, 2]);

@@ -17,5 +17,5 @@ pub mod snippet;
 
 pub use page::{Found, Hit, Position, Request, Work};
 pub use query::Query;
-pub use rank::{Ranked, RankedFound, ranked};
+pub use rank::{Ranked, RankedFound, can_rank, ranked};
 pub use scan::search;

@@ -14,14 +14,25 @@ impl Multi {
         if needles.is_empty() {
             return None;
         }
+        // A needle that begins with another is found with it; as a hit of its own it could hide the
+        // other one, where the end of a text cuts it off.
+        let needles: Vec<&[u8]> = needles.iter().map(AsRef::as_ref).collect();
+        let shortest = |at: &usize| {
+            let others = needles.iter().enumerate().filter(|(other, _)| other != at);
+            let begins = |(other, prefix): (usize, &&[u8])| {
+                needles[*at].starts_with(prefix) && (needles[*at].len() > prefix.len() || other < *at)
+            };
+            !others.into_iter().any(begins)
+        };
+        let needles: Vec<&[u8]> = (0..needles.len()).filter(shortest).map(|at| needles[at]).collect();
         let kind = packed::MatchKind::LeftmostFirst;
         let mut builder = packed::Config::new().match_kind(kind).builder();
-        match builder.extend(needles).build() {
+        match builder.extend(&needles).build() {
             Some(packed) => Some(Self::Packed(packed)),
             None => {
                 let mut builder = AhoCorasick::builder();
                 builder.match_kind(MatchKind::LeftmostFirst);
-                builder.build(needles).ok().map(Self::Automaton)
+                builder.build(&needles).ok().map(Self::Automaton)
             }
         }
     }
@@ -37,5 +48,20 @@ impl Multi {
 
     pub(super) fn is_match(&self, haystack: &[u8]) -> bool {
         self.find(haystack).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_needle_hides_no_shorter_one() {
+        for needles in [["quokkas", "quokka"], ["quokka", "quokkas"], ["quokka", "quokka"]] {
+            let multi = Multi::new(&needles).expect("needles");
+            assert_eq!(multi.find(b"a quokkas"), Some((2, 6)));
+        }
+        assert!(Multi::new::<&str>(&[]).is_none());
+        assert!(!Multi::new(&["ab", "cd"]).expect("needles").is_match(b"a b c d"));
     }
 }

@@ -6,6 +6,7 @@ use std::ops::AddAssign;
 use std::time::Instant;
 
 use schemas::EventType;
+use serde::{Deserialize, Serialize};
 
 use super::query::Query;
 use super::snippet::Snippet;
@@ -28,7 +29,7 @@ pub struct Request<'a> {
 
 /// A place in the order of results: newest first, then by session, then latest event first.
 /// Events without a time come last.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub time: Option<i64>,
     pub session_id: String,

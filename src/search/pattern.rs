@@ -39,6 +39,10 @@ impl LineRegex {
     }
 }
 
+/// Most bytes that a compiled regular expression may take.
+const REGEX_BYTES: usize = 8 << 20;
+const TOO_LARGE: &str = "it is too large when compiled; use smaller counts, or [a-z] and [0-9] instead of \\w, \\d and \\p";
+
 /// Why a regular expression is none, and at which of its characters (1-based).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadRegex {
@@ -66,13 +70,14 @@ impl Pattern {
                 .case_insensitive(!case_sensitive)
                 .multi_line(true)
                 .unicode(unicode)
-                .size_limit(1 << 20)
+                .size_limit(REGEX_BYTES)
                 .build()
         };
         let unicode = build(true)
-            .map_err(|error| BadRegex { position: None, reason: error.to_string() })?;
-        // Classes like \p{Greek} need Unicode.
-        let ascii = build(false).unwrap_or_else(|_| unicode.clone());
+            .map_err(|_| BadRegex { position: None, reason: TOO_LARGE.to_owned() })?;
+        // Classes like \p{Greek} need Unicode, and letters beyond ASCII may stand for ASCII (ſ).
+        let ascii = build(false).ok().filter(|_| source.is_ascii());
+        let ascii = ascii.unwrap_or_else(|| unicode.clone());
         Ok(Self::Regex { source: source.to_owned(), regex: LineRegex { unicode, ascii } })
     }
 

@@ -80,14 +80,11 @@ impl Query {
             let message = "is not closed. Add a closing \" or leave it out; inside quotes \\\" is a quote";
             at(unclosed.position, format!("the quote at character {} {message}", unclosed.position))
         })?;
-        let mut query = Self::default();
-        let mut terms = Vec::new();
-        for token in tokens {
-            if !query.qualifier(&token, now)? {
-                terms.push(token);
-            }
-        }
-        query.clauses(terms)?;
+        // A regex has to know, wherever the qualifier stands.
+        let case = |token: &&Token| token.kind == TokenKind::Word("case:yes".to_owned());
+        let case_sensitive = tokens.iter().find(case).is_some_and(|token| !token.excluded);
+        let mut query = Self { case_sensitive, ..Self::default() };
+        query.read(tokens, now)?;
         if query.clauses.iter().all(|clause| clause.excluded) && query.qualifiers.is_empty() {
             let message = "nothing to search for. Give at least one word, \"phrase\" or /regex/; list_sessions lists sessions without a query";
             return Err(invalid(message.to_owned()));
@@ -119,8 +116,16 @@ impl Query {
         match (field, name, value) {
             (Some(field), ..) => {
                 let values = if quoted { vec![value] } else { value.split(',').collect() };
-                let any = values.into_iter().filter(|v| !v.is_empty()).map(str::to_lowercase);
-                self.filters.push(Filter { field, any: any.collect(), excluded: token.excluded });
+                let any = values.into_iter().filter(|value| !value.is_empty()).map(str::to_lowercase);
+                let any: Vec<_> = any.collect();
+                if any.is_empty() {
+                    let message = format!(
+                        "{name}: at character {} has no value. Write {name}:something",
+                        token.position
+                    );
+                    return Err(at(token.position, message));
+                }
+                self.filters.push(Filter { field, any, excluded: token.excluded });
             }
             (_, "is", "error") => self.errors = Some(!token.excluded),
             (_, "is", "replay") => self.with_replay = !token.excluded,
@@ -131,11 +136,13 @@ impl Query {
             }
             (_, "total", "exact") => self.exact_total = !token.excluded,
             (_, "until", _) if !token.excluded => {
-                let until = Timestamp::parse_since("until", value, now)
-                    .map_err(|error| ToolError { code: ErrorCode::InvalidQuery, ..error })?;
+                let until = Timestamp::parse_since("until", value, now).map_err(|error| {
+                    let place = format!("character {}: {}", token.position, error.message);
+                    at(token.position, place).with("value", value)
+                })?;
                 self.until = Some(until.0);
             }
-            (_, "is" | "case" | "sort" | "until", _) => {
+            (_, "is" | "case" | "sort" | "total" | "until", _) => {
                 let message = format!(
                     "'{}' at character {} is no qualifier. Known: {QUALIFIERS}. Quote it to search for it as text",
                     written(token),
@@ -143,39 +150,49 @@ impl Query {
                 );
                 return Err(at(token.position, message).with("value", written(token)));
             }
-            // Something with a colon that is in quotes was meant as one text.
             _ => return Ok(false),
         }
         self.qualifiers.push(written(token));
         Ok(true)
     }
 
-    /// Makes clauses of terms: `OR` joins the two beside it, `AND` is what a space is, `NOT` a minus.
-    fn clauses(&mut self, tokens: Vec<Token>) -> Result<(), ToolError> {
-        let mut joined = None;
-        let mut negated = None;
-        for token in tokens {
+    /// Reads the tokens in order: `OR` joins the two terms beside it, `AND` is what a space is, `NOT`
+    /// is a minus.
+    fn read(&mut self, tokens: Vec<Token>, now: Timestamp) -> Result<(), ToolError> {
+        // The operator that waits for what comes next, and whether a term stands before it.
+        let mut operator: Option<(String, usize)> = None;
+        let mut after_term = false;
+        for mut token in tokens {
             if let TokenKind::Word(word) = &token.kind
                 && !token.excluded
                 && matches!(word.as_str(), "OR" | "AND" | "NOT")
             {
-                let dangling = joined.or(negated).is_some()
-                    || word != "NOT" && self.clauses.is_empty();
-                if dangling {
+                if operator.is_some() || word == "OR" && !after_term || word == "AND" && self.is_empty() {
                     return Err(needs_terms(word, token.position));
                 }
-                match word.as_str() {
-                    "OR" => joined = Some(token.position),
-                    "NOT" => negated = Some(token.position),
-                    _ => {}
+                operator = Some((word.clone(), token.position));
+                continue;
+            }
+            let joined = operator.as_ref().filter(|(word, _)| word == "OR").map(|(_, at)| *at);
+            if operator.take().is_some_and(|(word, _)| word == "NOT") {
+                token.excluded = !token.excluded;
+            }
+            if self.qualifier(&token, now)? {
+                match joined {
+                    Some(position) => return Err(needs_terms("OR", position)),
+                    None => after_term = false,
                 }
                 continue;
             }
-            let excluded = token.excluded || negated.take().is_some();
+            let Some(pattern) = self.pattern(&token)? else {
+                match joined {
+                    Some(position) => return Err(needs_terms("OR", position)),
+                    None => continue,
+                }
+            };
             let optional = matches!(token.kind, TokenKind::Word(_));
-            let Some(pattern) = self.pattern(&token)? else { continue };
-            match (joined.take(), self.clauses.last_mut()) {
-                (Some(position), Some(last)) if excluded || last.excluded => {
+            match (joined, self.clauses.last_mut()) {
+                (Some(position), Some(last)) if token.excluded || last.excluded => {
                     let message = format!(
                         "the OR at character {position} stands beside an excluded term. Exclude terms outside of OR"
                     );
@@ -185,14 +202,18 @@ impl Query {
                     last.any.push(pattern);
                     last.optional &= optional;
                 }
-                _ => self.clauses.push(Clause { any: vec![pattern], excluded, optional }),
+                _ => {
+                    let clause = Clause { any: vec![pattern], excluded: token.excluded, optional };
+                    self.clauses.push(clause);
+                }
             }
+            after_term = true;
         }
-        match (joined, negated) {
-            (Some(position), _) => Err(needs_terms("OR", position)),
-            (_, Some(position)) => Err(needs_terms("NOT", position)),
-            _ => Ok(()),
-        }
+        operator.map_or(Ok(()), |(word, position)| Err(needs_terms(&word, position)))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.clauses.is_empty() && self.qualifiers.is_empty()
     }
 
     /// `None` for an empty phrase, which is in every text.
@@ -208,7 +229,7 @@ impl Query {
                     let inside = bad.position.map_or(0, |at| at + usize::from(token.excluded));
                     let position = token.position + inside;
                     let message = format!(
-                        "the regular expression at character {} is not valid: {} (character {position}). Quote it to search for it as text",
+                        "the regular expression at character {} is not valid: {} (character {position}). In quotes it is searched for as text",
                         token.position, bad.reason
                     );
                     at(position, message)
@@ -274,9 +295,10 @@ fn at(position: usize, message: String) -> ToolError {
 }
 
 fn needs_terms(operator: &str, position: usize) -> ToolError {
+    let side = if operator == "NOT" { "after it" } else { "on either side" };
+    let lists = if operator == "OR" { "; values of a qualifier go into one list, tool:Bash,Edit" } else { "" };
     let message = format!(
-        "the {operator} at character {position} needs a term {}. Quote it to search for it as text",
-        if operator == "NOT" { "after it" } else { "on either side" }
+        "the {operator} at character {position} needs a term {side}{lists}. Quote it to search for it as text"
     );
     at(position, message)
 }
@@ -324,6 +346,15 @@ mod tests {
     }
 
     #[test]
+    fn operators_bind_what_is_beside_them() {
+        let query = parse("NOT is:error NOT tool:Bash cargo").expect("parses");
+        assert_eq!((query.errors, query.filters[0].excluded), (Some(false), true));
+        assert_eq!(query.echo().all_of, own(&["cargo"]));
+        check("NOT -cargo", &["cargo"], &[], &[]);
+        check("is:error AND x", &["x"], &[], &["is:error"]);
+    }
+
+    #[test]
     fn filters_hold_their_values() {
         let query = parse("-tool:Read,Write file:Main.rs x").expect("parses");
         let [tool, file] = query.filters.as_slice() else { panic!("{:?}", query.filters) };
@@ -348,6 +379,15 @@ mod tests {
             ("OR a", 1, "either side"),
             ("a OR OR b", 6, "either side"),
             ("a NOT", 3, "after it"),
+            ("a tool:x OR b", 10, "tool:Bash,Edit"),
+            ("a OR tool:x", 3, "tool:Bash,Edit"),
+            ("a OR \"\" b", 3, "either side"),
+            ("a AND", 3, "either side"),
+            ("a AND AND b", 7, "either side"),
+            ("x -tool:,", 3, "no value"),
+            ("model:\"\"", 1, "no value"),
+            ("total:all x", 1, "total:exact"),
+            ("x until:soon", 3, "'7d'"),
             ("a OR -b", 3, "excluded"),
             ("x /a(b/", 5, "unclosed group"),
             ("x -/a(b/", 6, "unclosed group"),
@@ -358,7 +398,7 @@ mod tests {
             assert!(error.message.contains(says), "{text}: {error}");
         }
         for (text, says) in
-            [("", "nothing to search"), ("-only", "nothing to search"), ("until:soon x", "'7d'")]
+            [("", "nothing to search"), ("-only", "nothing to search")]
         {
             assert!(parse(text).expect_err(text).message.contains(says), "{text}");
         }

@@ -69,12 +69,19 @@ struct Candidate {
     confidence: f64,
 }
 
+/// Whether a query has a word to rank by.
+pub fn can_rank(query: &Query) -> bool {
+    !terms(query).is_empty()
+}
+
 /// A ranking under way.
 struct Ranking<'a> {
     gate: Gate<'a>,
     scorer: Scorer,
     /// What must and must not occur besides.
     matcher: Matcher,
+    /// Whether something must occur.
+    insists: bool,
     after: Option<&'a Ranked>,
     best: Vec<Candidate>,
     matched: usize,
@@ -105,7 +112,9 @@ pub fn ranked(
     let units = units(&gate, &scorer, &held, &insisted, &mut work)?;
     let matcher = Matcher::new(&insisted);
     let (best, matched, timed_out) = (Vec::new(), 0, false);
-    let mut ranking = Ranking { gate, scorer, matcher, after, best, matched, timed_out, work };
+    let insists = insisted.clauses.iter().any(|clause| !clause.excluded);
+    let mut ranking =
+        Ranking { gate, scorer, matcher, insists, after, best, matched, timed_out, work };
     // What was said first: seldom can anything that a tool printed reach the page after that.
     let mut complete = true;
     for kinds in [SAID, PRINTED] {
@@ -130,14 +139,18 @@ impl Ranking<'_> {
         let most = kinds.iter().map(|kind| type_weight(*kind)).fold(0.0, f64::max);
         let (mut done, mut wave) = (0, FIRST_WAVE);
         while done < units.len() && !self.timed_out {
-            let threshold = self.best.get(limit).map_or(0.0, |worst| worst.score);
-            if threshold > 0.0 && units[done].bound * most <= threshold {
+            let worst = self.best.get(limit).filter(|_| !self.gate.request.query.exact_total);
+            let threshold = worst.map_or(0.0, |worst| worst.score);
+            // What scores alike is ordered by id: it may still come before.
+            if units[done].bound * most < threshold {
                 return Ok(false);
             }
-            let Some(essential) = self.scorer.essential(threshold / most) else { break };
+            // What is insisted on is enough to be found.
+            let essential =
+                if self.insists { None } else { self.scorer.essential(threshold / most) };
             let end = units.len().min(done + wave);
             let parts = in_parallel(&units[done..end], |units| {
-                self.score(units, kinds, &essential, threshold, &halt)
+                self.score(units, kinds, essential.as_ref(), threshold, &halt)
             })?;
             for (candidates, work, whole) in parts {
                 self.timed_out |= !whole;
@@ -159,7 +172,7 @@ impl Ranking<'_> {
         &self,
         units: &[Unit],
         kinds: &[EventType],
-        essential: &Multi,
+        essential: Option<&Multi>,
         threshold: f64,
         halt: &dyn Fn() -> bool,
     ) -> Result<(Vec<Candidate>, Work, bool), StoreError> {
@@ -172,7 +185,7 @@ impl Ranking<'_> {
             let mut rows = self.gate.rows(unit)?;
             rows.retain(|row| {
                 let kind = row.facts.event_type;
-                kinds.contains(&kind) && unit.bound * type_weight(kind) > threshold
+                kinds.contains(&kind) && unit.bound * type_weight(kind) >= threshold
             });
             if rows.is_empty() {
                 continue;
@@ -181,14 +194,14 @@ impl Ranking<'_> {
             lowered(page.bytes(), &mut lower);
             self.matcher.rows(&page, unit.page.start, &rows, &mut buffer, &mut |row| {
                 let text = scored_form(&page, &lower, row.row - unit.page.start, self.scorer.ascii);
-                if !essential.is_match(&text) {
+                if essential.is_some_and(|essential| !essential.is_match(&text)) {
                     return;
                 }
                 let score = self.scorer.score(&text, row.facts.event_type, row.facts.time);
                 let (score, confidence) = (score.score, score.confidence);
                 let candidate = Candidate { row: *row, score, confidence };
                 let shown = self.after.is_some_and(|end| !comes_after(&self.gate, &candidate, end));
-                if score > threshold && !shown {
+                if score >= threshold && (score > 0.0 || self.insists) && !shown {
                     found.push(candidate);
                 }
             });
@@ -326,7 +339,7 @@ fn units(
                 let newest = block.times.map(|(_, newest)| newest);
                 (block, scorer.bound(|term| present[term].contains(at), newest))
             })
-            .filter(|(_, bound)| *bound > 0.0)
+            .filter(|(_, bound)| *bound > 0.0 || !needs.is_empty())
             .collect();
         gate.pages(number, segment, &blocks, &mut units)?;
     }

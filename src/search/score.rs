@@ -168,7 +168,7 @@ impl Scorer {
         let mut dropped = vec![false; self.terms.len()];
         order.retain(|term| {
             dropped[*term] = true;
-            let needed = self.bound(|term| dropped[term], Some(self.weights.newest)) > threshold;
+            let needed = self.bound(|term| dropped[term], Some(self.weights.newest)) >= threshold;
             needed && self.weight(*term) >= heaviest * TELLING
         });
         let stems: Vec<_> = order.iter().map(|term| &self.terms[*term].stem).collect();
@@ -247,7 +247,7 @@ impl Scorer {
     }
 
     fn fading(&self, time: Option<i64>) -> f64 {
-        let age = time.map_or(f64::INFINITY, |time| (self.weights.newest - time).max(0) as f64);
+        let age = time.map_or(f64::INFINITY, |time| self.weights.newest.saturating_sub(time).max(0) as f64);
         1.0 - FADING + FADING * (-age / HALF_LIFE).exp2()
     }
 

@@ -7,6 +7,7 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
 use schemas::{ErrorCode, EventId, Timestamp, ToolError, limits};
+use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::{Call, Reply, convert, cursor};
@@ -37,20 +38,17 @@ pub(super) fn run(
         after: None,
         deadline: Some(Instant::now() + call.search_time),
     };
-    let page = match query.sort {
-        SearchSort::Recent => {
-            let after = args.cursor.as_deref().map(|text| cursor::decode(&bound, text));
-            request.after = after.transpose()?.map(|(time, session_id, event_index)| Position {
-                time,
-                session_id,
-                event_index,
-            });
-            recent(snapshot, &request, &bound, call)?
-        }
-        SearchSort::Relevance => {
-            let after = args.cursor.as_deref().map(|text| cursor::decode(&bound, text));
-            best(snapshot, &request, after.transpose()?.as_ref(), &bound, call)?
-        }
+    let cursor = args.cursor.as_deref();
+    // Without a word of weight there is nothing to rank by.
+    let ranked = query.sort == SearchSort::Relevance && crate::search::can_rank(&query);
+    let page = if ranked {
+        let after = cursor.map(|text| cursor::decode::<After<Ranked>>(&bound, text)).transpose()?;
+        best(snapshot, &request, after, &bound, call)?
+    } else {
+        let after = cursor.map(|text| cursor::decode::<After<Position>>(&bound, text)).transpose()?;
+        let seen = after.as_ref().map_or(0, |after| after.seen);
+        request.after = after.map(|after| after.at);
+        recent(snapshot, &request, seen, &bound, call)?
     };
     if page.timed_out {
         return Err(timeout(&page, call));
@@ -60,6 +58,13 @@ pub(super) fn run(
     reply.next_cursor = page.next;
     reply.total = Some((page.matched.max(reply.returned), page.complete));
     reply.hint = Some(hint(snapshot, args, &query, &reply.data));
+    if query.sort == SearchSort::Relevance && !ranked {
+        reply.warnings.push(Warning {
+            code: WarningCode::ParameterIgnored,
+            message: "sort:relevance needs a word to rank by; these are the newest first".to_owned(),
+            severity: Severity::Info,
+        });
+    }
     if query.with_replay {
         reply.warnings.push(Warning {
             code: WarningCode::ReplayExcluded,
@@ -70,6 +75,13 @@ pub(super) fn run(
         });
     }
     Ok(reply)
+}
+
+/// Where a page ended, and how many matches all pages so far had.
+#[derive(Serialize, Deserialize)]
+struct After<P> {
+    at: P,
+    seen: usize,
 }
 
 /// A page of matches, within the budget of an answer.
@@ -85,6 +97,7 @@ struct Page {
 fn recent(
     snapshot: &Snapshot,
     request: &Request<'_>,
+    seen: usize,
     bound: &SearchArgs,
     call: &Call<'_>,
 ) -> Result<Page, ToolError> {
@@ -97,8 +110,8 @@ fn recent(
         event_index: hit.event_index,
     };
     let next = cut.map(position).or(found.next);
-    let next = next.map(|at| cursor::encode(bound, &(at.time, at.session_id, at.event_index)));
-    let (matched, complete, timed_out) = (found.matched, found.complete, found.timed_out);
+    let next = next.map(|at| cursor::encode(bound, &After { at, seen: seen + matches.len() }));
+    let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
     Ok(Page { matches, next, matched, complete, timed_out })
 }
 
@@ -106,16 +119,18 @@ fn recent(
 fn best(
     snapshot: &Snapshot,
     request: &Request<'_>,
-    after: Option<&Ranked>,
+    after: Option<After<Ranked>>,
     bound: &SearchArgs,
     call: &Call<'_>,
 ) -> Result<Page, ToolError> {
-    let found =
-        crate::search::ranked(snapshot, request, after, call.stop).map_err(store_error)??;
+    let (after, seen) = after.map_or((None, 0), |after| (Some(after.at), after.seen));
+    let found = crate::search::ranked(snapshot, request, after.as_ref(), call.stop)
+        .map_err(store_error)??;
     let (matches, fit) = fitting(snapshot, &found.hits);
     let last = matches.len().checked_sub(1).filter(|_| found.more || !fit);
-    let next = last.map(|last| cursor::encode(bound, &found.ends[last]));
-    let (matched, complete, timed_out) = (found.matched, found.complete, found.timed_out);
+    let after = |last: usize| After { at: &found.ends[last], seen: seen + matches.len() };
+    let next = last.map(|last| cursor::encode(bound, &after(last)));
+    let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
     Ok(Page { matches, next, matched, complete, timed_out })
 }
 

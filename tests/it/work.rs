@@ -225,6 +225,31 @@ fn cursors_are_stable_while_the_store_changes() {
     }
 }
 
+/// Many events that score alike, the later ingested ones before the others by id.
+#[test]
+fn ranked_pages_lose_nothing_among_equals() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    for session in [9, 2] {
+        let lines: String =
+            (0..60).map(|n| prompt(session, 0, "quokka marsupial").replace("000000000000\",\"se", &format!("{n:012}\",\"se"))).collect();
+        append(&logs, session, &lines);
+        ingest(&env, &logs);
+    }
+    for query in ["quokka marsupial sort:relevance", "\"quokka\" sort:relevance", "/quokka/ sort:relevance"] {
+        let ids = walk(&env, query, 7, &mut || {});
+        let unique: BTreeSet<&String> = ids.iter().collect();
+        assert_eq!((ids.len(), unique.len()), (120, 120), "{query}");
+    }
+    let first = env.json(&["search", "quokka marsupial sort:relevance total:exact", "--limit", "7"]);
+    assert_eq!(first["metadata"]["results_total"], 120);
+    let cursor = first["pagination"]["next_cursor"].as_str().expect("more");
+    let args = ["search", "quokka marsupial sort:relevance total:exact", "--limit", "7", "--cursor", cursor];
+    assert_eq!(env.json(&args)["metadata"]["results_total"], 120, "over all pages");
+    let regex = env.json(&["search", "/quokka/ sort:relevance", "--limit", "7"]);
+    assert_eq!(regex["warnings"][0]["code"], "PARAMETER_IGNORED");
+}
+
 #[test]
 fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
     let env = TestEnv::new();

@@ -87,7 +87,7 @@ inside the program.",
         name: "bench",
         arguments: "[--bundled] [CARGO BENCH ARGS]...",
         about: "Run the benchmarks in the release profile",
-        details: "Arguments other than --bundled go to `cargo bench --bench sessions`.",
+        details: "Arguments other than --bundled are the sizes of the generated logs in GB (0.1).",
         run: bench,
     },
     Command {
@@ -160,7 +160,8 @@ fn build(root: &Path, options: Options) -> Result<()> {
 }
 
 fn bench(root: &Path, options: Options) -> Result<()> {
-    cargo::Cargo::new(root, options.bundled)?.run(&["bench", "--bench", "sessions"], &options.rest)
+    cargo::Cargo::new(root, options.bundled)?
+        .run(&["bench", "--bench", "sessions", "--"], &options.rest)
 }
 
 /// The root of the workspace that xtask runs in.

@@ -138,6 +138,12 @@ pub(super) struct Turned {
     pub(super) bytes: Vec<u8>,
 }
 
+/// Bits from one row of bits to the next, for so many filters: rows begin with a byte, or several
+/// share one.
+pub(super) const fn stride(columns: usize) -> usize {
+    if columns < 8 { columns.next_power_of_two() } else { columns.next_multiple_of(8) }
+}
+
 /// Turns filters of [`WORDS`] words each. Where all are sparse, as in a small segment, they are
 /// halved as long as none gets full.
 pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
@@ -151,7 +157,7 @@ pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
         fullest = filters.chunks(1 << (bits_log2 - 6)).map(ones).max().unwrap_or(0);
     }
     let words = 1 << (bits_log2 - 6);
-    let stride = if columns < 8 { columns.next_power_of_two() } else { columns.next_multiple_of(8) };
+    let stride = stride(columns);
     let mut bytes = vec![0; ((stride << bits_log2) / 8).max(1)];
     for (group, first) in (0..columns).step_by(64).enumerate() {
         let width = (columns - first).min(64);

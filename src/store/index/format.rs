@@ -1,20 +1,22 @@
 //! The layout of `skip.idx`. Numbers are little-endian.
 //!
-//! Head: magic, seven counts of 64 bits, the blocks, the labels as JSON. Then the files as JSON,
+//! Head: magic, seven counts of 64 bits and a checksum of those and of what follows: the blocks and
+//! the labels as JSON. Then the files as JSON,
 //! the facts of every row, and the filters: for every bit, that bit of all filters together.
 
 use std::fs::File;
 use std::ops::Range;
 
 use schemas::EventType;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::{Block, Labels, RowFacts};
+use super::{Block, Labels, RowFacts, filter};
 use crate::store::files;
 
 /// Begins the file; the number is the version of the layout.
 pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX2";
 
-const COUNTS: usize = 7;
+const COUNTS: usize = 8;
 const BLOCK_BYTES: usize = 32;
 pub(super) const FACTS_BYTES: usize = 28;
 
@@ -55,12 +57,17 @@ impl Head {
         let labels_end = start.checked_add(tables as u64)?;
         let files = labels_end..labels_end.checked_add(files as u64)?;
         let filters = files.end.checked_add(rows.checked_mul(FACTS_BYTES)? as u64)?;
-        let end = filters.checked_add((((stride as u64) << bits_log2) / 8).max(1))?;
-        if end != length || stride < columns {
+        let bits = (stride as u64).checked_mul(1 << bits_log2)?;
+        let end = filters.checked_add((bits / 8).max(1))?;
+        if end != length || columns > stride || stride != filter::stride(columns) {
             return None;
         }
         let mut bytes = vec![0; tables];
         files::read_at(file, &mut bytes, start).ok()?;
+        let (counts, checksum) = fixed.split_at(fixed.len() - 8);
+        if checksum_of(counts, &bytes) != number(checksum) {
+            return None;
+        }
         let (table, labels) = bytes.split_at(blocks * BLOCK_BYTES);
         let mut head = Self {
             rows,
@@ -90,17 +97,24 @@ impl Head {
         let counts =
             [rows, blocks, self.columns, self.stride, self.bits_log2 as usize, labels.len(), files];
         counts.iter().for_each(|count| out.extend((*count as u64).to_le_bytes()));
+        let mut tables = Vec::new();
         for block in &self.blocks {
             let (oldest, newest) = block.times.unwrap_or((NO_TIME, NO_TIME));
-            out.extend((block.count as u64).to_le_bytes());
-            out.extend((block.columns.len() as u32).to_le_bytes());
-            out.extend(u32::from(block.untimed).to_le_bytes());
-            out.extend(oldest.to_le_bytes());
-            out.extend(newest.to_le_bytes());
+            tables.extend((block.count as u64).to_le_bytes());
+            tables.extend((block.columns.len() as u32).to_le_bytes());
+            tables.extend(u32::from(block.untimed).to_le_bytes());
+            tables.extend(oldest.to_le_bytes());
+            tables.extend(newest.to_le_bytes());
         }
-        out.extend(labels);
+        tables.extend(labels);
+        out.extend(checksum_of(&out, &tables).to_le_bytes());
+        out.extend(tables);
         out
     }
+}
+
+fn checksum_of(counts: &[u8], tables: &[u8]) -> u64 {
+    xxh3_64_with_seed(tables, xxh3_64(counts))
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -248,6 +248,13 @@ mod tests {
         assert_eq!(holds(&index, "L67ST89UV6XW98"), [1]);
         assert_eq!(holds(&index, "sh89rt76uv99wx"), [0]);
         let bytes = std::fs::read(file.path()).expect("reads");
+        let head = 72 + 2 * 32 + serde_json::to_vec(index.labels()).expect("JSON").len();
+        for at in 0..head {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x81;
+            std::fs::write(file.path(), &damaged).expect("writes");
+            assert!(SkipIndex::open(file.path()).is_err(), "{at}");
+        }
         for cut in (0..bytes.len()).step_by(997) {
             std::fs::write(file.path(), &bytes[..cut]).expect("writes");
             assert!(SkipIndex::open(file.path()).is_err(), "{cut}");
