@@ -87,18 +87,12 @@ pub(crate) fn forms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let ascii = (!text.is_ascii() && text.contains(['\u{17f}', '\u{212a}']))
         .then(|| text.replace('\u{17f}', "s").replace('\u{212a}', "k"));
     let others = [composed, ascii].into_iter().flatten();
-    std::iter::once(fold(text))
-        .chain(others.map(|form| Cow::Owned(fold(&form).into_owned())))
+    std::iter::once(fold(text)).chain(others.map(|form| Cow::Owned(fold(&form).into_owned())))
 }
 
 /// Where in `text` the byte `at` of another form of it comes from: composed first if `compose`,
 /// then folded unless `case_sensitive`.
-pub(crate) fn unfold_offset(
-    text: &str,
-    at: usize,
-    compose: bool,
-    case_sensitive: bool,
-) -> usize {
+pub(crate) fn unfold_offset(text: &str, at: usize, compose: bool, case_sensitive: bool) -> usize {
     let width = |c: char| if case_sensitive { c.len_utf8() } else { fold_char(c).len_utf8() };
     let mut folded = 0;
     let mut pieces = text.char_indices().peekable();
@@ -143,14 +137,25 @@ mod tests {
 
     #[test]
     fn what_has_no_case_folds_to_itself() {
-        let changes = |c: &char| single(c.to_lowercase()) != Some(*c) || single(c.to_uppercase()) != Some(*c);
-        let wrong: Vec<char> = (char::MIN..=char::MAX).filter(|c| has_no_case(*c)).filter(changes).collect();
+        let changes =
+            |c: &char| single(c.to_lowercase()) != Some(*c) || single(c.to_uppercase()) != Some(*c);
+        let wrong: Vec<char> =
+            (char::MIN..=char::MAX).filter(|c| has_no_case(*c)).filter(changes).collect();
         assert_eq!(wrong, []);
     }
 
     #[test]
     fn only_what_is_composed_is_left_alone() {
-        for text in ["", "plain", "é", "a\u{301}", "x\u{323}a\u{301}y", "a\u{301}\u{323}", "\u{1100}\u{1161}", "“…” — ✓"] {
+        for text in [
+            "",
+            "plain",
+            "é",
+            "a\u{301}",
+            "x\u{323}a\u{301}y",
+            "a\u{301}\u{323}",
+            "\u{1100}\u{1161}",
+            "“…” — ✓",
+        ] {
             let nfc: String = text.nfc().collect();
             assert_eq!(composed(text), (nfc != text).then_some(nfc), "{text:?}");
         }

@@ -1,6 +1,5 @@
 //! The files that a tool call names: the arguments known to hold paths, and the heads of patches.
 
-
 use crate::json::{Fields, Value, string};
 
 /// Arguments that hold one path, in every provider's tools.
@@ -11,7 +10,8 @@ const PATHS: &[&str] =
 const LISTS: &[&str] = &["paths", "file_paths", "files"];
 
 /// Lines of a patch (`apply_patch`) that name a file.
-const HEADS: &[&str] = &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
+const HEADS: &[&str] =
+    &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
 
 /// Appends the paths in a call's arguments to `out`, one to a line, each once.
 pub(crate) fn of_input(input: Value<'_>, out: &mut String) {

@@ -124,7 +124,11 @@ impl<'a> Gate<'a> {
 
     /// The pages that the filters and the skip index leave, for a text that must hold one
     /// alternative of every group of `needs`.
-    pub(super) fn units(&self, needs: &[Vec<Grams>], work: &mut Work) -> Result<Vec<Unit>, StoreError> {
+    pub(super) fn units(
+        &self,
+        needs: &[Vec<Grams>],
+        work: &mut Work,
+    ) -> Result<Vec<Unit>, StoreError> {
         let mut units = Vec::new();
         for (number, segment) in self.open_segments() {
             let held = self.held(segment, needs, work)?;
@@ -176,7 +180,8 @@ impl<'a> Gate<'a> {
             let of_page = blocks[from..].iter().take_while(|(block, _)| block.start < end);
             let unit = of_page.fold(None, |unit: Option<Unit>, (block, bound)| {
                 let newest = block.times.map(|(_, newest)| newest);
-                let unit = unit.unwrap_or(Unit { segment: number, page: *page, newest, bound: 0.0 });
+                let unit =
+                    unit.unwrap_or(Unit { segment: number, page: *page, newest, bound: 0.0 });
                 Some(Unit {
                     newest: unit.newest.max(newest),
                     bound: unit.bound.max(*bound),
@@ -200,7 +205,9 @@ impl<'a> Gate<'a> {
         let facts = segment.index()?.facts(page.start..page.start + page.count)?;
         let from = segment.spans.partition_point(|span| span.start + span.count <= page.start);
         let mut rows = Vec::new();
-        for span in segment.spans[from..].iter().take_while(|span| span.start < page.start + page.count) {
+        for span in
+            segment.spans[from..].iter().take_while(|span| span.start < page.start + page.count)
+        {
             if !self.wants(span.session) {
                 continue;
             }

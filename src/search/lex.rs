@@ -35,8 +35,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
         let position = text[..offset].chars().count() + 1;
         // `--flag` and a lone dash are words.
         let mut after = rest.chars().skip(1);
-        let excluded = rest.starts_with('-')
-            && after.next().is_some_and(|c| !c.is_whitespace() && c != '-');
+        let excluded =
+            rest.starts_with('-') && after.next().is_some_and(|c| !c.is_whitespace() && c != '-');
         let body = if excluded { &rest[1..] } else { rest };
         let (kind, length) = token(body).ok_or(Unclosed { position })?;
         tokens.push(Token { kind, excluded, position });

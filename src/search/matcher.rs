@@ -78,8 +78,7 @@ impl Matcher {
         let excluded_lower = Multi::new(&lower);
         let (driver, driven) = driver(&required);
         let any_lower = required.iter().flatten().any(|n| matches!(n, Needle::Lower(_)));
-        let lowers =
-            any_lower || excluded_lower.is_some() || matches!(driver, Driver::Lower(_));
+        let lowers = any_lower || excluded_lower.is_some() || matches!(driver, Driver::Lower(_));
         Self { driver, driven, required, excluded_lower, excluded, lowers }
     }
 
@@ -299,10 +298,10 @@ mod tests {
 
     /// The definition: in the folded text, or both composed.
     fn contains(text: &str, needle: &str, case_sensitive: bool) -> bool {
-        let form = |text: &str| if case_sensitive { text.to_owned() } else { fold(text).into_owned() };
+        let form =
+            |text: &str| if case_sensitive { text.to_owned() } else { fold(text).into_owned() };
         let nfc = |text: &str| form(&composed(text).unwrap_or_else(|| text.to_owned()));
-        form(text).contains(&form(needle))
-            || !needle.is_ascii() && nfc(text).contains(&nfc(needle))
+        form(text).contains(&form(needle)) || !needle.is_ascii() && nfc(text).contains(&nfc(needle))
     }
 
     fn naive(query: &Query, text: &str) -> bool {

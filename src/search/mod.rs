@@ -11,8 +11,8 @@ mod page;
 mod pattern;
 pub mod query;
 mod rank;
-mod score;
 mod scan;
+mod score;
 pub mod snippet;
 
 pub use page::{Found, Hit, Position, Request, Work};

@@ -20,11 +20,13 @@ impl Multi {
         let shortest = |at: &usize| {
             let others = needles.iter().enumerate().filter(|(other, _)| other != at);
             let begins = |(other, prefix): (usize, &&[u8])| {
-                needles[*at].starts_with(prefix) && (needles[*at].len() > prefix.len() || other < *at)
+                needles[*at].starts_with(prefix)
+                    && (needles[*at].len() > prefix.len() || other < *at)
             };
             !others.into_iter().any(begins)
         };
-        let needles: Vec<&[u8]> = (0..needles.len()).filter(shortest).map(|at| needles[at]).collect();
+        let needles: Vec<&[u8]> =
+            (0..needles.len()).filter(shortest).map(|at| needles[at]).collect();
         let kind = packed::MatchKind::LeftmostFirst;
         let mut builder = packed::Config::new().match_kind(kind).builder();
         match builder.extend(&needles).build() {

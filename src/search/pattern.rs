@@ -73,8 +73,8 @@ impl Pattern {
                 .size_limit(REGEX_BYTES)
                 .build()
         };
-        let unicode = build(true)
-            .map_err(|_| BadRegex { position: None, reason: TOO_LARGE.to_owned() })?;
+        let unicode =
+            build(true).map_err(|_| BadRegex { position: None, reason: TOO_LARGE.to_owned() })?;
         // Classes like \p{Greek} need Unicode, and letters beyond ASCII may stand for ASCII (ſ).
         let ascii = build(false).ok().filter(|_| source.is_ascii());
         let ascii = ascii.unwrap_or_else(|| unicode.clone());
@@ -150,7 +150,8 @@ fn collect(hir: &Hir, run: &mut String, groups: &mut Vec<Vec<String>>) {
         HirKind::Alternation(branches) => {
             end(run, groups);
             let longest = |branch: &Hir| {
-                let single = literals(branch).into_iter().filter(|group| group.len() == 1).flatten();
+                let single =
+                    literals(branch).into_iter().filter(|group| group.len() == 1).flatten();
                 single.max_by_key(String::len)
             };
             groups.extend(branches.iter().map(longest).collect::<Option<Vec<String>>>());

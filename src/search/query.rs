@@ -77,7 +77,8 @@ impl Query {
             return Err(invalid(format!("{length} bytes are too many. At most {most}")));
         }
         let tokens = lex::tokens(text).map_err(|unclosed| {
-            let message = "is not closed. Add a closing \" or leave it out; inside quotes \\\" is a quote";
+            let message =
+                "is not closed. Add a closing \" or leave it out; inside quotes \\\" is a quote";
             at(unclosed.position, format!("the quote at character {} {message}", unclosed.position))
         })?;
         // A regex has to know, wherever the qualifier stands.
@@ -116,7 +117,8 @@ impl Query {
         match (field, name, value) {
             (Some(field), ..) => {
                 let values = if quoted { vec![value] } else { value.split(',').collect() };
-                let any = values.into_iter().filter(|value| !value.is_empty()).map(str::to_lowercase);
+                let any =
+                    values.into_iter().filter(|value| !value.is_empty()).map(str::to_lowercase);
                 let any: Vec<_> = any.collect();
                 if any.is_empty() {
                     let message = format!(
@@ -167,7 +169,10 @@ impl Query {
                 && !token.excluded
                 && matches!(word.as_str(), "OR" | "AND" | "NOT")
             {
-                if operator.is_some() || word == "OR" && !after_term || word == "AND" && self.is_empty() {
+                if operator.is_some()
+                    || word == "OR" && !after_term
+                    || word == "AND" && self.is_empty()
+                {
                     return Err(needs_terms(word, token.position));
                 }
                 operator = Some((word.clone(), token.position));
@@ -242,7 +247,8 @@ impl Query {
     /// How the query was understood, every term as it could be written.
     pub fn echo(&self) -> ParsedQuery {
         let ranked = self.sort == SearchSort::Relevance;
-        let mut echo = ParsedQuery { qualifiers: self.qualifiers.clone(), ..ParsedQuery::default() };
+        let mut echo =
+            ParsedQuery { qualifiers: self.qualifiers.clone(), ..ParsedQuery::default() };
         for clause in &self.clauses {
             let terms = clause.any.iter().map(echo_pattern);
             match (clause.excluded, clause.optional && ranked) {
@@ -296,7 +302,11 @@ fn at(position: usize, message: String) -> ToolError {
 
 fn needs_terms(operator: &str, position: usize) -> ToolError {
     let side = if operator == "NOT" { "after it" } else { "on either side" };
-    let lists = if operator == "OR" { "; values of a qualifier go into one list, tool:Bash,Edit" } else { "" };
+    let lists = if operator == "OR" {
+        "; values of a qualifier go into one list, tool:Bash,Edit"
+    } else {
+        ""
+    };
     let message = format!(
         "the {operator} at character {position} needs a term {side}{lists}. Quote it to search for it as text"
     );
@@ -329,12 +339,22 @@ mod tests {
     #[test]
     fn words_phrases_exclusions_and_qualifiers() {
         check("budget  retry", &["budget", "retry"], &[], &[]);
-        check(r#""is shared" -"not this" -nor"#, &[r#""is shared""#], &[r#""not this""#, "nor"], &[]);
+        check(
+            r#""is shared" -"not this" -nor"#,
+            &[r#""is shared""#],
+            &[r#""not this""#, "nor"],
+            &[],
+        );
         check("tool:Bash is:error panic", &["panic"], &[], &["tool:Bash", "is:error"]);
         check(r#""tool:Bash""#, &[r#""tool:Bash""#], &[], &[]);
         check("std::fs http://x a:b -", &["std::fs", "http://x", "a:b", "-"], &[], &[]);
         check("--release", &["--release"], &[], &[]);
-        check(r#"-tool:Read,Write branch:"a b" x"#, &["x"], &[], &["-tool:Read,Write", "branch:\"a b\""]);
+        check(
+            r#"-tool:Read,Write branch:"a b" x"#,
+            &["x"],
+            &[],
+            &["-tool:Read,Write", "branch:\"a b\""],
+        );
         check(r#""a \"b\" c\d""#, &[r#""a \"b\" c\\d""#], &[], &[]);
     }
 
@@ -397,9 +417,7 @@ mod tests {
             assert_eq!(error.details["position"], position, "{text}: {error}");
             assert!(error.message.contains(says), "{text}: {error}");
         }
-        for (text, says) in
-            [("", "nothing to search"), ("-only", "nothing to search")]
-        {
+        for (text, says) in [("", "nothing to search"), ("-only", "nothing to search")] {
             assert!(parse(text).expect_err(text).message.contains(says), "{text}");
         }
     }

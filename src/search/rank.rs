@@ -107,7 +107,8 @@ pub fn ranked(
     let Some(scorer) = weights.and_then(|weights| Scorer::new(terms, weights)) else {
         return Ok(Err(cancelled()));
     };
-    let insisted = request.query.clauses.iter().filter(|clause| !clause.optional || clause.excluded);
+    let insisted =
+        request.query.clauses.iter().filter(|clause| !clause.optional || clause.excluded);
     let insisted = Query { clauses: insisted.cloned().collect(), ..request.query.clone() };
     let units = units(&gate, &scorer, &held, &insisted, &mut work)?;
     let matcher = Matcher::new(&insisted);
@@ -265,7 +266,8 @@ fn weigh(
 ) -> Result<Option<Weights>, StoreError> {
     let mut all: Vec<Unit> = Vec::new();
     for (number, segment) in gate.open_segments() {
-        let blocks: Vec<(&Block, f64)> = segment.index()?.blocks().iter().map(|b| (b, 0.0)).collect();
+        let blocks: Vec<(&Block, f64)> =
+            segment.index()?.blocks().iter().map(|b| (b, 0.0)).collect();
         gate.pages(number, segment, &blocks, &mut all)?;
     }
     let step = all.len().div_ceil(SAMPLE_PAGES).max(1);

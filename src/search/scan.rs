@@ -215,7 +215,12 @@ pub(super) fn hits(
             session: row.session,
             event_index: row.event_index,
             facts: row.facts,
-            labels: segment.index()?.labels().get(row.facts.labels as usize).cloned().unwrap_or_default(),
+            labels: segment
+                .index()?
+                .labels()
+                .get(row.facts.labels as usize)
+                .cloned()
+                .unwrap_or_default(),
             snippet: snippet::around(&text, from, to),
             confidence: None,
         });

@@ -133,7 +133,10 @@ fn stem(word: &str) -> &str {
     if !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return word;
     }
-    let endings = ["ations", "ation", "ingly", "ments", "ment", "ings", "ing", "ies", "edly", "ed", "es", "ly", "s", "e", "y"];
+    let endings = [
+        "ations", "ation", "ingly", "ments", "ment", "ings", "ing", "ies", "edly", "ed", "es",
+        "ly", "s", "e", "y",
+    ];
     let stems = endings.iter().filter_map(|ending| word.strip_suffix(ending));
     stems.map(|stem| stem.trim_end_matches("s")).find(|stem| stem.len() >= 4).unwrap_or(word)
 }
@@ -148,8 +151,13 @@ impl Scorer {
             }
         }
         let ascii = terms.iter().all(|term| term.stem.is_ascii());
-        let mut scorer =
-            Self { terms, weights, ascii, automaton: AhoCorasick::new([""; 0]).ok()?, of: Vec::new() };
+        let mut scorer = Self {
+            terms,
+            weights,
+            ascii,
+            automaton: AhoCorasick::new([""; 0]).ok()?,
+            of: Vec::new(),
+        };
         scorer.of = (0..scorer.terms.len()).filter(|term| scorer.weight(*term) > 0.0).collect();
         scorer.automaton = scorer.automaton_of(&scorer.of)?;
         Some(scorer)
@@ -179,8 +187,7 @@ impl Scorer {
     pub(super) fn bound(&self, present: impl Fn(usize) -> bool, newest: Option<i64>) -> f64 {
         let weight = |term: usize| if present(term) { self.weight(term) } else { 0.0 };
         let words: f64 = (0..self.terms.len()).map(weight).sum();
-        let pairs: f64 =
-            (1..self.terms.len()).map(|term| weight(term).min(weight(term - 1))).sum();
+        let pairs: f64 = (1..self.terms.len()).map(|term| weight(term).min(weight(term - 1))).sum();
         let all: f64 = (0..self.terms.len()).map(|term| self.weight(term)).sum();
         (words + TOGETHER * pairs) * covering(words, all) * self.fading(newest)
     }
@@ -247,7 +254,8 @@ impl Scorer {
     }
 
     fn fading(&self, time: Option<i64>) -> f64 {
-        let age = time.map_or(f64::INFINITY, |time| self.weights.newest.saturating_sub(time).max(0) as f64);
+        let age = time
+            .map_or(f64::INFINITY, |time| self.weights.newest.saturating_sub(time).max(0) as f64);
         1.0 - FADING + FADING * (-age / HALF_LIFE).exp2()
     }
 
@@ -267,7 +275,8 @@ impl Scorer {
             for one in within {
                 let term = self.of[one.pattern().as_usize()];
                 if !std::mem::replace(&mut seen[term], true) {
-                    weight += self.weight(term) * self.fit(form.as_bytes(), term, one.start(), one.end());
+                    weight +=
+                        self.weight(term) * self.fit(form.as_bytes(), term, one.start(), one.end());
                     end = end.max(one.end());
                 }
             }
@@ -318,7 +327,8 @@ mod tests {
     fn scorer(query: &str) -> Scorer {
         let query = Query::parse(query, Timestamp(0)).expect("parses");
         let terms = terms(&query);
-        let weights = Weights { terms: vec![1000; terms.len()], average: 100, newest: 0, absent: 0 };
+        let weights =
+            Weights { terms: vec![1000; terms.len()], average: 100, newest: 0, absent: 0 };
         Scorer::new(terms, weights).expect("an automaton")
     }
 
@@ -331,7 +341,10 @@ mod tests {
         let stems = |query| -> Vec<String> {
             scorer(query).terms.into_iter().map(|term| term.stem).collect()
         };
-        assert_eq!(stems("Why did the builds fail, and where?"), ["why", "did", "the", "build", "fail", "and", "wher"]);
+        assert_eq!(
+            stems("Why did the builds fail, and where?"),
+            ["why", "did", "the", "build", "fail", "and", "wher"]
+        );
         assert_eq!(stems("caching caches is"), ["cach"]);
         assert_eq!(stems("is it"), ["is", "it"]);
         assert_eq!(stems("连接失败 main.rs"), ["连接", "接失", "失败", "main.rs"]);

@@ -78,21 +78,19 @@ pub(super) fn merge(
         }
     }
     let mut sources: BTreeMap<String, SourceRow> = BTreeMap::new();
-    let mut problems: Vec<ProblemRow> = Vec::new();
     for segment in merged {
         for row in reader::table::<SourceRow>(dir, &segment.entry, "sources", None)? {
             // Later segments come later.
             sources.insert(row.path.clone(), row);
         }
-        problems.extend(reader::table::<ProblemRow>(dir, &segment.entry, "problems", None)?);
     }
-    problems.retain(|row| snapshot.is_live(row));
     for session in sessions.into_values() {
         writer.session(session);
     }
     for source in sources.into_values() {
         writer.source(source);
     }
+    let problems = snapshot.problems_of(merged)?;
     writer.problems(problems.into_iter().filter_map(problem).collect());
     writer.finish()
 }

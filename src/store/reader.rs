@@ -58,8 +58,7 @@ pub(super) fn table<T: DeserializeOwned>(
 /// Reads the footer and the page positions of an events file.
 pub(super) fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata, StoreError> {
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-    ArrowReaderMetadata::load(file, options)
-        .map_err(|error| StoreError::damaged(path, error))
+    ArrowReaderMetadata::load(file, options).map_err(|error| StoreError::damaged(path, error))
 }
 
 pub(super) fn open(path: &Path) -> Result<File, StoreError> {

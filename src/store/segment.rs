@@ -20,8 +20,8 @@ use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
-use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
 use super::index::{IndexWriter, RowFacts};
+use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
 use super::{StoreError, files};
 
 /// A row group is closed at this size in memory; it bounds what a writer holds.
@@ -109,7 +109,8 @@ impl SegmentWriter {
         let labels = ["tool_name", "subtype", "model", "git_branch"].map(text);
         let [turns, steps] = ["turn_index", "step_index"].map(int);
         let [replays, errors] = ["is_replay", "is_error"].map(bool);
-        let times = column("timestamp").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+        let times =
+            column("timestamp").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
         let files = column("files").and_then(|c| c.as_list_opt::<i32>());
         for row in 0..batch.num_rows() {
             let number = |column: Option<&Int32Array>| {
@@ -217,7 +218,7 @@ impl SegmentWriter {
         let batch =
             to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
         let file = files::create_private_file(&path)?;
-        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties().build()))
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(table_properties()))
             .map_err(|error| write_error(&path, error))?;
         writer.write(&batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
@@ -268,6 +269,11 @@ fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
         .set_created_by(concat!("sessions ", env!("CARGO_PKG_VERSION")).to_owned())
+}
+
+/// Small tables are read at every start: quickly, then, rather than from the smallest file.
+fn table_properties() -> WriterProperties {
+    properties().set_compression(Compression::LZ4_RAW).build()
 }
 
 fn event_properties() -> WriterProperties {

@@ -11,10 +11,10 @@ use schemas::ToolError;
 use schemas::limits::PREFIX_CHARS;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
+use super::index::SkipIndex;
 use super::manifest::{Manifest, SKIP, SegmentEntry, file_name};
 use super::pages::{self, TextPage};
 use super::reader;
-use super::index::SkipIndex;
 use super::{StoreError, files};
 
 /// Rows of one session in one segment.
@@ -54,7 +54,6 @@ pub struct Snapshot {
     dir: PathBuf,
     sessions: Vec<SessionRow>,
     by_id: HashMap<String, usize>,
-    by_path: HashMap<String, usize>,
     segments: Vec<Segment>,
     segments_read: usize,
 }
@@ -66,32 +65,22 @@ impl Snapshot {
         manifest: Manifest,
         before: Option<&Self>,
     ) -> Result<Self, StoreError> {
-        let mut shared = Vec::with_capacity(manifest.segments.len());
-        let mut segments_read = 0;
-        for entry in &manifest.segments {
-            let known =
-                before.and_then(|snapshot| snapshot.segments.iter().find(|s| s.entry == *entry));
-            shared.push(match known {
-                Some(segment) => Arc::clone(&segment.shared),
-                None => {
-                    segments_read += 1;
-                    let sessions = reader::table(dir, entry, "sessions", None)?;
-                    Arc::new(Shared {
-                        sessions,
-                        events: OnceLock::new(),
-                        footer: OnceLock::new(),
-                        pages: OnceLock::new(),
-                        index: OnceLock::new(),
-                    })
-                }
-            });
+        let known = |entry: &SegmentEntry| {
+            let segments = before.map_or(&[][..], |snapshot| &snapshot.segments);
+            segments.iter().find(|s| s.entry == *entry).map(|segment| Arc::clone(&segment.shared))
+        };
+        let mut shared: Vec<_> = manifest.segments.iter().map(known).collect();
+        let unknown: Vec<usize> = (0..shared.len()).filter(|at| shared[*at].is_none()).collect();
+        for (at, read) in unknown.iter().zip(read(dir, &manifest, &unknown)?) {
+            shared[*at] = Some(Arc::new(read));
         }
+        let shared = shared.into_iter().flatten().collect::<Vec<_>>();
+        let segments_read = unknown.len();
         let mut snapshot = Self {
             manifest,
             dir: dir.to_owned(),
             sessions: Vec::new(),
             by_id: HashMap::new(),
-            by_path: HashMap::new(),
             segments: Vec::new(),
             segments_read,
         };
@@ -113,8 +102,6 @@ impl Snapshot {
         sessions.sort_by(|a, b| a.session_id.cmp(&b.session_id));
         self.by_id =
             sessions.iter().enumerate().map(|(at, row)| (row.session_id.clone(), at)).collect();
-        self.by_path =
-            sessions.iter().enumerate().map(|(at, row)| (row.source_path.clone(), at)).collect();
         self.sessions = sessions;
     }
 
@@ -263,18 +250,22 @@ impl Snapshot {
 
     /// Problems of the sessions as they are now.
     pub fn problems(&self) -> Result<Vec<ProblemRow>, StoreError> {
-        let mut rows = Vec::new();
-        for segment in &self.segments {
-            let found = reader::table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
-            rows.extend(found.into_iter().filter(|row| self.is_live(row)));
-        }
-        Ok(rows)
+        self.problems_of(&self.segments)
     }
 
-    /// Whether a problem is of the log as it was last read anew.
-    pub(super) fn is_live(&self, row: &ProblemRow) -> bool {
-        let session = self.by_path.get(&row.path).map(|at| &self.sessions[*at]);
-        session.is_none_or(|session| row.segment >= session.live_from)
+    /// Problems in some of its segments that are of their log as it was last read anew.
+    pub(super) fn problems_of(&self, segments: &[Segment]) -> Result<Vec<ProblemRow>, StoreError> {
+        let live_from: HashMap<&str, i64> =
+            self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
+        let mut rows = Vec::new();
+        for segment in segments {
+            let found = reader::table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
+            let live = |row: &ProblemRow| {
+                live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from)
+            };
+            rows.extend(found.into_iter().filter(live));
+        }
+        Ok(rows)
     }
 
     /// Compares every file with its checksum; returns the segments that are damaged and why.
@@ -283,6 +274,37 @@ impl Snapshot {
             |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
         self.segments.iter().filter_map(check).collect()
     }
+}
+
+/// Reads the segments of `manifest` at these positions, side by side.
+fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<Shared>, StoreError> {
+    let read = |at: &usize| {
+        let sessions = reader::table(dir, &manifest.segments[*at], "sessions", None)?;
+        Ok(Shared {
+            sessions,
+            events: OnceLock::new(),
+            footer: OnceLock::new(),
+            pages: OnceLock::new(),
+            index: OnceLock::new(),
+        })
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = at.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let (mine, others) = at.split_at(share.min(at.len()));
+        let others: Vec<_> = others
+            .chunks(share)
+            .map(|share| scope.spawn(move || share.iter().map(read).collect::<Vec<_>>()))
+            .collect();
+        let mut all: Vec<Result<Shared, StoreError>> = mine.iter().map(read).collect();
+        for other in others {
+            match other.join() {
+                Ok(more) => all.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all.into_iter().collect()
+    })
 }
 
 impl Segment {

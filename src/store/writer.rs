@@ -173,7 +173,8 @@ fn set_aside_damaged(
     let touched = |segment: &SegmentEntry| {
         segment.files.iter().any(|file| {
             fs::metadata(path(segment, file)).map_or(true, |now| {
-                let modified = now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                let modified =
+                    now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 let modified = modified.map_or(i64::MAX, |time| time.as_micros() as i64);
                 now.len() != file.bytes || modified > updated_at + CLOCK_STEP
             })

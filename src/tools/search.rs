@@ -45,7 +45,8 @@ pub(super) fn run(
         let after = cursor.map(|text| cursor::decode::<After<Ranked>>(&bound, text)).transpose()?;
         best(snapshot, &request, after, &bound, call)?
     } else {
-        let after = cursor.map(|text| cursor::decode::<After<Position>>(&bound, text)).transpose()?;
+        let after =
+            cursor.map(|text| cursor::decode::<After<Position>>(&bound, text)).transpose()?;
         let seen = after.as_ref().map_or(0, |after| after.seen);
         request.after = after.map(|after| after.at);
         recent(snapshot, &request, seen, &bound, call)?
@@ -61,7 +62,8 @@ pub(super) fn run(
     if query.sort == SearchSort::Relevance && !ranked {
         reply.warnings.push(Warning {
             code: WarningCode::ParameterIgnored,
-            message: "sort:relevance needs a word to rank by; these are the newest first".to_owned(),
+            message: "sort:relevance needs a word to rank by; these are the newest first"
+                .to_owned(),
             severity: Severity::Info,
         });
     }

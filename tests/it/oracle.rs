@@ -33,8 +33,7 @@ fn rows(env: &TestEnv) -> Vec<Row> {
             .collect();
         let reader = sessions::store::EventReader::open(segment, &spans, &[], 4096).expect("opens");
         for row in reader.rows().expect("reads").into_iter().filter(|row| !row.is_replay) {
-            let order =
-                (Reverse(row.timestamp), row.session_id, Reverse(row.event_index as u32));
+            let order = (Reverse(row.timestamp), row.session_id, Reverse(row.event_index as u32));
             rows.push(Row { order, text: row.text });
         }
     }
@@ -97,9 +96,7 @@ fn found_at_once(snapshot: &Snapshot, query: &str) -> (usize, Vec<(String, u32)>
     };
     let found = search(snapshot, &request, &|| false).expect("reads").expect("finds");
     assert!(found.complete, "{query:?}");
-    let place = |hit: &Hit| {
-        (snapshot.sessions()[hit.session].session_id.clone(), hit.event_index)
-    };
+    let place = |hit: &Hit| (snapshot.sessions()[hit.session].session_id.clone(), hit.event_index);
     (found.matched, found.hits.iter().map(place).collect())
 }
 

@@ -74,7 +74,8 @@ fn many_small_ingests_become_few_segments_and_lose_nothing() {
         let query = format!("round{round}x");
         assert_eq!(find(&grown, &query, 10).matched, 1, "{query}");
     }
-    let (many, one) = (find(&grown, "zebra absent", 10).work, find(&fresh, "zebra absent", 10).work);
+    let (many, one) =
+        (find(&grown, "zebra absent", 10).work, find(&fresh, "zebra absent", 10).work);
     assert!(many.pages <= one.pages + 1, "{many:?} {one:?}");
     // The newest rows are still where they can be appended to.
     append(&logs, 1, &prompt(1, 99, "after the merge"));
@@ -135,7 +136,13 @@ fn work_grows_slower_than_the_store() {
         for session in 0..sessions {
             let needle = if session == sessions / 2 { "quokka" } else { "wombat" };
             let lines: String = (0..12)
-                .map(|n| prompt(session, session * 20 + n, &format!("the {needle} {}", varied(session * 20 + n, 400))))
+                .map(|n| {
+                    prompt(
+                        session,
+                        session * 20 + n,
+                        &format!("the {needle} {}", varied(session * 20 + n, 400)),
+                    )
+                })
                 .collect();
             append(&logs, session, &lines);
         }
@@ -199,7 +206,8 @@ fn cursors_are_stable_while_the_store_changes() {
                 let session = (seed + n) % 4;
                 // Several events share a time, and some come to the middle of the order.
                 let number = next[session] / 2 + session * 3;
-                let text = format!("needle {} {}", "word ".repeat((n * 7 + seed) % 11), next[session]);
+                let text =
+                    format!("needle {} {}", "word ".repeat((n * 7 + seed) % 11), next[session]);
                 let line = prompt(session, number, &text)
                     .replace("000000000000\",\"ti", "000000000000\",\"n\":0,\"ti");
                 let line = line.replacen("-8000-", &format!("-8{:03x}-", next[session] % 4096), 1);
@@ -231,20 +239,34 @@ fn ranked_pages_lose_nothing_among_equals() {
     let env = TestEnv::new();
     let logs = env.path("logs");
     for session in [9, 2] {
-        let lines: String =
-            (0..60).map(|n| prompt(session, 0, "quokka marsupial").replace("000000000000\",\"se", &format!("{n:012}\",\"se"))).collect();
+        let lines: String = (0..60)
+            .map(|n| {
+                prompt(session, 0, "quokka marsupial")
+                    .replace("000000000000\",\"se", &format!("{n:012}\",\"se"))
+            })
+            .collect();
         append(&logs, session, &lines);
         ingest(&env, &logs);
     }
-    for query in ["quokka marsupial sort:relevance", "\"quokka\" sort:relevance", "/quokka/ sort:relevance"] {
+    for query in
+        ["quokka marsupial sort:relevance", "\"quokka\" sort:relevance", "/quokka/ sort:relevance"]
+    {
         let ids = walk(&env, query, 7, &mut || {});
         let unique: BTreeSet<&String> = ids.iter().collect();
         assert_eq!((ids.len(), unique.len()), (120, 120), "{query}");
     }
-    let first = env.json(&["search", "quokka marsupial sort:relevance total:exact", "--limit", "7"]);
+    let first =
+        env.json(&["search", "quokka marsupial sort:relevance total:exact", "--limit", "7"]);
     assert_eq!(first["metadata"]["results_total"], 120);
     let cursor = first["pagination"]["next_cursor"].as_str().expect("more");
-    let args = ["search", "quokka marsupial sort:relevance total:exact", "--limit", "7", "--cursor", cursor];
+    let args = [
+        "search",
+        "quokka marsupial sort:relevance total:exact",
+        "--limit",
+        "7",
+        "--cursor",
+        cursor,
+    ];
     assert_eq!(env.json(&args)["metadata"]["results_total"], 120, "over all pages");
     let regex = env.json(&["search", "/quokka/ sort:relevance", "--limit", "7"]);
     assert_eq!(regex["warnings"][0]["code"], "PARAMETER_IGNORED");
@@ -255,7 +277,11 @@ fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
     let env = TestEnv::new();
     let logs = env.path("logs");
     for session in 0..40 {
-        append(&logs, session, &prompt(session, session, &format!("needle {}", varied(session, 3000))));
+        append(
+            &logs,
+            session,
+            &prompt(session, session, &format!("needle {}", varied(session, 3000))),
+        );
     }
     ingest(&env, &logs);
     let tools = Tools::new(Store::new(env.store()));
@@ -265,7 +291,8 @@ fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
         cursor,
         ..SearchArgs::default()
     };
-    let hasty = Call { search_time: std::time::Duration::ZERO, ..Call::new(Timestamp(0), &|| false) };
+    let hasty =
+        Call { search_time: std::time::Duration::ZERO, ..Call::new(Timestamp(0), &|| false) };
     let error = tools.search(&args(None), &hasty).expect_err("out of time");
     assert_eq!((error.code, error.retryable), (schemas::ErrorCode::SearchTimeout, true));
     assert!(error.details["matches"].as_array().is_some_and(Vec::is_empty));

@@ -98,13 +98,8 @@ impl Decoder {
             render::value(args, &mut self.text);
             files::of_input(args, &mut files);
         }
-        let draft = Draft {
-            text: &self.text,
-            tool_name,
-            tool_call_id,
-            files: &files,
-            ..Draft::default()
-        };
+        let draft =
+            Draft { text: &self.text, tool_name, tool_call_id, files: &files, ..Draft::default() };
         out.push(EventType::ToolCall, draft);
         let status = call.text("status");
         let results = call.items("result");

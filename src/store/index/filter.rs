@@ -152,7 +152,8 @@ pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
     let mut fullest = filters.chunks(WORDS).map(ones).max().unwrap_or(0);
     let mut bits_log2 = BITS_LOG2;
     while bits_log2 > 6 && fullest * 11 < 2 << bits_log2 {
-        filters = filters.chunks_exact(2).map(|pair| halve(pair[0]) | (halve(pair[1]) << 32)).collect();
+        filters =
+            filters.chunks_exact(2).map(|pair| halve(pair[0]) | (halve(pair[1]) << 32)).collect();
         bits_log2 -= 1;
         fullest = filters.chunks(1 << (bits_log2 - 6)).map(ones).max().unwrap_or(0);
     }
@@ -215,7 +216,8 @@ mod tests {
 
     #[test]
     fn a_square_is_turned() {
-        let mut square: [u64; 64] = std::array::from_fn(|row| 0x9e37_79b9_7f4a_7c15u64.rotate_left(row as u32 * 7));
+        let mut square: [u64; 64] =
+            std::array::from_fn(|row| 0x9e37_79b9_7f4a_7c15u64.rotate_left(row as u32 * 7));
         let before = square;
         transpose(&mut square);
         for (row, bits) in before.iter().enumerate() {

@@ -222,7 +222,9 @@ mod tests {
 
     /// Text with `words` distinct words.
     fn varied(words: usize) -> String {
-        let letters = |n: usize| (0..6).map(move |at| b"abcdefghijklmnopqrstuvwxyz012345"[(n >> (at * 5)) & 31]);
+        let letters = |n: usize| {
+            (0..6).map(move |at| b"abcdefghijklmnopqrstuvwxyz012345"[(n >> (at * 5)) & 31])
+        };
         let words = (0..words).map(|n| letters(n.wrapping_mul(0x9e37_79b9)));
         words.map(|word| String::from_utf8(word.collect()).expect("ASCII") + " ").collect()
     }
