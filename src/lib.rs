@@ -7,6 +7,7 @@
 pub mod app;
 mod clean;
 pub mod cli;
+mod cores;
 pub mod error;
 mod fold;
 pub mod output;

@@ -13,6 +13,7 @@ use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
 use super::page::{Found, Hit, Position, Request, Work};
 use super::{pattern, snippet};
+use crate::cores::cores;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
 /// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
@@ -158,7 +159,6 @@ pub(super) fn in_parallel<T: Send>(
     units: &[Unit],
     share: impl Fn(&[Unit]) -> Result<T, StoreError> + Sync,
 ) -> Result<Vec<T>, StoreError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let work = || {
         let mut results = Vec::new();
@@ -170,7 +170,7 @@ pub(super) fn in_parallel<T: Send>(
             results.push(share(&rest[..rest.len().min(SHARE)]));
         }
     };
-    let others = threads.min(units.len().div_ceil(SHARE)).saturating_sub(1);
+    let others = cores().min(units.len().div_ceil(SHARE)).saturating_sub(1);
     std::thread::scope(|scope| {
         let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
         let mut results = work();

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use arrow::array::RecordBatch;
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -27,17 +28,16 @@ pub(super) fn table<T: DeserializeOwned>(
 ) -> Result<Vec<T>, StoreError> {
     let Some(expected) = entry.file(table) else { return Ok(Vec::new()) };
     let path = SegmentEntry::dir(store, entry.number).join(file_name(table));
-    let file = open(&path)?;
-    let length = file.metadata().map_err(StoreError::io(&path))?.len();
-    if length != expected.bytes {
-        return Err(StoreError::damaged(
-            &path,
-            format!("{length} bytes instead of {}", expected.bytes),
-        ));
+    // At once: the parts of a small file are not worth a call each.
+    let bytes = std::fs::read(&path).map_err(|error| open_error(&path, error))?;
+    if bytes.len() as u64 != expected.bytes {
+        let (length, expected) = (bytes.len(), expected.bytes);
+        return Err(StoreError::damaged(&path, format!("{length} bytes instead of {expected}")));
     }
     let damaged = |error: ParquetError| StoreError::damaged(&path, error);
-    let mut builder =
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?.with_batch_size(1 << 16);
+    let mut builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
+        .map_err(damaged)?
+        .with_batch_size(1 << 16);
     if let Some(skip) = skip {
         let schema = builder.parquet_schema();
         let keep = (0..schema.num_columns()).filter(|at| schema.column(*at).name() != skip);
@@ -62,10 +62,14 @@ pub(super) fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata, St
 }
 
 pub(super) fn open(path: &Path) -> Result<File, StoreError> {
-    File::open(path).map_err(|error| match error.kind() {
+    File::open(path).map_err(|error| open_error(path, error))
+}
+
+fn open_error(path: &Path, error: std::io::Error) -> StoreError {
+    match error.kind() {
         std::io::ErrorKind::NotFound => StoreError::damaged(path, "the file is missing"),
         _ => StoreError::io(path)(error),
-    })
+    }
 }
 
 /// Columns of events that a reader asks for, by name.

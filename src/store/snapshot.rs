@@ -16,6 +16,7 @@ use super::manifest::{Manifest, SKIP, SegmentEntry, file_name};
 use super::pages::{self, TextPage};
 use super::reader;
 use super::{StoreError, files};
+use crate::cores::cores;
 
 /// Rows of one session in one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,8 +289,7 @@ fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<Shared>, St
             index: OnceLock::new(),
         })
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = at.len().div_ceil(threads).max(1);
+    let share = at.len().div_ceil(cores()).max(1);
     std::thread::scope(|scope| {
         let (mine, others) = at.split_at(share.min(at.len()));
         let others: Vec<_> = others

@@ -21,7 +21,7 @@ use super::snapshot::Snapshot;
 use super::{EventReader, RowSpan, StoreError, compact, files};
 
 /// A segment is committed at the first checkpoint after its events take this much on disk.
-const SEGMENT_BYTES: usize = 16 << 20;
+const SEGMENT_BYTES: usize = 32 << 20;
 
 /// Superseded segments stay this long, in microseconds: readers of an older manifest may need them.
 const GRACE: i64 = 10 * 60 * 1_000_000;
