@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::ops::Deref;
 use std::time::Instant;
 
 use aho_corasick::AhoCorasick;
@@ -19,7 +18,7 @@ use super::page::{Hit, Request, Work};
 use super::query::Query;
 use super::scan::{cancelled, hits, in_parallel, read};
 use super::score::{Scorer, Term, Weights, form, rarity, terms, type_weight};
-use crate::store::{Block, Grams, Snapshot, StoreError, TextValues, grams};
+use crate::store::{Block, Grams, Snapshot, StoreError, grams};
 
 /// Pages looked at to estimate how rare the words are.
 const SAMPLE_PAGES: usize = 16;
@@ -28,15 +27,13 @@ const SAMPLE_PAGES: usize = 16;
 const FIRST_WAVE: usize = 16;
 const LARGEST_WAVE: usize = 256;
 
-/// What people and agents said, and the rest.
-const SAID: &[EventType] = &[EventType::User, EventType::Message];
-const PRINTED: &[EventType] = &[
-    EventType::Reasoning,
-    EventType::ToolCall,
-    EventType::ToolResult,
-    EventType::Notification,
-    EventType::TokenUsage,
-];
+/// Pages looked at first for what people and agents said: that sets what the rest has to beat.
+const SCOUTED: usize = 128;
+
+/// Whether a row is what people and agents said, which scores highest.
+fn is_said(kind: EventType) -> bool {
+    matches!(kind, EventType::User | EventType::Message)
+}
 
 /// Where a ranked page ended. It carries what scores are made of, so that every page of one
 /// search ranks alike, whatever was ingested in between.
@@ -59,6 +56,15 @@ pub struct RankedFound {
     pub complete: bool,
     pub timed_out: bool,
     pub work: Work,
+}
+
+/// What a row must have to be scored and kept.
+struct Bar {
+    threshold: f64,
+    said_only: bool,
+    /// One of these words, if it was said, and if not; `None` is no such condition.
+    said: Option<Multi>,
+    printed: Option<Multi>,
 }
 
 /// A match and what it scored.
@@ -116,43 +122,56 @@ pub fn ranked(
     let insists = insisted.clauses.iter().any(|clause| !clause.excluded);
     let mut ranking =
         Ranking { gate, scorer, matcher, insists, after, best, matched, timed_out, work };
-    // What was said first: seldom can anything that a tool printed reach the page after that.
-    let mut complete = true;
-    for kinds in [SAID, PRINTED] {
-        complete &= ranking.run(&units, kinds, stop)?;
-        if stop() {
-            return Ok(Err(cancelled()));
-        }
+    ranking.run(&units[..units.len().min(SCOUTED)], true, 0.0, stop)?;
+    let floor = ranking.threshold();
+    (ranking.best, ranking.matched) = (Vec::new(), 0);
+    ranking.run(&units, false, floor, stop)?;
+    if stop() {
+        return Ok(Err(cancelled()));
     }
+    // Below a threshold not everything was counted.
+    let complete = !ranking.timed_out && ranking.best.len() <= request.limit && floor == 0.0;
     ranking.found(snapshot, complete).map(Ok)
 }
 
 impl Ranking<'_> {
-    /// Ranks the rows of these types; whether every page was looked at.
+    /// The score that a row must reach to be among the best found so far.
+    fn threshold(&self) -> f64 {
+        let request = self.gate.request;
+        let worst = self.best.get(request.limit).filter(|_| !request.query.exact_total);
+        worst.map_or(0.0, |worst| worst.score)
+    }
+
+    /// Ranks rows of these pages that score `floor` at least: all, or only what was said.
     fn run(
         &mut self,
         units: &[Unit],
-        kinds: &[EventType],
+        said_only: bool,
+        floor: f64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<bool, StoreError> {
+    ) -> Result<(), StoreError> {
         let (limit, deadline) = (self.gate.request.limit, self.gate.request.deadline);
         let halt = || stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let most = kinds.iter().map(|kind| type_weight(*kind)).fold(0.0, f64::max);
         let (mut done, mut wave) = (0, FIRST_WAVE);
         while done < units.len() && !self.timed_out {
-            let worst = self.best.get(limit).filter(|_| !self.gate.request.query.exact_total);
-            let threshold = worst.map_or(0.0, |worst| worst.score);
+            let threshold = self.threshold().max(floor);
             // What scores alike is ordered by id: it may still come before.
-            if units[done].bound * most < threshold {
-                return Ok(false);
+            if units[done].bound < threshold {
+                break;
             }
-            // What is insisted on is enough to be found.
-            let essential =
-                if self.insists { None } else { self.scorer.essential(threshold / most) };
+            let bar = Bar {
+                threshold,
+                said_only,
+                // What is insisted on is enough to be found.
+                said: if self.insists { None } else { self.scorer.essential(threshold) },
+                printed: if self.insists {
+                    None
+                } else {
+                    self.scorer.essential(threshold / type_weight(EventType::Reasoning))
+                },
+            };
             let end = units.len().min(done + wave);
-            let parts = in_parallel(&units[done..end], |units| {
-                self.score(units, kinds, essential.as_ref(), threshold, &halt)
-            })?;
+            let parts = in_parallel(&units[done..end], |units| self.score(units, &bar, &halt))?;
             for (candidates, work, whole) in parts {
                 self.timed_out |= !whole;
                 self.work += work;
@@ -164,17 +183,14 @@ impl Ranking<'_> {
             done = end;
             wave = LARGEST_WAVE.min(wave * 2);
         }
-        // Below a threshold not everything was counted.
-        Ok(!self.timed_out && self.best.len() <= limit)
+        Ok(())
     }
 
     /// Scores the rows of some pages that have an essential word; false when it was told to halt.
     fn score(
         &self,
         units: &[Unit],
-        kinds: &[EventType],
-        essential: Option<&Multi>,
-        threshold: f64,
+        bar: &Bar,
         halt: &dyn Fn() -> bool,
     ) -> Result<(Vec<Candidate>, Work, bool), StoreError> {
         let (mut found, mut work) = (Vec::new(), Work::default());
@@ -186,23 +202,25 @@ impl Ranking<'_> {
             let mut rows = self.gate.rows(unit)?;
             rows.retain(|row| {
                 let kind = row.facts.event_type;
-                kinds.contains(&kind) && unit.bound * type_weight(kind) >= threshold
+                (is_said(kind) || !bar.said_only) && unit.bound * type_weight(kind) >= bar.threshold
             });
             if rows.is_empty() {
                 continue;
             }
             let page = read(self.gate.snapshot, unit, &mut work)?;
-            lowered(page.bytes(), &mut lower);
             self.matcher.rows(&page, unit.page.start, &rows, &mut buffer, &mut |row| {
-                let text = scored_form(&page, &lower, row.row - unit.page.start, self.scorer.ascii);
-                if essential.is_some_and(|essential| !essential.is_match(&text)) {
+                let kind = row.facts.event_type;
+                let text = page.get(row.row - unit.page.start);
+                let text = scored_form(text, &mut lower, self.scorer.ascii);
+                let essential = if is_said(kind) { &bar.said } else { &bar.printed };
+                if essential.as_ref().is_some_and(|essential| !essential.is_match(&text)) {
                     return;
                 }
-                let score = self.scorer.score(&text, row.facts.event_type, row.facts.time);
+                let score = self.scorer.score(&text, kind, row.facts.time);
                 let (score, confidence) = (score.score, score.confidence);
                 let candidate = Candidate { row: *row, score, confidence };
                 let shown = self.after.is_some_and(|end| !comes_after(&self.gate, &candidate, end));
-                if score >= threshold && (score > 0.0 || self.insists) && !shown {
+                if score >= bar.threshold && (score > 0.0 || self.insists) && !shown {
                     found.push(candidate);
                 }
             });
@@ -281,9 +299,8 @@ fn weigh(
         let (mut rows, mut lower) = (0, Vec::new());
         for unit in units {
             let page = read(gate.snapshot, unit, &mut work)?;
-            lowered(page.bytes(), &mut lower);
             for row in 0..page.len() {
-                let text = scored_form(&page, &lower, row, ascii);
+                let text = scored_form(page.get(row), &mut lower, ascii);
                 let mut seen = vec![false; terms.len()];
                 for found in automaton.find_overlapping_iter(&*text) {
                     seen[found.pattern().as_usize()] = true;
@@ -357,25 +374,17 @@ fn comes_after(gate: &Gate<'_>, candidate: &Candidate, end: &Ranked) -> bool {
     order.is_gt()
 }
 
-/// The bytes of a page with ASCII letters lowered.
-fn lowered(page: &[u8], lower: &mut Vec<u8>) {
-    lower.clear();
-    lower.extend_from_slice(page);
-    lower.make_ascii_lowercase();
-}
-
-/// The text of a row as it is scored; `lower` is its page with ASCII letters lowered, which is
-/// enough for terms in `ascii`.
-fn scored_form<'p, P: Deref<Target = [u8]>>(
-    page: &TextValues<P>,
-    lower: &'p [u8],
-    row: usize,
-    ascii: bool,
-) -> Cow<'p, [u8]> {
-    let text = &lower[page.range(row)];
-    if ascii || text.is_ascii() {
-        return text.into();
+/// A text as it is scored; terms in `ascii` need no more than ASCII letters lowered. `lower` is a
+/// buffer to use.
+fn scored_form<'t>(text: &[u8], lower: &'t mut Vec<u8>, ascii: bool) -> Cow<'t, [u8]> {
+    if !ascii
+        && !text.is_ascii()
+        && let Ok(text) = std::str::from_utf8(text)
+    {
+        return form(text).into_owned().into_bytes().into();
     }
-    std::str::from_utf8(page.get(row))
-        .map_or(text.into(), |original| form(original).into_owned().into_bytes().into())
+    lower.clear();
+    lower.extend_from_slice(text);
+    lower.make_ascii_lowercase();
+    lower.as_slice().into()
 }

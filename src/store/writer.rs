@@ -128,7 +128,7 @@ impl Writer {
 /// Which segments are compared with their checksums when the lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// Those whose size or time is not that of the commit, and [`TURN_BYTES`] of the others, other
+    /// Those whose size or time is not that of the commit, and 32 MB of the others, other
     /// ones every minute: to look at all of them would cost more than most ingests.
     Some,
     All,
