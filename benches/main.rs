@@ -77,7 +77,7 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
         "| search | p50 ms | p99 ms | cold process ms | `rg` ms | times faster | `memmem` ms | blocks | held | pages read |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for workload in workloads(corpus) {
+    for workload in workloads(corpus, &tools) {
         let times = measure::repeat(|| workload.check(&tools));
         server.search(&workload.args);
         let cold = Times::of((0..7).map(|_| {

@@ -60,7 +60,7 @@ fn query(query: &str) -> SearchArgs {
 }
 
 /// The searches, each of another kind.
-pub fn workloads(corpus: &Corpus) -> Vec<Workload> {
+pub fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
     let simple = |name, text: &'static str, expect| Workload {
         name,
         args: query(text),
@@ -81,12 +81,16 @@ pub fn workloads(corpus: &Corpus) -> Vec<Workload> {
         args: SearchArgs { limit: Some(50), ..query("error") },
         ..simple("", "error", Expect::Full)
     };
+    let page = tools.search(&query("error"), &Call::new(Timestamp(0), &|| false));
+    let cursor = page.expect("answers").pagination.and_then(|page| page.next_cursor);
+    let second = SearchArgs { cursor, ..query("error") };
     vec![
         simple("absent word", "zebraabsentzebra", Expect::Total(0)),
         simple("rare word", corpus::RARE_WORD, Expect::Total(corpus.rare_words)),
         simple("word beyond ASCII", corpus::FOREIGN_WORD, Expect::Total(corpus.foreign_words)),
         simple("common word, first page", "error", Expect::Full),
         Workload { name: "common word, page of 50", ..first },
+        Workload { args: second, ..simple("common word, page 2", "error", Expect::Full) },
         simple("common word, exact total", "error total:exact", Expect::Full),
         simple("phrase", phrase, Expect::Total(corpus.phrases)),
         Workload {
