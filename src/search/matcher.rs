@@ -147,8 +147,8 @@ impl Matcher {
     /// is known to hold.
     fn matches(&self, text: &[u8], lower: &[u8], known: Option<usize>) -> bool {
         let holds = |needle: &Needle| needle.is_in(text, lower);
-        let required = self.required.iter().enumerate();
-        required.into_iter().all(|(at, any)| known == Some(at) || any.iter().any(holds))
+        let mut required = self.required.iter().enumerate();
+        required.all(|(at, any)| known == Some(at) || any.iter().any(holds))
             && !self.excluded_lower.as_ref().is_some_and(|any| any.is_match(lower))
             && !self.excluded.iter().any(holds)
     }

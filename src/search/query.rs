@@ -5,7 +5,8 @@ use schemas::tool::search::{ParsedQuery, SearchSort};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 use super::lex::{self, Token, TokenKind};
-use super::pattern::Pattern;
+use super::pattern::{self, Pattern};
+use crate::store::Grams;
 
 /// A parsed query.
 #[derive(Debug, Clone, Default)]
@@ -242,6 +243,12 @@ impl Query {
                 Some(pattern)
             }
         })
+    }
+
+    /// What a block of text must hold for a row of it to match, for the skip index.
+    pub(super) fn needs(&self) -> Vec<Vec<Grams>> {
+        let required = self.clauses.iter().filter(|clause| !clause.excluded);
+        required.flat_map(|clause| pattern::needs(&clause.any)).collect()
     }
 
     /// How the query was understood, every term as it could be written.

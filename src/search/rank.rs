@@ -159,16 +159,15 @@ impl Ranking<'_> {
             if units[done].bound < threshold {
                 break;
             }
+            // What is insisted on is enough to be found.
+            let essential = |threshold: f64| {
+                (!self.insists).then(|| self.scorer.essential(threshold)).flatten()
+            };
             let bar = Bar {
                 threshold,
                 said_only,
-                // What is insisted on is enough to be found.
-                said: if self.insists { None } else { self.scorer.essential(threshold) },
-                printed: if self.insists {
-                    None
-                } else {
-                    self.scorer.essential(threshold / type_weight(EventType::Reasoning))
-                },
+                said: essential(threshold),
+                printed: essential(threshold / type_weight(EventType::Reasoning)),
             };
             let end = units.len().min(done + wave);
             let parts = in_parallel(&units[done..end], |units| self.score(units, &bar, &halt))?;
@@ -256,7 +255,7 @@ impl Ranking<'_> {
     }
 }
 
-/// Best first, then the newest, then by id.
+/// Best first, among equals by session, then the latest event first.
 fn order(snapshot: &Snapshot, a: &Candidate, b: &Candidate) -> Ordering {
     let id = |c: &Candidate| &snapshot.sessions()[c.row.session].session_id;
     (b.score.total_cmp(&a.score))
@@ -343,9 +342,7 @@ fn units(
     insisted: &Query,
     work: &mut Work,
 ) -> Result<Vec<Unit>, StoreError> {
-    let required = insisted.clauses.iter().filter(|clause| !clause.excluded);
-    let needs: Vec<Vec<Grams>> =
-        required.flat_map(|clause| super::pattern::needs(&clause.any)).collect();
+    let needs = insisted.needs();
     let mut units = Vec::new();
     for (number, segment) in gate.open_segments() {
         let index = segment.index()?;
@@ -366,6 +363,7 @@ fn units(
     Ok(units)
 }
 
+/// Whether a candidate stands behind the end of the page before, in the order of [`order`].
 fn comes_after(gate: &Gate<'_>, candidate: &Candidate, end: &Ranked) -> bool {
     let id = &gate.snapshot.sessions()[candidate.row.session].session_id;
     let order = (f64::from_bits(end.score).total_cmp(&candidate.score))

@@ -12,7 +12,7 @@ use schemas::{ErrorCode, ToolError};
 use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
 use super::page::{Found, Hit, Position, Request, Work};
-use super::{pattern, snippet};
+use super::snippet;
 use crate::cores::cores;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
@@ -62,9 +62,7 @@ pub fn search(
     let matcher = Matcher::new(request.query);
     let gate = Gate::new(snapshot, request)?;
     let mut work = Work::default();
-    let required = request.query.clauses.iter().filter(|clause| !clause.excluded);
-    let needs: Vec<_> = required.flat_map(|clause| pattern::needs(&clause.any)).collect();
-    let mut units = gate.units(&needs, &mut work)?;
+    let mut units = gate.units(&request.query.needs(), &mut work)?;
     units.sort_by_key(|unit| Reverse(unit.newest));
     let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let halt = || stop() || late();

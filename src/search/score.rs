@@ -151,20 +151,9 @@ impl Scorer {
             }
         }
         let ascii = terms.iter().all(|term| term.stem.is_ascii());
-        let mut scorer = Self {
-            terms,
-            weights,
-            ascii,
-            automaton: AhoCorasick::new([""; 0]).ok()?,
-            of: Vec::new(),
-        };
-        scorer.of = (0..scorer.terms.len()).filter(|term| scorer.weight(*term) > 0.0).collect();
-        scorer.automaton = scorer.automaton_of(&scorer.of)?;
-        Some(scorer)
-    }
-
-    fn automaton_of(&self, terms: &[usize]) -> Option<AhoCorasick> {
-        AhoCorasick::new(terms.iter().map(|term| &self.terms[*term].stem)).ok()
+        let of: Vec<usize> = (0..terms.len()).filter(|term| weights.terms[*term] > 0).collect();
+        let automaton = AhoCorasick::new(of.iter().map(|term| &terms[*term].stem)).ok()?;
+        Some(Self { terms, weights, ascii, automaton, of })
     }
 
     /// The words of which an event must have one: the telling ones, and of those only the heaviest

@@ -5,11 +5,11 @@
 //! without a gap, and numbers go on telling which row of a session is the latest. Every row is
 //! copied once for each level of size.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemas::problem::{Problem, ProblemKind};
-use schemas::session::{ProblemRow, SessionRow, SourceRow};
+use schemas::session::{ProblemRow, SourceRow};
 
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::SegmentWriter;
@@ -70,25 +70,11 @@ pub(super) fn merge(
             writer.events(&batch)?;
         }
     }
-    let mut sessions: HashMap<String, SessionRow> = HashMap::new();
-    for row in merged.iter().flat_map(Segment::sessions) {
-        let latest = sessions.entry(row.session_id.clone()).or_insert_with(|| row.clone());
-        if row.segment > latest.segment {
-            *latest = row.clone();
-        }
-    }
-    let mut sources: BTreeMap<String, SourceRow> = BTreeMap::new();
+    // The writer keeps the last row of a session and of a file: that of the latest segment.
     for segment in merged {
-        for row in reader::table::<SourceRow>(dir, &segment.entry, "sources", None)? {
-            // Later segments come later.
-            sources.insert(row.path.clone(), row);
-        }
-    }
-    for session in sessions.into_values() {
-        writer.session(session);
-    }
-    for source in sources.into_values() {
-        writer.source(source);
+        segment.sessions().iter().for_each(|row| writer.session(row.clone()));
+        let sources = reader::table::<SourceRow>(dir, &segment.entry, "sources", None)?;
+        sources.into_iter().for_each(|row| writer.source(row));
     }
     let problems = snapshot.problems_of(merged)?;
     writer.problems(problems.into_iter().filter_map(problem).collect());
