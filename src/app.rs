@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ingest::discover::{Discovery, default_roots, discover};
 use ingest::plan::plan;
+use ingest::provider::Places;
 use ingest::report::Report;
 use ingest::run::Progress;
 use schemas::{ErrorCode, ToolError};
@@ -30,7 +31,7 @@ pub fn default_store() -> PathBuf {
 
 /// The logs of every known agent on this machine.
 pub fn known_roots() -> Vec<PathBuf> {
-    default_roots(&home(), variable)
+    default_roots(&Places::new(&home(), &variable))
 }
 
 /// Ingests what is new below `paths`, or below the known roots when there are none.

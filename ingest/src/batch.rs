@@ -37,9 +37,11 @@ pub struct EventCells<'a> {
     pub timestamp: Option<i64>,
     pub text: &'a str,
     pub tool_name: Option<&'a str>,
+    pub tool_kind: Option<&'a str>,
     pub tool_call_id: Option<&'a str>,
     /// Paths with newlines between them; empty is none.
     pub files: &'a str,
+    pub command: Option<&'a str>,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
@@ -67,8 +69,10 @@ pub struct EventBatch {
     provider: StringBuilder,
     text: StringBuilder,
     tool_name: StringBuilder,
+    tool_kind: StringBuilder,
     tool_call_id: StringBuilder,
     files: ListBuilder<StringBuilder>,
+    command: StringBuilder,
     is_error: BooleanBuilder,
     exit_code: Int32Builder,
     duration_ms: Int64Builder,
@@ -78,6 +82,7 @@ pub struct EventBatch {
     output_tokens: Int64Builder,
     cache_read_tokens: Int64Builder,
     cache_write_tokens: Int64Builder,
+    cache_write_1h_tokens: Int64Builder,
     reasoning_tokens: Int64Builder,
     request_id: StringBuilder,
     is_replay: BooleanBuilder,
@@ -117,11 +122,13 @@ impl EventBatch {
         self.provider.append_value(provider);
         self.text.append_value(event.text);
         self.tool_name.append_option(event.tool_name);
+        self.tool_kind.append_option(event.tool_kind);
         self.tool_call_id.append_option(event.tool_call_id);
         for path in event.files.lines() {
             self.files.values().append_value(path);
         }
         self.files.append(!event.files.is_empty());
+        self.command.append_option(event.command);
         self.is_error.append_option(event.is_error);
         self.exit_code.append_option(event.exit_code);
         self.duration_ms.append_option(event.duration_ms);
@@ -131,6 +138,7 @@ impl EventBatch {
         self.output_tokens.append_option(event.usage.output);
         self.cache_read_tokens.append_option(event.usage.cache_read);
         self.cache_write_tokens.append_option(event.usage.cache_write);
+        self.cache_write_1h_tokens.append_option(event.usage.cache_write_1h);
         self.reasoning_tokens.append_option(event.usage.reasoning);
         self.request_id.append_option(event.request_id);
         self.is_replay.append_value(event.is_replay);
@@ -160,8 +168,10 @@ impl EventBatch {
             Arc::new(self.provider.finish()),
             Arc::new(self.text.finish()),
             Arc::new(self.tool_name.finish()),
+            Arc::new(self.tool_kind.finish()),
             Arc::new(self.tool_call_id.finish()),
             Arc::new(self.files.finish()),
+            Arc::new(self.command.finish()),
             Arc::new(self.is_error.finish()),
             Arc::new(self.exit_code.finish()),
             Arc::new(self.duration_ms.finish()),
@@ -171,6 +181,7 @@ impl EventBatch {
             Arc::new(self.output_tokens.finish()),
             Arc::new(self.cache_read_tokens.finish()),
             Arc::new(self.cache_write_tokens.finish()),
+            Arc::new(self.cache_write_1h_tokens.finish()),
             Arc::new(self.reasoning_tokens.finish()),
             Arc::new(self.request_id.finish()),
             Arc::new(self.is_replay.finish()),

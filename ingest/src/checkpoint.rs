@@ -1,10 +1,11 @@
 //! Knows a file again: unchanged, grown, or written anew.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use schemas::session::SourceRow;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::container::Content;
 
 /// Bytes at the head and before the checkpoint that are hashed.
 const PRINT: u64 = 1024;
@@ -18,28 +19,30 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of the first `consumed` bytes of a file.
-    pub fn take(file: &mut File, consumed: u64) -> io::Result<Self> {
+    /// The fingerprint of the first `consumed` bytes of a log, whose position stays.
+    pub(crate) fn take(content: &mut Content, consumed: u64) -> io::Result<Self> {
+        let position = content.stream_position()?;
         let head_length = consumed.min(PRINT);
-        let head_hash = hash(file, 0, head_length)?;
-        let tail_hash = hash(file, consumed - head_length, head_length)?;
+        let head_hash = hash(content, 0, head_length)?;
+        let tail_hash = hash(content, consumed - head_length, head_length)?;
+        content.seek(SeekFrom::Start(position))?;
         Ok(Self { head_hash, head_length: head_length.cast_signed(), tail_hash })
     }
 
-    /// Whether the file still begins with what the checkpoint stands for.
-    pub fn matches(file: &mut File, row: &SourceRow) -> io::Result<bool> {
+    /// Whether the log still begins with what the checkpoint stands for.
+    pub(crate) fn matches(content: &mut Content, row: &SourceRow) -> io::Result<bool> {
         let consumed = row.consumed.cast_unsigned();
-        if file.metadata()?.len() < consumed {
+        if content.length()? < consumed {
             return Ok(false);
         }
-        let now = Self::take(file, consumed)?;
+        let now = Self::take(content, consumed)?;
         Ok(now.head_hash == row.head_hash && now.tail_hash == row.tail_hash)
     }
 }
 
-fn hash(file: &mut File, offset: u64, length: u64) -> io::Result<i64> {
+fn hash(content: &mut Content, offset: u64, length: u64) -> io::Result<i64> {
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(offset))?;
-    file.take(length).read_to_end(&mut bytes)?;
+    content.seek(SeekFrom::Start(offset))?;
+    content.take(length).read_to_end(&mut bytes)?;
     Ok(xxh3_64(&bytes).cast_signed())
 }

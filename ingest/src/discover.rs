@@ -1,9 +1,14 @@
 //! Finds log files: the known roots of every provider, or the paths that were named.
 
+use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use schemas::problem::{Problem, ProblemKind};
+
+use crate::container::Container;
+use crate::provider::{FORMATS, Places};
 
 /// A file that may be a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,12 +16,30 @@ pub struct Candidate {
     pub path: PathBuf,
     pub size: u64,
     pub modified_us: i64,
+    pub container: Container,
 }
 
 impl Candidate {
-    /// The path as the store keeps it.
+    /// A single file.
+    pub fn named(path: PathBuf) -> io::Result<Self> {
+        let metadata = std::fs::metadata(&path)?;
+        Ok(Self::file(path, &metadata))
+    }
+
+    fn file(path: PathBuf, metadata: &Metadata) -> Self {
+        let modified =
+            metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified_us =
+            modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+        let name = path.to_string_lossy();
+        let (container, _) = Container::of_name(&name);
+        Self { size: metadata.len(), modified_us, container, path }
+    }
+
+    /// The path as the store keeps it: a log stays the same one when it is compressed.
     pub fn key(&self) -> String {
-        self.path.to_string_lossy().into_owned()
+        let path = self.path.to_string_lossy();
+        Container::of_name(&path).1.to_owned()
     }
 }
 
@@ -30,21 +53,13 @@ pub struct Discovery {
     pub roots: Vec<PathBuf>,
 }
 
-/// The roots of every provider below `home`, moved by the environment variables that the agents
-/// themselves honour. Only those that exist.
-pub fn default_roots(home: &Path, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let mut roots = Vec::new();
-    match set("CLAUDE_CONFIG_DIR") {
-        Some(list) => {
-            roots.extend(list.split(',').map(|dir| Path::new(dir.trim()).join("projects")))
-        }
-        None => roots.extend([home.join(".claude/projects"), home.join(".config/claude/projects")]),
-    }
-    let codex = set("CODEX_HOME").map_or_else(|| home.join(".codex"), PathBuf::from);
-    roots.extend([codex.join("sessions"), codex.join("archived_sessions")]);
-    roots.push(home.join(".gemini/tmp"));
-    roots.retain(|root| root.is_dir());
+/// The roots of every provider, moved by the environment variables that the agents themselves
+/// honour. Only those that exist.
+pub fn default_roots(places: &Places<'_>) -> Vec<PathBuf> {
+    let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| (format.roots)(places)).collect();
+    roots.retain(|root| root.exists());
+    roots.sort();
+    roots.dedup();
     roots
 }
 
@@ -61,8 +76,9 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
             Err(error) => found.unreadable(root, &error),
         }
     }
-    found.files.sort_by(|a, b| a.path.cmp(&b.path));
-    found.files.dedup_by(|a, b| a.path == b.path);
+    // Of a log that lies there plain and compressed, the plain one counts: it may still grow.
+    found.files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
+    found.files.dedup_by_key(|file| file.key());
     found
 }
 
@@ -96,7 +112,11 @@ fn walk(root: &Path, found: &mut Discovery) {
 
 /// Whether a file inside a folder may be a log, by its name.
 fn is_log_name(path: &Path) -> bool {
-    path.extension().is_some_and(|ext| ext == "jsonl" || ext == "json")
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let (_, plain) = Container::of_name(&name);
+    // OpenClaw keeps copies under names that go on after the extension (FORMATS.md section 6).
+    let copy = |name: &str| name.contains(".jsonl.reset.") || name.contains(".jsonl.bak");
+    plain.ends_with(".jsonl") || plain.ends_with(".json") || copy(plain)
 }
 
 fn error_path(error: &ignore::Error) -> Option<PathBuf> {
@@ -119,12 +139,8 @@ impl Discovery {
         self
     }
 
-    fn add(&mut self, path: &Path, metadata: &std::fs::Metadata) {
-        let modified =
-            metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified_us =
-            modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        self.files.push(Candidate { path: path.to_owned(), size: metadata.len(), modified_us });
+    fn add(&mut self, path: &Path, metadata: &Metadata) {
+        self.files.push(Candidate::file(path.to_owned(), metadata));
     }
 
     fn unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {
@@ -170,9 +186,10 @@ mod tests {
         std::fs::create_dir_all(other.join("projects")).expect("creates");
         std::fs::create_dir_all(home.path().join(".claude/projects")).expect("creates");
         std::fs::create_dir_all(home.path().join(".gemini/tmp")).expect("creates");
-        let roots = default_roots(home.path(), |name| {
+        let variable = |name: &str| {
             (name == "CLAUDE_CONFIG_DIR").then(|| other.to_string_lossy().into_owned())
-        });
-        assert_eq!(roots, [other.join("projects"), home.path().join(".gemini/tmp")]);
+        };
+        let roots = default_roots(&Places::new(home.path(), &variable));
+        assert_eq!(roots, [home.path().join(".gemini/tmp"), other.join("projects")]);
     }
 }

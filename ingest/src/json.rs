@@ -242,6 +242,23 @@ impl<'a> Fields<'a> for Value<'a> {
     }
 }
 
+/// Decodes JSON that stands in a string; false when it is no object.
+pub(crate) fn embedded(json: &str, parser: &mut Parser, mut found: impl FnMut(Value<'_>)) -> bool {
+    if !json.trim_start().starts_with('{') {
+        return false;
+    }
+    let mut whole = false;
+    parser.each(json.as_bytes(), &mut |item| {
+        if let Found::Object(value, at) = item
+            && at.len() == json.trim().len()
+        {
+            whole = true;
+            found(value);
+        }
+    });
+    whole
+}
+
 /// The text of a string value.
 pub fn string<'a>(value: Value<'a>) -> Option<&'a str> {
     value.into_string()

@@ -6,11 +6,13 @@
 //!
 //! A line that cannot be read becomes a [`schemas::problem::Problem`] and costs that line only.
 
+mod arguments;
 pub mod batch;
 mod checkpoint;
+pub mod container;
 pub mod discover;
-mod files;
 pub mod json;
+mod ledger;
 pub mod lines;
 pub mod plan;
 pub mod provider;

@@ -68,6 +68,11 @@ impl<R: Read> Lines<R> {
         }
     }
 
+    /// What is read from; whoever moves its position puts it back.
+    pub(crate) fn source(&mut self) -> &mut R {
+        &mut self.file
+    }
+
     /// File offset of what was not handed out yet.
     pub fn offset(&self) -> u64 {
         self.offset

@@ -2,13 +2,13 @@
 //! their session ids, and puts logs that share history into one unit of work.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
 
 use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use crate::checkpoint::Fingerprint;
+use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
 use crate::provider::{Claim, Reader, format};
 use crate::sniff::{Sniffed, sniff};
@@ -99,7 +99,7 @@ pub fn plan(found: Discovery, known: &Known) -> Plan {
         });
     }
     link(&mut works, known);
-    plan.bytes = works.iter().map(|work| work.file.size - work.offset()).sum();
+    plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.offset())).sum();
     plan.units = units(works);
     plan
 }
@@ -108,7 +108,7 @@ impl Work {
     /// Where reading begins.
     pub fn offset(&self) -> u64 {
         match (&self.source, self.change) {
-            (Some(row), Change::Grown) => row.consumed.cast_unsigned().min(self.file.size),
+            (Some(row), Change::Grown) => row.consumed.cast_unsigned(),
             _ => 0,
         }
     }
@@ -170,12 +170,12 @@ impl Plan {
         works: &mut Vec<Work>,
     ) {
         let same =
-            File::open(&file.path).and_then(|mut opened| Fingerprint::matches(&mut opened, row));
+            Content::open(&file).and_then(|mut content| Fingerprint::matches(&mut content, row));
         let same = match same {
             Ok(same) => same,
             Err(error) => return self.failed(&file, &error),
         };
-        let claim = match sniff(&file.path) {
+        let claim = match sniff(&file) {
             Ok(Sniffed::Log(claim)) => claim,
             Ok(Sniffed::Empty | Sniffed::Unknown(_)) if !same => {
                 // Truncated to nothing: what was read stays, and the next content is read anew.
@@ -267,6 +267,7 @@ fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> Sour
         tail_hash: 0,
         first_record: None,
         ancestors: None,
+        redaction_rules: 0,
         state: None,
         reason: reason.map(str::to_owned),
         segment: 0,
@@ -282,7 +283,7 @@ fn sniff_in_parallel(files: Vec<Candidate>) -> Vec<(Candidate, std::io::Result<S
     let mut results = Vec::with_capacity(files.len());
     std::thread::scope(|scope| {
         let look = |files: &[Candidate]| -> Vec<_> {
-            files.iter().map(|file| (file.clone(), sniff(&file.path))).collect()
+            files.iter().map(|file| (file.clone(), sniff(file))).collect()
         };
         let handles: Vec<_> =
             files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();

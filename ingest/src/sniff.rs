@@ -1,11 +1,11 @@
 //! Tells from its beginning whose log a file is.
 
-use std::fs::File;
 use std::io;
-use std::path::Path;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use crate::container::Content;
+use crate::discover::Candidate;
 use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
 use crate::provider::{Claim, FORMATS, Head};
 
@@ -27,9 +27,9 @@ pub enum Sniffed {
     Unknown(&'static str),
 }
 
-/// Looks at the beginning of `path`. Errors are those of opening and reading it.
-pub fn sniff(path: &Path) -> io::Result<Sniffed> {
-    let Some(head) = head(path)? else { return Ok(Sniffed::Empty) };
+/// Looks at the beginning of a log. Errors are those of opening and reading it.
+pub fn sniff(file: &Candidate) -> io::Result<Sniffed> {
+    let Some(head) = head(file)? else { return Ok(Sniffed::Empty) };
     if head.objects.is_empty() && head.document.is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));
     }
@@ -39,8 +39,8 @@ pub fn sniff(path: &Path) -> io::Result<Sniffed> {
 
 /// The objects on the first lines, or the fields at the top of a document over several lines;
 /// `None` when there is nothing at all.
-fn head(path: &Path) -> io::Result<Option<Head<'_>>> {
-    let mut lines = Lines::with_bounds(File::open(path)?, 0, MAX_LINE, SMALL_CHUNK);
+fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
+    let mut lines = Lines::with_bounds(Content::stream(file)?, 0, MAX_LINE, SMALL_CHUNK);
     let mut objects = Vec::new();
     let mut beginning = Vec::new();
     let mut anything = false;
@@ -70,7 +70,7 @@ fn head(path: &Path) -> io::Result<Option<Head<'_>>> {
     } else {
         None
     };
-    Ok(Some(Head { path, objects, document }))
+    Ok(Some(Head { path: &file.path, objects, document }))
 }
 
 /// The scalar fields at the top of a document that may be cut anywhere.
@@ -112,7 +112,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join(name);
         std::fs::write(&path, content).expect("writes");
-        let got = match sniff(&path).expect("reads") {
+        let got = match sniff(&Candidate::named(path).expect("there")).expect("reads") {
             Sniffed::Log(claim) => Some((claim.provider, claim.native_id)),
             _ => None,
         };

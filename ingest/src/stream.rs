@@ -7,10 +7,11 @@ use std::collections::{HashSet, VecDeque};
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SessionRow;
-use schemas::{EventType, Provider, Timestamp, Usage};
+use schemas::{Confidence, EventType, Provider, Timestamp, ToolKind, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{EventBatch, EventCells};
+use crate::ledger::Ledger;
 
 /// Calls without a result that are remembered; more are open only in damaged logs.
 const OPEN_CALLS: usize = 256;
@@ -30,6 +31,8 @@ pub struct Draft<'a> {
     pub tool_call_id: Option<&'a str>,
     /// Paths that the call's arguments name, one to a line.
     pub files: &'a str,
+    /// The command line of a call that runs one; empty is none.
+    pub command: &'a str,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
@@ -47,6 +50,8 @@ struct OpenCall {
     tool: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     files: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    command: String,
     at: Option<i64>,
 }
 
@@ -66,6 +71,10 @@ pub struct StreamState {
     history_at: usize,
     /// The last record was a copy.
     replay: bool,
+    /// What hangs on what, for finding abandoned branches: a parent's hash, and the index of the
+    /// first event of the record that hangs on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    branches: Vec<(u64, i32)>,
 }
 
 /// Where a record stands and who it is.
@@ -141,6 +150,7 @@ pub struct Stream {
     replay: bool,
     sidechain: bool,
     pushed: u32,
+    ledger: Ledger,
 }
 
 impl Stream {
@@ -155,7 +165,9 @@ impl Stream {
         history: History,
     ) -> Self {
         let replay = state.next_index == 0 && !matches!(history, History::None) || state.replay;
+        let ledger = Ledger::of(&session);
         Self {
+            ledger,
             session,
             problems: Vec::new(),
             provider,
@@ -182,6 +194,13 @@ impl Stream {
     /// The rows not yet taken.
     pub fn batch(&mut self) -> &mut EventBatch {
         &mut self.batch
+    }
+
+    /// The session with all its sums.
+    pub fn session_row(&self) -> SessionRow {
+        let mut row = self.session.clone();
+        self.ledger.write(&mut row);
+        row
     }
 
     /// Identities of the records that gave events in this run, in order.
@@ -283,6 +302,36 @@ impl Stream {
         }
     }
 
+    /// Sets the repository that the working directory belongs to.
+    pub fn set_repository(&mut self, repository: Option<&str>) {
+        replace(&mut self.session.repository, repository);
+    }
+
+    /// Says how far the token counts can be trusted, where that is not plain from the events: the
+    /// least trust counts.
+    pub fn set_confidence(&mut self, confidence: Confidence) {
+        self.ledger.trust(confidence);
+    }
+
+    /// Counts what the decoder did not know: `kind` is record, field or block.
+    pub fn drift(&mut self, kind: &str, name: &str) {
+        self.ledger.drift(kind, name);
+    }
+
+    /// The record that follows hangs on `parent`. When another one hung on it already, a person
+    /// went back there: the events since then are an abandoned branch.
+    pub fn branch(&mut self, parent: u64) {
+        let now = self.state.next_index;
+        if let Some(at) = self.state.branches.iter().position(|(known, _)| *known == parent) {
+            let (_, since) = self.state.branches[at];
+            self.state.branches.truncate(at);
+            if since < now {
+                self.ledger.abandon(since, now - 1);
+            }
+        }
+        self.state.branches.push((parent, now));
+    }
+
     /// Sets the git branch in force.
     pub fn set_branch(&mut self, branch: Option<&str>) {
         replace(&mut self.session.git_branch, branch);
@@ -324,15 +373,14 @@ impl Stream {
         let mut duration_ms = draft.duration_ms;
         let mut known_tool = None;
         let mut files = draft.files.to_owned();
-        if kind == EventType::ToolCall {
-            crate::files::of_patches(draft.text, &mut files);
-        }
+        let mut command = draft.command.to_owned();
         match (kind, draft.tool_call_id) {
             (EventType::ToolCall, Some(id)) => self.open_call(OpenCall {
                 id: id.to_owned(),
                 step,
                 tool: draft.tool_name.map(str::to_owned),
                 files: files.clone(),
+                command: command.clone(),
                 at: time,
             }),
             (EventType::ToolResult, Some(id)) => {
@@ -340,6 +388,7 @@ impl Stream {
                     step_index = call.step;
                     known_tool = call.tool;
                     files = call.files;
+                    command = call.command;
                     let elapsed = time.zip(call.at).map(|(end, start)| (end - start) / 1000);
                     duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
                 }
@@ -347,6 +396,7 @@ impl Stream {
             _ => {}
         }
         self.count(kind, &draft);
+        let tool_name = draft.tool_name.or(known_tool.as_deref());
         self.batch.push(
             &self.session.session_id,
             self.provider.as_str(),
@@ -358,9 +408,11 @@ impl Stream {
                 subtype: draft.subtype,
                 timestamp: time,
                 text: draft.text,
-                tool_name: draft.tool_name.or(known_tool.as_deref()),
+                tool_name,
+                tool_kind: tool_name.map(|name| ToolKind::of(name).as_str()),
                 tool_call_id: draft.tool_call_id,
                 files: &files,
+                command: Some(command.as_str()).filter(|command| !command.is_empty()),
                 is_error: draft.is_error,
                 exit_code: draft.exit_code,
                 duration_ms,
@@ -385,6 +437,9 @@ impl Stream {
     fn count(&mut self, kind: EventType, draft: &Draft<'_>) {
         let row = &mut self.session;
         row.events += 1;
+        if kind == EventType::TokenUsage {
+            row.set_recorded(row.recorded().plus(draft.usage));
+        }
         if self.replay {
             row.replay_events += 1;
             return;
@@ -394,7 +449,10 @@ impl Stream {
             EventType::Message => row.messages += 1,
             EventType::ToolCall => row.tool_calls += 1,
             EventType::ToolResult => row.tool_errors += i64::from(draft.is_error == Some(true)),
-            EventType::TokenUsage => row.set_usage(row.usage().plus(draft.usage)),
+            EventType::TokenUsage => {
+                row.set_usage(row.usage().plus(draft.usage));
+                self.ledger.usage(row.model.as_deref(), draft);
+            }
             EventType::Reasoning | EventType::Notification => {}
         }
     }

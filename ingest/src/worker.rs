@@ -1,7 +1,6 @@
 //! One worker: reads the files of its units from their checkpoints into its sink.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -11,6 +10,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Fingerprint;
+use crate::container::{Container, Content};
 use crate::json::{Found, Parser};
 use crate::lines::{Line, Lines};
 use crate::plan::{Change, MAX_DOCUMENT, Work};
@@ -171,7 +171,6 @@ impl<T: Target> Worker<'_, T> {
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
         let mut file = self.open(work)?;
         file.seek(SeekFrom::Start(start))?;
-        let mut prints = File::open(&work.file.path)?;
         let mut cursor = Cursor {
             consumed: start,
             line: source.map_or(0, |row| row.lines.cast_unsigned()),
@@ -222,7 +221,7 @@ impl<T: Target> Worker<'_, T> {
                 noted = cursor.consumed;
                 let objects = cursor.objects + tally.objects;
                 let at = Cursor { objects, ..cursor };
-                self.hand_over(work, &at, Some(decoder.as_ref()), &mut prints, stream, sink)?;
+                self.hand_over(work, &at, Some(decoder.as_ref()), lines.source(), stream, sink)?;
                 if self.progress.cancelled() {
                     return Ok(());
                 }
@@ -233,7 +232,7 @@ impl<T: Target> Worker<'_, T> {
         self.report.bytes_read += cursor.consumed - start;
         cursor.objects += tally.objects;
         self.tally(work, &tally, cursor.consumed - start);
-        self.hand_over(work, &cursor, Some(decoder.as_ref()), &mut prints, stream, sink)
+        self.hand_over(work, &cursor, Some(decoder.as_ref()), lines.source(), stream, sink)
     }
 
     fn document(
@@ -245,7 +244,7 @@ impl<T: Target> Worker<'_, T> {
     ) -> Result<(), Trouble<T::Error>> {
         let mut file = self.open(work)?;
         let mut bytes = Vec::new();
-        let length = file.metadata()?.len();
+        let length = file.length()?;
         let mut tally = Tally::default();
         if length > MAX_DOCUMENT {
             let at = RecordAt { offset: 0, length, line: 0 };
@@ -265,9 +264,9 @@ impl<T: Target> Worker<'_, T> {
         self.hand_over(work, &cursor, None, &mut file, stream, sink)
     }
 
-    fn open(&mut self, work: &Work) -> io::Result<File> {
+    fn open(&mut self, work: &Work) -> io::Result<Content> {
         self.report.files_opened += 1;
-        File::open(&work.file.path)
+        Content::open(&work.file)
     }
 
     fn tally(&mut self, work: &Work, tally: &Tally, bytes: u64) {
@@ -297,11 +296,11 @@ impl<T: Target> Worker<'_, T> {
         work: &Work,
         cursor: &Cursor,
         decoder: Option<&dyn LineDecoder>,
-        prints: &mut File,
+        content: &mut Content,
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
-        let print = Fingerprint::take(prints, cursor.consumed)?;
+        let print = Fingerprint::take(content, cursor.consumed)?;
         let saved = decoder
             .map(|decoder| Saved { stream: stream.state().clone(), decoder: decoder.save() });
         let source = SourceRow {
@@ -311,8 +310,11 @@ impl<T: Target> Worker<'_, T> {
             provider: Some(work.claim.provider.to_string()),
             // In the middle of a file the checkpoint must not look like the end: the size is
             // what makes the next run go on.
-            size: if cursor.at_end { work.file.size.max(cursor.consumed) } else { cursor.consumed }
-                .cast_signed(),
+            size: match (cursor.at_end, work.file.container) {
+                (true, Container::Plain) => work.file.size.max(cursor.consumed).cast_signed(),
+                (true, _) => work.file.size.cast_signed(),
+                (false, _) => -1,
+            },
             modified_us: work.file.modified_us,
             consumed: cursor.consumed.cast_signed(),
             lines: cursor.line.cast_signed(),
@@ -322,6 +324,7 @@ impl<T: Target> Worker<'_, T> {
             tail_hash: print.tail_hash,
             first_record: work.claim.first_record.map(u64::cast_signed),
             ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
+            redaction_rules: 0,
             state: saved.and_then(|saved| serde_json::to_string(&saved).ok()),
             reason: None,
             segment: 0,
@@ -335,7 +338,7 @@ impl<T: Target> Worker<'_, T> {
             let batch = stream.batch().finish(&self.schema, segment);
             sink.events(&batch).map_err(Trouble::Store)?;
         }
-        sink.checkpoint(stream.session.clone(), source, problems).map_err(Trouble::Store)
+        sink.checkpoint(stream.session_row(), source, problems).map_err(Trouble::Store)
     }
 }
 

@@ -87,6 +87,37 @@ closed_enum! {
         Claude = "claude",
         Codex = "codex",
         Gemini = "gemini",
+        OpenCode = "opencode",
+        Copilot = "copilot",
+        Pi = "pi",
+        OpenClaw = "openclaw",
+        Qwen = "qwen",
+        Kimi = "kimi",
+        Cursor = "cursor",
+        Droid = "droid",
+        Amp = "amp",
+        Cline = "cline",
+        IFlow = "iflow",
+        Grok = "grok",
+        Hermes = "hermes",
+        Antigravity = "antigravity",
+        Kiro = "kiro",
+        VsCopilot = "vscopilot",
+        Generic = "generic",
+    }
+}
+
+closed_enum! {
+    /// How far the token counts of a session can be trusted.
+    Confidence {
+        /// The log gives the counts of every request.
+        Measured = "measured",
+        /// Counts of some requests are missing.
+        Partial = "partial",
+        /// Some counts are guessed.
+        Estimated = "estimated",
+        /// The log gives none.
+        Unknown = "unknown",
     }
 }
 
@@ -116,6 +147,9 @@ pub struct Usage {
     /// Input tokens written to a cache.
     #[serde(rename = "cache_write_tokens", default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<i64>,
+    /// The part of the cache writes that is kept for an hour; the rest is kept for five minutes.
+    #[serde(rename = "cache_write_1h_tokens", default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<i64>,
     /// The part of the output that was reasoning.
     #[serde(rename = "reasoning_tokens", default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<i64>,
@@ -133,6 +167,7 @@ impl Usage {
             output: field(self.output, other.output),
             cache_read: field(self.cache_read, other.cache_read),
             cache_write: field(self.cache_write, other.cache_write),
+            cache_write_1h: field(self.cache_write_1h, other.cache_write_1h),
             reasoning: field(self.reasoning, other.reasoning),
         }
     }
@@ -164,7 +199,14 @@ impl Usage {
 
     /// True when no field is negative: this may be what a total grew by.
     pub fn is_growth(self) -> bool {
-        let fields = [self.input, self.output, self.cache_read, self.cache_write, self.reasoning];
+        let fields = [
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            self.cache_write_1h,
+            self.reasoning,
+        ];
         fields.into_iter().flatten().all(|count| count >= 0)
     }
 }

@@ -13,12 +13,14 @@ pub mod session;
 pub mod table;
 pub mod time;
 pub mod tool;
+pub mod tool_kind;
 
 pub use error::{ErrorCode, ToolError};
-pub use event::{EventType, Provider, Usage};
+pub use event::{Confidence, EventType, Provider, Usage};
 pub use id::EventId;
 pub use time::Timestamp;
+pub use tool_kind::ToolKind;
 
 /// Version of the tables and the manifest. A store of a newer version is refused; one of an
 /// older version is opened or the message says what to do (DESIGN.md section 4).
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;

@@ -35,7 +35,20 @@ pub struct SessionRow {
     pub output_tokens: Option<i64>,
     pub cache_read_tokens: Option<i64>,
     pub cache_write_tokens: Option<i64>,
+    pub cache_write_1h_tokens: Option<i64>,
     pub reasoning_tokens: Option<i64>,
+    pub recorded_input_tokens: Option<i64>,
+    pub recorded_output_tokens: Option<i64>,
+    pub recorded_cache_read_tokens: Option<i64>,
+    pub recorded_cache_write_tokens: Option<i64>,
+    pub recorded_cache_write_1h_tokens: Option<i64>,
+    pub recorded_reasoning_tokens: Option<i64>,
+    pub usage_confidence: Option<String>,
+    pub usage_by_model: Option<String>,
+    pub repository: Option<String>,
+    pub abandoned: Option<String>,
+    pub drift: Option<String>,
+    pub redactions: Option<String>,
     pub source_gone: bool,
     pub row_start: i64,
     pub row_count: i64,
@@ -51,6 +64,7 @@ impl SessionRow {
             output: self.output_tokens,
             cache_read: self.cache_read_tokens,
             cache_write: self.cache_write_tokens,
+            cache_write_1h: self.cache_write_1h_tokens,
             reasoning: self.reasoning_tokens,
         }
     }
@@ -61,13 +75,48 @@ impl SessionRow {
         self.output_tokens = usage.output;
         self.cache_read_tokens = usage.cache_read;
         self.cache_write_tokens = usage.cache_write;
+        self.cache_write_1h_tokens = usage.cache_write_1h;
         self.reasoning_tokens = usage.reasoning;
+    }
+
+    /// The token sums with copied history.
+    pub fn recorded(&self) -> Usage {
+        Usage {
+            input: self.recorded_input_tokens,
+            output: self.recorded_output_tokens,
+            cache_read: self.recorded_cache_read_tokens,
+            cache_write: self.recorded_cache_write_tokens,
+            cache_write_1h: self.recorded_cache_write_1h_tokens,
+            reasoning: self.recorded_reasoning_tokens,
+        }
+    }
+
+    /// Replaces the token sums with copied history.
+    pub fn set_recorded(&mut self, usage: Usage) {
+        self.recorded_input_tokens = usage.input;
+        self.recorded_output_tokens = usage.output;
+        self.recorded_cache_read_tokens = usage.cache_read;
+        self.recorded_cache_write_tokens = usage.cache_write;
+        self.recorded_cache_write_1h_tokens = usage.cache_write_1h;
+        self.recorded_reasoning_tokens = usage.reasoning;
     }
 
     /// Milliseconds between the first and the last time named in the log.
     pub fn duration_ms(&self) -> Option<i64> {
         Some((self.ended_at? - self.started_at?) / 1000)
     }
+}
+
+/// Tokens of one model in a session, counted once; the elements of `usage_by_model`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelUsage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Requests whose prompt had more than 200,000 tokens, which some models charge more for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub long: bool,
+    #[serde(flatten)]
+    pub usage: Usage,
 }
 
 /// What became of a file.
@@ -98,6 +147,7 @@ pub struct SourceRow {
     pub tail_hash: i64,
     pub first_record: Option<i64>,
     pub ancestors: Option<String>,
+    pub redaction_rules: i64,
     pub state: Option<String>,
     pub reason: Option<String>,
     pub segment: i64,
@@ -128,8 +178,10 @@ pub struct EventRow {
     pub provider: String,
     pub text: String,
     pub tool_name: Option<String>,
+    pub tool_kind: Option<String>,
     pub tool_call_id: Option<String>,
     pub files: Option<Vec<String>>,
+    pub command: Option<String>,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
@@ -139,6 +191,7 @@ pub struct EventRow {
     pub output_tokens: Option<i64>,
     pub cache_read_tokens: Option<i64>,
     pub cache_write_tokens: Option<i64>,
+    pub cache_write_1h_tokens: Option<i64>,
     pub reasoning_tokens: Option<i64>,
     pub request_id: Option<String>,
     pub is_replay: bool,
@@ -157,6 +210,7 @@ impl EventRow {
             output: self.output_tokens,
             cache_read: self.cache_read_tokens,
             cache_write: self.cache_write_tokens,
+            cache_write_1h: self.cache_write_1h_tokens,
             reasoning: self.reasoning_tokens,
         }
     }

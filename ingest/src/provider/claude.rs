@@ -1,6 +1,7 @@
 //! Claude Code: `~/.claude/projects/<cwd>/<sessionId>.jsonl` (FORMATS.md section 1).
 
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
@@ -9,9 +10,9 @@ use simd_json::prelude::*;
 
 use super::claude_queue::Queue;
 use super::{
-    Claim, Format, Head, LineDecoder, Outcome, Reader, claude_user, is_uuid, uuid_identity,
+    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, claude_user, is_uuid, uuid_identity,
 };
-use crate::files;
+use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -19,12 +20,25 @@ use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 pub const FORMAT: Format = Format {
     provider: Provider::Claude,
     unique_ids: true,
+    roots,
     sniff,
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, agent_file: claim.agent_id.is_some(), text: String::new() })
     }),
 };
+
+fn roots(places: &Places<'_>) -> Vec<PathBuf> {
+    match places.set("CLAUDE_CONFIG_DIR") {
+        // Several folders, with commas between them.
+        Some(list) => list
+            .to_string_lossy()
+            .split(',')
+            .map(|dir| Path::new(dir.trim()).join("projects"))
+            .collect(),
+        None => vec![places.home(".claude/projects"), places.config("claude/projects")],
+    }
+}
 
 /// Fields of the envelope of a record, which no notification repeats.
 const ENVELOPE: &[&str] = &[
@@ -274,18 +288,10 @@ impl Decoder {
                 out.push_in(EventType::Reasoning, step, Draft { text: &text, ..Draft::default() });
             }
             Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
-                let mut files = String::new();
-                if let Some(input) = block.field("input") {
-                    render::value(input, &mut self.text);
-                    files::of_input(input, &mut files);
-                }
-                let draft = Draft {
-                    text: &self.text,
-                    tool_name: block.text("name"),
-                    tool_call_id,
-                    files: &files,
-                    ..Draft::default()
-                };
+                let mut arguments = Arguments::default();
+                block.field("input").inspect(|input| arguments.read(*input));
+                let tool_name = block.text("name");
+                let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
                 out.push_in(EventType::ToolCall, step, draft);
             }
             Some(kind) if kind.ends_with("_tool_result") => {
@@ -378,16 +384,17 @@ impl Decoder {
 /// Token counts of one line (FORMATS.md 1.4); the cache writes are the sum of the two lifetimes
 /// where those are given (section 13).
 fn usage(usage: Value<'_>) -> Usage {
-    let lifetimes = usage.object("cache_creation").and_then(|parts| {
-        let five_minutes = parts.int("ephemeral_5m_input_tokens");
-        let one_hour = parts.int("ephemeral_1h_input_tokens");
-        five_minutes.or(one_hour).map(|_| five_minutes.unwrap_or(0) + one_hour.unwrap_or(0))
-    });
+    let lifetime = |key: &str| usage.object("cache_creation").and_then(|parts| parts.int(key));
+    let five_minutes = lifetime("ephemeral_5m_input_tokens");
+    let one_hour = lifetime("ephemeral_1h_input_tokens");
+    let lifetimes =
+        five_minutes.or(one_hour).map(|_| five_minutes.unwrap_or(0) + one_hour.unwrap_or(0));
     Usage {
         input: usage.int("input_tokens"),
         output: usage.int("output_tokens"),
         cache_read: usage.int("cache_read_input_tokens"),
         cache_write: lifetimes.or_else(|| usage.int("cache_creation_input_tokens")),
+        cache_write_1h: one_hour,
         reasoning: usage.object("output_tokens_details").and_then(|d| d.int("thinking_tokens")),
     }
 }

@@ -5,6 +5,7 @@
 //! counts, its twin is merged.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, codex_output, is_uuid};
-use crate::files;
+use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, codex_output, is_uuid};
+use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -21,12 +22,18 @@ use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 pub const FORMAT: Format = Format {
     provider: Provider::Codex,
     unique_ids: false,
+    roots,
     sniff,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
     }),
 };
+
+fn roots(places: &Places<'_>) -> Vec<PathBuf> {
+    let codex = places.set("CODEX_HOME").unwrap_or_else(|| places.home(".codex"));
+    vec![codex.join("sessions"), codex.join("archived_sessions")]
+}
 
 const WRAPPED: &[&str] =
     &["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
@@ -236,32 +243,23 @@ impl Decoder {
     fn call(&mut self, kind: &str, item: Value<'_>, out: &mut Stream) {
         let input =
             ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
-        let mut files = String::new();
+        let mut arguments = Arguments::default();
         if let Some(input) = input {
-            let text = &mut self.text;
             match crate::json::string(input) {
                 // Arguments are JSON in a string; a custom tool's input is plain text.
-                Some(json) => {
-                    let decoded = kind == "function_call"
-                        && codex_output::embedded(json, &mut self.inner, |value| {
-                            render::value(value, text);
-                            files::of_input(value, &mut files);
-                        });
-                    if !decoded {
-                        text.push_str(json);
-                    }
+                Some(json) if kind == "function_call" => {
+                    arguments.read_json_text(json, &mut self.inner);
                 }
-                None => render::value(input, text),
+                Some(text) => arguments.plain(text),
+                None => arguments.read(input),
             }
         }
         let name = item.text("name").unwrap_or_else(|| kind.trim_end_matches("_call"));
         let full_name = item.non_empty("namespace").map(|namespace| format!("{namespace}__{name}"));
         let draft = Draft {
-            text: &self.text,
             tool_name: full_name.as_deref().or(Some(name)),
             tool_call_id: item.non_empty("call_id"),
-            files: &files,
-            ..Draft::default()
+            ..arguments.draft()
         };
         out.push(EventType::ToolCall, draft);
     }
@@ -431,6 +429,7 @@ fn usage(usage: Value<'_>) -> Usage {
         output: usage.int("output_tokens"),
         cache_read: cached,
         cache_write: None,
+        cache_write_1h: None,
         reasoning: usage.int("reasoning_output_tokens"),
     }
 }

@@ -3,7 +3,7 @@
 
 use schemas::EventType;
 
-use crate::json::{Fields, Found, Parser, Value, string};
+use crate::json::{Fields, Parser, Value, embedded, string};
 use crate::render;
 use crate::stream::{Draft, Stream};
 
@@ -40,23 +40,6 @@ const FAILURES: &[&str] = &[
 pub(super) fn machine_text(text: &str) -> Option<&'static str> {
     let trimmed = text.trim_start();
     MACHINE.iter().find(|(start, _)| trimmed.starts_with(start)).map(|(_, subtype)| *subtype)
-}
-
-/// Decodes JSON that stands in a string; false when it is no object.
-pub(super) fn embedded(json: &str, parser: &mut Parser, mut found: impl FnMut(Value<'_>)) -> bool {
-    if !json.trim_start().starts_with('{') {
-        return false;
-    }
-    let mut whole = false;
-    parser.each(json.as_bytes(), &mut |item| {
-        if let Found::Object(value, at) = item
-            && at.len() == json.trim().len()
-        {
-            whole = true;
-            found(value);
-        }
-    });
-    whole
 }
 
 /// Adds the output of a tool.

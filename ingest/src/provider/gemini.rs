@@ -14,8 +14,13 @@ use crate::json::{Fields, Found, Parser};
 use crate::lines::{Line, Lines};
 use crate::stream::{RecordAt, Stream, TitleFrom, micros};
 
-pub const FORMAT: Format =
-    Format { provider: Provider::Gemini, unique_ids: true, sniff, reader: Reader::Document(read) };
+pub const FORMAT: Format = Format {
+    provider: Provider::Gemini,
+    unique_ids: true,
+    roots: |places| vec![places.home(".gemini/tmp")],
+    sniff,
+    reader: Reader::Document(read),
+};
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
     let header = match &head.document {

@@ -4,7 +4,7 @@
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::files;
+use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -93,13 +93,9 @@ impl Decoder {
         let tool_name = call.text("name");
         let tool_call_id = call.non_empty("id");
         self.text.clear();
-        let mut files = String::new();
-        if let Some(args) = call.field("args") {
-            render::value(args, &mut self.text);
-            files::of_input(args, &mut files);
-        }
-        let draft =
-            Draft { text: &self.text, tool_name, tool_call_id, files: &files, ..Draft::default() };
+        let mut arguments = Arguments::default();
+        call.field("args").inspect(|args| arguments.read(*args));
+        let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
         out.push(EventType::ToolCall, draft);
         let status = call.text("status");
         let results = call.items("result");
@@ -158,6 +154,7 @@ fn usage(tokens: Value<'_>) -> Usage {
         output: tokens.int("output").map(|output| output + thoughts.unwrap_or(0)),
         cache_read: cached,
         cache_write: None,
+        cache_write_1h: None,
         reasoning: thoughts,
     }
 }

@@ -10,7 +10,7 @@ mod codex_output;
 pub mod gemini;
 mod gemini_message;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 use schemas::event::Relation;
@@ -23,6 +23,8 @@ pub struct Format {
     pub provider: Provider,
     /// Whether records carry ids of their own, which copies keep (else they are known by content).
     pub unique_ids: bool,
+    /// The folders where the agent keeps its logs; they need not exist.
+    pub roots: fn(&Places<'_>) -> Vec<PathBuf>,
     /// Says whose log it is, from its beginning.
     pub sniff: fn(&Head<'_>) -> Option<Claim>,
     pub reader: Reader,
@@ -38,6 +40,39 @@ pub enum Reader {
 
 /// Every format, in the order in which they are asked.
 pub static FORMATS: &[Format] = &[claude::FORMAT, codex::FORMAT, gemini::FORMAT];
+
+/// Where agents keep things on this machine.
+pub struct Places<'a> {
+    home: &'a Path,
+    variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl<'a> Places<'a> {
+    /// `variable` reads the environment.
+    pub fn new(home: &'a Path, variable: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self { home, variable }
+    }
+
+    /// A place below the home folder.
+    pub fn home(&self, path: &str) -> PathBuf {
+        self.home.join(path)
+    }
+
+    /// A place below the folder for data.
+    pub fn data(&self, path: &str) -> PathBuf {
+        self.set("XDG_DATA_HOME").unwrap_or_else(|| self.home(".local/share")).join(path)
+    }
+
+    /// A place below the folder for configuration.
+    pub fn config(&self, path: &str) -> PathBuf {
+        self.set("XDG_CONFIG_HOME").unwrap_or_else(|| self.home(".config")).join(path)
+    }
+
+    /// The folder that a variable of the environment names.
+    pub fn set(&self, name: &str) -> Option<PathBuf> {
+        (self.variable)(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+}
 
 /// The format of a provider.
 pub fn format(provider: Provider) -> &'static Format {

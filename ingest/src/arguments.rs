@@ -1,0 +1,149 @@
+//! What the arguments of a tool call tell: readable text, the files they name, the command line.
+
+use crate::json::{Fields, Parser, Value, embedded, string};
+use crate::render;
+use crate::stream::Draft;
+
+/// Arguments that hold one path, in every provider's tools.
+const PATHS: &[&str] = &[
+    "file_path",
+    "notebook_path",
+    "absolute_path",
+    "filePath",
+    "path",
+    "relative_path",
+    "target_file",
+    "TargetFile",
+    "AbsolutePath",
+    "relative_workspace_path",
+];
+
+/// Arguments that hold several.
+const LISTS: &[&str] = &["paths", "file_paths", "files"];
+
+/// Arguments that hold a command line, as text or as its words.
+const COMMANDS: &[&str] = &["command", "cmd", "CommandLine", "commandLine", "script", "commands"];
+
+/// Lines of a patch (`apply_patch`) that name a file.
+const HEADS: &[&str] =
+    &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
+
+/// Longest command line kept in its column, in bytes; the text of the call has all of it.
+const COMMAND_BYTES: usize = 4096;
+
+/// What a call's arguments tell.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    text: String,
+    /// One path to a line, each once.
+    files: String,
+    command: String,
+}
+
+impl Arguments {
+    /// Takes arguments that are a JSON value.
+    pub(crate) fn read(&mut self, input: Value<'_>) {
+        render::value(input, &mut self.text);
+        PATHS.iter().filter_map(|name| input.non_empty(name)).for_each(|path| self.file(path));
+        for list in LISTS.iter().filter_map(|name| input.field(name)) {
+            let Some(items) = list.as_array() else { continue };
+            items.iter().filter_map(string).for_each(|path| self.file(path));
+        }
+        if let Some(command) = COMMANDS.iter().find_map(|name| input.field(name)) {
+            match (string(command), command.as_array()) {
+                (Some(line), _) => self.command.push_str(line),
+                (None, Some(words)) => self.words(words.iter().filter_map(string)),
+                (None, None) => {}
+            }
+        }
+        self.finish();
+    }
+
+    /// Takes arguments that are JSON inside a string, or else plain text.
+    pub(crate) fn read_json_text(&mut self, text: &str, parser: &mut Parser) {
+        if !embedded(text, parser, |value| self.read(value)) {
+            self.plain(text);
+        }
+    }
+
+    /// Takes arguments that are plain text.
+    pub(crate) fn plain(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.finish();
+    }
+
+    /// A draft of the call.
+    pub(crate) fn draft(&self) -> Draft<'_> {
+        Draft { text: &self.text, files: &self.files, command: &self.command, ..Draft::default() }
+    }
+
+    /// `bash -lc 'x'` is the command x; other words are joined by spaces.
+    fn words<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+        let words: Vec<_> = words.collect();
+        let line = match words.as_slice() {
+            [shell, "-lc" | "-c", script]
+                if ["bash", "sh", "zsh"].iter().any(|name| shell.ends_with(name)) =>
+            {
+                (*script).to_owned()
+            }
+            words => words.join(" "),
+        };
+        self.command.push_str(&line);
+    }
+
+    /// Takes the paths that patches in the text name, and bounds the command.
+    fn finish(&mut self) {
+        self.command.truncate(self.command.floor_char_boundary(COMMAND_BYTES));
+        if memchr::memmem::find(self.text.as_bytes(), b"*** Begin Patch").is_none() {
+            return;
+        }
+        let text = std::mem::take(&mut self.text);
+        for line in text.lines() {
+            let path = HEADS.iter().find_map(|head| line.trim_start().strip_prefix(head));
+            path.inspect(|path| self.file(path.trim()));
+        }
+        self.text = text;
+    }
+
+    fn file(&mut self, path: &str) {
+        let fits = !path.is_empty() && path.len() < 4096 && !path.contains('\n');
+        if fits && self.files.lines().all(|known| known != path) {
+            if !self.files.is_empty() {
+                self.files.push('\n');
+            }
+            self.files.push_str(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(json: &str, files: &str, command: &str) {
+        let mut arguments = Arguments::default();
+        arguments.read_json_text(json, &mut Parser::default());
+        let draft = arguments.draft();
+        assert_eq!((draft.files, draft.command), (files, command), "{json}");
+    }
+
+    #[test]
+    fn patches_name_their_files_once() {
+        check("*** Update File: not/in/a/patch", "", "");
+        let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Move to: src/b.rs\n*** Update File: src/a.rs\n*** End Patch";
+        check(patch, "src/a.rs\nsrc/b.rs", "");
+    }
+
+    #[test]
+    fn arguments_name_paths_and_lists_of_them() {
+        check(r#"{"file_path":"/a","pattern":"x","paths":["b c","/a",7]}"#, "/a\nb c", "");
+    }
+
+    #[test]
+    fn command_lines_are_texts_or_words() {
+        check(r#"{"command":"ls -l","timeout":3}"#, "", "ls -l");
+        check(r#"{"command":["bash","-lc","cargo test | tail"]}"#, "", "cargo test | tail");
+        check(r#"{"cmd":["git","status"]}"#, "", "git status");
+        check(r#"{"command":{"odd":1}}"#, "", "");
+    }
+}

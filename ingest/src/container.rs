@@ -1,0 +1,98 @@
+//! How the content of a log is reached: a plain file, a compressed one, or one put together from
+//! other files (FORMATS.md section 12: Codex compresses what is older than a week).
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use tempfile::SpooledTempFile;
+
+use crate::discover::Candidate;
+
+/// Decompressed content up to this is held in memory; more goes to a temporary file without a name.
+const IN_MEMORY: usize = 16 << 20;
+
+/// What a candidate's content is kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Container {
+    Plain,
+    Zstd,
+    Gzip,
+}
+
+impl Container {
+    /// The compression that a file's name tells, and the name without it.
+    pub(crate) fn of_name(name: &str) -> (Self, &str) {
+        match (name.strip_suffix(".zst"), name.strip_suffix(".gz")) {
+            (Some(plain), _) => (Self::Zstd, plain),
+            (None, Some(plain)) => (Self::Gzip, plain),
+            (None, None) => (Self::Plain, name),
+        }
+    }
+}
+
+/// The content of a log, which can be read from any place.
+pub(crate) enum Content {
+    File(File),
+    Spooled(SpooledTempFile),
+}
+
+impl Content {
+    /// Opens a candidate's content. What a damaged compressed file holds before the damage is
+    /// content; only when that is nothing it is an error.
+    pub(crate) fn open(file: &Candidate) -> io::Result<Self> {
+        match file.container {
+            Container::Plain => Ok(Self::File(File::open(&file.path)?)),
+            Container::Zstd | Container::Gzip => {
+                let mut spool = SpooledTempFile::new(IN_MEMORY);
+                let copied = io::copy(&mut Self::stream(file)?, &mut spool);
+                if let Err(error) = copied
+                    && spool.stream_position()? == 0
+                {
+                    return Err(error);
+                }
+                spool.rewind()?;
+                Ok(Self::Spooled(spool))
+            }
+        }
+    }
+
+    /// The content from its beginning, for those who need no more than that.
+    pub(crate) fn stream(file: &Candidate) -> io::Result<Box<dyn Read>> {
+        Ok(match file.container {
+            Container::Plain => Box::new(File::open(&file.path)?),
+            Container::Zstd => Box::new(zstd::Decoder::new(File::open(&file.path)?)?),
+            Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(File::open(&file.path)?)),
+        })
+    }
+
+    /// Bytes of the content.
+    pub(crate) fn length(&mut self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => Ok(file.metadata()?.len()),
+            Self::Spooled(_) => {
+                let at = self.stream_position()?;
+                let end = self.seek(SeekFrom::End(0))?;
+                self.seek(SeekFrom::Start(at))?;
+                Ok(end)
+            }
+        }
+    }
+}
+
+impl Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buffer),
+            Self::Spooled(spool) => spool.read(buffer),
+        }
+    }
+}
+
+impl Seek for Content {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::File(file) => file.seek(to),
+            Self::Spooled(spool) => spool.seek(to),
+        }
+    }
+}

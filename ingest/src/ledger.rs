@@ -1,0 +1,150 @@
+//! The sums of a session that are more than one number: tokens by model, how far they can be
+//! trusted, abandoned branches, what the decoder did not know, what was masked. They are columns of
+//! JSON or short text in the session's row, from which a later run goes on.
+
+use std::collections::BTreeMap;
+
+use schemas::session::{ModelUsage, SessionRow};
+use schemas::{Confidence, Usage};
+
+use crate::stream::Draft;
+
+/// A prompt of more tokens than this is a long one, which some models charge more for.
+const LONG_PROMPT: i64 = 200_000;
+
+/// Names of unknown things that are told apart; the rest is counted together.
+const DRIFT_NAMES: usize = 100;
+
+/// Counts by name.
+pub(crate) type Counts = BTreeMap<String, u64>;
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    models: Vec<ModelUsage>,
+    confidence: Option<Confidence>,
+    abandoned: String,
+    drift: Counts,
+    redactions: Counts,
+    /// The last request, and whether its prompt was long: a request may be counted in pieces.
+    request: Option<(String, bool)>,
+}
+
+impl Ledger {
+    /// The ledger as of a session's row.
+    pub(crate) fn of(row: &SessionRow) -> Self {
+        fn parse<T: serde::de::DeserializeOwned + Default>(json: Option<&String>) -> T {
+            json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+        }
+        Self {
+            models: parse(row.usage_by_model.as_ref()),
+            confidence: row.usage_confidence.as_ref().and_then(|name| name.parse().ok()),
+            abandoned: row.abandoned.clone().unwrap_or_default(),
+            drift: parse(row.drift.as_ref()),
+            redactions: parse(row.redactions.as_ref()),
+            request: None,
+        }
+    }
+
+    /// Writes it into the row.
+    pub(crate) fn write(&self, row: &mut SessionRow) {
+        fn json<T: serde::Serialize>(value: &T, empty: bool) -> Option<String> {
+            if empty { None } else { serde_json::to_string(value).ok() }
+        }
+        row.usage_by_model = json(&self.models, self.models.is_empty());
+        row.usage_confidence = self.confidence.map(|confidence| confidence.to_string());
+        row.abandoned = Some(self.abandoned.clone()).filter(|ranges| !ranges.is_empty());
+        row.drift = json(&self.drift, self.drift.is_empty());
+        row.redactions = json(&self.redactions, self.redactions.is_empty());
+    }
+
+    /// Adds the tokens of an event that counts.
+    pub(crate) fn usage(&mut self, model: Option<&str>, draft: &Draft<'_>) {
+        self.trust(Confidence::Measured);
+        let prompt = Usage { output: None, ..draft.usage }.total();
+        let same = self.request.as_ref().filter(|(id, _)| Some(id.as_str()) == draft.request_id);
+        let long = prompt > LONG_PROMPT || same.is_some_and(|(_, long)| *long);
+        self.request = draft.request_id.map(|id| (id.to_owned(), long));
+        let known = |entry: &&mut ModelUsage| entry.model.as_deref() == model && entry.long == long;
+        match self.models.iter_mut().find(known) {
+            Some(entry) => entry.usage = entry.usage.plus(draft.usage),
+            None => {
+                let model = model.map(str::to_owned);
+                self.models.push(ModelUsage { model, long, usage: draft.usage });
+            }
+        }
+    }
+
+    /// Lowers the trust; it never rises.
+    pub(crate) fn trust(&mut self, confidence: Confidence) {
+        self.confidence = Some(self.confidence.map_or(confidence, |known| known.max(confidence)));
+    }
+
+    /// Counts something unknown.
+    pub(crate) fn drift(&mut self, kind: &str, name: &str) {
+        let name: String = name.chars().take(80).collect();
+        let key = format!("{kind}:{name}");
+        let room = self.drift.len() < DRIFT_NAMES || self.drift.contains_key(&key);
+        *self.drift.entry(if room { key } else { format!("{kind}:...") }).or_default() += 1;
+    }
+
+    /// Adds a range of abandoned events; ranges inside it are swallowed.
+    pub(crate) fn abandon(&mut self, first: i32, last: i32) {
+        let inside = |range: &&str| {
+            let start = range.split('-').next().and_then(|start| start.parse::<i32>().ok());
+            start.is_none_or(|start| start < first)
+        };
+        let mut ranges: Vec<_> = self.abandoned.split(',').filter(|r| !r.is_empty()).collect();
+        ranges.retain(inside);
+        let range = format!("{first}-{last}");
+        ranges.push(&range);
+        self.abandoned = ranges.join(",");
+    }
+
+    /// Adds what was masked.
+    pub(crate) fn redacted(&mut self, counts: Counts) {
+        for (kind, count) in counts {
+            *self.redactions.entry(kind).or_default() += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_goes_round() {
+        let mut ledger = Ledger::default();
+        let usage = Usage { input: Some(5), output: Some(2), ..Usage::default() };
+        ledger.usage(Some("m"), &Draft { usage, request_id: Some("r"), ..Draft::default() });
+        let long = Usage { cache_read: Some(300_000), ..Usage::default() };
+        ledger.usage(Some("m"), &Draft { usage: long, request_id: Some("s"), ..Draft::default() });
+        let rest = Usage { output: Some(9), ..Usage::default() };
+        ledger.usage(Some("m"), &Draft { usage: rest, request_id: Some("s"), ..Draft::default() });
+        ledger.drift("record", "odd");
+        ledger.abandon(10, 12);
+        ledger.abandon(3, 20);
+        ledger.abandon(30, 31);
+        ledger.redacted(Counts::from([("github_token".to_owned(), 2)]));
+        let mut row = SessionRow::default();
+        ledger.write(&mut row);
+        assert_eq!(row.abandoned.as_deref(), Some("3-20,30-31"));
+        assert_eq!(row.usage_confidence.as_deref(), Some("measured"));
+        assert_eq!(row.drift.as_deref(), Some(r#"{"record:odd":1}"#));
+        let models: Vec<ModelUsage> =
+            serde_json::from_str(row.usage_by_model.as_deref().expect("models")).expect("json");
+        assert_eq!(models.len(), 2);
+        assert_eq!(models[1].usage.output, Some(9), "the rest of a long request is long too");
+        let mut again = SessionRow::default();
+        Ledger::of(&row).write(&mut again);
+        assert_eq!(again, SessionRow { ..row });
+    }
+
+    #[test]
+    fn trust_only_falls() {
+        let mut ledger = Ledger::default();
+        ledger.trust(Confidence::Partial);
+        ledger.trust(Confidence::Measured);
+        assert_eq!(ledger.confidence, Some(Confidence::Partial));
+    }
+}

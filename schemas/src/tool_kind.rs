@@ -1,0 +1,275 @@
+//! What a tool does, told by its name: one list for the tools of every agent.
+
+use crate::event::closed_enum;
+
+closed_enum! {
+    /// What a tool does.
+    ToolKind {
+        Read = "read",
+        Edit = "edit",
+        Write = "write",
+        Execute = "execute",
+        Search = "search",
+        Web = "web",
+        Plan = "plan",
+        Agent = "agent",
+        /// A tool of an MCP server.
+        Mcp = "mcp",
+        Other = "other",
+    }
+}
+
+/// Names as the agents write them, in lower case without separators.
+const NAMES: &[(ToolKind, &[&str])] = &[
+    (
+        ToolKind::Read,
+        &[
+            "read",
+            "readfile",
+            "readmanyfiles",
+            "readfiles",
+            "view",
+            "viewimage",
+            "viewfile",
+            "readmediafile",
+            "notebookread",
+            "cat",
+            "openfile",
+            "getfile",
+            "readlints",
+            "readimage",
+            "viewfileoutline",
+            "viewcodeitem",
+        ],
+    ),
+    (
+        ToolKind::Edit,
+        &[
+            "edit",
+            "multiedit",
+            "notebookedit",
+            "applypatch",
+            "replace",
+            "strreplace",
+            "strreplacefile",
+            "strreplaceeditor",
+            "editfile",
+            "searchreplace",
+            "applydiff",
+            "insert",
+            "insertedit",
+            "replaceinfile",
+            "editnotebook",
+            "replacefilecontent",
+            "multireplacefilecontent",
+            "undoedit",
+            "patch",
+            "fswrite",
+            "hashlineedit",
+        ],
+    ),
+    (
+        ToolKind::Write,
+        &[
+            "write",
+            "writefile",
+            "create",
+            "createfile",
+            "writetofile",
+            "delete",
+            "deletefile",
+            "newfile",
+            "move",
+        ],
+    ),
+    (
+        ToolKind::Execute,
+        &[
+            "bash",
+            "shell",
+            "shellcommand",
+            "execcommand",
+            "exec",
+            "runshellcommand",
+            "execute",
+            "terminal",
+            "runterminalcmd",
+            "runterminalcommand",
+            "powershell",
+            "writestdin",
+            "bashoutput",
+            "killshell",
+            "localshell",
+            "executecommand",
+            "runcommand",
+            "killbash",
+            "readbash",
+            "writebash",
+            "stopbash",
+            "process",
+            "executebash",
+            "commandstatus",
+            "python",
+            "codeinterpreter",
+            "unifiedexec",
+            "readpowershell",
+            "stoppowershell",
+            "sendcommandinput",
+            "runterminal",
+            "shellexec",
+            "runintheterminal",
+            "taskoutput",
+            "taskstop",
+            "monitor",
+        ],
+    ),
+    (
+        ToolKind::Search,
+        &[
+            "grep",
+            "glob",
+            "ls",
+            "list",
+            "search",
+            "searchfilecontent",
+            "find",
+            "findfiles",
+            "listdirectory",
+            "listdir",
+            "grepsearch",
+            "codebasesearch",
+            "filesearch",
+            "searchfiles",
+            "listfiles",
+            "toolsearch",
+            "semanticsearch",
+            "finder",
+            "lsp",
+            "codesearch",
+            "listcodedefinitionnames",
+            "rg",
+            "globsearch",
+            "findbyname",
+        ],
+    ),
+    (
+        ToolKind::Web,
+        &[
+            "webfetch",
+            "websearch",
+            "googlewebsearch",
+            "fetch",
+            "browser",
+            "fetchurl",
+            "searchweb",
+            "readurlcontent",
+            "browseraction",
+            "readwebpage",
+            "webreader",
+            "browsersubagent",
+        ],
+    ),
+    (
+        ToolKind::Plan,
+        &[
+            "todowrite",
+            "todoread",
+            "updateplan",
+            "exitplanmode",
+            "enterplanmode",
+            "todo",
+            "writetodos",
+            "todolist",
+            "settodolist",
+            "taskcreate",
+            "taskupdate",
+            "tasklist",
+            "taskget",
+            "updatetodo",
+            "updatetodolist",
+            "plan",
+            "createplan",
+            "reportintent",
+            "taskboundary",
+        ],
+    ),
+    (
+        ToolKind::Agent,
+        &[
+            "task",
+            "agent",
+            "spawnagent",
+            "waitagent",
+            "closeagent",
+            "sendinput",
+            "delegatetask",
+            "subagent",
+            "sendmessage",
+            "newtask",
+            "sessionsspawn",
+            "sessionssend",
+            "resumeagent",
+            "runsubagent",
+            "oracle",
+            "wait",
+            "sessionsyield",
+            "readagent",
+            "teamcreate",
+            "createsubagent",
+        ],
+    ),
+];
+
+impl ToolKind {
+    /// The kind of the tool that a log calls `name`.
+    pub fn of(name: &str) -> Self {
+        let foreign = name.starts_with("mcp__") || name.starts_with("mcp_") || name.contains("__");
+        if foreign {
+            return Self::Mcp;
+        }
+        let plain: String = name
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .map(|letter| letter.to_ascii_lowercase())
+            .collect();
+        let plain = plain.strip_suffix("tool").filter(|rest| !rest.is_empty()).unwrap_or(&plain);
+        let listed = |(_, names): &&(Self, &[&str])| names.contains(&plain);
+        NAMES.iter().find(listed).map_or(Self::Other, |(kind, _)| *kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_every_agent_are_told() {
+        for (name, kind) in [
+            ("Bash", ToolKind::Execute),
+            ("run_shell_command", ToolKind::Execute),
+            ("exec_command", ToolKind::Execute),
+            ("apply_patch", ToolKind::Edit),
+            ("MultiEdit", ToolKind::Edit),
+            ("write_file", ToolKind::Write),
+            ("search_file_content", ToolKind::Search),
+            ("google_web_search", ToolKind::Web),
+            ("TodoWrite", ToolKind::Plan),
+            ("Task", ToolKind::Agent),
+            ("mcp__github__create_issue", ToolKind::Mcp),
+            ("ReadFile", ToolKind::Read),
+            ("tool", ToolKind::Other),
+            ("", ToolKind::Other),
+        ] {
+            assert_eq!(ToolKind::of(name), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_listed_once() {
+        let mut all: Vec<_> = NAMES.iter().flat_map(|(_, names)| names.iter()).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}
