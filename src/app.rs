@@ -1,17 +1,21 @@
 //! The composition root: environment, default places, and ingest into a store.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ingest::discover::{Discovery, default_roots, discover};
 use ingest::plan::plan;
 use ingest::provider::Places;
+use ingest::redact::Redactor;
 use ingest::report::Report;
 use ingest::run::Progress;
+use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
 use crate::error::store_error;
 use crate::store::{Store, Verify};
+use crate::watch::{Changed, Watch};
 
 /// Reads an environment variable; the only place that does.
 pub fn variable(name: &str) -> Option<String> {
@@ -34,11 +38,62 @@ pub fn known_roots() -> Vec<PathBuf> {
     default_roots(&Places::new(&home(), &variable))
 }
 
+/// How to ingest.
+pub struct Options {
+    pub verify: Verify,
+    /// Masks secrets; `None` keeps them.
+    pub redactor: Option<Arc<Redactor>>,
+}
+
+/// The price table: the built-in one with what the user's file adds or replaces.
+pub fn prices() -> Result<PriceTable, ToolError> {
+    let Some((path, text)) = own_file("SESSIONS_PRICES", "prices.toml")? else {
+        return Ok(PriceTable::built_in());
+    };
+    PriceTable::with_overrides(&text).map_err(|error| wrong_file(&path, &error))
+}
+
+/// The masking of secrets: the built-in rules and those of the user's file.
+pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
+    let rules = match own_file("SESSIONS_REDACT", "redact.toml")? {
+        None => Vec::new(),
+        Some((path, text)) => {
+            ingest::redact::user_rules(&text).map_err(|error| wrong_file(&path, &error))?
+        }
+    };
+    let redactor = Redactor::new(&rules).map_err(|error| {
+        let message = format!("{error}. Mend the rule, then run the command again");
+        ToolError::new(ErrorCode::InvalidArgument, message)
+    })?;
+    Ok(Arc::new(redactor))
+}
+
+/// A settings file of the user: the one that the variable names, else the usual one if it exists.
+fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolError> {
+    let path = variable(name).map(PathBuf::from);
+    let named = path.is_some();
+    let path = path.unwrap_or_else(|| {
+        let xdg = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+        xdg.unwrap_or_else(|| home().join(".config")).join("sessions").join(usual)
+    });
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if !named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong_file(&path, &error)),
+    }
+}
+
+fn wrong_file(path: &Path, error: &dyn std::fmt::Display) -> ToolError {
+    let message = format!("{}: {error}. Mend the file or remove it", path.display());
+    ToolError::new(ErrorCode::InvalidArgument, message)
+        .with("path", path.to_string_lossy().into_owned())
+}
+
 /// Ingests what is new below `paths`, or below the known roots when there are none.
 pub fn ingest(
     store: &Store,
     paths: &[PathBuf],
-    verify: Verify,
+    options: &Options,
     progress: &dyn Progress,
 ) -> Result<Report, ToolError> {
     let start = Instant::now();
@@ -50,10 +105,11 @@ pub fn ingest(
     }
     let found = discover(&roots).without(store.dir());
     missing_paths(paths, &found)?;
-    let writer = store.writer(verify).map_err(store_error)?;
+    let writer = store.writer(options.verify).map_err(store_error)?;
     let known = writer.known().map_err(store_error)?;
-    let mut report =
-        ingest::run::run(plan(found, &known), &&writer, progress).map_err(store_error)?;
+    let redactor = options.redactor.as_ref();
+    let plan = plan(found, &known, redactor.map(Arc::as_ref));
+    let mut report = ingest::run::run(plan, &&writer, redactor, progress).map_err(store_error)?;
     report.segments_set_aside = writer.set_aside();
     writer.compact().map_err(store_error)?;
     let elapsed = start.elapsed();
@@ -63,6 +119,43 @@ pub fn ingest(
     report.mb_per_second = (rate * 10.0).round() / 10.0;
     Ok(report)
 }
+
+/// Ingests, and then whatever changes below `paths` (or the known roots), until `report` says
+/// that it has seen enough. Another writer's turn is waited for.
+pub fn watch(
+    store: &Store,
+    paths: &[PathBuf],
+    options: &Options,
+    mut report: impl FnMut(Report) -> bool,
+) -> Result<(), ToolError> {
+    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    let mut watch = Watch::new(&roots);
+    let mut next = roots.clone();
+    loop {
+        let anything = next == roots;
+        match ingest(store, &next, options, &()) {
+            Ok(done) => {
+                if !report(done) {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.code == ErrorCode::StoreBusy => {
+                std::thread::sleep(BUSY);
+                continue;
+            }
+            // A file may vanish between its change and its turn.
+            Err(error) if !anything && error.code == ErrorCode::InvalidArgument => {}
+            Err(error) => return Err(error),
+        }
+        next = match watch.next() {
+            Changed::Files(files) => files,
+            Changed::Anything => roots.clone(),
+        };
+    }
+}
+
+/// How long another writer is waited for.
+const BUSY: Duration = Duration::from_millis(200);
 
 /// A path that was named and cannot be read at all is a wrong argument.
 fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {

@@ -16,3 +16,4 @@ pub mod server;
 pub mod sql;
 pub mod store;
 pub mod tools;
+pub mod watch;

@@ -42,6 +42,7 @@ pub struct EventCells<'a> {
     /// Paths with newlines between them; empty is none.
     pub files: &'a str,
     pub command: Option<&'a str>,
+    pub spawned_agent_id: Option<&'a str>,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
@@ -73,6 +74,7 @@ pub struct EventBatch {
     tool_call_id: StringBuilder,
     files: ListBuilder<StringBuilder>,
     command: StringBuilder,
+    spawned_agent_id: StringBuilder,
     is_error: BooleanBuilder,
     exit_code: Int32Builder,
     duration_ms: Int64Builder,
@@ -129,6 +131,7 @@ impl EventBatch {
         }
         self.files.append(!event.files.is_empty());
         self.command.append_option(event.command);
+        self.spawned_agent_id.append_option(event.spawned_agent_id);
         self.is_error.append_option(event.is_error);
         self.exit_code.append_option(event.exit_code);
         self.duration_ms.append_option(event.duration_ms);
@@ -172,6 +175,7 @@ impl EventBatch {
             Arc::new(self.tool_call_id.finish()),
             Arc::new(self.files.finish()),
             Arc::new(self.command.finish()),
+            Arc::new(self.spawned_agent_id.finish()),
             Arc::new(self.is_error.finish()),
             Arc::new(self.exit_code.finish()),
             Arc::new(self.duration_ms.finish()),

@@ -111,12 +111,15 @@ fn walk(root: &Path, found: &mut Discovery) {
 }
 
 /// Whether a file inside a folder may be a log, by its name.
-fn is_log_name(path: &Path) -> bool {
+pub fn is_log_name(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let (_, plain) = Container::of_name(&name);
     // OpenClaw keeps copies under names that go on after the extension (FORMATS.md section 6).
-    let copy = |name: &str| name.contains(".jsonl.reset.") || name.contains(".jsonl.bak");
-    plain.ends_with(".jsonl") || plain.ends_with(".json") || copy(plain)
+    let copy =
+        [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| plain.contains(mark));
+    // Its trajectories tell the same once more in another schema.
+    let log = plain.ends_with(".jsonl") && !plain.ends_with(".trajectory.jsonl");
+    log || plain.ends_with(".json") || copy
 }
 
 fn error_path(error: &ignore::Error) -> Option<PathBuf> {

@@ -1,16 +1,13 @@
-//! The sums of a session that are more than one number: tokens by model, how far they can be
-//! trusted, abandoned branches, what the decoder did not know, what was masked. They are columns of
+//! The sums of a session that are more than one number: tokens by model, abandoned branches, what the decoder did not know, what was masked. They are columns of
 //! JSON or short text in the session's row, from which a later run goes on.
 
 use std::collections::BTreeMap;
 
-use schemas::session::{ModelUsage, SessionRow};
-use schemas::{Confidence, Usage};
+use schemas::Usage;
+use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
 
+use crate::redact;
 use crate::stream::Draft;
-
-/// A prompt of more tokens than this is a long one, which some models charge more for.
-const LONG_PROMPT: i64 = 200_000;
 
 /// Names of unknown things that are told apart; the rest is counted together.
 const DRIFT_NAMES: usize = 100;
@@ -21,12 +18,11 @@ pub(crate) type Counts = BTreeMap<String, u64>;
 #[derive(Default)]
 pub(crate) struct Ledger {
     models: Vec<ModelUsage>,
-    confidence: Option<Confidence>,
     abandoned: String,
     drift: Counts,
     redactions: Counts,
-    /// The last request, and whether its prompt was long: a request may be counted in pieces.
-    request: Option<(String, bool)>,
+    /// The last request, and how long its prompt was: a request may be counted in pieces.
+    request: Option<(String, i64)>,
 }
 
 impl Ledger {
@@ -37,7 +33,6 @@ impl Ledger {
         }
         Self {
             models: parse(row.usage_by_model.as_ref()),
-            confidence: row.usage_confidence.as_ref().and_then(|name| name.parse().ok()),
             abandoned: row.abandoned.clone().unwrap_or_default(),
             drift: parse(row.drift.as_ref()),
             redactions: parse(row.redactions.as_ref()),
@@ -51,7 +46,6 @@ impl Ledger {
             if empty { None } else { serde_json::to_string(value).ok() }
         }
         row.usage_by_model = json(&self.models, self.models.is_empty());
-        row.usage_confidence = self.confidence.map(|confidence| confidence.to_string());
         row.abandoned = Some(self.abandoned.clone()).filter(|ranges| !ranges.is_empty());
         row.drift = json(&self.drift, self.drift.is_empty());
         row.redactions = json(&self.redactions, self.redactions.is_empty());
@@ -59,24 +53,22 @@ impl Ledger {
 
     /// Adds the tokens of an event that counts.
     pub(crate) fn usage(&mut self, model: Option<&str>, draft: &Draft<'_>) {
-        self.trust(Confidence::Measured);
         let prompt = Usage { output: None, ..draft.usage }.total();
         let same = self.request.as_ref().filter(|(id, _)| Some(id.as_str()) == draft.request_id);
-        let long = prompt > LONG_PROMPT || same.is_some_and(|(_, long)| *long);
-        self.request = draft.request_id.map(|id| (id.to_owned(), long));
-        let known = |entry: &&mut ModelUsage| entry.model.as_deref() == model && entry.long == long;
+        let prompt = prompt.max(same.map_or(0, |(_, prompt)| *prompt));
+        self.request = draft.request_id.map(|id| (id.to_owned(), prompt));
+        // A shutdown sums up many requests.
+        let prompt = if draft.subtype == Some("shutdown") { 0 } else { prompt };
+        let over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
+        let known =
+            |entry: &&mut ModelUsage| entry.model.as_deref() == model && entry.prompt_over == over;
         match self.models.iter_mut().find(known) {
             Some(entry) => entry.usage = entry.usage.plus(draft.usage),
             None => {
                 let model = model.map(str::to_owned);
-                self.models.push(ModelUsage { model, long, usage: draft.usage });
+                self.models.push(ModelUsage { model, prompt_over: over, usage: draft.usage });
             }
         }
-    }
-
-    /// Lowers the trust; it never rises.
-    pub(crate) fn trust(&mut self, confidence: Confidence) {
-        self.confidence = Some(self.confidence.map_or(confidence, |known| known.max(confidence)));
     }
 
     /// Counts something unknown.
@@ -101,8 +93,8 @@ impl Ledger {
     }
 
     /// Adds what was masked.
-    pub(crate) fn redacted(&mut self, counts: Counts) {
-        for (kind, count) in counts {
+    pub(crate) fn redacted(&mut self, counts: redact::Counts) {
+        for (kind, count) in counts.0 {
             *self.redactions.entry(kind).or_default() += count;
         }
     }
@@ -125,11 +117,10 @@ mod tests {
         ledger.abandon(10, 12);
         ledger.abandon(3, 20);
         ledger.abandon(30, 31);
-        ledger.redacted(Counts::from([("github_token".to_owned(), 2)]));
+        ledger.redacted(redact::Counts(Counts::from([("github_token".to_owned(), 2)])));
         let mut row = SessionRow::default();
         ledger.write(&mut row);
         assert_eq!(row.abandoned.as_deref(), Some("3-20,30-31"));
-        assert_eq!(row.usage_confidence.as_deref(), Some("measured"));
         assert_eq!(row.drift.as_deref(), Some(r#"{"record:odd":1}"#));
         let models: Vec<ModelUsage> =
             serde_json::from_str(row.usage_by_model.as_deref().expect("models")).expect("json");
@@ -138,13 +129,5 @@ mod tests {
         let mut again = SessionRow::default();
         Ledger::of(&row).write(&mut again);
         assert_eq!(again, SessionRow { ..row });
-    }
-
-    #[test]
-    fn trust_only_falls() {
-        let mut ledger = Ledger::default();
-        ledger.trust(Confidence::Partial);
-        ledger.trust(Confidence::Measured);
-        assert_eq!(ledger.confidence, Some(Confidence::Partial));
     }
 }

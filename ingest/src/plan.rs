@@ -1,7 +1,7 @@
 //! Decides what is to be read: compares the files found with the checkpoints, gives new logs
 //! their session ids, and puts logs that share history into one unit of work.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
@@ -10,8 +10,11 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
+use crate::link::{link, units};
 use crate::provider::{Claim, Reader, format};
+use crate::redact::Redactor;
 use crate::sniff::{Sniffed, sniff};
+use crate::worker::rules_version;
 
 /// What the store knows: the latest row of every file (without decoder state) and session.
 #[derive(Debug, Default)]
@@ -62,7 +65,9 @@ pub struct Plan {
 }
 
 /// Makes the plan for what was found below the roots of `found`.
-pub fn plan(found: Discovery, known: &Known) -> Plan {
+/// Logs that were masked by other rules than those of `redactor` are read anew.
+pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
+    let rules = rules_version(redactor);
     let mut plan =
         Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
     plan.vanished(&found.files, &found.roots, known);
@@ -70,19 +75,25 @@ pub fn plan(found: Discovery, known: &Known) -> Plan {
     let mut unseen = Vec::new();
     for file in found.files {
         match known.sources.get(&file.key()) {
-            Some(row) if unchanged(&file, row) => plan.settle_unchanged(row, known),
+            Some(row) if unchanged(&file, row) && masked_by(row, rules) => {
+                plan.settle_unchanged(row, known);
+            }
             Some(row)
                 if matches!(row.status, SourceStatus::Ok | SourceStatus::Gone)
                     && row.session_id.is_some() =>
             {
-                plan.known_file(file, row, known, &mut works);
+                plan.known_file(file, row, rules, known, &mut works);
             }
             _ => unseen.push(file),
         }
     }
     let mut claims = plan.sniff_all(unseen);
     // Among logs of one id the largest is the original; a rerun after a kill decides alike.
-    claims.sort_by(|(a, _), (b, _)| b.size.cmp(&a.size).then_with(|| a.path.cmp(&b.path)));
+    // One that names its parent comes behind it.
+    claims.sort_by(|(a, x), (b, y)| {
+        let hangs = x.parent.is_some().cmp(&y.parent.is_some());
+        hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
+    });
     let mut taken: HashSet<String> = known.sessions.keys().cloned().collect();
     for (file, claim) in claims {
         let session_id = free_id(&claim.native_id, &mut taken);
@@ -116,6 +127,11 @@ impl Work {
 
 fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
     row.size.cast_unsigned() == file.size && row.modified_us == file.modified_us
+}
+
+/// Whether what was read of a file was masked by these rules.
+fn masked_by(row: &SourceRow, rules: i64) -> bool {
+    row.redaction_rules == rules || row.session_id.is_none()
 }
 
 impl Plan {
@@ -166,6 +182,7 @@ impl Plan {
         &mut self,
         file: Candidate,
         row: &SourceRow,
+        rules: i64,
         known: &Known,
         works: &mut Vec<Work>,
     ) {
@@ -186,7 +203,8 @@ impl Plan {
             Err(error) => return self.failed(&file, &error),
         };
         let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
-        let change = if grows && same { Change::Grown } else { Change::Rewritten };
+        let change =
+            if grows && same && masked_by(row, rules) { Change::Grown } else { Change::Rewritten };
         let session_id = row.session_id.clone().unwrap_or_default();
         let session = known.sessions.get(&session_id).cloned();
         works.push(Work {
@@ -309,128 +327,6 @@ fn free_id(native: &str, taken: &mut HashSet<String>) -> String {
         id = format!("{base}~{number}");
     }
     id
-}
-
-/// Finds parents and ancestors among the sessions known and planned.
-fn link(works: &mut [Work], known: &Known) {
-    let mut by_native: HashMap<(&str, String), Vec<String>> = HashMap::new();
-    let mut by_record: HashMap<u64, Vec<String>> = HashMap::new();
-    let records: HashMap<&String, i64> = known
-        .sources
-        .values()
-        .filter_map(|row| Some((row.session_id.as_ref()?, row.first_record?)))
-        .collect();
-    let mut sessions: Vec<_> = known.sessions.values().collect();
-    sessions.sort_by(|a, b| {
-        (a.session_id.len(), &a.session_id).cmp(&(b.session_id.len(), &b.session_id))
-    });
-    let provider = |name: &str| {
-        schemas::Provider::ALL.iter().find(|p| p.as_str() == name).map_or("", |p| p.as_str())
-    };
-    for session in sessions {
-        let native = session.native_id.clone().unwrap_or_default();
-        by_native
-            .entry((provider(&session.provider), native))
-            .or_default()
-            .push(session.session_id.clone());
-        if let Some(record) = records.get(&session.session_id) {
-            by_record.entry(record.cast_unsigned()).or_default().push(session.session_id.clone());
-        }
-    }
-    let new = |work: &&Work| work.change == Change::New;
-    for work in works.iter().filter(new) {
-        let key = (work.claim.provider.as_str(), work.claim.native_id.clone());
-        by_native.entry(key).or_default().push(work.session_id.clone());
-        if let Some(record) = work.claim.first_record {
-            by_record.entry(record).or_default().push(work.session_id.clone());
-        }
-    }
-    let first = |provider: &'static str, native: &String| {
-        by_native.get(&(provider, native.clone())).and_then(|ids| ids.first())
-    };
-    for work in works.iter_mut() {
-        let provider = work.claim.provider.as_str();
-        let parent = work.claim.parent.as_ref().and_then(|native| first(provider, native));
-        work.parent_session_id =
-            parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
-        if let Some(row) = work.source.as_ref().filter(|_| work.change == Change::Grown) {
-            // Settled when the log was new: what came since does not make it a copy.
-            work.ancestors =
-                row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect();
-        } else if format(work.claim.provider).unique_ids {
-            // Those that come before it in the family, so that one of them stays the original.
-            let family = work.claim.first_record.and_then(|record| by_record.get(&record));
-            let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
-            let before = |ids: Option<&Vec<String>>| -> Vec<String> {
-                ids.into_iter()
-                    .flatten()
-                    .take_while(|id| **id != work.session_id)
-                    .cloned()
-                    .collect()
-            };
-            work.ancestors = before(family);
-            work.ancestors.extend(before(same_id));
-            work.ancestors.sort();
-            work.ancestors.dedup();
-        } else {
-            let same = first(provider, &work.claim.native_id);
-            let ancestor = same.filter(|id| **id != work.session_id).or(parent);
-            work.ancestors =
-                ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect();
-        }
-        let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
-        // Logs of one id are copies of one session, not forks.
-        if let Some(ancestor) = copies_from
-            && !ancestor.starts_with(&work.claim.native_id)
-        {
-            work.parent_session_id = Some(ancestor.clone());
-            work.relation = Some(Relation::ForkedFrom);
-        }
-    }
-}
-
-/// Joins works that depend on each other, ancestors first; units by time, oldest first.
-fn units(works: Vec<Work>) -> Vec<Vec<Work>> {
-    let index: HashMap<String, usize> =
-        works.iter().enumerate().map(|(at, w)| (w.session_id.clone(), at)).collect();
-    let mut group: Vec<usize> = (0..works.len()).collect();
-    fn root(group: &mut [usize], mut at: usize) -> usize {
-        while group[at] != at {
-            group[at] = group[group[at]];
-            at = group[at];
-        }
-        at
-    }
-    for (at, work) in works.iter().enumerate() {
-        for ancestor in work.ancestors.iter().filter_map(|id| index.get(id)) {
-            let (a, b) = (root(&mut group, at), root(&mut group, *ancestor));
-            group[a] = b;
-        }
-    }
-    let mut by_group: BTreeMap<usize, Vec<Work>> = BTreeMap::new();
-    for (at, work) in works.into_iter().enumerate() {
-        let key = root(&mut group, at);
-        by_group.entry(key).or_default().push(work);
-    }
-    let mut units: Vec<_> = by_group.into_values().map(ancestors_first).collect();
-    let oldest = |unit: &Vec<Work>| unit.iter().map(|work| work.file.modified_us).min();
-    units.sort_by(|a, b| (oldest(a), &a[0].file.path).cmp(&(oldest(b), &b[0].file.path)));
-    units
-}
-
-fn ancestors_first(mut rest: Vec<Work>) -> Vec<Work> {
-    rest.sort_by(|a, b| a.file.path.cmp(&b.file.path));
-    let mut waiting: HashSet<String> = rest.iter().map(|work| work.session_id.clone()).collect();
-    let mut ordered = Vec::with_capacity(rest.len());
-    while !rest.is_empty() {
-        let ready =
-            rest.iter().position(|work| !work.ancestors.iter().any(|id| waiting.contains(id)));
-        // Logs that name each other as parent have no first one: path order decides.
-        let work = rest.remove(ready.unwrap_or(0));
-        waiting.remove(&work.session_id);
-        ordered.push(work);
-    }
-    ordered
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Carries out a plan: workers decode files side by side, each into a sink of its own.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use schemas::problem::{Problem, ProblemKind};
@@ -9,6 +9,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use crate::batch::events_schema;
 use crate::plan::Plan;
+use crate::redact::Redactor;
 use crate::report::Report;
 use crate::worker::Worker;
 
@@ -64,8 +65,13 @@ pub trait Progress: Sync {
 
 impl Progress for () {}
 
-/// Carries out `plan`. An error is the store's; trouble with logs is in the report.
-pub fn run<T: Target>(plan: Plan, target: &T, progress: &dyn Progress) -> Result<Report, T::Error> {
+/// Carries out `plan`, masking secrets by the rules of `redactor`. An error is the store's; trouble with logs is in the report.
+pub fn run<T: Target>(
+    plan: Plan,
+    target: &T,
+    redactor: Option<&Arc<Redactor>>,
+    progress: &dyn Progress,
+) -> Result<Report, T::Error> {
     let mut report =
         Report { files: plan.files, files_unchanged: plan.unchanged, ..Report::default() };
     for row in &plan.settled {
@@ -97,6 +103,7 @@ pub fn run<T: Target>(plan: Plan, target: &T, progress: &dyn Progress) -> Result
                     let mut worker = Worker {
                         target,
                         progress,
+                        redactor: redactor.cloned(),
                         schema: events_schema(),
                         report: Report::default(),
                     };

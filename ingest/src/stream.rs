@@ -3,24 +3,27 @@
 //!
 //! Decoders push drafts; nothing here knows a provider's format.
 
+mod session;
+
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider, Timestamp, ToolKind, Usage};
 use serde::{Deserialize, Serialize};
 
+pub use self::session::TitleFrom;
 use crate::batch::{EventBatch, EventCells};
+use crate::history::History;
 use crate::ledger::Ledger;
+use crate::redact::Redactor;
 
 /// Calls without a result that are remembered; more are open only in damaged logs.
 const OPEN_CALLS: usize = 256;
 
 /// After this many records of its own in a row a fork is done with copied history.
 const OWN_RUN: u32 = 32;
-
-/// Titles taken from a prompt are cut to this many characters.
-const TITLE_CHARS: usize = 120;
 
 /// What a decoder knows about an event; the stream adds the rest.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +36,8 @@ pub struct Draft<'a> {
     pub files: &'a str,
     /// The command line of a call that runs one; empty is none.
     pub command: &'a str,
+    /// The subagent that the call started, on its result.
+    pub spawned_agent_id: Option<&'a str>,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
@@ -75,6 +80,12 @@ pub struct StreamState {
     /// first event of the record that hangs on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     branches: Vec<(u64, i32)>,
+    /// The least trust that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    confidence: Option<Confidence>,
+    /// Counts are missing if the log ends here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    counts_open: bool,
 }
 
 /// Where a record stands and who it is.
@@ -84,51 +95,6 @@ pub struct RecordAt {
     pub length: u64,
     /// 1-based line.
     pub line: u64,
-}
-
-/// Records of other streams that this one may repeat.
-#[derive(Debug, Default)]
-pub enum History {
-    /// Nothing to compare with.
-    #[default]
-    None,
-    /// Records have ids of their own: a copy is known wherever it stands.
-    Ids(HashSet<u64>),
-    /// Records are known by their content, which may repeat by chance: only a run that follows
-    /// the parent's order counts as copied.
-    Sequence(Vec<u64>),
-}
-
-/// How far ahead the next copied record may stand in the parent's sequence; records that gave no
-/// event are missing from it on either side.
-const SEQUENCE_WINDOW: usize = 64;
-
-impl History {
-    /// Whether `hash` is a copy; `at` is the place in the sequence reached so far.
-    fn contains(&self, hash: u64, at: &mut usize) -> bool {
-        match self {
-            Self::None => false,
-            Self::Ids(hashes) => hashes.contains(&hash),
-            Self::Sequence(hashes) => {
-                let from = (*at).min(hashes.len());
-                let to = (from + SEQUENCE_WINDOW).min(hashes.len());
-                let found = hashes[from..to].iter().position(|other| *other == hash);
-                if let Some(found) = found {
-                    *at = from + found + 1;
-                }
-                found.is_some()
-            }
-        }
-    }
-}
-
-/// A title's source; a higher one wins, among equals the later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TitleFrom {
-    Prompt = 1,
-    Summary = 2,
-    Agent = 3,
-    Person = 4,
 }
 
 /// One log file on its way to the store.
@@ -151,23 +117,29 @@ pub struct Stream {
     sidechain: bool,
     pushed: u32,
     ledger: Ledger,
+    redactor: Option<Arc<Redactor>>,
+    /// What the present record hangs on.
+    parent: Option<u64>,
 }
 
 impl Stream {
     /// `session` and `state` are those of the last checkpoint, or new ones; `own` holds the ids
     /// of the records read before, where records have ids; `history` the records of the streams
-    /// this one may repeat.
+    /// this one may repeat; `redactor` masks secrets.
     pub fn new(
         provider: Provider,
         session: SessionRow,
         state: StreamState,
         own: Option<HashSet<u64>>,
         history: History,
+        redactor: Option<Arc<Redactor>>,
     ) -> Self {
         let replay = state.next_index == 0 && !matches!(history, History::None) || state.replay;
         let ledger = Ledger::of(&session);
         Self {
             ledger,
+            redactor,
+            parent: None,
             session,
             problems: Vec::new(),
             provider,
@@ -200,6 +172,10 @@ impl Stream {
     pub fn session_row(&self) -> SessionRow {
         let mut row = self.session.clone();
         self.ledger.write(&mut row);
+        let counted = (!row.recorded().is_unknown()).then_some(Confidence::Measured);
+        let open = self.state.counts_open.then_some(Confidence::Partial);
+        let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
+        row.usage_confidence = confidence.map(|confidence| confidence.to_string());
         row
     }
 
@@ -217,6 +193,7 @@ impl Stream {
         self.record_time = time;
         self.sidechain = false;
         self.pushed = 0;
+        self.parent = None;
         if let Some(hash) = identity {
             let watched = self.state.own_run < OWN_RUN;
             let copied = watched && self.history.contains(hash, &mut self.state.history_at);
@@ -229,6 +206,17 @@ impl Stream {
             self.state.last_time = time;
             self.widen(time);
         }
+    }
+
+    /// Whether there are other logs that this one may repeat.
+    pub fn has_history(&self) -> bool {
+        !matches!(self.history, History::None)
+    }
+
+    /// Overrides whether the present record is a copy, for decoders that know it otherwise.
+    pub fn set_copied(&mut self, copied: bool) {
+        self.replay = copied;
+        self.state.replay = copied;
     }
 
     /// The drafts that follow have their text in another record.
@@ -259,6 +247,9 @@ impl Stream {
 
     /// A real prompt begins: the events that follow belong to a new turn.
     pub fn begin_turn(&mut self) {
+        if let Some(parent) = self.parent.take() {
+            self.branch(parent);
+        }
         self.state.turn += 1;
         if !self.replay {
             self.session.turns += 1;
@@ -272,79 +263,6 @@ impl Stream {
             self.session.steps += 1;
         }
         self.state.step
-    }
-
-    /// Offers a title.
-    pub fn title(&mut self, from: TitleFrom, text: &str) {
-        let rank = from as u8;
-        let first_prompt = from == TitleFrom::Prompt && self.state.title_rank >= rank;
-        if rank < self.state.title_rank || first_prompt {
-            return;
-        }
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if line.is_empty() {
-            return;
-        }
-        self.state.title_rank = rank;
-        let cut = line.char_indices().nth(TITLE_CHARS).map_or(line.len(), |(at, _)| at);
-        let ellipsis = if cut < line.len() { "…" } else { "" };
-        self.session.title = Some(format!("{}{ellipsis}", &line[..cut]));
-    }
-
-    /// Sets the working directory, and the project named after it, once: the first one names the
-    /// session even when the agent changes directory later.
-    pub fn set_cwd(&mut self, cwd: Option<&str>) {
-        let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty()) else { return };
-        if self.session.cwd.is_none() {
-            let name = cwd.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
-            self.session.project = name.filter(|name| !name.is_empty()).map(str::to_owned);
-            self.session.cwd = Some(cwd.to_owned());
-        }
-    }
-
-    /// Sets the repository that the working directory belongs to.
-    pub fn set_repository(&mut self, repository: Option<&str>) {
-        replace(&mut self.session.repository, repository);
-    }
-
-    /// Says how far the token counts can be trusted, where that is not plain from the events: the
-    /// least trust counts.
-    pub fn set_confidence(&mut self, confidence: Confidence) {
-        self.ledger.trust(confidence);
-    }
-
-    /// Counts what the decoder did not know: `kind` is record, field or block.
-    pub fn drift(&mut self, kind: &str, name: &str) {
-        self.ledger.drift(kind, name);
-    }
-
-    /// The record that follows hangs on `parent`. When another one hung on it already, a person
-    /// went back there: the events since then are an abandoned branch.
-    pub fn branch(&mut self, parent: u64) {
-        let now = self.state.next_index;
-        if let Some(at) = self.state.branches.iter().position(|(known, _)| *known == parent) {
-            let (_, since) = self.state.branches[at];
-            self.state.branches.truncate(at);
-            if since < now {
-                self.ledger.abandon(since, now - 1);
-            }
-        }
-        self.state.branches.push((parent, now));
-    }
-
-    /// Sets the git branch in force.
-    pub fn set_branch(&mut self, branch: Option<&str>) {
-        replace(&mut self.session.git_branch, branch);
-    }
-
-    /// Sets the model in force.
-    pub fn set_model(&mut self, model: Option<&str>) {
-        replace(&mut self.session.model, model);
-    }
-
-    /// Sets the version of the agent.
-    pub fn set_version(&mut self, version: Option<&str>) {
-        replace(&mut self.session.agent_version, version);
     }
 
     /// Reports a problem with the bytes at `at`.
@@ -364,7 +282,8 @@ impl Stream {
         // What a person reads has no terminal escapes; matches must not end at a colour.
         let plain = memchr::memchr(0x1b, draft.text.as_bytes())
             .map(|_| anstream::adapter::strip_str(draft.text).to_string());
-        let draft = Draft { text: plain.as_deref().unwrap_or(draft.text), ..draft };
+        let text = self.mask(plain.as_deref().unwrap_or(draft.text));
+        let draft = Draft { text: &text, ..draft };
         let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
         if draft.timestamp.is_some() {
             self.widen(draft.timestamp);
@@ -372,8 +291,9 @@ impl Stream {
         let mut step_index = step;
         let mut duration_ms = draft.duration_ms;
         let mut known_tool = None;
-        let mut files = draft.files.to_owned();
-        let mut command = draft.command.to_owned();
+        // What stands in the text too is counted there.
+        let mut files = self.masked(draft.files).into_owned();
+        let mut command = self.masked(draft.command).into_owned();
         match (kind, draft.tool_call_id) {
             (EventType::ToolCall, Some(id)) => self.open_call(OpenCall {
                 id: id.to_owned(),
@@ -412,6 +332,7 @@ impl Stream {
                 tool_kind: tool_name.map(|name| ToolKind::of(name).as_str()),
                 tool_call_id: draft.tool_call_id,
                 files: &files,
+                spawned_agent_id: draft.spawned_agent_id,
                 command: Some(command.as_str()).filter(|command| !command.is_empty()),
                 is_error: draft.is_error,
                 exit_code: draft.exit_code,
@@ -467,15 +388,6 @@ impl Stream {
     fn close_call(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.state.open_calls.iter().rposition(|call| call.id == id)?;
         self.state.open_calls.remove(at)
-    }
-}
-
-/// Replaces a value that changed; absent and empty ones change nothing.
-fn replace(current: &mut Option<String>, new: Option<&str>) {
-    if let Some(new) = new.filter(|new| !new.is_empty())
-        && current.as_deref() != Some(new)
-    {
-        *current = Some(new.to_owned());
     }
 }
 

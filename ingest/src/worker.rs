@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::datatypes::SchemaRef;
@@ -11,13 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Fingerprint;
 use crate::container::{Container, Content};
+use crate::history::History;
 use crate::json::{Found, Parser};
 use crate::lines::{Line, Lines};
 use crate::plan::{Change, MAX_DOCUMENT, Work};
 use crate::provider::{Format, LineDecoder, Outcome, Reader, Tally, format};
+use crate::redact::Redactor;
 use crate::report::{ProviderReport, Report};
 use crate::run::{Progress, Sink, Target};
-use crate::stream::{Draft, History, RecordAt, Stream, StreamState};
+use crate::stream::{Draft, RecordAt, Stream, StreamState};
 
 /// A batch is handed over when it holds this much text, or this many events.
 const BATCH_BYTES: usize = 2 << 20;
@@ -33,6 +36,7 @@ struct Saved {
 pub(crate) struct Worker<'t, T: Target> {
     pub(crate) target: &'t T,
     pub(crate) progress: &'t dyn Progress,
+    pub(crate) redactor: Option<Arc<Redactor>>,
     pub(crate) schema: SchemaRef,
     pub(crate) report: Report,
 }
@@ -94,7 +98,8 @@ impl<T: Target> Worker<'_, T> {
             Some(saved) if grown => (saved.stream, Some(saved.decoder)),
             _ => (StreamState::default(), None),
         };
-        let mut stream = Stream::new(work.claim.provider, session, state, own, history);
+        let mut stream =
+            Stream::new(work.claim.provider, session, state, own, history, self.redactor.clone());
         let events_before = stream.session.events;
         let result = match format.reader {
             Reader::Lines(open) => {
@@ -324,7 +329,7 @@ impl<T: Target> Worker<'_, T> {
             tail_hash: print.tail_hash,
             first_record: work.claim.first_record.map(u64::cast_signed),
             ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
-            redaction_rules: 0,
+            redaction_rules: rules_version(self.redactor.as_deref()),
             state: saved.and_then(|saved| serde_json::to_string(&saved).ok()),
             reason: None,
             segment: 0,
@@ -340,6 +345,11 @@ impl<T: Target> Worker<'_, T> {
         }
         sink.checkpoint(stream.session_row(), source, problems).map_err(Trouble::Store)
     }
+}
+
+/// The version of the rules in force, as the store keeps it; 0 is none.
+pub(crate) fn rules_version(redactor: Option<&Redactor>) -> i64 {
+    redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
 }
 
 /// How far a file was read.

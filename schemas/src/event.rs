@@ -128,6 +128,15 @@ closed_enum! {
         ForkedFrom = "forked_from",
         ResumedFrom = "resumed_from",
         ContinuedFrom = "continued_from",
+        /// A review that the parent asked for; its subagent.
+        ReviewOf = "review_of",
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the macro derives for every enum alike")]
+impl Default for Confidence {
+    fn default() -> Self {
+        Self::Unknown
     }
 }
 

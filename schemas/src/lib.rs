@@ -8,6 +8,7 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod price;
 pub mod problem;
 pub mod session;
 pub mod table;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Usage;
+use crate::price::PriceTable;
 
 /// A row of `sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -101,6 +102,23 @@ impl SessionRow {
         self.recorded_reasoning_tokens = usage.reasoning;
     }
 
+    /// Whether an event lies on a branch that a rewind left behind.
+    pub fn is_abandoned(&self, event_index: i32) -> bool {
+        let ranges = self.abandoned.as_deref().unwrap_or("").split(',');
+        let inside = |range: &str| {
+            let (first, last) = range.split_once('-')?;
+            Some((first.parse::<i32>().ok()?..=last.parse().ok()?).contains(&event_index))
+        };
+        ranges.into_iter().any(|range| inside(range) == Some(true))
+    }
+
+    /// Whether anybody said or did anything in it: logs of aborted starts hold records too, and
+    /// Claude warms its subagents up (FORMATS.md section 1.1).
+    pub fn is_conversation(&self) -> bool {
+        let warm_up = self.agent_id.is_some() && self.title.as_deref() == Some("Warmup");
+        self.user_messages + self.messages + self.tool_calls > 0 && !warm_up
+    }
+
     /// Milliseconds between the first and the last time named in the log.
     pub fn duration_ms(&self) -> Option<i64> {
         Some((self.ended_at? - self.started_at?) / 1000)
@@ -112,11 +130,28 @@ impl SessionRow {
 pub struct ModelUsage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Requests whose prompt had more than 200,000 tokens, which some models charge more for.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub long: bool,
+    /// Requests whose prompt had more tokens than this, one of [`LONG_PROMPTS`] or 0: some models
+    /// charge more for those.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prompt_over: i64,
     #[serde(flatten)]
     pub usage: Usage,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(count: &i64) -> bool {
+    *count == 0
+}
+
+/// The sizes of prompts above which some model costs more, ascending.
+pub const LONG_PROMPTS: &[i64] = &[200_000, 256_000, 272_000];
+
+impl ModelUsage {
+    /// What it costs in US dollars by a price table; `None` for a model without a price.
+    pub fn cost(&self, prices: &PriceTable) -> Option<f64> {
+        let rate = prices.rate(self.model.as_deref()?)?;
+        rate.cost(&self.usage, rate.is_long(self.prompt_over + 1))
+    }
 }
 
 /// What became of a file.
@@ -182,6 +217,7 @@ pub struct EventRow {
     pub tool_call_id: Option<String>,
     pub files: Option<Vec<String>>,
     pub command: Option<String>,
+    pub spawned_agent_id: Option<String>,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,

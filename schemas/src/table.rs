@@ -88,6 +88,7 @@ pub const EVENTS: Table = Table {
             "Files that a tool call names, as the log writes them; on its result too.",
         ),
         optional("command", Text, "Command line of a call that runs one; on its result too."),
+        optional("spawned_agent_id", Text, "Subagent that the call started, on its result."),
         optional("is_error", Bool, "On tool results: whether the log marks it as failed."),
         optional("exit_code", Int, "On results of commands, where the log has it."),
         optional(
@@ -135,7 +136,11 @@ pub const SESSIONS: Table = Table {
         required("source_path", Text, "The log file."),
         optional("native_id", Text, "The id that the log itself names."),
         optional("parent_session_id", Text, "Session this one hangs on."),
-        optional("relation", Text, "How: subagent_of, forked_from, resumed_from, continued_from."),
+        optional(
+            "relation",
+            Text,
+            "How: subagent_of, review_of, forked_from, resumed_from, continued_from.",
+        ),
         optional("agent_id", Text, "Id of the subagent that wrote this log."),
         optional("title", Text, "Title of the log, else the first prompt, shortened; untrusted."),
         optional("project", Text, "Last part of the working directory."),

@@ -49,6 +49,8 @@ pub(super) enum Command {
     Query(QueryArgs),
     /// Say what the store holds and how fresh it is
     Status,
+    /// Say where the agents keep their logs, what was found, and what was unknown in it
+    Doctor,
     /// Serve the tools over MCP on stdin and stdout
     Mcp,
     /// Print a completion script for a shell
@@ -66,6 +68,12 @@ pub(super) struct IngestArgs {
     /// Compare the whole store with its checksums first; damaged parts are read again
     #[arg(long)]
     pub(super) verify: bool,
+    /// Go on: read what changes within a second of its being written
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// Keep secrets as they stand in the logs; logs that were masked are read anew
+    #[arg(long)]
+    pub(super) no_redact: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -146,6 +154,9 @@ pub(super) struct ListFlags {
     /// Only this agent's sessions
     #[arg(long)]
     provider: Option<Provider>,
+    /// Also list the sessions of subagents
+    #[arg(long)]
+    subagents: bool,
     /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
     #[arg(long)]
     since: Option<String>,
@@ -171,6 +182,7 @@ impl From<ListFlags> for ListArgs {
         Self {
             project: flags.project,
             provider: flags.provider,
+            subagents: flags.subagents.then_some(true),
             since: flags.since,
             session_ids: (!flags.session_ids.is_empty()).then_some(flags.session_ids),
             format: flags.format,

@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use ingest::provider::Places;
+use ingest::report::Report;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
 use self::args::{Args, Command, IngestArgs, QueryArgs};
@@ -82,12 +84,14 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(found(answer.data.not_found.is_empty()))
         }
         Command::List(list) => {
-            let answer = Tools::new(store).list(&list.into(), &call)?;
+            let tools = Tools::new(store).with_prices(app::prices()?);
+            let answer = tools.list(&list.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.sessions.is_empty()))
         }
         Command::Show(show) => {
-            printer.answer(&Tools::new(store).details(&show.into())?)?;
+            let tools = Tools::new(store).with_prices(app::prices()?);
+            printer.answer(&tools.details(&show.into())?)?;
             Ok(Outcome::Done)
         }
         Command::Query(query) => run_query(store, &query, printer),
@@ -100,8 +104,18 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             }
             Ok(Outcome::Done)
         }
+        Command::Doctor => {
+            let data = Tools::new(store).doctor(&Places::new(&app::home(), &app::variable))?;
+            if printer.json {
+                printer.json(&data)?;
+            } else {
+                printer.data(&data.show())?;
+            }
+            Ok(Outcome::Done)
+        }
         Command::Mcp => {
-            crate::server::serve_stdio(Tools::new(store)).map_err(internal)?;
+            let tools = Tools::new(store).with_prices(app::prices()?);
+            crate::server::serve_stdio(tools).map_err(internal)?;
             Ok(Outcome::Done)
         }
         Command::Completions { shell } => {
@@ -114,17 +128,45 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
 }
 
 fn run_ingest(store: &Store, args: &IngestArgs, printer: &Printer) -> Result<Outcome, Failure> {
-    let verify = if args.verify { Verify::All } else { Verify::Some };
-    let bar = Bar::new(printer.quiet || printer.json);
-    let report = app::ingest(store, &args.paths, verify, &bar);
-    bar.finish();
-    let report = report?;
-    if printer.json {
-        printer.json(&report)?;
-    } else if !printer.quiet {
-        printer.data(&report.show())?;
+    let options = app::Options {
+        verify: if args.verify { Verify::All } else { Verify::Some },
+        redactor: if args.no_redact { None } else { Some(app::redactor()?) },
+    };
+    if args.watch {
+        return run_watch(store, args, &options, printer);
     }
+    let bar = Bar::new(printer.quiet || printer.json);
+    let report = app::ingest(store, &args.paths, &options, &bar);
+    bar.finish();
+    print_report(&report?, printer)?;
     Ok(Outcome::Done)
+}
+
+/// Ingests until stdout is closed or the process is ended; only runs that found something are shown.
+fn run_watch(
+    store: &Store,
+    args: &IngestArgs,
+    options: &app::Options,
+    printer: &Printer,
+) -> Result<Outcome, Failure> {
+    let mut closed = None;
+    app::watch(store, &args.paths, options, |report| {
+        if report.sessions > 0 || report.files_failed > 0 {
+            closed = print_report(&report, printer).err();
+        }
+        closed.is_none()
+    })?;
+    closed.map_or(Ok(Outcome::Done), |error| Err(error.into()))
+}
+
+fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
+    if printer.json {
+        printer.json(report)
+    } else if printer.quiet {
+        Ok(())
+    } else {
+        printer.data(&report.show())
+    }
 }
 
 fn run_query(store: Store, args: &QueryArgs, printer: &Printer) -> Result<Outcome, Failure> {

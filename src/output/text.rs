@@ -2,16 +2,14 @@
 
 use std::fmt::Write as _;
 
-use ingest::report::Report;
-use schemas::Usage;
 use schemas::tool::details::{DetailData, Excerpt};
 use schemas::tool::event::{Event, EventData};
-use schemas::tool::list::{ListData, Session};
+use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::search::SearchData;
+use schemas::{Confidence, Usage};
 use serde_json::Value;
 
 use crate::sql::ResultTable;
-use crate::tools::status::StatusData;
 
 /// Text for a terminal. What comes from logs is cleaned already.
 pub trait Show {
@@ -19,7 +17,7 @@ pub trait Show {
 }
 
 /// Indents every line of a text.
-fn indent(text: &str, by: &str) -> String {
+pub(super) fn indent(text: &str, by: &str) -> String {
     let mut out = String::new();
     for line in text.trim_end().lines() {
         let _ = writeln!(out, "{by}{line}");
@@ -88,17 +86,40 @@ fn session_lines(session: &Session) -> String {
         let _ = writeln!(out, "    {}", title.replace('\n', " "));
     }
     if session.counts.is_some() {
-        let usage = session.usage.map(usage_text).unwrap_or_default();
+        let usage = session.tokens.as_ref().map(tokens_text).unwrap_or_default();
         let _ = writeln!(
             out,
             "    {} events, {} turns, {} tool calls, {} errors{usage}",
             counts.events, counts.turns, counts.tool_calls, counts.tool_errors
         );
     }
+    if let Some(family) = &session.with_subagents {
+        let _ = writeln!(
+            out,
+            "    with {} subagents: {} tool calls, {} errors{}",
+            family.subagents,
+            family.counts.tool_calls,
+            family.counts.tool_errors,
+            tokens_text(&family.tokens)
+        );
+    }
     if let Some((relation, parent)) = parent {
         let _ = writeln!(out, "    {relation} {parent}");
     }
     out
+}
+
+fn tokens_text(tokens: &Tokens) -> String {
+    let cost = tokens.cost_usd.map(|cost| format!("; cost: ${cost:.2}")).unwrap_or_default();
+    let mut text = format!("{}{cost}", usage_text(tokens.counted_once));
+    if tokens.as_recorded != tokens.counted_once {
+        let total = tokens.as_recorded.total();
+        let _ = write!(text, "; {total} as recorded, copied history too");
+    }
+    if tokens.confidence != Confidence::Measured {
+        let _ = write!(text, " ({})", tokens.confidence);
+    }
+    text
 }
 
 fn usage_text(usage: Usage) -> String {
@@ -229,137 +250,6 @@ impl Show for DetailData {
             );
         }
         out.extend(self.events.iter().flatten().map(event_lines));
-        out
-    }
-}
-
-impl Show for Report {
-    fn show(&self) -> String {
-        let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} of unknown format, {} unreadable",
-            self.files,
-            self.files_new,
-            self.files_grown,
-            self.files_rewritten,
-            self.files_unchanged,
-            self.files_vanished,
-            self.files_empty,
-            self.files_unknown,
-            self.files_failed
-        );
-        let _ = writeln!(
-            out,
-            "{} sessions, {} events ({} copied) from {} records, {:.1} MB in {:.2} s, {:.0} MB/s",
-            self.sessions,
-            self.events,
-            self.replay_events,
-            self.objects,
-            megabytes(self.bytes_read),
-            self.elapsed_ms as f64 / 1000.0,
-            self.mb_per_second
-        );
-        for (provider, numbers) in &self.by_provider {
-            let _ = writeln!(
-                out,
-                "    {provider}: {} files, {:.1} MB, {} records, {} events",
-                numbers.files,
-                megabytes(numbers.bytes),
-                numbers.objects,
-                numbers.events
-            );
-        }
-        if self.segments_set_aside > 0 {
-            let _ = writeln!(
-                out,
-                "{} damaged segments were set aside and their logs read again; what has no log any more is lost",
-                self.segments_set_aside
-            );
-        }
-        if !self.objects_merged.is_empty() {
-            let merged: Vec<_> = self
-                .objects_merged
-                .iter()
-                .map(|(reason, count)| format!("{reason} {count}"))
-                .collect();
-            let _ = writeln!(out, "records that are part of other events: {}", merged.join(", "));
-        }
-        if !self.problems.is_empty() {
-            let kinds: Vec<_> =
-                self.problems.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-            let _ = writeln!(out, "problems: {}", kinds.join(", "));
-            for problem in self.problem_list.iter().take(10) {
-                let _ = writeln!(
-                    out,
-                    "    {}:{} (byte {}) {}: {}",
-                    problem.path, problem.line, problem.byte, problem.kind, problem.message
-                );
-            }
-        }
-        out
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes for people")]
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
-}
-
-impl Show for StatusData {
-    fn show(&self) -> String {
-        let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "store      {} (generation {}, {} segments)",
-            self.store, self.generation, self.segments
-        );
-        let _ = writeln!(
-            out,
-            "updated    {}",
-            self.last_updated.as_deref().unwrap_or("never: run `sessions ingest`")
-        );
-        let _ = writeln!(out, "sessions   {}", self.sessions);
-        let _ = writeln!(out, "events     {} ({} copied)", self.events, self.replay_events);
-        for (provider, events) in &self.events_by_provider {
-            let _ = writeln!(out, "           {provider} {events}");
-        }
-        let _ = writeln!(out, "newest     {}", self.newest_event.as_deref().unwrap_or("none"));
-        let _ = writeln!(
-            out,
-            "size       {:.1} MB for {:.1} MB of logs ({:.1} %)",
-            megabytes(self.store_bytes),
-            megabytes(self.log_bytes),
-            self.store_ratio * 100.0
-        );
-        let counts = |map: &std::collections::BTreeMap<String, usize>| {
-            map.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
-        };
-        let _ = writeln!(out, "files      {}", counts(&self.files));
-        let _ = writeln!(out, "pending    {}", self.pending);
-        out.push_str(&indent(&self.pending_files.join("\n"), "           "));
-        if self.incomplete_files > 0 {
-            let _ = writeln!(
-                out,
-                "incomplete {} files end inside a line ({} bytes wait)",
-                self.incomplete_files, self.incomplete_bytes
-            );
-        }
-        if !self.problems.is_empty() {
-            let _ = writeln!(out, "problems   {}", counts(&self.problems));
-        }
-        for session in &self.incomplete_sessions {
-            let _ = writeln!(
-                out,
-                "LOST       events of {session}: its log and a segment of it are gone"
-            );
-        }
-        for damage in &self.damaged_segments {
-            let _ = writeln!(
-                out,
-                "DAMAGED    segment {damage}; run `sessions ingest` to read the logs again"
-            );
-        }
         out
     }
 }

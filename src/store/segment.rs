@@ -325,6 +325,7 @@ mod tests {
             tail_hash: 0,
             first_record: None,
             ancestors: None,
+            redaction_rules: 0,
             state: None,
             reason: None,
             segment: 0,

@@ -1,12 +1,14 @@
 //! From rows of the store to the words of the contract.
 
+use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::Excerpt;
 use schemas::tool::event::{Event, Source};
-use schemas::tool::list::{Counts, ListFormat, Session};
+use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventId, EventType, Provider, Timestamp, Usage};
 
 use super::budget::head;
+use super::family;
 use crate::clean::clean;
 
 pub(super) fn time(micros: Option<i64>) -> Option<String> {
@@ -39,7 +41,7 @@ fn cleaned(text: Option<&String>) -> Option<String> {
 }
 
 /// An event with everything but its text and its source.
-pub(super) fn event(row: &EventRow) -> Event {
+pub(super) fn event(row: &EventRow, session: &SessionRow) -> Event {
     Event {
         event_id: event_id(row),
         session_id: row.session_id.clone(),
@@ -54,7 +56,10 @@ pub(super) fn event(row: &EventRow) -> Event {
         text_chars: None,
         text_offset: None,
         tool_name: cleaned(row.tool_name.as_ref()),
+        tool_kind: row.tool_kind.as_ref().and_then(|kind| kind.parse().ok()),
         tool_call_id: cleaned(row.tool_call_id.as_ref()),
+        files: row.files.iter().flatten().map(|path| clean(path)).collect(),
+        command: cleaned(row.command.as_ref()),
         linked_event_id: None,
         is_error: row.is_error,
         exit_code: row.exit_code,
@@ -64,6 +69,7 @@ pub(super) fn event(row: &EventRow) -> Event {
         git_branch: cleaned(row.git_branch.as_ref()),
         is_replay: row.is_replay,
         is_sidechain: row.is_sidechain,
+        is_abandoned: session.is_abandoned(row.event_index),
         source: None,
     }
 }
@@ -93,17 +99,9 @@ pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
 }
 
 /// A session with as much as `format` asks for.
-pub(super) fn session(row: &SessionRow, format: ListFormat) -> Session {
+pub(super) fn session(row: &SessionRow, format: ListFormat, prices: &PriceTable) -> Session {
     let summary = format != ListFormat::Minimal;
     let full = format == ListFormat::Full;
-    let counts = Counts {
-        events: row.events,
-        turns: row.turns,
-        steps: row.steps,
-        tool_calls: row.tool_calls,
-        tool_errors: row.tool_errors,
-        replay_events: row.replay_events,
-    };
     let title = cleaned(row.title.as_ref()).map(|title| {
         // A page of 20 in the minimal format stays under 1,000 tokens.
         let (kept, omitted) = head(&title, if summary { 240 } else { 40 });
@@ -117,8 +115,9 @@ pub(super) fn session(row: &SessionRow, format: ListFormat) -> Session {
         ended_at: time(row.ended_at),
         started_at: time(row.started_at).filter(|_| summary),
         duration_ms: row.duration_ms().filter(|_| summary),
-        counts: summary.then_some(counts),
-        usage: usage(row.usage()).filter(|_| summary),
+        counts: summary.then(|| family::counts(row)),
+        tokens: summary.then(|| family::tokens(row, prices)).flatten(),
+        with_subagents: None,
         parent_session_id: row.parent_session_id.clone().filter(|_| summary),
         relation: row
             .relation
@@ -128,10 +127,17 @@ pub(super) fn session(row: &SessionRow, format: ListFormat) -> Session {
         model: cleaned(row.model.as_ref()).filter(|_| summary),
         git_branch: cleaned(row.git_branch.as_ref()).filter(|_| full),
         cwd: cleaned(row.cwd.as_ref()).filter(|_| full),
+        repository: cleaned(row.repository.as_ref()).filter(|_| full),
         agent_id: cleaned(row.agent_id.as_ref()).filter(|_| full),
         agent_version: cleaned(row.agent_version.as_ref()).filter(|_| full),
         native_id: row.native_id.clone().filter(|_| full),
         source_path: full.then(|| row.source_path.clone()),
         source_gone: row.source_gone,
+        abandoned: row.abandoned.clone().filter(|_| full),
+        redactions: row
+            .redactions
+            .as_ref()
+            .filter(|_| full)
+            .and_then(|json| serde_json::from_str(json).ok()),
     }
 }

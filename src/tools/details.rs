@@ -7,12 +7,14 @@ mod turns;
 use std::ops::RangeInclusive;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::price::PriceTable;
 use schemas::session::EventRow;
 use schemas::tool::details::{DetailArgs, DetailData, DetailLevel};
-use schemas::tool::list::ListFormat;
+use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventType, ToolError, limits};
 
 use super::budget::Budget;
+use super::family::Families;
 use super::rows::{Links, Pager, Put};
 use super::{Reply, convert, cursor, rows};
 use crate::store::Snapshot;
@@ -21,7 +23,11 @@ use crate::store::Snapshot;
 /// stands for its first event, so that a cursor survives the session's growth.
 type Place = (u32, usize);
 
-pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<DetailData>, ToolError> {
+pub(super) fn run(
+    snapshot: &Snapshot,
+    args: &DetailArgs,
+    prices: &PriceTable,
+) -> Result<Reply<DetailData>, ToolError> {
     let limit = match args.limit {
         None => usize::MAX,
         given => schemas::tool::checked_limit("limit", given, 1, limits::DETAIL_LIMIT_MAX)?,
@@ -39,7 +45,10 @@ pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<Detail
     let reasoning = args.include_reasoning.unwrap_or(false);
     let row = &snapshot.sessions()[session];
     let mut data = DetailData {
-        session: convert::session(row, ListFormat::Full),
+        session: Session {
+            with_subagents: Families::of(snapshot.sessions()).family(row, prices),
+            ..convert::session(row, ListFormat::Full, prices)
+        },
         summary: None,
         turns: None,
         steps: None,
@@ -67,7 +76,8 @@ pub(super) fn run(snapshot: &Snapshot, args: &DetailArgs) -> Result<Reply<Detail
             1
         }
         DetailLevel::Turns => {
-            let turns = turns::turns(&events, Budget::new(limits::TURNS_BYTES - frame), &mut page);
+            let turns =
+                turns::turns(&events, row, Budget::new(limits::TURNS_BYTES - frame), &mut page);
             data.turns.insert(turns).len()
         }
         DetailLevel::Steps => {

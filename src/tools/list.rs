@@ -1,13 +1,16 @@
 //! `list_sessions`.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
+use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
 use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 
 use super::budget::Budget;
+use super::family::{Families, is_subagent};
 use super::{Call, Reply, convert, cursor};
 use crate::store::Snapshot;
 
@@ -15,6 +18,7 @@ pub(super) fn run(
     snapshot: &Snapshot,
     args: &ListArgs,
     call: &Call<'_>,
+    prices: &PriceTable,
 ) -> Result<Reply<ListData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::LIST_LIMIT, limits::LIST_LIMIT_MAX)?;
     let since = args
@@ -29,6 +33,7 @@ pub(super) fn run(
         .map(|text| cursor::decode::<(i64, String)>(&bound, text))
         .transpose()?;
     let (candidates, not_found) = candidates(snapshot, args)?;
+    let families = Families::of(snapshot.sessions());
     let passes = filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let mut rows: Vec<_> =
@@ -44,7 +49,10 @@ pub(super) fn run(
     let mut sessions = Vec::new();
     let mut last = None;
     for (key, row) in rows.iter().take(limit) {
-        let session = convert::session(row, format);
+        let mut session = convert::session(row, format, prices);
+        if format != ListFormat::Minimal {
+            session.with_subagents = families.family(row, prices);
+        }
         if !budget.take(&session) {
             break;
         }
@@ -73,13 +81,22 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// The sessions asked for by id, or all that hold anything.
+/// The sessions asked for by id, or all that hold a conversation; subagents whose parent is there
+/// count into it unless they are asked for.
 fn candidates<'s>(
     snapshot: &'s Snapshot,
     args: &ListArgs,
 ) -> Result<(Vec<&'s SessionRow>, Vec<String>), ToolError> {
     let Some(ids) = &args.session_ids else {
-        return Ok((snapshot.sessions().iter().filter(|row| row.events > 0).collect(), Vec::new()));
+        let subagents = args.subagents.unwrap_or(false);
+        let known: HashSet<&str> =
+            snapshot.sessions().iter().map(|row| row.session_id.as_str()).collect();
+        let inside = |row: &SessionRow| {
+            let parent = row.parent_session_id.as_deref();
+            is_subagent(row) && parent.is_some_and(|parent| known.contains(parent))
+        };
+        let listed = |row: &&SessionRow| row.is_conversation() && (subagents || !inside(row));
+        return Ok((snapshot.sessions().iter().filter(listed).collect(), Vec::new()));
     };
     if ids.is_empty() || ids.len() > limits::SESSION_IDS_MAX {
         let valid = format!("1-{} ids", limits::SESSION_IDS_MAX);
@@ -112,7 +129,7 @@ pub(super) fn filter(
     let project = project.map(str::to_lowercase);
     move |row| {
         let in_project = project.as_ref().is_none_or(|wanted| {
-            [&row.cwd, &row.project]
+            [&row.cwd, &row.project, &row.repository]
                 .into_iter()
                 .flatten()
                 .any(|place| place.to_lowercase().contains(wanted))

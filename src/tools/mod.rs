@@ -7,7 +7,9 @@ mod budget;
 mod convert;
 mod cursor;
 mod details;
+pub mod doctor;
 mod event;
+mod family;
 mod list;
 mod rows;
 mod search;
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use schemas::envelope::{Answer, Metadata, Pagination, Status, Warning};
 use schemas::limits::BYTES_PER_TOKEN;
+use schemas::price::PriceTable;
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::list::{ListArgs, ListData};
@@ -31,6 +34,7 @@ use crate::store::{Snapshot, Store};
 /// The tools over one store.
 pub struct Tools {
     store: Store,
+    prices: PriceTable,
 }
 
 /// What a call is given beside its arguments.
@@ -68,7 +72,13 @@ impl<T> Reply<T> {
 
 impl Tools {
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, prices: PriceTable::built_in() }
+    }
+
+    /// With other prices than the built-in ones.
+    #[must_use]
+    pub fn with_prices(self, prices: PriceTable) -> Self {
+        Self { prices, ..self }
     }
 
     pub fn store(&self) -> &Store {
@@ -91,12 +101,12 @@ impl Tools {
 
     /// `list_sessions`.
     pub fn list(&self, args: &ListArgs, call: &Call<'_>) -> Result<Answer<ListData>, ToolError> {
-        self.answer(|snapshot| list::run(snapshot, args, call))
+        self.answer(|snapshot| list::run(snapshot, args, call, &self.prices))
     }
 
     /// `get_session_details`.
     pub fn details(&self, args: &DetailArgs) -> Result<Answer<DetailData>, ToolError> {
-        self.answer(|snapshot| details::run(snapshot, args))
+        self.answer(|snapshot| details::run(snapshot, args, &self.prices))
     }
 
     /// Runs a tool over the present snapshot and puts its reply into the envelope.

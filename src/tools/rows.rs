@@ -162,7 +162,7 @@ impl Pager<'_> {
         links: &Links,
         offset: usize,
     ) -> Put {
-        let mut event = convert::event(row);
+        let mut event = convert::event(row, session);
         links.apply(row, &mut event);
         if self.wants(EventField::Source) {
             event.source = Some(convert::source(row, session));

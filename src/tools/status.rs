@@ -26,6 +26,8 @@ pub struct StatusData {
     pub events: u64,
     pub events_by_provider: BTreeMap<String, i64>,
     pub replay_events: i64,
+    /// Secrets masked, by kind.
+    pub redactions: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest_event: Option<String>,
     pub store_bytes: u64,
@@ -73,6 +75,9 @@ impl Tools {
         for session in snapshot.sessions() {
             *data.events_by_provider.entry(session.provider.clone()).or_default() += session.events;
             data.replay_events += session.replay_events;
+            for (kind, count) in super::doctor::counts(session.redactions.as_ref()) {
+                *data.redactions.entry(kind).or_default() += count;
+            }
         }
         let mut known = BTreeMap::new();
         for source in snapshot.sources(false).map_err(store_error)? {

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
-use schemas::{EventType, Provider, Usage};
+use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use simd_json::prelude::*;
 
 use super::claude_queue::Queue;
 use super::{
-    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, claude_user, is_uuid, uuid_identity,
+    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, claude_subagent, claude_user, drift,
+    is_uuid, uuid_identity,
 };
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
@@ -117,12 +118,13 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     // A resumed log of version 1.0 begins with records of the old session: the name decides.
     let stem = head.stem();
     let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
+    let resumed = session.filter(|session| *session != native_id && is_uuid(session));
     Some(Claim {
         provider: Provider::Claude,
         native_id: native_id.to_owned(),
         agent_id: None,
-        parent: None,
-        relation: None,
+        parent: resumed.map(str::to_owned),
+        relation: resumed.map(|_| Relation::ResumedFrom),
         first_record,
     })
 }
@@ -182,7 +184,16 @@ impl LineDecoder for Decoder {
     ) -> Outcome {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
-        out.begin_record(at, uuid_identity(object.text("uuid")), time);
+        let inner = claude_subagent::message(object, out);
+        let identity = uuid_identity(inner.unwrap_or(object).text("uuid"));
+        out.begin_record(at, identity, time);
+        if let Some(inner) = inner {
+            self.subagent(inner, out);
+            return Outcome::Events;
+        }
+        drift::fields(object, drift::CLAUDE_FIELDS, out);
+        drift::record(object.text("type").unwrap_or("untyped"), drift::CLAUDE_RECORDS, out);
+        out.hangs_on(uuid_identity(object.text("parentUuid")));
         out.set_cwd(object.text("cwd"));
         out.set_branch(object.text("gitBranch"));
         out.set_version(object.text("version"));
@@ -193,7 +204,7 @@ impl LineDecoder for Decoder {
         match object.text("type") {
             Some("assistant") if object.object("message").is_some() => self.assistant(object, out),
             Some("user") if object.object("message").is_some() => {
-                self.state.queue.sent(object);
+                self.state.queue.sent(object, out);
                 claude_user::record(object, !sidechain, &mut self.text, out);
             }
             Some("attachment") => self.attachment(object, out),
@@ -212,6 +223,17 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
+    /// A message of a subagent that has no log of its own.
+    fn subagent(&mut self, message: Value<'_>, out: &mut Stream) {
+        out.set_sidechain();
+        out.set_confidence(Confidence::Partial);
+        if message.text("type") == Some("assistant") {
+            self.assistant(message, out);
+        } else {
+            claude_user::record(message, false, &mut self.text, out);
+        }
+    }
+
     fn assistant(&mut self, object: Value<'_>, out: &mut Stream) {
         let Some(message) = object.object("message") else { return };
         // The client's own words in the assistant's role are no model response.
@@ -301,6 +323,9 @@ impl Decoder {
                 out.push_in(EventType::ToolResult, step, draft);
             }
             kind => {
+                if kind != Some("fallback") {
+                    out.drift("block", kind.unwrap_or("untyped"));
+                }
                 render::fields(block, &["type"], &mut self.text);
                 let draft = Draft {
                     subtype: Some(kind.unwrap_or("block")),
@@ -321,7 +346,7 @@ impl Decoder {
         let kind = attachment.text("type").unwrap_or("attachment");
         if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
             attachment.field("prompt").inspect(|prompt| render::content(*prompt, &mut self.text));
-            if !self.state.queue.attached(&self.text) {
+            if !self.state.queue.attached(&self.text, out) {
                 return claude_user::prompt(&self.text, true, out);
             }
         }

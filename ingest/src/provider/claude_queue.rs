@@ -50,7 +50,8 @@ impl Queue {
                 if self.waiting.len() == REMEMBERED {
                     self.waiting.pop_front();
                 }
-                let text = object.text("content").unwrap_or("").to_owned();
+                // It is saved with the decoder's state, and that is kept.
+                let text = out.masked(object.text("content").unwrap_or("")).into_owned();
                 let RecordAt { offset, length, line } = at;
                 self.waiting.push_back(Queued { text, offset, length, line });
             }
@@ -78,13 +79,14 @@ impl Queue {
     }
 
     /// A user record: what it repeats waits no longer.
-    pub(super) fn sent(&mut self, object: Value<'_>) {
+    pub(super) fn sent(&mut self, object: Value<'_>, out: &Stream) {
         if self.waiting.is_empty() {
             return;
         }
         let Some(message) = object.object("message") else { return };
         let first_text = || message.items("content").iter().find_map(|block| block.text("text"));
         let text = message.text("content").or_else(first_text);
+        let text = text.map(|text| out.masked(text));
         if let Some(at) =
             text.and_then(|text| self.waiting.iter().position(|queued| queued.text == text))
         {
@@ -93,10 +95,11 @@ impl Queue {
     }
 
     /// An attached prompt: true when it was given as an event already.
-    pub(super) fn attached(&mut self, text: &str) -> bool {
+    pub(super) fn attached(&mut self, text: &str, out: &Stream) -> bool {
+        let text = out.masked(text);
         if let Some(at) = self.waiting.iter().position(|queued| queued.text == text) {
             self.waiting.remove(at);
         }
-        self.taken_up.iter().any(|taken| taken == text)
+        self.taken_up.iter().any(|taken| *taken == text)
     }
 }

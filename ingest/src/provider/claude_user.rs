@@ -166,6 +166,7 @@ fn result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stre
         is_error: Some(is_error.unwrap_or(false)),
         exit_code,
         duration_ms: duration,
+        spawned_agent_id: twin.and_then(|twin| twin.non_empty("agentId")),
         ..Draft::default()
     };
     out.push(EventType::ToolResult, draft);

@@ -8,12 +8,14 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use schemas::event::Relation;
-use schemas::{EventType, Provider, Usage};
+use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, codex_output, is_uuid};
+use super::{
+    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, codex_output, drift, is_uuid,
+};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value};
 use crate::render;
@@ -67,10 +69,12 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     let subagent_parent =
         if is_subagent { spawner.or_else(|| field("parent_thread_id")) } else { None };
     let fork_parent = field("forked_from_id");
-    let relation = match (is_subagent, &fork_parent) {
-        (true, _) => Some(Relation::SubagentOf),
-        (false, Some(_)) => Some(Relation::ForkedFrom),
-        (false, None) => None,
+    let is_review = spawned.and_then(Json::as_str) == Some("review");
+    let relation = match (is_review, is_subagent, &fork_parent) {
+        (true, ..) => Some(Relation::ReviewOf),
+        (false, true, _) => Some(Relation::SubagentOf),
+        (false, false, Some(_)) => Some(Relation::ForkedFrom),
+        (false, false, None) => None,
     };
     Some(Claim {
         provider: Provider::Codex,
@@ -81,6 +85,9 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
         first_record: None,
     })
 }
+
+/// Records of a copied beginning follow each other within this time, in microseconds.
+const BURST_GAP: i64 = 1_000_000;
 
 /// Texts remembered for finding twins; twins stand a few records apart.
 const RECENT: usize = 16;
@@ -103,6 +110,9 @@ struct State {
     totals: Option<Usage>,
     /// The first session_meta was seen.
     named: bool,
+    /// Time of the last record of a copied beginning whose original is not known.
+    #[serde(default)]
+    burst: Option<i64>,
 }
 
 struct Decoder {
@@ -116,9 +126,11 @@ impl LineDecoder for Decoder {
     fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let time = micros(object.text("timestamp"));
         out.begin_record(at, content_identity(raw), time);
+        self.copied_burst(time, out);
         let payload = object.object("payload");
+        drift(object, payload, out);
         match (object.text("type"), payload) {
-            (Some("session_meta"), Some(meta)) => self.session_meta(meta, out),
+            (Some("session_meta"), Some(meta)) => self.session_meta(meta, time, out),
             (Some("turn_context"), Some(context)) => {
                 out.set_cwd(context.text("cwd"));
                 out.set_model(context.text("model"));
@@ -136,7 +148,7 @@ impl LineDecoder for Decoder {
                 Outcome::Merged("state_marker")
             }
             (None, _) if object.non_empty("id").is_some() && !self.state.named => {
-                self.session_meta(object, out)
+                self.session_meta(object, time, out)
             }
             _ => self.item(object, out),
         }
@@ -145,6 +157,20 @@ impl LineDecoder for Decoder {
     fn save(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
+}
+
+/// Counts what is not known of a record; the flat generation no longer changes.
+fn drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) {
+    let (Some(payload), Some(kind)) = (payload, object.text("type")) else { return };
+    match payload.text("type").filter(|_| matches!(kind, "response_item" | "event_msg")) {
+        Some(inner) => {
+            let kind = format!("{kind}/{inner}");
+            drift::record(&kind, drift::CODEX_RECORDS, out);
+        }
+        None => drift::record(kind, drift::CODEX_RECORDS, out),
+    }
+    drift::fields(object, drift::CODEX_FIELDS, out);
+    drift::fields(payload, drift::CODEX_FIELDS, out);
 }
 
 /// Records shorter than this say too little to be told apart, as reasoning without its text.
@@ -163,15 +189,35 @@ fn content_identity(raw: &[u8]) -> Option<u64> {
 }
 
 impl Decoder {
-    fn session_meta(&mut self, meta: Value<'_>, out: &mut Stream) -> Outcome {
+    /// The beginning that a fork or a spawned agent copied from a log that is not there: it was
+    /// written in one go (FORMATS.md section 12).
+    fn copied_burst(&mut self, time: Option<i64>, out: &mut Stream) {
+        let Some(last) = self.state.burst else { return };
+        let now = time.unwrap_or(last);
+        let goes_on = now - last <= BURST_GAP;
+        self.state.burst = goes_on.then_some(now);
+        out.set_copied(goes_on);
+        if goes_on {
+            out.set_confidence(Confidence::Estimated);
+        }
+    }
+
+    fn session_meta(&mut self, meta: Value<'_>, time: Option<i64>, out: &mut Stream) -> Outcome {
         // Copied history brings the parent's own header along (FORMATS.md 2.4).
         let first = !std::mem::replace(&mut self.state.named, true);
+        let other = meta.text("id") != out.session.native_id.as_deref();
+        if !first && other && !out.has_history() && out.session.relation.is_some() {
+            self.state.burst = time;
+            self.copied_burst(time, out);
+        }
         if first {
             out.set_version(meta.text("cli_version"));
         }
         if first || meta.text("id") == out.session.native_id.as_deref() {
             out.set_cwd(meta.text("cwd"));
-            out.set_branch(meta.object("git").and_then(|git| git.text("branch")));
+            let git = meta.object("git");
+            out.set_branch(git.and_then(|git| git.text("branch")));
+            out.set_repository(git.and_then(|git| git.text("repository_url")));
         }
         self.text.clear();
         let skip = ["instructions", "base_instructions", "dynamic_tools", "type"];
@@ -270,6 +316,7 @@ impl Decoder {
         let outcome = match item.text("role") {
             Some("assistant") => self.reply(&text, Family::Item, out),
             Some("user") => match codex_output::machine_text(&text) {
+                Some("user_shell_command") => self.shell_input(&text, out),
                 Some(subtype) => self.notify(subtype, &text, None, out),
                 None => self.prompt(&text, Family::Item, out),
             },
@@ -277,6 +324,22 @@ impl Decoder {
         };
         self.text = text;
         outcome
+    }
+
+    /// A command that the person ran: shown as typed, with what came of it.
+    fn shell_input(&mut self, text: &str, out: &mut Stream) -> Outcome {
+        let between = |open: &str, close: &str| {
+            let (_, rest) = text.split_once(open)?;
+            Some(rest.split_once(close)?.0.trim())
+        };
+        let Some(command) = between("<command>", "</command>") else {
+            return self.notify("user_shell_command", text, None, out);
+        };
+        let outcome = self.prompt(&format!("!{command}"), Family::Item, out);
+        match between("<result>", "</result>") {
+            Some(result) => self.notify("bash_output", result, None, out),
+            None => outcome,
+        }
     }
 
     fn reply(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
@@ -421,14 +484,16 @@ impl Decoder {
     }
 }
 
-/// Token counts; cached input is part of input, reasoning is part of output.
+/// Token counts; cached input, read and written, is part of input, reasoning is part of output.
 fn usage(usage: Value<'_>) -> Usage {
     let cached = usage.int("cached_input_tokens");
+    let written = usage.int("cache_write_input_tokens");
+    let outside = cached.unwrap_or(0) + written.unwrap_or(0);
     Usage {
-        input: usage.int("input_tokens").map(|input| input - cached.unwrap_or(0)),
+        input: usage.int("input_tokens").map(|input| (input - outside).max(0)),
         output: usage.int("output_tokens"),
         cache_read: cached,
-        cache_write: None,
+        cache_write: written,
         cache_write_1h: None,
         reasoning: usage.int("reasoning_output_tokens"),
     }

@@ -3,6 +3,7 @@
 
 use schemas::EventType;
 
+use super::is_uuid;
 use crate::json::{Fields, Parser, Value, embedded, string};
 use crate::render;
 use crate::stream::{Draft, Stream};
@@ -48,6 +49,7 @@ pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, ou
     let mut exit_code = None;
     let mut seconds = None;
     let mut success = None;
+    let mut spawned = None;
     if let Some(output) = output {
         let plain = string(output);
         let wrapped = plain.is_some_and(|json| {
@@ -60,6 +62,9 @@ pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, ou
                     exit_code = metadata.int("exit_code");
                     seconds = metadata.field("duration_seconds").and_then(float);
                 } else {
+                    // What spawn_agent answers.
+                    let agent = value.text("agent_id").filter(|id| is_uuid(id));
+                    spawned = agent.map(str::to_owned);
                     text.push_str(json);
                 }
             })
@@ -94,6 +99,7 @@ pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, ou
             .or(told_failed),
         exit_code,
         duration_ms,
+        spawned_agent_id: spawned.as_deref(),
         ..Draft::default()
     };
     out.push(EventType::ToolResult, draft);

@@ -150,7 +150,7 @@ fn usage(tokens: Value<'_>) -> Usage {
     Usage {
         input: tokens
             .int("input")
-            .map(|input| input - cached.unwrap_or(0) + tokens.int("tool").unwrap_or(0)),
+            .map(|input| (input - cached.unwrap_or(0)).max(0) + tokens.int("tool").unwrap_or(0)),
         output: tokens.int("output").map(|output| output + thoughts.unwrap_or(0)),
         cache_read: cached,
         cache_write: None,

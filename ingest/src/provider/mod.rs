@@ -4,11 +4,27 @@
 
 pub mod claude;
 mod claude_queue;
+mod claude_subagent;
 mod claude_user;
 pub mod codex;
 mod codex_output;
+mod copilot;
+mod copilot_notice;
+mod copilot_tool;
+mod copilot_usage;
+mod copilot_user;
+mod drift;
+mod droid;
+mod droid_message;
+mod droid_settings;
+mod droid_stream;
 pub mod gemini;
 mod gemini_message;
+mod openclaw;
+mod pi;
+mod pi_message;
+mod vscopilot;
+mod vscopilot_span;
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +55,16 @@ pub enum Reader {
 }
 
 /// Every format, in the order in which they are asked.
-pub static FORMATS: &[Format] = &[claude::FORMAT, codex::FORMAT, gemini::FORMAT];
+pub static FORMATS: &[Format] = &[
+    droid::FORMAT,
+    claude::FORMAT,
+    codex::FORMAT,
+    gemini::FORMAT,
+    copilot::FORMAT,
+    pi::FORMAT,
+    openclaw::FORMAT,
+    vscopilot::FORMAT,
+];
 
 /// Where agents keep things on this machine.
 pub struct Places<'a> {

@@ -45,7 +45,7 @@ impl Memory {
             let sessions = rows.sessions.values().map(|row| (row.session_id.clone(), row.clone()));
             Known { sources: sources.collect(), sessions: sessions.collect() }
         };
-        run(plan(discover(paths), &known), &self, &()).expect("infallible")
+        run(plan(discover(paths), &known, None), &self, None, &()).expect("infallible")
     }
 
     /// Live events by session and position, without what depends on when they were written.

@@ -155,6 +155,9 @@ pub struct Turn {
     pub tool_errors: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// On a branch that a rewind left behind.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_abandoned: bool,
 }
 
 /// One model response with its tool calls and results.

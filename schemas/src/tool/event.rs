@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ToolSpec;
 use crate::event::closed_enum;
-use crate::{EventType, Provider, Usage};
+use crate::{EventType, Provider, ToolKind, Usage};
 
 pub const SPEC: ToolSpec = ToolSpec {
     name: "get_event_details",
@@ -85,7 +85,15 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_kind: Option<ToolKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// Files that the call names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Command line that the call runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// The result of this call, or the call of this result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linked_event_id: Option<String>,
@@ -105,6 +113,9 @@ pub struct Event {
     pub is_replay: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_sidechain: bool,
+    /// On a branch that a rewind left behind.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_abandoned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ToolSpec;
 use crate::event::{Relation, closed_enum};
-use crate::{Provider, Usage};
+use crate::{Confidence, Provider, Usage};
 
 pub const SPEC: ToolSpec = ToolSpec {
     name: "list_sessions",
@@ -31,6 +31,10 @@ pub struct ListArgs {
     /// Only this agent's sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
+    /// Also list the sessions of subagents, which otherwise count into those that started them
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = false))]
+    pub subagents: Option<bool>,
     /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -102,9 +106,11 @@ pub struct Session {
     pub duration_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
-    /// Counted once; copied history left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub tokens: Option<Tokens>,
+    /// The session and its subagents together, when it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with_subagents: Option<Family>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +122,8 @@ pub struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
@@ -125,6 +133,37 @@ pub struct Session {
     pub source_path: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub source_gone: bool,
+    /// Ranges of events that a rewind or branch left behind, as 3-9,20-31.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<String>,
+    /// Secrets masked in this log, by kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redactions: Option<std::collections::BTreeMap<String, u64>>,
+}
+
+/// Token counts of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Tokens {
+    /// Every request once, history copied from another session left out.
+    pub counted_once: Usage,
+    /// What the log shows, copied history too.
+    pub as_recorded: Usage,
+    pub confidence: Confidence,
+    /// From the price table; absent when no model of the session is priced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Models that the price table does not know; their tokens are not in `cost_usd`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unpriced_models: Vec<String>,
+}
+
+/// Sums over a session and its subagents.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Family {
+    /// Subagents, theirs too.
+    pub subagents: usize,
+    pub counts: Counts,
+    pub tokens: Tokens,
 }
 
 /// How much of what a session holds.

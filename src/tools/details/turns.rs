@@ -1,6 +1,6 @@
 //! Level `turns`: every prompt with its answer and its counts.
 
-use schemas::session::EventRow;
+use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::Turn;
 use schemas::{EventType, Usage};
 
@@ -10,14 +10,19 @@ use super::{Budget, Page, convert};
 const PROMPT: usize = 600;
 const ANSWER: usize = 800;
 
-pub(super) fn turns(events: &[EventRow], mut budget: Budget, page: &mut Page) -> Vec<Turn> {
+pub(super) fn turns(
+    events: &[EventRow],
+    session: &SessionRow,
+    mut budget: Budget,
+    page: &mut Page,
+) -> Vec<Turn> {
     let mut turns = Vec::new();
     for of_turn in events.chunk_by(|a, b| a.turn_index == b.turn_index) {
         let first = convert::index(of_turn[0].event_index);
         if first < page.from.0 {
             continue;
         }
-        let turn = turn(of_turn);
+        let turn = turn(of_turn, session);
         if turns.len() == page.limit || !budget.take(&turn) {
             page.next = Some((first, 0));
             break;
@@ -27,7 +32,7 @@ pub(super) fn turns(events: &[EventRow], mut budget: Budget, page: &mut Page) ->
     turns
 }
 
-fn turn(events: &[EventRow]) -> Turn {
+fn turn(events: &[EventRow], session: &SessionRow) -> Turn {
     let of = |kind: EventType| events.iter().filter(move |event| event.event_type == kind.as_str());
     let times: Vec<i64> = events.iter().filter_map(|event| event.timestamp).collect();
     let (start, end) = (times.iter().min().copied(), times.iter().max().copied());
@@ -59,5 +64,6 @@ fn turn(events: &[EventRow]) -> Turn {
         tool_calls: of(EventType::ToolCall).count(),
         tool_errors: of(EventType::ToolResult).filter(|event| event.is_error == Some(true)).count(),
         usage: convert::usage(usage),
+        is_abandoned: session.is_abandoned(events[0].event_index),
     }
 }

@@ -1,0 +1,272 @@
+//! Antigravity: `~/.gemini/antigravity*/brain/<id>/.system_generated/logs/transcript_full.jsonl`
+//! (FORMATS.md section 10). `transcript.jsonl` beside it is the same with long fields cut, and
+//! taken only where there is no other.
+//!
+//! Calls have no ids: the results follow in the order of the calls, as records of their own named
+//! after the tool, and are given the place of the call (`<step_index>.<n>`) as their id. Arguments
+//! are JSON inside strings, one by one. There are no tokens.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use schemas::{EventType, Provider};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use simd_json::prelude::*;
+
+use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat};
+use crate::arguments::Arguments;
+use crate::json::{Fields, Parser, Value, string};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::Antigravity,
+    unique_ids: false,
+    roots: |places| {
+        ["antigravity", "antigravity-cli", "antigravity-ide"]
+            .iter()
+            .map(|place| places.home(&format!(".gemini/{place}/brain")))
+            .collect()
+    },
+    sniff,
+    reader: Reader::Lines(|_, state| {
+        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
+        Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
+    }),
+};
+
+/// What the client puts behind a prompt.
+const TOLD: &[&str] = &["<ADDITIONAL_METADATA>", "<USER_SETTINGS_CHANGE>"];
+
+/// Words before the name of the model, where a prompt says that it was chosen.
+const CHOSEN: &str = "`Model Selection` from ";
+
+/// Lines of a result that may tell an exit code; the rest is output.
+const HEAD_LINES: usize = 4;
+
+fn sniff(head: &Head<'_>) -> Option<Claim> {
+    let is_step = |object: &Json| {
+        object["step_index"].is_number()
+            && object["source"].is_string()
+            && object["type"].is_string()
+    };
+    let is_cut =
+        head.stem() == "transcript" && head.path.with_file_name("transcript_full.jsonl").exists();
+    if is_cut || !head.objects.iter().any(is_step) {
+        return None;
+    }
+    Some(Claim {
+        provider: Provider::Antigravity,
+        native_id: conversation(head.path).unwrap_or_else(|| head.stem()).to_owned(),
+        agent_id: None,
+        parent: None,
+        relation: None,
+        first_record: None,
+    })
+}
+
+/// The folder that `.system_generated` lies in.
+fn conversation(path: &Path) -> Option<&str> {
+    let place = path.ancestors().find(|place| place.ends_with(".system_generated"))?;
+    place.parent()?.file_name()?.to_str()
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// Calls whose results are still to come.
+    waiting: VecDeque<String>,
+}
+
+struct Decoder {
+    state: State,
+    text: String,
+    /// Decodes JSON inside strings.
+    inner: Parser,
+}
+
+impl LineDecoder for Decoder {
+    fn record(
+        &mut self,
+        object: Value<'_>,
+        _raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> Outcome {
+        out.begin_record(at, None, micros(object.text("created_at")));
+        self.text.clear();
+        let kind = object.text("type").unwrap_or("untyped");
+        match (object.text("source"), kind) {
+            (_, "USER_INPUT") => self.user(object, out),
+            (_, "PLANNER_RESPONSE" | "GENERATE_RESPONSE") => self.reply(object, out),
+            (Some("MODEL"), _) | (_, "TOOL_RESPONSE") => self.result(kind, object, out),
+            (source, _) => {
+                if source != Some("SYSTEM") {
+                    out.drift("record", kind);
+                }
+                let skip = ["step_index", "source", "type", "status", "created_at", "content"];
+                match object.text("content") {
+                    Some(content) => self.text.push_str(content),
+                    None => render::fields(object, &skip, &mut self.text),
+                }
+                render::cut(&mut self.text);
+                let failed = kind == "ERROR_MESSAGE" || failed(object) == Some(true);
+                notify(&kind.to_ascii_lowercase(), &self.text, failed, out);
+            }
+        }
+        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+    }
+
+    fn save(&self) -> Json {
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+}
+
+fn notify(subtype: &str, text: &str, failed: bool, out: &mut Stream) {
+    let is_error = failed.then_some(true);
+    let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
+    out.push(EventType::Notification, draft);
+}
+
+/// Whether a step failed, where its status says how it ended.
+fn failed(object: Value<'_>) -> Option<bool> {
+    match object.text("status")? {
+        "DONE" | "OK" | "SUCCESS" => Some(false),
+        "ERROR" | "FAILED" => Some(true),
+        _ => None,
+    }
+}
+
+impl Decoder {
+    /// The request in its tags; behind it the client tells of settings and open files.
+    fn user(&mut self, object: Value<'_>, out: &mut Stream) {
+        self.state.waiting.clear();
+        let content = object.text("content").unwrap_or("");
+        let (prompt, told) = match content.split_once("<USER_REQUEST>") {
+            Some((before, rest)) => {
+                let (prompt, after) = rest.split_once("</USER_REQUEST>").unwrap_or((rest, ""));
+                (prompt.trim(), format!("{}\n{}", before.trim(), after.trim()))
+            }
+            None => {
+                let at = TOLD.iter().filter_map(|tag| content.find(tag)).min();
+                let (prompt, told) = content.split_at(at.unwrap_or(content.len()));
+                (prompt.trim(), told.to_owned())
+            }
+        };
+        let told = told.trim();
+        if !told.is_empty() {
+            out.set_model(chosen_model(told));
+            notify("user_context", told, false, out);
+        }
+        if !prompt.is_empty() {
+            out.begin_turn();
+            out.title(TitleFrom::Prompt, prompt);
+            out.push(EventType::User, Draft { text: prompt, ..Draft::default() });
+        }
+    }
+
+    /// One response of the model.
+    fn reply(&mut self, object: Value<'_>, out: &mut Stream) {
+        self.state.waiting.clear();
+        let thought = object.non_empty("thinking");
+        let text = object.non_empty("content");
+        let calls = object.items("tool_calls");
+        if thought.is_none() && text.is_none() && calls.is_empty() {
+            return;
+        }
+        out.begin_step();
+        if let Some(text) = thought {
+            out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+        }
+        if let Some(text) = text {
+            out.push(EventType::Message, Draft { text, ..Draft::default() });
+        }
+        let step = object.int("step_index").unwrap_or_default();
+        for (number, call) in calls.into_iter().enumerate() {
+            self.call(call, format!("{step}.{number}"), out);
+        }
+    }
+
+    fn call(&mut self, call: Value<'_>, id: String, out: &mut Stream) {
+        let mut arguments = Arguments::default();
+        if let Some(args) = call.field("args") {
+            let plain = unquoted(args);
+            out.set_cwd(plain.get("Cwd").and_then(Json::as_str));
+            arguments.read_json_text(&Json::Object(plain).to_string(), &mut self.inner);
+        }
+        let tool_name = call.text("name");
+        let draft = Draft { tool_name, tool_call_id: Some(&id), ..arguments.draft() };
+        out.push(EventType::ToolCall, draft);
+        self.state.waiting.push_back(id);
+    }
+
+    fn result(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
+        let id = self.state.waiting.pop_front();
+        let tool = kind.to_ascii_lowercase();
+        object.field("content").inspect(|content| chat::content(*content, &mut self.text));
+        let mut head = self.text.lines().take(HEAD_LINES);
+        let exit_code = head.find_map(chat::exit_code).filter(|_| kind.contains("COMMAND"));
+        let is_error = exit_code.map(|code| code != 0).or(failed(object));
+        let draft = Draft {
+            text: &self.text,
+            // Where the call is known, the stream knows its tool.
+            tool_name: id.is_none().then_some(tool.as_str()),
+            tool_call_id: id.as_deref(),
+            is_error,
+            exit_code,
+            ..Draft::default()
+        };
+        out.push(EventType::ToolResult, draft);
+    }
+}
+
+/// Arguments without the quotes around each: `"\"/tmp\""` is `/tmp`.
+fn unquoted(args: Value<'_>) -> serde_json::Map<String, Json> {
+    let mut plain = serde_json::Map::new();
+    let Some(object) = args.as_object() else { return plain };
+    for (key, value) in &object {
+        let text = string(value);
+        let inner = text.filter(|text| text.starts_with('"'));
+        let value = match (inner.and_then(|text| serde_json::from_str(text).ok()), text) {
+            (Some(inner), _) => inner,
+            (None, Some(text)) => Json::String(text.to_owned()),
+            (None, None) => serde_json::from_str(&value.encode()).unwrap_or_default(),
+        };
+        plain.insert(key.to_owned(), value);
+    }
+    plain
+}
+
+/// The model in "The user changed setting `Model Selection` from None to Gemini."
+fn chosen_model(text: &str) -> Option<&str> {
+    let (_, change) = text.split_once(CHOSEN)?;
+    let (_, model) = change.lines().next()?.split_once(" to ")?;
+    // What follows the full stop is a sentence of its own.
+    let model = model.split_once(". ").map_or(model, |(model, _)| model);
+    Some(model.trim().trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Found;
+
+    #[test]
+    fn arguments_lose_their_quotes_and_no_more() {
+        let json = br#"{"Path":"\"/tmp/a b\"","Text":"say \"x\"","Deep":{"n":1},"N":"3"}"#;
+        Parser::default().each(json, &mut |found| {
+            let Found::Object(args, _) = found else { panic!("no object") };
+            let want = r#"{"Path":"/tmp/a b","Text":"say \"x\"","Deep":{"n":1},"N":"3"}"#;
+            assert_eq!(Json::Object(unquoted(args)).to_string(), want);
+        });
+    }
+
+    #[test]
+    fn the_chosen_model_is_found() {
+        let text = "changed setting `Model Selection` from None to Gemini 3.5 Flash (Medium).\nx";
+        assert_eq!(chosen_model(text), Some("Gemini 3.5 Flash (Medium)"));
+        let text = "changed setting `Model Selection` from A to B 2.5. No need to comment.";
+        assert_eq!(chosen_model(text), Some("B 2.5"));
+        assert_eq!(chosen_model("nothing"), None);
+    }
+}

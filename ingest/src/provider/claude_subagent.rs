@@ -1,0 +1,26 @@
+//! Messages of subagents inside the parent's log: `progress` records of Claude Code 2.1.12 to 2.1.81
+//! (FORMATS.md section 1.6). They are copies where the subagent's own log is there, and all there is
+//! where it is not.
+
+use std::path::Path;
+
+use crate::json::{Fields, Value};
+use crate::stream::Stream;
+
+/// The message in a `progress` record, when the subagent that wrote it has no log of its own. Its
+/// token counts are those of the start of the answer.
+pub(super) fn message<'a>(object: Value<'a>, out: &Stream) -> Option<Value<'a>> {
+    let data = object.object("data").filter(|_| object.text("type") == Some("progress"))?;
+    let message = data.object("message").filter(|message| message.object("message").is_some())?;
+    let told = matches!(message.text("type"), Some("assistant" | "user"));
+    let agent = data.text("agentId").filter(|_| told)?;
+    (!has_log(&out.session.source_path, agent)).then_some(message)
+}
+
+/// Whether an agent's log lies where Claude puts it: beside the parent's, or in its folder.
+fn has_log(parent: &str, agent: &str) -> bool {
+    let parent = Path::new(parent);
+    let name = format!("agent-{agent}.jsonl");
+    parent.with_file_name(&name).exists()
+        || parent.with_extension("").join("subagents").join(&name).exists()
+}

@@ -1,0 +1,108 @@
+//! Records of GitHub Copilot CLI beside the conversation: what they tell about the session, and the
+//! notification that each becomes (FORMATS.md section 7).
+
+use schemas::EventType;
+
+use crate::json::{Fields, Value};
+use crate::render;
+use crate::stream::{Draft, Stream, TitleFrom};
+
+/// Types that become notifications as they are.
+const NOTICES: &[&str] = &[
+    "abort",
+    "assistant.intent",
+    "model.call_failure",
+    "permission.completed",
+    "session.auto_mode_resolved",
+    "session.autopilot_objective_changed",
+    "session.compaction_start",
+    "session.context_changed",
+    "session.context_cleared",
+    "session.error",
+    "session.handoff",
+    "session.info",
+    "session.mode_changed",
+    "session.model_change",
+    "session.permissions_changed",
+    "session.plan_changed",
+    "session.remote_steerable_changed",
+    "session.snapshot_rewind",
+    "session.task_complete",
+    "session.title_changed",
+    "session.truncation",
+    "session.usage_checkpoint",
+    "session.warning",
+    "session.workspace_file_changed",
+    "skill.invoked",
+    "subagent.completed",
+    "subagent.failed",
+    "subagent.selected",
+    "subagent.started",
+    "system.notification",
+];
+
+/// Fields of records that say nothing to a reader.
+const SILENT: &[&str] = &[
+    "interactionId",
+    "turnId",
+    "hookInvocationId",
+    "requestId",
+    "serviceRequestId",
+    "providerCallId",
+    "compactionTokensUsed",
+    "modelMetrics",
+    "tokenDetails",
+];
+
+/// Whether a type has been seen before.
+pub(super) fn is_known(kind: &str) -> bool {
+    NOTICES.contains(&kind)
+}
+
+/// Adds a notification with the record's fields as its text.
+pub(super) fn notice(kind: &str, data: Value<'_>, text: &mut String, out: &mut Stream) {
+    describe(kind, data, out);
+    text.clear();
+    match data.text("content") {
+        Some(content) if kind == "system.notification" => text.push_str(content),
+        _ => render::fields(data, SILENT, text),
+    }
+    if text.is_empty() {
+        text.push_str(kind);
+    }
+    let failed = ["error", "failed", "failure"].iter().any(|end| kind.ends_with(end))
+        || data.flag("success") == Some(false)
+        || data.text("shutdownType") == Some("error");
+    let draft = Draft {
+        subtype: Some(kind),
+        text,
+        tool_call_id: data.non_empty("toolCallId"),
+        is_error: failed.then_some(true),
+        ..Draft::default()
+    };
+    out.push(EventType::Notification, draft);
+}
+
+/// What a record tells about the session.
+fn describe(kind: &str, data: Value<'_>, out: &mut Stream) {
+    let model = match kind {
+        "session.start" | "session.resume" => data.text("selectedModel"),
+        "session.model_change" => data.text("newModel"),
+        "session.auto_mode_resolved" => data.text("chosenModel"),
+        _ => None,
+    };
+    out.set_model(model.filter(|model| *model != "auto"));
+    if kind == "session.title_changed" {
+        out.title(TitleFrom::Agent, data.text("title").unwrap_or(""));
+    }
+    let context = match kind {
+        "session.start" | "session.resume" => data.object("context"),
+        "session.context_changed" => Some(data),
+        _ => None,
+    };
+    out.set_version(data.text("copilotVersion"));
+    let Some(context) = context else { return };
+    out.set_cwd(context.text("cwd"));
+    out.set_branch(context.text("branch"));
+    out.set_repository(context.non_empty("gitRoot").or_else(|| context.non_empty("repository")));
+}

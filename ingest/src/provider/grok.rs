@@ -1,0 +1,281 @@
+//! Grok's agent: `~/.grok/sessions/<cwd, percent-encoded>/<id>/chat_history.jsonl` (FORMATS.md
+//! section 10). The same conversation stands in `updates.jsonl` beside it, a thousand times as
+//! long, which is not read; what the session is stands in `summary.json`.
+//!
+//! The records have neither times nor tokens. The id of the session is a uuid of version 7, which
+//! tells when the session began; the summary tells when it ended.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use schemas::event::Relation;
+use schemas::{EventType, Provider};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat, is_uuid, user_query};
+use crate::arguments::Arguments;
+use crate::json::{Fields, Parser, Value, string};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::Grok,
+    unique_ids: false,
+    roots: |places| {
+        vec![places.set("GROK_HOME").unwrap_or_else(|| places.home(".grok")).join("sessions")]
+    },
+    sniff,
+    reader: Reader::Lines(|claim, state| {
+        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
+        let start = uuid_time(&claim.native_id);
+        let (text, inner) = (String::new(), Parser::default());
+        Box::new(Decoder { state, start, looked: false, text, inner })
+    }),
+};
+
+/// A summary is a few lines; more than this is none.
+const SUMMARY_BYTES: u64 = 1 << 20;
+
+fn sniff(head: &Head<'_>) -> Option<Claim> {
+    if !head.objects.iter().any(|object| is_record(object, head.stem())) {
+        return None;
+    }
+    let folder = head.path.parent().and_then(|dir| dir.file_name()).and_then(|name| name.to_str());
+    let summary = summary(head.path).unwrap_or_default();
+    let id = summary["info"]["id"].as_str().filter(|id| !id.is_empty());
+    let native_id = folder.filter(|name| is_uuid(name)).or(id).or(folder).unwrap_or(head.stem());
+    let is_agent = summary["session_kind"] == "subagent";
+    let parent = summary["parent_session_id"].as_str().filter(|id| *id != native_id);
+    let relation = match (is_agent, parent) {
+        (true, _) => Some(Relation::SubagentOf),
+        (false, Some(_)) => Some(Relation::ForkedFrom),
+        (false, None) => None,
+    };
+    Some(Claim {
+        provider: Provider::Grok,
+        native_id: native_id.to_owned(),
+        agent_id: is_agent.then(|| native_id.to_owned()),
+        parent: parent.map(str::to_owned),
+        relation,
+        first_record: None,
+    })
+}
+
+/// Whether a record has what only Grok writes, or begins a file of Grok's name.
+fn is_record(object: &Json, stem: &str) -> bool {
+    let has = |key: &str| object.get(key).is_some();
+    match object["type"].as_str() {
+        Some("system") => stem == "chat_history" && object["content"].is_string() && !has("uuid"),
+        Some("user") => has("content") && (has("prompt_index") || has("synthetic_reason")),
+        Some("assistant") => {
+            object["content"].is_string() && (has("model_id") || has("model_fingerprint"))
+        }
+        _ => false,
+    }
+}
+
+/// What the file beside the conversation says of the session.
+fn summary(path: &Path) -> Option<Json> {
+    let mut bytes = Vec::new();
+    let file = File::open(path.with_file_name("summary.json")).ok()?;
+    file.take(SUMMARY_BYTES).read_to_end(&mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Tells the stream what the summary says.
+fn tell(summary: &Json, out: &mut Stream) {
+    out.set_cwd(summary["info"]["cwd"].as_str());
+    out.set_branch(summary["head_branch"].as_str());
+    out.set_model(summary["current_model_id"].as_str());
+    out.set_repository(summary["git_root_dir"].as_str());
+    let title =
+        ["generated_title", "session_summary"].iter().find_map(|key| summary[*key].as_str());
+    out.title(TitleFrom::Agent, title.unwrap_or(""));
+    for key in ["created_at", "last_active_at", "updated_at"] {
+        out.widen(micros(summary[key].as_str()));
+    }
+}
+
+/// The time in a uuid of version 7: its first 48 bits are milliseconds.
+fn uuid_time(id: &str) -> Option<i64> {
+    let versioned = is_uuid(id) && id.as_bytes().get(14) == Some(&b'7');
+    let digits = format!("{}{}", id.get(..8)?, id.get(9..13)?);
+    let milliseconds = i64::from_str_radix(&digits, 16).ok().filter(|_| versioned)?;
+    milliseconds.checked_mul(1000)
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// The first record was seen.
+    begun: bool,
+    /// A model response is under way: its reasoning stands before it.
+    in_response: bool,
+}
+
+struct Decoder {
+    state: State,
+    /// When the session began.
+    start: Option<i64>,
+    /// The file beside the log was looked at.
+    looked: bool,
+    text: String,
+    /// Decodes JSON inside strings.
+    inner: Parser,
+}
+
+impl LineDecoder for Decoder {
+    fn record(
+        &mut self,
+        object: Value<'_>,
+        _raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> Outcome {
+        let first = !std::mem::replace(&mut self.state.begun, true);
+        out.begin_record(at, None, self.start.filter(|_| first));
+        if !std::mem::replace(&mut self.looked, true) {
+            tell(&summary(Path::new(&out.session.source_path)).unwrap_or_default(), out);
+        }
+        self.text.clear();
+        let kind = object.text("type").unwrap_or("untyped");
+        match kind {
+            "user" => self.user(object, out),
+            "assistant" => self.reply(object, out),
+            "reasoning" => self.reasoning(object, out),
+            "backend_tool_call" => self.backend_call(object, out),
+            "tool_result" => self.result(object, out),
+            "system" => {
+                object.field("content").inspect(|text| chat::content(*text, &mut self.text));
+                render::cut(&mut self.text);
+                notify("system_prompt", &self.text, out);
+            }
+            _ => {
+                out.drift("record", kind);
+                render::fields(object, &["type"], &mut self.text);
+                notify(kind, &self.text, out);
+            }
+        }
+        if matches!(kind, "user" | "assistant" | "tool_result") {
+            self.state.in_response = false;
+        }
+        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+    }
+
+    fn save(&self) -> Json {
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+}
+
+fn notify(subtype: &str, text: &str, out: &mut Stream) {
+    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
+    out.push(EventType::Notification, draft);
+}
+
+impl Decoder {
+    /// What was typed, also while the agent worked; everything else the client wrote gives its
+    /// reason.
+    fn user(&mut self, object: Value<'_>, out: &mut Stream) {
+        object.field("content").inspect(|content| chat::content(*content, &mut self.text));
+        let words = user_query::take_apart(&self.text);
+        out.set_cwd(words.workspace.as_deref());
+        let reason = object.non_empty("synthetic_reason");
+        if let Some(reason) = reason.filter(|reason| *reason != "interjection") {
+            return notify(reason, &self.text, out);
+        }
+        if let Some(interrupt) = object.non_empty("prior_turn_interrupt") {
+            notify("interrupted", &interrupt.replace('_', " "), out);
+        }
+        if !words.context.is_empty() {
+            notify(words.subtype, &words.context, out);
+        }
+        if !words.prompt.is_empty() {
+            out.begin_turn();
+            out.title(TitleFrom::Prompt, &words.prompt);
+            out.push(EventType::User, Draft { text: &words.prompt, ..Draft::default() });
+        }
+    }
+
+    /// Begins a model response unless one is under way.
+    fn respond(&mut self, out: &mut Stream) {
+        if !std::mem::replace(&mut self.state.in_response, true) {
+            out.begin_step();
+        }
+    }
+
+    /// The answer and its calls; older versions keep the reasoning in the same record.
+    fn reply(&mut self, object: Value<'_>, out: &mut Stream) {
+        out.set_model(object.text("model_id"));
+        let thought = object.object("reasoning").and_then(|reasoning| reasoning.non_empty("text"));
+        if let Some(text) = thought {
+            self.respond(out);
+            out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+        }
+        object.field("content").inspect(|content| chat::content(*content, &mut self.text));
+        if !self.text.is_empty() {
+            self.respond(out);
+            out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });
+        }
+        for call in object.items("tool_calls") {
+            self.respond(out);
+            self.call(call.text("name"), call.non_empty("id"), call.field("arguments"), out);
+        }
+    }
+
+    fn reasoning(&mut self, object: Value<'_>, out: &mut Stream) {
+        self.respond(out);
+        for key in ["summary", "content"] {
+            object.field(key).inspect(|parts| chat::content(*parts, &mut self.text));
+        }
+        out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
+    }
+
+    /// A tool that ran on the server; its answer is not recorded.
+    fn backend_call(&mut self, object: Value<'_>, out: &mut Stream) {
+        self.respond(out);
+        let kind = object.object("kind").unwrap_or(object);
+        let input = ["action", "input", "code"].iter().find_map(|key| kind.field(key));
+        self.call(kind.text("tool_type"), kind.non_empty("id"), input, out);
+    }
+
+    fn call(
+        &mut self,
+        tool_name: Option<&str>,
+        tool_call_id: Option<&str>,
+        input: Option<Value<'_>>,
+        out: &mut Stream,
+    ) {
+        let mut arguments = Arguments::default();
+        if let Some(input) = input {
+            match string(input) {
+                Some(text) => arguments.read_json_text(text, &mut self.inner),
+                None => arguments.read(input),
+            }
+        }
+        let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
+        out.push(EventType::ToolCall, draft);
+    }
+
+    fn result(&mut self, object: Value<'_>, out: &mut Stream) {
+        for key in ["content", "images"] {
+            object.field(key).inspect(|content| chat::content(*content, &mut self.text));
+        }
+        let tool_call_id = object.non_empty("tool_call_id");
+        let draft = Draft { text: &self.text, tool_call_id, ..Draft::default() };
+        out.push(EventType::ToolResult, draft);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ids_tell_when_the_session_began() {
+        let time = uuid_time("01a13941-6cb9-7f1e-a741-65890d73c8a5");
+        assert_eq!(time, Some(0x01a1_3941_6cb9 * 1000));
+        assert_eq!(uuid_time("9ae82b3a-fd82-48da-afd8-479f58648cbe"), None);
+        assert_eq!(uuid_time("session"), None);
+    }
+}

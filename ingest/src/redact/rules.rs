@@ -1,0 +1,162 @@
+//! The shapes of well-known tokens: what a key of this or that service looks like.
+//!
+//! Each shape names short anchors, which one pass over the text looks for (`anchors.rs`), and a
+//! regex that is tried at the places found and nowhere else. Where the regex has a group, the
+//! group is the secret. Secrets known by what stands around them are found in `assign.rs`,
+//! `context.rs` and `pem.rs`.
+
+/// Where a match may begin.
+#[derive(Clone, Copy)]
+pub(super) enum Lead {
+    /// At the anchor, with no letter or digit before it.
+    Word,
+    /// At the anchor, whatever stands before it.
+    Any,
+    /// At most so many bytes of a class before the anchor, and where that class begins.
+    Back(usize, fn(&u8) -> bool),
+}
+
+/// The shape of one kind of token.
+pub(super) struct Shape {
+    pub(super) kind: &'static str,
+    /// At least four bytes each; `?` stands for a letter, digit, `_` or `-`, `#` for a hex digit,
+    /// `%` for a digit.
+    pub(super) anchors: &'static [&'static str],
+    pub(super) regex: &'static str,
+    pub(super) lead: Lead,
+}
+
+const fn word(kind: &'static str, anchors: &'static [&'static str], regex: &'static str) -> Shape {
+    Shape { kind, anchors, regex, lead: Lead::Word }
+}
+
+const fn inner(kind: &'static str, anchors: &'static [&'static str], regex: &'static str) -> Shape {
+    Shape { kind, anchors, regex, lead: Lead::Any }
+}
+
+const fn back(
+    kind: &'static str,
+    max: usize,
+    class: fn(&u8) -> bool,
+    anchors: &'static [&'static str],
+    regex: &'static str,
+) -> Shape {
+    Shape { kind, anchors, regex, lead: Lead::Back(max, class) }
+}
+
+const fn is_tilde_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'~' | b'.')
+}
+
+/// Every shape, by what the token opens.
+#[rustfmt::skip]
+pub(super) const SHAPES: &[Shape] = &[
+    // Code hosts and registries.
+    word("github_token", &["ghp_?"], r"ghp_[A-Za-z0-9]{36,251}"),
+    word("github_fine_grained", &["github_pat_"], r"github_pat_[A-Za-z0-9_]{40,}"),
+    word("github_oauth", &["gho_?"], r"gho_[A-Za-z0-9]{36,251}"),
+    word("github_app_token", &["ghs_?", "ghu_?"], r"gh[su]_[A-Za-z0-9_-]{36,}(?:\.[A-Za-z0-9_-]{16,}){0,2}"),
+    word("github_refresh_token", &["ghr_?"], r"ghr_[A-Za-z0-9]{36,251}"),
+    word("gitlab_token", &["glpat-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "gloas-", "glsoat-", "glffct-", "glwt-"],
+        r"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-[A-Za-z0-9_=-]{20,}(?:\.[A-Za-z0-9_]+)*"),
+    word("bitbucket_token", &["ATBB?"], r"ATBB[A-Za-z0-9]{32}"),
+    word("atlassian_token", &["ATATT3", "ATCTT3"], r"AT[AC]TT3[A-Za-z0-9_=-]{60,}"),
+    word("npm_token", &["npm_?"], r"npm_[A-Za-z0-9]{36}"),
+    word("pypi_token", &["pypi-A"], r"pypi-A[A-Za-z0-9_-]{50,}"),
+    word("cratesio_token", &["cio?"], r"cio[A-Za-z0-9]{32}"),
+    word("rubygems_key", &["rubygems_#"], r"rubygems_[0-9a-f]{48}"),
+    word("dockerhub_token", &["dckr_pat_", "dckr_oat_"], r"dckr_[op]at_[A-Za-z0-9_-]{27,}"),
+    word("clojars_token", &["CLOJARS_?"], r"CLOJARS_[a-z0-9]{60}"),
+    word("artifactory_key", &["AKCp?"], r"AKCp[A-Za-z0-9]{69}"),
+    // Models.
+    word("openai_key", &["sk-?"], r"sk-(?:(?:proj|svcacct|service|admin|None)-[A-Za-z0-9_-]{32,}|[A-Za-z0-9]{32,})"),
+    word("anthropic_key", &["sk-ant-"], r"sk-ant-[a-z0-9]{2,12}-[A-Za-z0-9_-]{32,}"),
+    word("openrouter_key", &["sk-or-"], r"sk-or-(?:v\d-)?[0-9a-f]{64}"),
+    word("langfuse_key", &["sk-lf-"], r"sk-lf-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    word("elevenlabs_key", &["sk_#"], r"sk_[0-9a-f]{48}"),
+    word("google_api_key", &["AIza", "AQ.A"], r"A(?:Iza[A-Za-z0-9_-]{35}|Q\.A[A-Za-z0-9_-]{35,})"),
+    word("huggingface_token", &["hf_?", "api_org_?"], r"(?:hf|api_org)_[A-Za-z0-9]{34,40}"),
+    word("groq_key", &["gsk_?"], r"gsk_[A-Za-z0-9]{52}"),
+    word("xai_key", &["xai-?"], r"xai-[A-Za-z0-9]{70,}"),
+    word("perplexity_key", &["pplx-?"], r"pplx-[A-Za-z0-9]{40,}"),
+    word("replicate_token", &["r8_?"], r"r8_[A-Za-z0-9]{37}"),
+    word("cerebras_key", &["csk-?"], r"csk-[a-z0-9]{48}"),
+    word("nvidia_key", &["nvapi-?"], r"nvapi-[A-Za-z0-9_-]{60,}"),
+    word("pinecone_key", &["pcsk_?"], r"pcsk_[A-Za-z0-9_]{50,}"),
+    word("langsmith_key", &["lsv2_pt_", "lsv2_sk_"], r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
+    word("tavily_key", &["tvly-?"], r"tvly-[A-Za-z0-9-]{28,}"),
+    word("firecrawl_key", &["fc-#"], r"fc-[0-9a-f]{32}"),
+    word("jina_key", &["jina_?"], r"jina_[A-Za-z0-9_-]{50,}"),
+    word("wandb_key", &["wandb_v1_"], r"wandb_v1_[A-Za-z0-9_]{40,}"),
+    word("e2b_key", &["e2b_#"], r"e2b_[0-9a-f]{40}"),
+    word("apify_token", &["apify_api_"], r"apify_api_[A-Za-z0-9]{36}"),
+    // Clouds and hosting.
+    word("aws_access_key_id", &["AKIA", "ASIA", "ABIA", "ACCA"], r"A(?:KI|SI|BI|CC)A[A-Z2-7]{16}"),
+    word("aws_bedrock_key", &["ABSK"], r"ABSK[A-Za-z0-9+/]{100,}={0,2}"),
+    inner("aws_presigned_url", &["Amz-Signature=", "Amz-Security-Token="], r"Amz-S(?:ignature|ecurity-Token)=([A-Za-z0-9%/+=_-]{32,})"),
+    word("google_oauth_secret", &["GOCSPX-"], r"GOCSPX-[A-Za-z0-9_-]{24,}"),
+    word("google_oauth_token", &["ya29."], r"ya29\.(?:[a-z]\.)?[A-Za-z0-9_-]{30,}"),
+    word("google_refresh_token", &["1//0?"], r"1//0[A-Za-z0-9_-]{40,}"),
+    inner("azure_storage_key", &["tKey="], r"tKey=([A-Za-z0-9+/]{86}==)"),
+    inner("azure_access_key", &["sKey="], r"sKey=([A-Za-z0-9+/]{40,88}={0,2})"),
+    word("azure_sas", &["sig=?", "sig=%"], r"sig=([A-Za-z0-9+/%_-]{40,}(?:%3[Dd]|=))"),
+    back("azure_client_secret", 3, is_tilde_word, &["%Q~?"], r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"),
+    back("azure_devops_token", 76, u8::is_ascii_alphanumeric, &["AZDO"], r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}"),
+    word("digitalocean_token", &["dop_v1_", "doo_v1_", "dor_v1_"], r"do[opr]_v1_[0-9a-f]{64}"),
+    word("heroku_key", &["HRKU-"], r"HRKU-[A-Za-z0-9_-]{36,}"),
+    word("vercel_token", &["vcp_?", "vci_?", "vca_?", "vcr_?", "vck_?", "vercel_blob_rw_"], r"vc[piark]_[A-Za-z0-9]{24,}|vercel_blob_rw_[A-Za-z0-9_]{30,}"),
+    word("netlify_token", &["nfp_?", "nfo_?", "nfc_?", "nfu_?", "nfb_?"], r"nf[pocub]_[A-Za-z0-9]{36,}"),
+    word("cloudflare_token", &["cfk_?", "cfut_", "cfat_"], r"cf(?:k|ut|at)_[A-Za-z0-9]{40,}"),
+    word("cloudflare_origin_ca", &["v1.0-#"], r"v1\.0-[0-9a-f]{24}-[0-9a-f]{146}"),
+    word("fly_token", &["fo1_", "fm1_", "fm1a_", "fm1r_", "fm2_"], r"f(?:o1_[A-Za-z0-9_-]{43}|m[12][ar]?_[A-Za-z0-9+/=_-]{60,})"),
+    word("supabase_key", &["sbp_#", "sb_secret_"], r"sbp_[0-9a-f]{40}|sb_secret_[A-Za-z0-9_-]{22,}"),
+    word("planetscale_token", &["pscale_"], r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_=-]{32,}"),
+    word("neon_key", &["napi_?"], r"napi_[a-z0-9]{60,}"),
+    word("databricks_token", &["dapi#"], r"dapi[0-9a-f]{32}(?:-\d)?"),
+    word("alibaba_key_id", &["LTAI?"], r"LTAI[A-Za-z0-9]{20}"),
+    word("tailscale_key", &["tskey-"], r"tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{16,}"),
+    // Secret stores, infrastructure, monitoring.
+    word("vault_token", &["hvs.?", "hvb.?", "hvr.?"], r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    back("terraform_token", 14, u8::is_ascii_alphanumeric, &[".atlasv1."], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}"),
+    word("doppler_token", &["dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."], r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
+    word("pulumi_token", &["pul-#"], r"pul-[0-9a-f]{40}"),
+    word("onepassword_token", &["ops_eyJ"], r"ops_eyJ[A-Za-z0-9+/_-]{100,}={0,3}"),
+    word("grafana_token", &["glc_?", "glsa_", "eyJrIjoi"], r"glc_[A-Za-z0-9+/]{32,}={0,3}|glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}|eyJrIjoi[A-Za-z0-9]{70,}={0,3}"),
+    word("sentry_token", &["sntrys_", "sntryu_"], r"sntry(?:s_[A-Za-z0-9+/=_-]{60,}|u_[0-9a-f]{64})"),
+    word("newrelic_key", &["NRAK-", "NRII-"], r"NR(?:AK-[A-Z0-9]{27}|II-[A-Za-z0-9_-]{32})"),
+    back("newrelic_key", 40, u8::is_ascii_alphanumeric, &["NRAL"], r"[0-9a-f]{32,36}(?:FFFF)?NRAL"),
+    word("posthog_key", &["phx_?"], r"phx_[A-Za-z0-9_]{40,}"),
+    word("sonar_token", &["sqp_#", "squ_#", "sqa_#"], r"sq[pua]_[0-9a-f]{40}"),
+    word("circleci_token", &["CCIPAT_"], r"CCIPAT_[A-Za-z0-9]+_[0-9a-f]{40}"),
+    word("buildkite_token", &["bkua_#"], r"bkua_[0-9a-f]{40}"),
+    word("prefect_key", &["pnu_?", "pnb_?"], r"pn[ub]_[A-Za-z0-9]{36}"),
+    // Messages and mail.
+    word("slack_token", &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"],
+        r"xox(?:[a-eoprs]|e\.xox[bp])-[A-Za-z0-9%/+=-]{20,}|xapp-\d-[A-Z0-9]+-\d+-[A-Za-z0-9]{20,}"),
+    inner("slack_webhook", &["slack.com/"], r"slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]{20,})"),
+    inner("discord_webhook", &["/webhooks/"], r"/webhooks/\d{15,21}/([A-Za-z0-9_-]{50,})"),
+    inner("teams_webhook", &["/IncomingWebhook/"], r"/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})"),
+    back("telegram_bot_token", 10, u8::is_ascii_digit, &[":AA?"], r"\d{8,10}:AA[A-Za-z0-9_-]{33}"),
+    word("twilio_key", &["SK##"], r"SK[0-9a-f]{32}"),
+    word("sendgrid_key", &["SG.?"], r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
+    word("mailgun_key", &["key-#"], r"key-[0-9a-f]{32}"),
+    back("mailchimp_key", 32, u8::is_ascii_hexdigit, &["-us%"], r"[0-9a-f]{32}-us\d{1,2}"),
+    word("resend_key", &["re_?"], r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
+    word("brevo_key", &["xkeysib-", "xsmtpsib-"], r"x(?:key|smtp)sib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    // Payment, shops, office.
+    word("stripe_key", &["sk_live_", "sk_test_", "rk_live_", "rk_test_"], r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    word("stripe_webhook_secret", &["whsec_"], r"whsec_[A-Za-z0-9+/]{24,}={0,2}"),
+    word("shopify_token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    word("square_token", &["sq0atp-", "sq0csp-", "EAAAE", "EAAAl"], r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,43}|EAAA[El][A-Za-z0-9_-]{59}"),
+    word("linear_key", &["lin_api_", "lin_oauth_"], r"lin_(?:api_[A-Za-z0-9]{40}|oauth_[0-9a-f]{64})"),
+    word("notion_token", &["ntn_?", "secret_?"], r"ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}"),
+    word("airtable_token", &["pat?"], r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    word("figma_token", &["figd_?"], r"figd_[A-Za-z0-9_-]{40,}"),
+    word("postman_key", &["PMAK-"], r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    word("dropbox_token", &["sl.?"], r"sl\.(?:u\.)?[A-Za-z0-9_-]{100,}"),
+    word("contentful_token", &["CFPAT-"], r"CFPAT-[A-Za-z0-9_-]{43}"),
+    word("sourcegraph_token", &["sgp_#"], r"sgp_(?:[0-9a-f]{16}_)?[0-9a-f]{40}"),
+    // Of no one in particular.
+    word("jwt", &["eyJ?"], r"eyJ[A-Za-z0-9_-]{12,}\.(?:eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
+    word("age_key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+];

@@ -1,0 +1,273 @@
+//! What tokens cost: the price table (`prices.toml`, dated data kept in the repository, which a
+//! user's file of the same form can change), and what usage costs by it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+
+use crate::Usage;
+
+mod name;
+
+/// The table of the repository.
+const BUILT_IN: &str = include_str!("../prices.toml");
+
+/// Prices of a model, in US dollars per million tokens. A rate that is not known is absent.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// Input tokens that were neither read from nor written to a cache.
+    pub input: f64,
+    /// Output tokens, reasoning included.
+    pub output: f64,
+    /// Input tokens read from a cache.
+    pub cache_read: Option<f64>,
+    /// Input tokens written to a cache for five minutes, or for a time the log does not tell.
+    pub cache_write_5m: Option<f64>,
+    /// Input tokens written to a cache for an hour.
+    pub cache_write_1h: Option<f64>,
+    /// What requests with a long prompt cost, where that is more.
+    pub long: Option<LongRate>,
+    regional: Option<f64>,
+    #[serde(default)]
+    aliases: Vec<String>,
+}
+
+/// Prices of requests whose whole prompt, cached parts included, is above a number of tokens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongRate {
+    /// Prompts of more tokens than this are long.
+    pub above_tokens: i64,
+    pub input: f64,
+    pub output: f64,
+    pub cache_read: Option<f64>,
+    pub cache_write_5m: Option<f64>,
+    pub cache_write_1h: Option<f64>,
+}
+
+/// The rates by name, in the order of [`FIELDS`].
+type Rates = [Option<f64>; 5];
+
+const FIELDS: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
+
+impl Rate {
+    /// Whether a request with a prompt of so many tokens, cached ones included, costs the long rates.
+    pub fn is_long(&self, prompt_tokens: i64) -> bool {
+        self.long.as_ref().is_some_and(|long| prompt_tokens > long.above_tokens)
+    }
+
+    /// What usage costs in US dollars; `None` when the log tells no counts, or some of a kind that
+    /// has no known rate.
+    pub fn cost(&self, usage: &Usage, long: bool) -> Option<f64> {
+        if usage.is_unknown() {
+            return None;
+        }
+        let one_hour = usage.cache_write_1h.unwrap_or(0);
+        let counts = [
+            usage.input.unwrap_or(0),
+            usage.output.unwrap_or(0),
+            usage.cache_read.unwrap_or(0),
+            usage.cache_write.map_or(0, |all| all.saturating_sub(one_hour)),
+            one_hour,
+        ];
+        let used = counts.iter().zip(self.rates(long)).filter(|(count, _)| **count != 0);
+        let mut costs = used.map(|(count, rate)| rate.map(|rate| *count as f64 * rate / 1e6));
+        costs.try_fold(0.0, |sum, cost| cost.map(|cost| sum + cost))
+    }
+
+    fn rates(&self, long: bool) -> Rates {
+        match self.long.as_ref().filter(|_| long) {
+            Some(long) => long.rates(),
+            None => [
+                Some(self.input),
+                Some(self.output),
+                self.cache_read,
+                self.cache_write_5m,
+                self.cache_write_1h,
+            ],
+        }
+    }
+
+    /// The same rates, each times a factor.
+    fn times(&self, factor: f64) -> Self {
+        let times = |rate: Option<f64>| rate.map(|rate| rate * factor);
+        let long = self.long.as_ref().map(|long| LongRate {
+            above_tokens: long.above_tokens,
+            input: long.input * factor,
+            output: long.output * factor,
+            cache_read: times(long.cache_read),
+            cache_write_5m: times(long.cache_write_5m),
+            cache_write_1h: times(long.cache_write_1h),
+        });
+        Self {
+            input: self.input * factor,
+            output: self.output * factor,
+            cache_read: times(self.cache_read),
+            cache_write_5m: times(self.cache_write_5m),
+            cache_write_1h: times(self.cache_write_1h),
+            long,
+            regional: None,
+            aliases: Vec::new(),
+        }
+    }
+
+    fn check(&self, model: &str) -> Result<(), PriceError> {
+        let rates = [self.rates(false), self.rates(true)];
+        let named = rates.iter().flat_map(|rates| FIELDS.into_iter().zip(*rates));
+        for (field, rate) in named.chain([("regional", self.regional)]) {
+            if let Some(value) = rate.filter(|rate| !rate.is_finite() || *rate < 0.0) {
+                return Err(PriceError::Rate { model: model.to_owned(), field, value });
+            }
+        }
+        match &self.long {
+            Some(long) if long.above_tokens <= 0 => {
+                Err(PriceError::Threshold { model: model.to_owned(), value: long.above_tokens })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl LongRate {
+    fn rates(&self) -> Rates {
+        [
+            Some(self.input),
+            Some(self.output),
+            self.cache_read,
+            self.cache_write_5m,
+            self.cache_write_1h,
+        ]
+    }
+}
+
+/// What is wrong with a price table.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PriceError {
+    /// Not TOML, a field that is not known, missing or of another type; says line and column.
+    #[error("price table: {0}")]
+    Form(String),
+    #[error("price table: as_of is {0:?}, which is no date such as 2026-09-22")]
+    Date(String),
+    #[error(
+        "price table: {field} of {model:?} is {value}; give US dollars per million tokens, zero or more"
+    )]
+    Rate { model: String, field: &'static str, value: f64 },
+    #[error("price table: long.above_tokens of {model:?} is {value}; give a number above zero")]
+    Threshold { model: String, value: i64 },
+    #[error("price table: the name {name:?} stands for {first:?} and for {second:?}")]
+    Name { name: String, first: String, second: String },
+}
+
+/// A file of prices.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    as_of: Option<String>,
+    #[serde(default)]
+    models: BTreeMap<String, Rate>,
+}
+
+impl File {
+    fn parse(text: &str) -> Result<Self, PriceError> {
+        let file: Self =
+            toml::from_str(text).map_err(|error| PriceError::Form(error.to_string()))?;
+        if let Some(date) = file.as_of.as_ref().filter(|d| d.parse::<jiff::civil::Date>().is_err())
+        {
+            return Err(PriceError::Date(date.clone()));
+        }
+        let mut owners = HashMap::new();
+        for (model, rate) in &file.models {
+            rate.check(model)?;
+            for name in std::iter::once(model).chain(&rate.aliases) {
+                if let Some(first) = owners.insert(name, model) {
+                    return Err(PriceError::Name {
+                        name: name.clone(),
+                        first: first.clone(),
+                        second: model.clone(),
+                    });
+                }
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// A model of the table.
+#[derive(Debug, Clone)]
+struct Priced {
+    model: String,
+    rate: Rate,
+    /// What it costs at Bedrock's regional endpoints, where that is something else.
+    regional: Option<Rate>,
+}
+
+/// Prices of models, by name.
+#[derive(Debug, Clone, Default)]
+pub struct PriceTable {
+    as_of: String,
+    models: Vec<Priced>,
+    names: HashMap<String, usize>,
+}
+
+impl PriceTable {
+    /// The table of the repository. (A test shows that it can be read.)
+    pub fn built_in() -> Self {
+        let mut table = Self::default();
+        if let Ok(file) = File::parse(BUILT_IN) {
+            table.as_of = file.as_of.clone().unwrap_or_default();
+            table.add(file);
+        }
+        table
+    }
+
+    /// The table of the repository with the models of a user's file, which replace those of the
+    /// same name or come on top. `as_of` may be left out there and changes nothing.
+    pub fn with_overrides(text: &str) -> Result<Self, PriceError> {
+        let file = File::parse(text)?;
+        let mut table = Self::built_in();
+        table.add(file);
+        Ok(table)
+    }
+
+    /// The day of the prices of the repository, as `2026-09-22`.
+    pub fn as_of(&self) -> &str {
+        &self.as_of
+    }
+
+    /// The prices of a model, by the rules of the module `name`.
+    pub fn rate(&self, model: &str) -> Option<&Rate> {
+        let mut known_as = model;
+        let mut regional = false;
+        loop {
+            if let Some(found) = self.names.get(known_as).and_then(|at| self.models.get(*at)) {
+                return Some(found.regional.as_ref().filter(|_| regional).unwrap_or(&found.rate));
+            }
+            let (shorter, region) = name::without_decoration(known_as)?;
+            known_as = shorter;
+            regional |= region;
+        }
+    }
+
+    /// What usage of a model costs in US dollars; `long` where [`Rate::is_long`] held for the
+    /// prompt. `None` for a model without a price, which is not the same as nothing.
+    pub fn cost(&self, model: &str, usage: &Usage, long: bool) -> Option<f64> {
+        self.rate(model)?.cost(usage, long)
+    }
+
+    fn add(&mut self, file: File) {
+        for (model, rate) in file.models {
+            let at = self.models.len();
+            // The other names of a model that is replaced go on standing for it.
+            let before = self.models.iter().rposition(|known| known.model == model);
+            self.names.values_mut().filter(|known| Some(**known) == before).for_each(|k| *k = at);
+            let names = rate.aliases.iter().chain([&model]).map(|name| (name.clone(), at));
+            self.names.extend(names);
+            let regional = rate.regional.map(|factor| rate.times(factor));
+            self.models.push(Priced { model, rate, regional });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! What an ingest did, what a store holds, and how the agents' logs are, as text for a person.
+
+use std::fmt::Write as _;
+
+use ingest::report::Report;
+
+use super::Show;
+use super::text::indent;
+use crate::tools::doctor::DoctorData;
+use crate::tools::status::StatusData;
+
+impl Show for Report {
+    fn show(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} of unknown format, {} unreadable",
+            self.files,
+            self.files_new,
+            self.files_grown,
+            self.files_rewritten,
+            self.files_unchanged,
+            self.files_vanished,
+            self.files_empty,
+            self.files_unknown,
+            self.files_failed
+        );
+        let _ = writeln!(
+            out,
+            "{} sessions, {} events ({} copied) from {} records, {:.1} MB in {:.2} s, {:.0} MB/s",
+            self.sessions,
+            self.events,
+            self.replay_events,
+            self.objects,
+            megabytes(self.bytes_read),
+            self.elapsed_ms as f64 / 1000.0,
+            self.mb_per_second
+        );
+        for (provider, numbers) in &self.by_provider {
+            let _ = writeln!(
+                out,
+                "    {provider}: {} files, {:.1} MB, {} records, {} events",
+                numbers.files,
+                megabytes(numbers.bytes),
+                numbers.objects,
+                numbers.events
+            );
+        }
+        if self.segments_set_aside > 0 {
+            let _ = writeln!(
+                out,
+                "{} damaged segments were set aside and their logs read again; what has no log any more is lost",
+                self.segments_set_aside
+            );
+        }
+        if !self.objects_merged.is_empty() {
+            let merged: Vec<_> = self
+                .objects_merged
+                .iter()
+                .map(|(reason, count)| format!("{reason} {count}"))
+                .collect();
+            let _ = writeln!(out, "records that are part of other events: {}", merged.join(", "));
+        }
+        if !self.problems.is_empty() {
+            let kinds: Vec<_> =
+                self.problems.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+            let _ = writeln!(out, "problems: {}", kinds.join(", "));
+            for problem in self.problem_list.iter().take(10) {
+                let _ = writeln!(
+                    out,
+                    "    {}:{} (byte {}) {}: {}",
+                    problem.path, problem.line, problem.byte, problem.kind, problem.message
+                );
+            }
+        }
+        out
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes for people")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+impl Show for StatusData {
+    fn show(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "store      {} (generation {}, {} segments)",
+            self.store, self.generation, self.segments
+        );
+        let _ = writeln!(
+            out,
+            "updated    {}",
+            self.last_updated.as_deref().unwrap_or("never: run `sessions ingest`")
+        );
+        let _ = writeln!(out, "sessions   {}", self.sessions);
+        let _ = writeln!(out, "events     {} ({} copied)", self.events, self.replay_events);
+        for (provider, events) in &self.events_by_provider {
+            let _ = writeln!(out, "           {provider} {events}");
+        }
+        let _ = writeln!(out, "newest     {}", self.newest_event.as_deref().unwrap_or("none"));
+        let _ = writeln!(
+            out,
+            "size       {:.1} MB for {:.1} MB of logs ({:.1} %)",
+            megabytes(self.store_bytes),
+            megabytes(self.log_bytes),
+            self.store_ratio * 100.0
+        );
+        let counts = |map: &std::collections::BTreeMap<String, usize>| {
+            map.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+        };
+        let _ = writeln!(out, "files      {}", counts(&self.files));
+        let _ = writeln!(out, "pending    {}", self.pending);
+        out.push_str(&indent(&self.pending_files.join("\n"), "           "));
+        if !self.redactions.is_empty() {
+            let kinds: Vec<_> =
+                self.redactions.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+            let _ = writeln!(out, "masked     {}", kinds.join(", "));
+        }
+        if self.incomplete_files > 0 {
+            let _ = writeln!(
+                out,
+                "incomplete {} files end inside a line ({} bytes wait)",
+                self.incomplete_files, self.incomplete_bytes
+            );
+        }
+        if !self.problems.is_empty() {
+            let _ = writeln!(out, "problems   {}", counts(&self.problems));
+        }
+        for session in &self.incomplete_sessions {
+            let _ = writeln!(
+                out,
+                "LOST       events of {session}: its log and a segment of it are gone"
+            );
+        }
+        for damage in &self.damaged_segments {
+            let _ = writeln!(
+                out,
+                "DAMAGED    segment {damage}; run `sessions ingest` to read the logs again"
+            );
+        }
+        out
+    }
+}
+
+impl Show for DoctorData {
+    fn show(&self) -> String {
+        let mut out = String::new();
+        for health in &self.providers {
+            let versions = health.versions.join(", ");
+            let _ = writeln!(
+                out,
+                "{:<12} {} sessions, {} events in the store{}{}",
+                health.provider,
+                health.sessions,
+                health.events,
+                if versions.is_empty() { String::new() } else { format!(", versions {versions}") },
+                match health.sources_gone {
+                    0 => String::new(),
+                    gone => format!(", {gone} logs gone (kept here)"),
+                }
+            );
+            for place in &health.places {
+                let found = if place.exists {
+                    format!("{} files, {:.1} MB", place.files, megabytes(place.bytes))
+                } else {
+                    "not there".to_owned()
+                };
+                let _ = writeln!(out, "    {}: {found}", place.path.display());
+            }
+        }
+        if !self.redactions.is_empty() {
+            out.push_str("secrets masked\n");
+        }
+        for (kind, count) in &self.redactions {
+            let _ = writeln!(out, "    {kind} {count}");
+        }
+        if self.drift.is_empty() {
+            out.push_str("no record or field was unknown to its decoder\n");
+        } else {
+            out.push_str("unknown to the decoders (kept as notifications)\n");
+        }
+        for drift in &self.drift {
+            let version = if drift.version.is_empty() { "no version" } else { &drift.version };
+            let _ = writeln!(
+                out,
+                "    {} {version}: {} {} ({})",
+                drift.provider, drift.kind, drift.name, drift.count
+            );
+        }
+        out
+    }
+}

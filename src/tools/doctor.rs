@@ -1,0 +1,143 @@
+//! `sessions doctor`: which agents keep logs where, what was found there, and where their formats
+//! went beyond what the decoders know.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ingest::discover::discover;
+use ingest::provider::{FORMATS, Places};
+use schemas::session::SessionRow;
+use schemas::{Provider, ToolError};
+use serde::Serialize;
+
+use super::Tools;
+use crate::clean::clean;
+use crate::error::store_error;
+
+/// What was found.
+#[derive(Debug, Default, Serialize)]
+pub struct DoctorData {
+    /// Every agent that is known, in the order in which logs are recognised.
+    pub providers: Vec<ProviderHealth>,
+    /// What the decoders did not know, most frequent first.
+    pub drift: Vec<Drift>,
+    /// Secrets masked, by kind.
+    pub redactions: BTreeMap<String, u64>,
+}
+
+/// One agent.
+#[derive(Debug, Serialize)]
+pub struct ProviderHealth {
+    pub provider: Provider,
+    pub places: Vec<Place>,
+    /// In the store.
+    pub sessions: usize,
+    pub events: i64,
+    /// Versions of the agent seen, newest session first.
+    pub versions: Vec<String>,
+    /// Sessions whose log has vanished; what was ingested is kept.
+    pub sources_gone: usize,
+}
+
+/// A folder where an agent keeps its logs.
+#[derive(Debug, Serialize)]
+pub struct Place {
+    pub path: PathBuf,
+    pub exists: bool,
+    /// Files that may be logs.
+    pub files: usize,
+    pub bytes: u64,
+}
+
+/// A record type, field or block that a decoder does not know.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Drift {
+    pub provider: String,
+    /// Version of the agent; empty when the log names none.
+    pub version: String,
+    /// record, field or block.
+    pub kind: String,
+    pub name: String,
+    pub count: u64,
+}
+
+/// Versions listed of one agent.
+const VERSIONS: usize = 8;
+
+impl Tools {
+    /// Looks at every agent's folders and at what the store knows of its logs.
+    pub fn doctor(&self, places: &Places<'_>) -> Result<DoctorData, ToolError> {
+        let snapshot = self.store().snapshot().map_err(store_error)?;
+        let sessions = snapshot.sessions();
+        let mut data = DoctorData {
+            providers: FORMATS
+                .iter()
+                .map(|format| ProviderHealth {
+                    provider: format.provider,
+                    places: (format.roots)(places).into_iter().map(place).collect(),
+                    ..health(format.provider, sessions)
+                })
+                .collect(),
+            drift: drift(sessions),
+            redactions: BTreeMap::new(),
+        };
+        for session in sessions {
+            for (kind, count) in counts(session.redactions.as_ref()) {
+                *data.redactions.entry(kind).or_default() += count;
+            }
+        }
+        Ok(data)
+    }
+}
+
+fn place(path: PathBuf) -> Place {
+    let exists = path.exists();
+    let files = if exists { discover(std::slice::from_ref(&path)).files } else { Vec::new() };
+    let bytes = files.iter().map(|file| file.size).sum();
+    Place { path, exists, files: files.len(), bytes }
+}
+
+fn health(provider: Provider, sessions: &[SessionRow]) -> ProviderHealth {
+    let mut of_provider: Vec<_> =
+        sessions.iter().filter(|row| row.provider == provider.as_str()).collect();
+    of_provider.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
+    let mut versions: Vec<String> = Vec::new();
+    for version in of_provider.iter().filter_map(|row| row.agent_version.as_ref()) {
+        if versions.len() < VERSIONS && !versions.contains(version) {
+            versions.push(clean(version));
+        }
+    }
+    ProviderHealth {
+        provider,
+        places: Vec::new(),
+        sessions: of_provider.len(),
+        events: of_provider.iter().map(|row| row.events).sum(),
+        versions,
+        sources_gone: of_provider.iter().filter(|row| row.source_gone).count(),
+    }
+}
+
+fn drift(sessions: &[SessionRow]) -> Vec<Drift> {
+    let mut sums: BTreeMap<(String, String, String), u64> = BTreeMap::new();
+    for row in sessions {
+        let version = row.agent_version.as_deref().map(clean).unwrap_or_default();
+        for (name, count) in counts(row.drift.as_ref()) {
+            let key = (row.provider.clone(), version.clone(), clean(&name));
+            *sums.entry(key).or_default() += count;
+        }
+    }
+    let mut drift: Vec<_> = sums
+        .into_iter()
+        .map(|((provider, version, name), count)| {
+            let (kind, name) = name.split_once(':').unwrap_or(("", &name));
+            Drift { provider, version, kind: kind.to_owned(), name: name.to_owned(), count }
+        })
+        .collect();
+    drift.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cmp(b)));
+    drift
+}
+
+/// Counts by name out of a column of JSON.
+pub(super) fn counts(json: Option<&String>) -> BTreeMap<String, u64> {
+    json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+}

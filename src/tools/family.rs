@@ -1,0 +1,112 @@
+//! Sums over sessions, and over a session with its subagents.
+
+use std::collections::HashMap;
+
+use schemas::event::Relation;
+use schemas::price::PriceTable;
+use schemas::session::{ModelUsage, SessionRow};
+use schemas::tool::list::{Counts, Family, Tokens};
+
+/// Deepest chain of subagents that is followed: logs can name each other.
+const DEPTH: usize = 16;
+
+/// How much a session holds.
+pub(super) fn counts(row: &SessionRow) -> Counts {
+    Counts {
+        events: row.events,
+        turns: row.turns,
+        steps: row.steps,
+        tool_calls: row.tool_calls,
+        tool_errors: row.tool_errors,
+        replay_events: row.replay_events,
+    }
+}
+
+/// A session's tokens; `None` when its log gives none.
+pub(super) fn tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
+    let known = !row.recorded().is_unknown();
+    known.then(|| sum(std::slice::from_ref(&row), prices))
+}
+
+fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
+    let mut tokens = Tokens { confidence: schemas::Confidence::Measured, ..Tokens::default() };
+    for row in rows {
+        tokens.counted_once = tokens.counted_once.plus(row.usage());
+        tokens.as_recorded = tokens.as_recorded.plus(row.recorded());
+        // A subagent that never got an answer takes nothing from what is known of the others.
+        let confidence = row.usage_confidence.as_ref().and_then(|name| name.parse().ok());
+        let silent = row.steps == 0 && confidence.is_none();
+        if !silent {
+            tokens.confidence = tokens.confidence.max(confidence.unwrap_or_default());
+        }
+        price(row, prices, &mut tokens);
+    }
+    tokens
+}
+
+/// Adds the cost of a session's models.
+fn price(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
+    let models: Vec<ModelUsage> = row
+        .usage_by_model
+        .as_ref()
+        .and_then(|json| serde_json::from_str(json).ok())
+        .unwrap_or_default();
+    for entry in models {
+        let name = entry.model.as_deref().unwrap_or("unknown");
+        match entry.cost(prices) {
+            Some(cost) => *tokens.cost_usd.get_or_insert(0.0) += cost,
+            None if tokens.unpriced_models.iter().any(|known| known == name) => {}
+            None => tokens.unpriced_models.push(crate::clean::clean(name)),
+        }
+    }
+}
+
+/// Which sessions are subagents of which.
+pub(super) struct Families<'s> {
+    children: HashMap<&'s str, Vec<&'s SessionRow>>,
+}
+
+impl<'s> Families<'s> {
+    pub(super) fn of(sessions: &'s [SessionRow]) -> Self {
+        let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
+        for row in sessions.iter().filter(|row| is_subagent(row)) {
+            if let Some(parent) = &row.parent_session_id {
+                children.entry(parent).or_default().push(row);
+            }
+        }
+        Self { children }
+    }
+
+    /// The sums over a session and its subagents; `None` when it has none.
+    pub(super) fn family(&self, row: &'s SessionRow, prices: &PriceTable) -> Option<Family> {
+        let mut rows = vec![row];
+        let mut from = 0;
+        for _ in 0..DEPTH {
+            let level = rows.len();
+            for at in from..level {
+                let of_row = self.children.get(rows[at].session_id.as_str());
+                rows.extend(of_row.into_iter().flatten().filter(|child| child.is_conversation()));
+            }
+            from = level;
+        }
+        if rows.len() == 1 {
+            return None;
+        }
+        let mut counts = Counts::default();
+        for member in rows.iter().map(|row| self::counts(row)) {
+            counts.events += member.events;
+            counts.turns += member.turns;
+            counts.steps += member.steps;
+            counts.tool_calls += member.tool_calls;
+            counts.tool_errors += member.tool_errors;
+            counts.replay_events += member.replay_events;
+        }
+        Some(Family { subagents: rows.len() - 1, counts, tokens: sum(&rows, prices) })
+    }
+}
+
+/// Whether a session was started by another one as its subagent.
+pub(super) fn is_subagent(row: &SessionRow) -> bool {
+    let relation = row.relation.as_deref();
+    relation == Some(Relation::SubagentOf.as_str()) || relation == Some(Relation::ReviewOf.as_str())
+}

@@ -1,0 +1,412 @@
+#!/usr/bin/env python3
+"""Compares the tokens that `sessions` counts with those of ccusage 20, by provider, day and model.
+
+    python3 tests/compare_ccusage.py SESSIONS CCUSAGE LOGS [--provider NAME]... [-v]
+
+SESSIONS  the binary of this project (give it LD_LIBRARY_PATH if it needs that for libduckdb)
+CCUSAGE   the native binary of ccusage, for example out of the npm package @ccusage/ccusage-linux-x64
+LOGS      a folder with one folder of logs per provider: LOGS/claude, LOGS/codex, ...
+
+Both read the same logs: ccusage out of a temporary tree in the layout it expects. Prints every
+difference; exit code 1 when one is not explained, 2 when something could not be run.
+
+A difference is explained when it is the sum of known reasons, each computed from the logs:
+  rules   below (`RULES`), where ccusage and `sessions` count by different rules on purpose
+  lines   of compare_ccusage.toml, which names file, line and reason
+The reasons are counted independently of both programs, from the raw lines.
+"""
+
+import argparse
+import collections
+import datetime
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+FIELDS = ("input", "output", "cache_read", "cache_write")
+ZERO = (0, 0, 0, 0)
+
+# Our side: what is new in every request, once. Output without reasoning where ccusage keeps that apart.
+OURS = """
+SELECT strftime(timestamp, '%Y-%m-%d'), model, sum(input_tokens), sum(output_tokens),
+       sum(cache_read_tokens), sum(cache_write_tokens), sum(reasoning_tokens)
+FROM events WHERE event_type = 'token_usage' AND NOT is_replay AND timestamp IS NOT NULL
+GROUP BY ALL
+"""
+
+
+def plus(a, b):
+    return tuple(x + y for x, y in zip(a, b))
+
+
+def minus(a, b):
+    return tuple(x - y for x, y in zip(a, b))
+
+
+def day_of(timestamp):
+    try:
+        time = datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+    except (AttributeError, ValueError):
+        return None
+    return time.astimezone(datetime.timezone.utc).strftime("%Y-%m-%d") if time.tzinfo else None
+
+
+def logs_of(folder, *endings):
+    files = (pathlib.Path(dir) / name for dir, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in files if path.name.endswith(endings))
+
+
+def json_or_none(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+# --- the trees that ccusage reads --------------------------------------------------------------------
+
+
+def tree_of_links(name):
+    """ccusage walks the folder `name` recursively: a link to the logs will do."""
+
+    def build(logs, tree):
+        tree.mkdir(parents=True)
+        (tree / name).symlink_to(logs.resolve(), target_is_directory=True)
+
+    return build
+
+
+def tree_of_copies(pattern, *endings):
+    """Every log at a path of its own; `{n}` is a running number and `{end}` the ending."""
+
+    def build(logs, tree):
+        found = [p for p in logs_of(logs, *endings) if not p.name.endswith((".metadata.json", "projects.json"))]
+        for n, path in enumerate(found):
+            target = tree / pattern.format(n=n, end=path.suffix)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+
+    return build
+
+
+def tree_of_opencode(logs, tree):
+    """OpenCode's store has a file for every message; an exported session holds them in one."""
+    for path in logs_of(logs, ".json"):
+        document = json_or_none(path.read_text(errors="replace"))
+        messages = document.get("messages") if isinstance(document, dict) else None
+        for message in messages or []:
+            info = message.get("info", {})
+            if info.get("id") and info.get("sessionID"):
+                target = tree / "storage/message" / info["sessionID"] / f"{info['id']}.json"
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(json.dumps(info))
+        stored = [n for n, part in enumerate(path.parts) if part.startswith("storage")]
+        if stored:
+            target = tree.joinpath("storage", *path.parts[stored[0] + 1 :])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+
+
+# The variable that points ccusage at its tree, the part of the tree that it names, how the tree is
+# made, and whether ccusage leaves reasoning out of the output.
+Provider = collections.namedtuple("Provider", "variable inside build apart", defaults=(False,))
+
+PROVIDERS = {
+    "claude": Provider("CLAUDE_CONFIG_DIR", "", tree_of_links("projects")),
+    "codex": Provider("CODEX_HOME", "", tree_of_links("sessions")),
+    "gemini": Provider("GEMINI_DATA_DIR", "", tree_of_copies("tmp/{n}/chats/session-{n}{end}", ".json", ".jsonl"), True),
+    "opencode": Provider("OPENCODE_DATA_DIR", "", tree_of_opencode, True),
+    "copilot": Provider("COPILOT_HOME", "", tree_of_copies("session-state/{n}/events.jsonl", ".jsonl")),
+    "pi": Provider("PI_AGENT_DIR", "sessions", tree_of_copies("sessions/--{n}--/{n}.jsonl", ".jsonl")),
+    "qwen": Provider("QWEN_DATA_DIR", "", tree_of_copies("projects/{n}/chats/{n}.jsonl", ".jsonl"), True),
+    "kimi": Provider("KIMI_DATA_DIR", "", tree_of_copies("sessions/{n}/{n}/wire.jsonl", ".jsonl")),
+}
+
+
+# What ccusage calls a model where the log names none (with Codex it says so itself).
+GUESSED = {"kimi": "kimi-for-coding"}
+
+
+# --- running both ------------------------------------------------------------------------------------
+
+
+def run(command, **variables):
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, **variables))
+    if done.returncode not in (0, 1):
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def ours(binary, logs, store, apart):
+    run([binary, "ingest", "--quiet", "--store", store, logs])
+    answer = json_or_none(run([binary, "query", "--json", "--max-rows", "100000", "--store", store, OURS]))
+    counts = collections.defaultdict(lambda: ZERO)
+    for day, model, *tokens in (answer or {}).get("rows", []):
+        read_in, out, read, write, reasoning = (int(count or 0) for count in tokens)
+        counts[day, model] = plus(counts[day, model], (read_in, out - reasoning * apart, read, write))
+    return counts
+
+
+def theirs(binary, name, report, tree):
+    provider = PROVIDERS[name]
+    variables = {provider.variable: str(tree / provider.inside), "HOME": str(tree)}
+    text = run([binary, name, report, "--json", "--offline", "--timezone", "UTC"], **variables)
+    counts = collections.defaultdict(lambda: ZERO)
+    for row in json.loads(text)[report]:
+        period = row["date"] if report == "daily" else row["month"]
+        models = row.get("modelBreakdowns") or [dict(m, modelName=k) for k, m in row.get("models", {}).items()]
+        for model in models:
+            # A model that ccusage took because the log names none is no model.
+            label = model["modelName"].removeprefix(f"[{name}]").strip()
+            if model.get("isFallback") or label == GUESSED.get(name):
+                label = None
+            keys = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens")
+            tokens = tuple(model[key] for key in keys)
+            counts[period, label] = plus(counts[period, label], tokens)
+    return counts
+
+
+# --- reasons: (rule, day, model, ccusage minus ours, file, line) -------------------------------------
+
+Reason = collections.namedtuple("Reason", "rule day model tokens where")
+
+RULES = {
+    "agent_progress": "requests of subagents that stand only in `agent_progress` records, as their own log is "
+    "missing. ccusage counts them in `daily` alone; they are real, so counting them is right.",
+    "repeated": "lines of one message without requestId: ccusage 20.0.24 counts every time stamp anew in `daily` "
+    "alone (its later releases and its other reports do not). Once is right.",
+    "spaced": "lines with a space behind \"usage\": ccusage looks for the bytes `\"usage\":{` only. Reading them is right.",
+    "cached_twice": "Qwen's promptTokenCount includes cachedContentTokenCount, as with Gemini; ccusage counts the "
+    "cached tokens as input and as cache reads. Once is right.",
+    "replaced": "messages that stand only in a `$set` record, which replaces the list of messages; ccusage skips "
+    "such records. Counting them is right.",
+    "copies": "the same message of the same session in several files, earlier states of one log. "
+    "ccusage adds them up; once is right.",
+}
+
+
+def claude_tokens(usage):
+    parts = usage.get("cache_creation")
+    if isinstance(parts, dict):
+        written = sum(parts.get(f"ephemeral_{time}_input_tokens") or 0 for time in ("5m", "1h"))
+    else:
+        written = usage.get("cache_creation_input_tokens") or 0
+    return (usage["input_tokens"], usage["output_tokens"], usage.get("cache_read_input_tokens") or 0, written)
+
+
+def claude_lines(logs):
+    """Every line with usage: whether it is progress, its request, session, day, model, tokens, place."""
+    for path in logs_of(logs, ".jsonl"):
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line) if b'"usage"' in line else None
+            if not isinstance(record, dict):
+                continue
+            data = record.get("data")
+            progress = data.get("message") if isinstance(data, dict) else None
+            inner = progress if isinstance(progress, dict) else record
+            message = inner.get("message")
+            usage = message.get("usage") if isinstance(message, dict) else None
+            day = day_of(inner.get("timestamp"))
+            if not isinstance(usage, dict) or "input_tokens" not in usage or not day:
+                continue
+            if message.get("model") in (None, "<synthetic>"):
+                continue
+            yield {
+                "progress": inner is progress,
+                "id": message.get("id"),
+                "request": inner.get("requestId"),
+                "session": record.get("sessionId"),
+                "time": inner["timestamp"],
+                "key": (day, message["model"]),
+                "tokens": claude_tokens(usage),
+                "compact": b'"usage":{' in line,
+                "where": f"{path.relative_to(logs.parent)}:{number}",
+            }
+
+
+def largest(lines):
+    return max(lines, key=lambda line: sum(line["tokens"]))
+
+
+def claude_reasons(logs, report):
+    lines = list(claude_lines(logs))
+    recorded = {line["id"] for line in lines if not line["progress"]}
+    requests = collections.defaultdict(list)
+    for line in lines:
+        if line["id"]:
+            requests[line["id"], line["request"], line["session"]].append(line)
+    for (message, request, _), group in requests.items():
+        once = largest(group)
+        only_progress = all(line["progress"] for line in group)
+        if not any(line["compact"] for line in group):
+            yield Reason("spaced", *once["key"], minus(ZERO, once["tokens"]), once["where"])
+        elif only_progress and message in recorded:
+            continue
+        elif only_progress:
+            # Only `daily` counts them: more than ours as long as we do not, the others less once we do.
+            tokens = once["tokens"] if report == "daily" else minus(ZERO, once["tokens"])
+            yield Reason("agent_progress", *once["key"], tokens, once["where"])
+        if request is None and report == "daily":
+            times = collections.defaultdict(list)
+            for line in group:
+                times[line["time"]].append(line)
+            for line in (largest(again) for again in times.values() if once not in again):
+                yield Reason("repeated", *line["key"], line["tokens"], line["where"])
+
+
+def gemini_messages(path):
+    """The messages of a log with tokens, by id: those ccusage reads, and those in `$set` only."""
+    text = path.read_text(errors="replace")
+    whole = json_or_none(text)
+    records = [whole] if isinstance(whole, dict) else map(json_or_none, text.splitlines())
+    session, read, replaced = None, {}, {}
+    for record in (record for record in records if isinstance(record, dict)):
+        session = session or record.get("sessionId")
+        update = record.get("$set")
+        lists = ((update, replaced), ({"messages": [record]}, read), (record, read))
+        for holder, found in lists:
+            for message in (holder.get("messages") or []) if isinstance(holder, dict) else []:
+                if isinstance(message, dict) and isinstance(message.get("tokens"), dict) and message.get("id"):
+                    found[message["id"]] = message
+    return session, read, {id: message for id, message in replaced.items() if id not in read}
+
+
+def gemini_reasons(logs, _report):
+    seen = set()
+    for path in logs_of(logs, ".json", ".jsonl"):
+        session, read, replaced = gemini_messages(path)
+        for rule, messages in (("copies", read), ("replaced", replaced)):
+            for id, message in messages.items():
+                tokens, day = message["tokens"], day_of(message.get("timestamp"))
+                cached = tokens.get("cached") or 0
+                read_in = max((tokens.get("input") or 0) - cached, 0) + (tokens.get("tool") or 0)
+                counts = (read_in, tokens.get("output") or 0, cached, 0)
+                where = f"{path.relative_to(logs.parent)}: message {id}"
+                if rule == "replaced":
+                    yield Reason(rule, day, message.get("model"), minus(ZERO, counts), where)
+                elif (session, id) in seen:
+                    yield Reason(rule, day, message.get("model"), counts, where)
+                seen.add((session, id))
+
+
+def qwen_reasons(logs, _report):
+    for path in logs_of(logs, ".jsonl"):
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line) if b"cachedContentTokenCount" in line else None
+            usage = record.get("usageMetadata") if isinstance(record, dict) else None
+            if isinstance(usage, dict) and day_of(record.get("timestamp")):
+                counts = (usage.get("cachedContentTokenCount") or 0, 0, 0, 0)
+                where = f"{path.relative_to(logs.parent)}:{number}"
+                yield Reason("cached_twice", day_of(record["timestamp"]), record.get("model"), counts, where)
+
+
+REASONS = {"claude": claude_reasons, "gemini": gemini_reasons, "qwen": qwen_reasons}
+
+
+def lines_of_table(table, name):
+    for entry in table.get("line", []):
+        if entry["provider"] == name:
+            tokens = tuple(entry["ccusage_minus_ours"].get(field, 0) for field in FIELDS)
+            where = f"{entry['file']}:{entry['line']}"
+            yield Reason(where, entry["day"], entry["model"], tokens, where)
+
+
+def explanation(difference, reasons):
+    """The fewest kinds of reasons whose sums are the difference, or None."""
+    kinds = collections.defaultdict(lambda: ZERO)
+    for reason in reasons:
+        kinds[reason.rule] = plus(kinds[reason.rule], reason.tokens)
+    for size in range(len(kinds) + 1):
+        for chosen in itertools.combinations(kinds, size):
+            total = ZERO
+            for kind in chosen:
+                total = plus(total, kinds[kind])
+            if total == difference:
+                return chosen
+    return None
+
+
+# --- comparing ---------------------------------------------------------------------------------------
+
+
+def compare(name, report, ours_by_day, ccusage, reasons, verbose):
+    """Prints the differences of one report; gives the numbers of equal, explained and other rows."""
+    cut = (lambda day: day) if report == "daily" else (lambda day: day[:7])
+    mine = collections.defaultdict(lambda: ZERO)
+    for (day, model), tokens in ours_by_day.items():
+        mine[cut(day), model] = plus(mine[cut(day), model], tokens)
+    by_row = collections.defaultdict(list)
+    for reason in reasons:
+        by_row[cut(reason.day), reason.model].append(reason)
+    counts = collections.Counter()
+    used = collections.defaultdict(list)
+    for row in sorted(set(mine) | set(ccusage), key=str):
+        difference = minus(ccusage[row], mine[row])
+        if difference == ZERO:
+            counts["equal"] += mine[row] != ZERO
+            continue
+        chosen = explanation(difference, by_row[row])
+        counts["unexplained" if chosen is None else "explained"] += 1
+        if chosen is None or verbose:
+            tokens = ", ".join(f"{field} {count:+}" for field, count in zip(FIELDS, difference) if count)
+            why = "UNEXPLAINED" if chosen is None else ", ".join(chosen)
+            print(f"  {row[0]} {row[1] or '(no model)'}: ccusage {tokens}: {why}")
+        for reason in by_row[row]:
+            if reason.rule in (chosen or ()):
+                used[reason.rule].append(reason)
+    print(f"{name} {report}: {counts['equal']} rows equal, {counts['explained']} explained, {counts['unexplained']} not")
+    for rule, found in used.items():
+        total = ZERO
+        for reason in found:
+            total = plus(total, reason.tokens)
+        tokens = ", ".join(f"{field} {count:+}" for field, count in zip(FIELDS, total) if count)
+        print(f"  {rule}: {len(found)} requests, ccusage {tokens}; first {found[0].where}")
+    return counts, set(used)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sessions", type=pathlib.Path)
+    parser.add_argument("ccusage", type=pathlib.Path)
+    parser.add_argument("logs", type=pathlib.Path)
+    parser.add_argument("--provider", action="append", choices=PROVIDERS)
+    parser.add_argument("-v", "--verbose", action="store_true", help="print explained rows too")
+    options = parser.parse_args()
+    table = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
+    unexplained, used, compared = 0, set(), 0
+    with tempfile.TemporaryDirectory(prefix="compare-ccusage-") as scratch:
+        for name in options.provider or PROVIDERS:
+            logs = options.logs / name
+            if not logs.is_dir():
+                continue
+            provider, tree = PROVIDERS[name], pathlib.Path(scratch) / name
+            counts = ours(options.sessions.resolve(), logs, pathlib.Path(scratch) / f"{name}.store", provider.apart)
+            if not counts:
+                print(f"{name}: not compared, `sessions` found no usage")
+                continue
+            compared += 1
+            provider.build(logs, tree)
+            for report in ("daily", "monthly") if name == "claude" else ("daily",):
+                found = list(REASONS.get(name, lambda *_: ())(logs, report)) + list(lines_of_table(table, name))
+                ccusage = theirs(options.ccusage.resolve(), name, report, tree)
+                rows, rules = compare(name, report, counts, ccusage, found, options.verbose)
+                unexplained += rows["unexplained"]
+                used |= rules
+    print()
+    for rule in sorted(used & set(RULES)):
+        print(f"{rule}: {RULES[rule]}")
+    for entry in table.get("line", []):
+        where = f"{entry['file']}:{entry['line']}"
+        if where in used:
+            print(f"{where}: {entry['reason']}")
+    return 1 if unexplained else 0 if compared else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
