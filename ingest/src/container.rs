@@ -2,11 +2,14 @@
 //! other files (FORMATS.md section 12: Codex compresses what is older than a week).
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use tempfile::SpooledTempFile;
 
 use crate::discover::Candidate;
+use crate::provider::opencode_database::assemble_database;
+use crate::provider::opencode_store::assemble_tree;
 
 /// Decompressed content up to this is held in memory; more goes to a temporary file without a name.
 const IN_MEMORY: usize = 16 << 20;
@@ -17,6 +20,10 @@ pub enum Container {
     Plain,
     Zstd,
     Gzip,
+    /// A session of OpenCode in a tree of files; the path is that of its own file.
+    OpenCodeTree,
+    /// A session in a database of OpenCode; the path is `<database>#<session id>`.
+    OpenCodeDatabase,
 }
 
 impl Container {
@@ -34,6 +41,8 @@ impl Container {
 pub(crate) enum Content {
     File(File),
     Spooled(SpooledTempFile),
+    /// Put together.
+    Memory(Cursor<Vec<u8>>),
 }
 
 impl Content {
@@ -53,6 +62,9 @@ impl Content {
                 spool.rewind()?;
                 Ok(Self::Spooled(spool))
             }
+            Container::OpenCodeTree | Container::OpenCodeDatabase => {
+                Ok(Self::Memory(Cursor::new(assemble(file)?)))
+            }
         }
     }
 
@@ -61,6 +73,9 @@ impl Content {
         Ok(match file.container {
             Container::Plain => Box::new(File::open(&file.path)?),
             Container::Zstd => Box::new(zstd::Decoder::new(File::open(&file.path)?)?),
+            Container::OpenCodeTree | Container::OpenCodeDatabase => {
+                Box::new(Cursor::new(assemble(file)?))
+            }
             Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(File::open(&file.path)?)),
         })
     }
@@ -69,7 +84,7 @@ impl Content {
     pub(crate) fn length(&mut self) -> io::Result<u64> {
         match self {
             Self::File(file) => Ok(file.metadata()?.len()),
-            Self::Spooled(_) => {
+            Self::Spooled(_) | Self::Memory(_) => {
                 let at = self.stream_position()?;
                 let end = self.seek(SeekFrom::End(0))?;
                 self.seek(SeekFrom::Start(at))?;
@@ -79,11 +94,21 @@ impl Content {
     }
 }
 
+/// The document of a session that lies in several places.
+fn assemble(file: &Candidate) -> io::Result<Vec<u8>> {
+    let path = file.path.to_string_lossy();
+    match path.rsplit_once('#').filter(|_| file.container == Container::OpenCodeDatabase) {
+        Some((database, session)) => assemble_database(Path::new(database), session),
+        None => assemble_tree(&file.path),
+    }
+}
+
 impl Read for Content {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read(buffer),
             Self::Spooled(spool) => spool.read(buffer),
+            Self::Memory(bytes) => bytes.read(buffer),
         }
     }
 }
@@ -93,6 +118,7 @@ impl Seek for Content {
         match self {
             Self::File(file) => file.seek(to),
             Self::Spooled(spool) => spool.seek(to),
+            Self::Memory(bytes) => bytes.seek(to),
         }
     }
 }

@@ -8,7 +8,8 @@ use std::time::UNIX_EPOCH;
 use schemas::problem::{Problem, ProblemKind};
 
 use crate::container::Container;
-use crate::provider::{FORMATS, Places};
+use crate::provider::opencode_database::database_sessions;
+use crate::provider::{FORMATS, Places, opencode_store};
 
 /// A file that may be a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +91,8 @@ fn walk(root: &Path, found: &mut Discovery) {
     found.roots.push(root.to_owned());
     let mut walker = ignore::WalkBuilder::new(root);
     walker.standard_filters(false).follow_links(false);
+    // The parts of OpenCode's tree are read with their sessions.
+    walker.filter_entry(|entry| !opencode_store::is_part(entry.path()));
     for entry in walker.build() {
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
@@ -119,7 +122,7 @@ pub fn is_log_name(path: &Path) -> bool {
         [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| plain.contains(mark));
     // Its trajectories tell the same once more in another schema.
     let log = plain.ends_with(".jsonl") && !plain.ends_with(".trajectory.jsonl");
-    log || plain.ends_with(".json") || copy
+    log || plain.ends_with(".json") || copy || opencode_store::is_database(path)
 }
 
 fn error_path(error: &ignore::Error) -> Option<PathBuf> {
@@ -143,7 +146,35 @@ impl Discovery {
     }
 
     fn add(&mut self, path: &Path, metadata: &Metadata) {
-        self.files.push(Candidate::file(path.to_owned(), metadata));
+        let added = if opencode_store::is_database(path) {
+            self.add_database(path)
+        } else if opencode_store::is_tree_session(path) {
+            opencode_store::tree_state(path).map(|(size, modified_us)| {
+                let container = Container::OpenCodeTree;
+                self.files.push(Candidate { path: path.to_owned(), size, modified_us, container });
+            })
+        } else {
+            self.files.push(Candidate::file(path.to_owned(), metadata));
+            Ok(())
+        };
+        if let Err(error) = added {
+            self.unreadable(path, &error);
+        }
+    }
+
+    /// Every session in a database is a log of its own.
+    fn add_database(&mut self, database: &Path) -> io::Result<()> {
+        for session in database_sessions(database)? {
+            let mut path = database.as_os_str().to_owned();
+            path.push(format!("#{}", session.id));
+            self.files.push(Candidate {
+                path: path.into(),
+                size: session.bytes,
+                modified_us: session.updated_us,
+                container: Container::OpenCodeDatabase,
+            });
+        }
+        Ok(())
     }
 
     fn unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {

@@ -11,7 +11,7 @@ use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
 use crate::link::{link, units};
-use crate::provider::{Claim, Reader, format};
+use crate::provider::{Claim, Reader, format, is_beside_log};
 use crate::redact::Redactor;
 use crate::sniff::{Sniffed, sniff};
 use crate::worker::rules_version;
@@ -242,7 +242,9 @@ impl Plan {
                 Ok(Sniffed::Unknown(reason)) => {
                     self.settled.push(settled(&file, SourceStatus::UnknownFormat, Some(reason)));
                     // Folders of logs hold settings and indexes in JSON too; lines are logs.
-                    if file.path.extension().is_none_or(|ext| ext != "json") {
+                    let quiet = file.path.extension().is_some_and(|ext| ext == "json")
+                        || is_beside_log(&file.path);
+                    if !quiet {
                         self.problem(&file, ProblemKind::UnknownFormat, reason.to_owned());
                     }
                 }

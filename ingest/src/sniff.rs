@@ -7,13 +7,14 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::container::Content;
 use crate::discover::Candidate;
 use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
-use crate::provider::{Claim, FORMATS, Head};
+use crate::provider::document::first_elements;
+use crate::provider::{Claim, FORMATS, Format, Head, Reader};
 
 /// Objects looked at; the ones that name a session stand at the top.
 const OBJECTS: usize = 12;
 
 /// Lines looked at, in a document that gives no objects.
-const LINES: usize = 64;
+const LINES: usize = 2000;
 
 /// Beginning of a document over several lines that is looked at, in bytes.
 const DOCUMENT: usize = 64 << 10;
@@ -33,8 +34,16 @@ pub fn sniff(file: &Candidate) -> io::Result<Sniffed> {
     if head.objects.is_empty() && head.document.is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));
     }
-    let claim = FORMATS.iter().find_map(|format| (format.sniff)(&head));
+    let claim = FORMATS
+        .iter()
+        .filter(|format| reads(format, &head))
+        .find_map(|format| (format.sniff)(&head));
     Ok(claim.map_or(Sniffed::Unknown("no known agent writes such records"), Sniffed::Log))
+}
+
+/// A list is a document: no reader of lines can do anything with it.
+fn reads(format: &Format, head: &Head<'_>) -> bool {
+    !head.is_list || matches!(format.reader, Reader::Document(_))
 }
 
 /// The objects on the first lines, or the fields at the top of a document over several lines;
@@ -45,7 +54,8 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     let mut beginning = Vec::new();
     let mut anything = false;
     let mut number = 0;
-    while number < LINES && objects.len() < OBJECTS {
+    let mut document = false;
+    while number < LINES && objects.len() < OBJECTS && beginning.len() < DOCUMENT {
         let Some(line) = lines.next_line()? else { break };
         number += 1;
         let (Line::Whole { bytes, .. }
@@ -57,6 +67,12 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
             beginning.push(b'\n');
         }
         let text = String::from_utf8_lossy(bytes);
+        // In a document over several lines, or in a list, no line is a record.
+        let opens = matches!(text.trim(), "{" | "[") || text.trim_start().starts_with("[{");
+        document |= opens && objects.is_empty();
+        if document {
+            continue;
+        }
         let values = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
         objects.extend(values.map_while(Result::ok).filter(serde_json::Value::is_object));
     }
@@ -65,12 +81,13 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     }
     // A document on one line is an object with a list in it; one over several lines gives none.
     let single = objects.len() == 1 && number == 1;
-    let document = if objects.is_empty() || single {
-        top_fields(&String::from_utf8_lossy(&beginning))
-    } else {
-        None
-    };
-    Ok(Some(Head { path: &file.path, objects, document }))
+    let text = String::from_utf8_lossy(&beginning);
+    if text.trim_start().starts_with('[') {
+        let objects = first_elements(&text, OBJECTS);
+        return Ok(Some(Head { path: &file.path, objects, document: None, is_list: true }));
+    }
+    let document = if objects.is_empty() || single { top_fields(&text) } else { None };
+    Ok(Some(Head { path: &file.path, objects, document, is_list: false }))
 }
 
 /// The scalar fields at the top of a document that may be cut anywhere.
@@ -156,14 +173,24 @@ mod tests {
     }
 
     #[test]
-    fn others_are_left_alone() {
-        check("x.jsonl", r#"{"type":"session.start","data":{"sessionId":"x"},"id":"1"}"#, None);
-        check("x.jsonl", r#"{"type":"session","version":3,"id":"x","cwd":"/"}"#, None);
+    fn agents_that_borrowed_each_others_shapes_are_told_apart() {
+        let check = |line: &str, want| check("x.jsonl", line, Some(want));
         check(
-            "x.jsonl",
-            r#"{"uuid":"u","sessionId":"s","type":"user","message":{"role":"user","parts":[]}}"#,
-            None,
+            r#"{"type":"session.start","data":{"sessionId":"x"},"id":"1","timestamp":"t","parentId":null}"#,
+            (Provider::Copilot, "x"),
         );
+        check(
+            r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/"}"#,
+            (Provider::Pi, "x"),
+        );
+        check(
+            r#"{"uuid":"u","sessionId":"s","type":"user","message":{"role":"user","parts":[]}}"#,
+            (Provider::Qwen, "s"),
+        );
+    }
+
+    #[test]
+    fn others_are_left_alone() {
         check("package.json", "{\n \"name\": \"x\"\n}", None);
         check("x.jsonl", "\u{0}\u{1}binary", None);
         check("x.jsonl", " \n ", None);

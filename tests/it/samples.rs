@@ -20,6 +20,29 @@ struct File {
     agent_id: Option<String>,
     parent: Option<String>,
     tokens: Option<Tokens>,
+    counts: Option<Counts>,
+    confidence: Option<String>,
+    /// Of a database, which holds several.
+    #[serde(default)]
+    sessions: Vec<Inside>,
+}
+
+/// A session in a database.
+#[derive(Deserialize)]
+struct Inside {
+    id: String,
+    parent: Option<String>,
+    tokens: Option<Tokens>,
+}
+
+/// Events of a log.
+#[derive(Deserialize)]
+struct Counts {
+    messages: i64,
+    reasoning: i64,
+    tool_calls: i64,
+    tool_results: i64,
+    tool_errors: i64,
 }
 
 /// Token counts in the provider's own terms, as the manifest explains them.
@@ -62,45 +85,94 @@ fn every_file_is_listed_and_every_listed_file_is_there() {
 }
 
 #[test]
-fn ids_parents_and_tokens_are_those_of_the_manifest() {
+fn sessions_are_those_of_the_manifest() {
     let env = TestEnv::with_samples();
-    let sql = "SELECT source_path, native_id, agent_id, parent_session_id, provider, input_tokens, output_tokens, \
-        cache_read_tokens, cache_write_tokens, reasoning_tokens FROM sessions";
-    let rows = env.json(&["query", sql]);
+    let sql = "SELECT s.source_path, s.native_id, s.parent_session_id, s.provider, s.input_tokens, s.output_tokens, \
+        s.cache_read_tokens, s.cache_write_tokens, s.reasoning_tokens, s.usage_confidence, \
+        count(*) FILTER (event_type = 'message'), count(*) FILTER (event_type = 'reasoning'), \
+        count(*) FILTER (event_type = 'tool_call'), count(*) FILTER (event_type = 'tool_result'), \
+        count(*) FILTER (is_error AND event_type = 'tool_result') \
+        FROM sessions s LEFT JOIN events e ON e.session_id = s.session_id AND NOT e.is_replay GROUP BY ALL";
+    let rows = env.json(&["query", "--max-rows", "1000", sql]);
     let rows = rows["rows"].as_array().expect("rows");
+    let find = |path: &Path, inside: &str| {
+        let key = format!("{}{inside}", path.display());
+        rows.iter().find(|row| row[0].as_str() == Some(&key)).map(Row)
+    };
     let mut compared = 0;
+    let mut wrong = Vec::new();
     for file in manifest().file {
         let path = samples().join(&file.path).canonicalize().expect("there");
-        let row = rows.iter().find(|row| row[0].as_str().map(Path::new) == Some(path.as_path()));
+        let row = find(&path, "");
         let no_log = file.session_id.as_deref().unwrap_or("").is_empty()
             || file.path.ends_with(".meta.json");
-        assert_eq!(row.is_none(), no_log, "{}", file.path);
+        if row.is_none() != no_log {
+            wrong.push(format!("{}: a log: {}", file.path, row.is_some()));
+        }
+        for inside in &file.sessions {
+            let row = find(&path, &format!("#{}", inside.id)).expect("a session of the database");
+            let parent = inside.parent.as_deref().filter(|parent| !parent.is_empty());
+            row.text(2, parent, &inside.id, &mut wrong);
+            row.tokens(inside.tokens.as_ref(), false, &inside.id, &mut wrong);
+        }
         let Some(row) = row else { continue };
-        assert_eq!(row[4].as_str(), file.provider.as_deref(), "{}", file.path);
-        let id = match &file.agent_id {
-            Some(agent) => Some(format!("agent-{agent}")),
-            None => file.session_id.clone(),
-        };
-        assert_eq!(row[1].as_str(), id.as_deref(), "{}", file.path);
-        assert_eq!(row[3].as_str(), file.parent.as_deref(), "{}", file.path);
-        let Some(tokens) = file.tokens else { continue };
-        let cached = tokens.cached.unwrap_or(0);
-        let beside = if file.provider.as_deref() == Some("gemini") {
-            tokens.reasoning.unwrap_or(0)
-        } else {
-            0
-        };
-        assert_eq!(row[5].as_i64(), Some(tokens.input - cached), "{} input", file.path);
-        assert_eq!(row[6].as_i64(), Some(tokens.output + beside), "{} output", file.path);
-        assert_eq!(
-            row[7].as_i64(),
-            tokens.cache_read.or(tokens.cached),
-            "{} cache read",
-            file.path
-        );
-        assert_eq!(row[8].as_i64(), tokens.cache_write, "{} cache write", file.path);
-        assert_eq!(row[9].as_i64(), tokens.reasoning, "{} reasoning", file.path);
+        let claude_agent = file
+            .agent_id
+            .as_ref()
+            .filter(|_| matches!(file.provider.as_deref(), Some("claude" | "qwen")));
+        let id = agent.map(|agent| format!("agent-{agent}")).or(file.session_id.clone());
+        row.text(1, id.as_deref(), &file.path, &mut wrong);
+        row.text(2, file.parent.as_deref(), &file.path, &mut wrong);
+        row.text(3, file.provider.as_deref(), &file.path, &mut wrong);
+        if file.confidence.is_some() {
+            row.text(9, file.confidence.as_deref(), &file.path, &mut wrong);
+        }
+        let thoughts_beside = file.provider.as_deref() == Some("gemini");
+        row.tokens(file.tokens.as_ref(), thoughts_beside, &file.path, &mut wrong);
+        if let Some(counts) = &file.counts {
+            let Counts { messages, reasoning, tool_calls, tool_results, tool_errors } = counts;
+            let wanted = [messages, reasoning, tool_calls, tool_results, tool_errors];
+            for (column, wanted) in (10..).zip(wanted) {
+                row.number(column, Some(*wanted), &file.path, &mut wrong);
+            }
+        }
         compared += 1;
     }
-    assert!(compared >= 8, "{compared}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(compared >= 40, "{compared}");
+}
+
+/// A row of the query, compared with what the manifest says.
+struct Row<'r>(&'r serde_json::Value);
+
+impl Row<'_> {
+    fn text(&self, column: usize, wanted: Option<&str>, place: &str, wrong: &mut Vec<String>) {
+        if self.0[column].as_str() != wanted {
+            wrong.push(format!("{place}: column {column} is {}, not {wanted:?}", self.0[column]));
+        }
+    }
+
+    fn number(&self, column: usize, wanted: Option<i64>, place: &str, wrong: &mut Vec<String>) {
+        if self.0[column].as_i64() != wanted {
+            wrong.push(format!("{place}: column {column} is {}, not {wanted:?}", self.0[column]));
+        }
+    }
+
+    /// `thoughts_beside`: reasoning stands beside the output in the manifest.
+    fn tokens(
+        &self,
+        tokens: Option<&Tokens>,
+        thoughts_beside: bool,
+        place: &str,
+        wrong: &mut Vec<String>,
+    ) {
+        let Some(tokens) = tokens else { return };
+        let cached = tokens.cached.unwrap_or(0);
+        let beside = tokens.reasoning.filter(|_| thoughts_beside).unwrap_or(0);
+        self.number(4, Some(tokens.input - cached), place, wrong);
+        self.number(5, Some(tokens.output + beside), place, wrong);
+        self.number(6, tokens.cache_read.or(tokens.cached), place, wrong);
+        self.number(7, tokens.cache_write, place, wrong);
+        self.number(8, tokens.reasoning, place, wrong);
+    }
 }

@@ -6,14 +6,13 @@
 //! usageLedger{events[]}?}`. Messages are decoded in `amp_message.rs`.
 
 use schemas::event::Relation;
-use schemas::problem::ProblemKind;
 use schemas::{EventType, Provider, Usage};
 use serde_json::Value as Json;
 
-use super::amp_document::{Parts, take_apart};
-use super::amp_message::Decoder;
+use super::amp_message::{Counted, Decoder};
+use super::document::{self, Document, Layout};
 use super::{Claim, Format, Head, Outcome, Reader, Tally};
-use crate::json::{Found, Parser};
+use crate::json::{Fields, Value};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 
 pub const FORMAT: Format = Format {
@@ -68,66 +67,36 @@ fn lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation
         .or(related)
 }
 
+/// What is wanted of a thread.
+const THREAD: Layout =
+    Layout { list: Some("messages"), header: &["title", "created", "env", "usageLedger"] };
+
 fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
-    let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 1 };
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        // Offsets of repaired text would not fit the file.
-        let message = "the document is not UTF-8 and was not read".to_owned();
-        return out.problem(whole, ProblemKind::InvalidUtf8, message);
-    };
-    let text = text.trim_start_matches('\u{feff}');
-    let mut parts = take_apart(text, "messages");
-    tally.lines += text.lines().count() as u64;
-    tally.object(Outcome::Merged("document_header"));
-    if let Some(error) = parts.error.take() {
-        let message = format!("the document ends early or is no JSON: {error}");
-        out.problem(whole, ProblemKind::BadJson, message);
-    }
-    header(&parts.fields, out);
+    let thread = Document::read(bytes, &THREAD, out, tally);
+    thread.header(|fields| header(fields, out));
     let mut decoder = Decoder::default();
-    let mut parser = Parser::default();
-    let mut line = 1;
-    let mut counted = 0;
-    for raw in &parts.records {
-        let offset = raw.get().as_ptr() as usize - bytes.as_ptr() as usize;
-        let before = bytes.get(counted..offset).unwrap_or_default();
-        line += memchr::memchr_iter(b'\n', before).count() as u64;
-        counted = offset;
-        let at = RecordAt { offset: offset as u64, length: raw.get().len() as u64, line };
-        parser.each(raw.get().as_bytes(), &mut |found| match found {
-            Found::Object(message, _) => {
-                decoder.message(message, at, out);
-                let nothing = out.pushed() == 0;
-                let outcome =
-                    if nothing { Outcome::Merged("empty_message") } else { Outcome::Events };
-                tally.object(outcome);
-            }
-            Found::Problem(kind, _, message) => out.problem(at, kind, message),
-        });
-    }
-    ledger(&parts, decoder, whole, out);
+    document::each(bytes, &thread.records, out, tally, &mut |message, at, out| {
+        decoder.message(message, at, out);
+        if out.pushed() == 0 { Outcome::Merged("empty_message") } else { Outcome::Events }
+    });
+    let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 1 };
+    thread.header(|fields| ledger(fields, &mut decoder.counted, whole, out));
 }
 
 /// The thread's own fields.
-fn header(fields: &serde_json::Map<String, Json>, out: &mut Stream) {
-    let text = |pointer: &[&str]| {
-        let (first, rest) = pointer.split_first()?;
-        let found = rest.iter().try_fold(fields.get(*first)?, |value, key| value.get(key))?;
-        found.as_str()
-    };
-    out.title(TitleFrom::Agent, text(&["title"]).unwrap_or(""));
-    out.set_version(text(&["env", "initial", "platform", "clientVersion"]));
-    let created = fields.get("created").and_then(Json::as_i64).filter(|ms| *ms > 0);
-    out.widen(created.map(|ms| ms.saturating_mul(1000)));
-    let initial = fields.get("env").and_then(|env| env.get("initial"));
-    let trees = initial.and_then(|initial| initial.get("trees")).and_then(Json::as_array);
-    let Some(tree) = trees.and_then(|trees| trees.first()) else { return };
-    let uri = tree["uri"].as_str().or_else(|| tree["path"].as_str());
+fn header(fields: Value<'_>, out: &mut Stream) {
+    out.title(TitleFrom::Agent, fields.text("title").unwrap_or(""));
+    out.widen(fields.int("created").filter(|ms| *ms > 0).map(|ms| ms.saturating_mul(1000)));
+    let Some(initial) = fields.object("env").and_then(|env| env.object("initial")) else { return };
+    out.set_version(initial.object("platform").and_then(|client| client.text("clientVersion")));
+    let trees = initial.items("trees");
+    let Some(tree) = trees.first() else { return };
+    let uri = tree.text("uri").or_else(|| tree.text("path"));
     out.set_cwd(uri.map(path_of).as_deref());
-    let repository = &tree["repository"];
-    out.set_repository(repository["url"].as_str());
-    let branch = repository["ref"].as_str();
-    out.set_branch(branch.map(|name| name.strip_prefix("refs/heads/").unwrap_or(name)));
+    let repository = tree.object("repository");
+    let field = |key: &str| repository.and_then(|repository| repository.text(key));
+    out.set_repository(field("url"));
+    out.set_branch(field("ref").map(|name| name.strip_prefix("refs/heads/").unwrap_or(name)));
 }
 
 /// The path in a `file:` URI; other text as it is.
@@ -159,16 +128,14 @@ fn path_of(uri: &str) -> String {
 
 /// Requests that only the ledger has: titles, and what tools asked of models. Those of messages
 /// stand with the messages, where the cached tokens are known too.
-fn ledger(parts: &Parts<'_>, decoder: Decoder, whole: RecordAt, out: &mut Stream) {
-    let Some(events) = parts.fields.get("usageLedger").and_then(|l| l["events"].as_array()) else {
-        return;
-    };
-    let mut counted = decoder.counted;
+fn ledger(fields: Value<'_>, counted: &mut Vec<Counted>, whole: RecordAt, out: &mut Stream) {
+    let Some(ledger) = fields.object("usageLedger") else { return };
     let model = out.session.model.clone();
-    for event in events {
-        let count = |key: &str| event["tokens"][key].as_i64();
+    for event in ledger.items("events") {
+        let tokens = event.object("tokens");
+        let count = |key: &str| tokens.and_then(|tokens| tokens.int(key));
         let usage = Usage { input: count("input"), output: count("output"), ..Usage::default() };
-        let message = event["toMessageId"].as_i64();
+        let message = event.int("toMessageId");
         let twin = counted.iter().position(|(id, known)| {
             message.map_or(*known == (usage.input, usage.output), |message| *id == Some(message))
         });
@@ -179,12 +146,12 @@ fn ledger(parts: &Parts<'_>, decoder: Decoder, whole: RecordAt, out: &mut Stream
         if usage.total() == 0 {
             continue;
         }
-        out.begin_record(whole, None, micros(event["timestamp"].as_str()));
-        out.set_model(event["model"].as_str());
+        out.begin_record(whole, None, micros(event.text("timestamp")));
+        out.set_model(event.text("model"));
         let draft = Draft {
-            subtype: event["operationType"].as_str(),
+            subtype: event.text("operationType"),
             usage,
-            request_id: event["id"].as_str(),
+            request_id: event.text("id"),
             ..Draft::default()
         };
         out.push_in(EventType::TokenUsage, 0, draft);

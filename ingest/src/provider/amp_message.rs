@@ -21,11 +21,13 @@ const CONTEXT: &[(&str, &str)] = &[
 /// A content shorter than this says too little to be told from others.
 const LEAST_IDENTITY: usize = 160;
 
+/// Id of a message whose tokens were counted, with its input and output.
+pub(super) type Counted = (Option<i64>, (Option<i64>, Option<i64>));
+
 /// Decodes messages in their order.
 #[derive(Default)]
 pub(super) struct Decoder {
-    /// Message ids whose tokens were counted, with their input and output.
-    pub(super) counted: Vec<(Option<i64>, (Option<i64>, Option<i64>))>,
+    pub(super) counted: Vec<Counted>,
     text: String,
 }
 

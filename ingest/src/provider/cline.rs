@@ -144,6 +144,7 @@ mod tests {
             path: Path::new(path),
             objects: serde_json::from_str(first).into_iter().collect(),
             document: document.map(|json| serde_json::from_str(json).expect("json")),
+            is_list: false,
         };
         let got = sniff(&head).map(|claim| (claim.native_id, claim.agent_id));
         let want = want.map(|(id, agent)| (id.to_owned(), agent.map(str::to_owned)));
@@ -158,7 +159,7 @@ mod tests {
         let agent =
             r#"{"version":1,"updated_at":"t","sessionId":"1_a__teamtask__bo__x","messages":null}"#;
         let want = Some(("1_a__teamtask__bo__x", Some("bo__x")));
-        check("bo__x.messages.json", Some(agent), "", want);
+        check("1_a/bo__x.messages.json", Some(agent), "", want);
         let gemini = r#"{"sessionId":"g","projectHash":"h","messages":null}"#;
         check("session.json", Some(gemini), "", None);
         let said = r#"{"ts":1,"type":"say","say":"task","text":"x"}"#;

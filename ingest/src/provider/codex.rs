@@ -14,7 +14,8 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, codex_output, drift, is_uuid,
+    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, codex_output, codex_tokens, drift,
+    is_uuid,
 };
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value};
@@ -461,40 +462,12 @@ impl Decoder {
     /// before they were recorded; `last_token_usage` at the start and where a total shrinks, which
     /// begins a new base (FORMATS.md 2.5).
     fn token_count(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
-        let Some(info) = event.object("info") else { return Outcome::Merged("rate_limits_only") };
-        let total = info.object("total_token_usage").map(usage);
-        let last = info.object("last_token_usage").map(usage);
-        let before = self.state.totals;
-        if total.is_some() {
-            self.state.totals = total;
-        }
-        let news = match (total, last) {
-            (Some(total), _) if before == Some(total) => {
-                return Outcome::Merged("repeated_token_count");
+        match codex_tokens::news(event, &mut self.state.totals) {
+            Ok(usage) => {
+                out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
+                Outcome::Events
             }
-            (Some(total), last) => match before.map(|before| total.minus(before)) {
-                Some(growth) if growth.is_growth() => growth,
-                _ => last.unwrap_or(total),
-            },
-            (None, Some(last)) => last,
-            (None, None) => return Outcome::Merged("empty_token_count"),
-        };
-        out.push(EventType::TokenUsage, Draft { usage: news, ..Draft::default() });
-        Outcome::Events
-    }
-}
-
-/// Token counts; cached input, read and written, is part of input, reasoning is part of output.
-fn usage(usage: Value<'_>) -> Usage {
-    let cached = usage.int("cached_input_tokens");
-    let written = usage.int("cache_write_input_tokens");
-    let outside = cached.unwrap_or(0) + written.unwrap_or(0);
-    Usage {
-        input: usage.int("input_tokens").map(|input| (input - outside).max(0)),
-        output: usage.int("output_tokens"),
-        cache_read: cached,
-        cache_write: written,
-        cache_write_1h: None,
-        reasoning: usage.int("reasoning_output_tokens"),
+            Err(reason) => Outcome::Merged(reason),
+        }
     }
 }

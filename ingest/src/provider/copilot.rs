@@ -135,6 +135,18 @@ impl LineDecoder for Decoder {
     ) -> Outcome {
         let identity = uuid_identity(object.text("id"));
         out.begin_record(at, identity, micros(object.text("timestamp")));
+        let outcome = self.decode(object, out);
+        out.set_open(self.state.counted.is_open());
+        outcome
+    }
+
+    fn save(&self) -> Json {
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+}
+
+impl Decoder {
+    fn decode(&mut self, object: Value<'_>, out: &mut Stream) -> Outcome {
         let kind = object.text("type").unwrap_or("untyped");
         let data = object.object("data").unwrap_or(object);
         // What a subagent does stands in the same log.
@@ -175,10 +187,6 @@ impl LineDecoder for Decoder {
             }
         }
         Outcome::Events
-    }
-
-    fn save(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 

@@ -32,9 +32,14 @@ impl Counted {
         }
     }
 
+    /// Whether the present run gave counts that no shutdown summed up yet.
+    pub(super) fn is_open(&self) -> bool {
+        !self.in_run.is_empty()
+    }
+
     /// A run begins. True when the one before ended without its sums: those are lost.
     pub(super) fn begin_run(&mut self) -> bool {
-        let open = !self.in_run.is_empty();
+        let open = self.is_open();
         self.in_run.clear();
         open
     }

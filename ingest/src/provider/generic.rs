@@ -12,14 +12,13 @@
 use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
-use simd_json::prelude::*;
 
 use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, uuid_identity};
-use super::{claude_user, generic_chat};
+use super::{chat, claude_user, generic_chat};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
 
 pub const FORMAT: Format = Format {
     provider: Provider::Generic,
@@ -112,7 +111,7 @@ impl LineDecoder for Decoder {
             out.begin_record(at, uuid_identity(object.text("uuid")), generic_chat::time(object));
             generic_chat::decode(object, message, &mut self.state, &mut self.inner, out);
         } else {
-            let time = object.field("timestamp").and_then(time);
+            let time = object.field("timestamp").and_then(chat::instant);
             out.begin_record(at, uuid_identity(object.text("id")), time);
             self.event(object, out);
         }
@@ -137,7 +136,7 @@ fn header(object: Value<'_>, out: &mut Stream) -> Outcome {
     out.set_repository(object.text("repository"));
     out.set_model(object.text("model"));
     out.title(TitleFrom::Agent, object.text("title").unwrap_or(""));
-    out.widen(object.field("timestamp").and_then(time));
+    out.widen(object.field("timestamp").and_then(chat::instant));
     Outcome::Merged("header")
 }
 
@@ -151,9 +150,7 @@ impl Decoder {
         }
         let anew = object.flag("step") == Some(true);
         self.text.clear();
-        if let Some(text) = object.field("text").filter(|text| !text.is_null()) {
-            render::content(text, &mut self.text);
-        }
+        object.field("text").inspect(|text| chat::content(*text, &mut self.text));
         let kind = object.text("type").unwrap_or("untyped");
         match kind.parse::<EventType>() {
             Ok(EventType::User) => {
@@ -175,10 +172,8 @@ impl Decoder {
             }
             Ok(EventType::ToolResult) => {
                 self.state.rest();
-                if self.text.is_empty()
-                    && let Some(output) = object.field("output")
-                {
-                    render::content(output, &mut self.text);
+                if self.text.is_empty() {
+                    object.field("output").inspect(|said| chat::content(*said, &mut self.text));
                 }
                 out.push(EventType::ToolResult, self.draft(object));
             }
@@ -250,22 +245,6 @@ impl Decoder {
     }
 }
 
-/// A time: RFC 3339, or seconds, milliseconds or microseconds since 1970.
-pub(super) fn time(value: Value<'_>) -> Option<i64> {
-    if let Some(text) = string(value) {
-        return micros(Some(text));
-    }
-    let number = value.cast_f64()?;
-    let scaled = match number.abs() {
-        size if size < 1e11 => number * 1e6,
-        size if size < 1e14 => number * 1e3,
-        _ => number,
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "times are far below 2^53 microseconds")]
-    let whole = scaled.round() as i64;
-    Some(whole)
-}
-
 /// Token counts, under the names that the answers of `sessions` have too.
 fn usage(usage: Value<'_>) -> Usage {
     Usage {
@@ -275,29 +254,5 @@ fn usage(usage: Value<'_>) -> Usage {
         cache_write: usage.int("cache_write_tokens"),
         cache_write_1h: usage.int("cache_write_1h_tokens"),
         reasoning: usage.int("reasoning_tokens"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::json::Found;
-
-    fn check(json: &str, want: Option<i64>) {
-        Parser::default().each(format!("{{\"t\":{json}}}").as_bytes(), &mut |found| {
-            let Found::Object(object, _) = found else { panic!("{json}") };
-            assert_eq!(object.field("t").and_then(time), want, "{json}");
-        });
-    }
-
-    #[test]
-    fn times_come_in_any_unit() {
-        let want = Some(1_792_137_600_250_000);
-        check("\"2026-10-16T04:00:00.250Z\"", micros(Some("2026-10-16T04:00:00.250Z")));
-        check("1792137600.25", want);
-        check("1792137600250", want);
-        check("1792137600250000", want);
-        check("\"yesterday\"", None);
-        check("null", None);
     }
 }

@@ -6,10 +6,9 @@
 //! messages are notifications.
 
 use schemas::{EventType, Provider, Usage};
-use simd_json::prelude::*;
 
-use super::generic::{self, State};
-use super::{Claim, Head, claude_user};
+use super::generic::State;
+use super::{Claim, Head, chat, claude_user};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
@@ -52,7 +51,7 @@ pub(super) fn message(object: Value<'_>) -> Option<Value<'_>> {
 
 /// The time of a line.
 pub(super) fn time(object: Value<'_>) -> Option<i64> {
-    TIMES.iter().find_map(|key| object.field(key).and_then(generic::time))
+    TIMES.iter().find_map(|key| object.field(key).and_then(chat::instant))
 }
 
 /// Decodes the message of a line; `object` is the line.
@@ -102,7 +101,7 @@ pub(super) fn decode(
             answer(message, message.non_empty("tool_call_id"), out);
         }
         role => {
-            content.inspect(|content| render::content(*content, &mut text));
+            content.inspect(|content| chat::content(*content, &mut text));
             render::cut(&mut text);
             let draft = Draft { subtype: role, text: &text, ..Draft::default() };
             out.push(EventType::Notification, draft);
@@ -168,9 +167,7 @@ fn call(
 /// A result.
 fn answer(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
     let mut text = String::new();
-    if let Some(content) = result.field("content").filter(|content| !content.is_null()) {
-        render::content(content, &mut text);
-    }
+    result.field("content").inspect(|content| chat::content(*content, &mut text));
     let draft = Draft {
         text: &text,
         tool_name: result.non_empty("name"),
@@ -186,13 +183,7 @@ fn append(block: Value<'_>, text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    match block.object("image_url").and_then(|image| image.text("url")) {
-        Some(url) => match url.strip_prefix("data:").and_then(|data| data.split_once(";base64,")) {
-            Some((kind, data)) => text.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3)),
-            None => text.push_str(url),
-        },
-        None => render::block(block, text),
-    }
+    chat::part(block, text);
 }
 
 /// Token counts in OpenAI's names, where the prompt includes what was cached, or in Anthropic's.

@@ -164,7 +164,7 @@ mod tests {
     fn check(path: &str, lines: &[&str], want: Option<&str>) {
         let parse = |line: &&str| serde_json::from_str(line).expect("json");
         let objects = lines.iter().map(parse).collect();
-        let head = Head { path: Path::new(path), objects, document: None };
+        let head = Head { path: Path::new(path), objects, document: None, is_list: false };
         assert_eq!(sniff(&head).map(|claim| claim.native_id).as_deref(), want, "{lines:?}");
     }
 

@@ -2,17 +2,27 @@
 //!
 //! Adding a provider is a module and a row of [`FORMATS`].
 
+mod amp;
+mod amp_message;
+mod antigravity;
+mod chat;
 pub mod claude;
 mod claude_queue;
 mod claude_subagent;
 mod claude_user;
+mod cline;
+mod cline_message;
+mod cline_task;
 pub mod codex;
 mod codex_output;
+mod codex_tokens;
 mod copilot;
 mod copilot_notice;
 mod copilot_tool;
 mod copilot_usage;
 mod copilot_user;
+mod cursor;
+pub(crate) mod document;
 mod drift;
 mod droid;
 mod droid_message;
@@ -20,9 +30,33 @@ mod droid_settings;
 mod droid_stream;
 pub mod gemini;
 mod gemini_message;
+mod generic;
+mod generic_chat;
+mod grok;
+mod hermes;
+mod hermes_message;
+mod iflow;
+mod kimi;
+mod kimi_beside;
+mod kimi_code;
+mod kimi_context;
+mod kimi_wire;
+mod kiro;
+mod kiro_message;
 mod openclaw;
+mod opencode;
+pub(crate) mod opencode_database;
+mod opencode_message;
+pub(crate) mod opencode_store;
+mod opencode_v2;
 mod pi;
 mod pi_message;
+mod qwen;
+mod qwen_response;
+mod qwen_system;
+mod qwen_telemetry;
+mod qwen_user;
+mod user_query;
 mod vscopilot;
 mod vscopilot_span;
 
@@ -57,6 +91,8 @@ pub enum Reader {
 /// Every format, in the order in which they are asked.
 pub static FORMATS: &[Format] = &[
     droid::FORMAT,
+    qwen::FORMAT,
+    iflow::FORMAT,
     claude::FORMAT,
     codex::FORMAT,
     gemini::FORMAT,
@@ -64,7 +100,26 @@ pub static FORMATS: &[Format] = &[
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
+    kimi::FORMAT,
+    grok::FORMAT,
+    hermes::FORMAT,
+    antigravity::FORMAT,
+    cursor::FORMAT,
+    opencode::FORMAT,
+    cline::FORMAT,
+    kiro::FORMAT,
+    amp::FORMAT,
+    generic::FORMAT,
 ];
+
+/// Whether a file of lines lies beside a log that tells the same, and more: known, but not read.
+pub(crate) fn is_beside_log(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let beside = |log: &str| path.with_file_name(log).is_file();
+    name.starts_with("context") && beside("wire.jsonl")
+        || name == "transcript.jsonl" && beside("transcript_full.jsonl")
+        || matches!(name.as_ref(), "updates.jsonl" | "events.jsonl") && beside("chat_history.jsonl")
+}
 
 /// Where agents keep things on this machine.
 pub struct Places<'a> {
@@ -111,6 +166,8 @@ pub struct Head<'a> {
     pub objects: Vec<serde_json::Value>,
     /// The scalar fields at the top of a document.
     pub document: Option<serde_json::Map<String, serde_json::Value>>,
+    /// It is a document that is a list, of which `objects` are the first elements.
+    pub is_list: bool,
 }
 
 impl Head<'_> {

@@ -128,7 +128,7 @@ mod tests {
 
     fn check(path: &str, document: &str, want: Option<(&str, Option<&str>)>) {
         let document = serde_json::from_str(document).expect("json");
-        let head = Head { path: Path::new(path), objects: Vec::new(), document };
+        let head = Head { path: Path::new(path), objects: Vec::new(), document, is_list: false };
         let got = sniff(&head).map(|claim| (claim.native_id, claim.parent));
         let want = want.map(|(id, parent)| (id.to_owned(), parent.map(str::to_owned)));
         assert_eq!(got, want, "{path}");

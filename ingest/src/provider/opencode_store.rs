@@ -13,26 +13,35 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
-pub(crate) use super::opencode_database::{DatabaseSession, assemble_database, database_sessions};
-
 /// The databases in OpenCode's data folder: `opencode.db`, and one for each channel of releases.
 pub(crate) fn databases(data: &Path) -> Vec<PathBuf> {
-    let is_database = |path: &PathBuf| {
-        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        name.starts_with("opencode") && name.ends_with(".db")
-    };
-    list(data).unwrap_or_default().into_iter().filter(is_database).collect()
+    list(data).unwrap_or_default().into_iter().filter(|path| is_database(path)).collect()
+}
+
+/// Whether a file is a database of OpenCode, by its name.
+pub(crate) fn is_database(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    name.starts_with("opencode") && name.ends_with(".db")
+}
+
+/// Whether a folder holds parts of sessions, which are no logs of their own.
+pub(crate) fn is_part(path: &Path) -> bool {
+    let parts = ["message", "part", "session_diff", "session_share", "todo"];
+    path.file_name().is_some_and(|name| parts.iter().any(|part| name == *part)) && in_storage(path)
 }
 
 /// Whether a file is that of a session in such a tree.
 pub(crate) fn is_tree_session(path: &Path) -> bool {
-    let named = |dir: Option<&Path>, name: &str| {
-        dir.and_then(Path::file_name).is_some_and(|found| found == name)
-    };
     let sessions = path.parent().and_then(Path::parent);
     path.extension().is_some_and(|extension| extension == "json")
-        && named(sessions, "session")
-        && named(sessions.and_then(Path::parent), "storage")
+        && sessions.and_then(Path::file_name).is_some_and(|name| name == "session")
+        && sessions.is_some_and(in_storage)
+}
+
+/// Whether a folder lies in one that is named `storage`, or begins so, as copies of it do.
+fn in_storage(folder: &Path) -> bool {
+    let around = folder.parent().and_then(Path::file_name);
+    around.is_some_and(|name| name.to_string_lossy().starts_with("storage"))
 }
 
 /// The export document of a session in the tree.
@@ -182,9 +191,10 @@ pub(super) fn message(info: &str, parts: &[String]) -> String {
     format!("{{\"info\":{info},\"parts\":[{}]}}", parts.join(","))
 }
 
-/// An export document, with every message on a line of its own.
+/// An export document. Every message begins a line, none of which is JSON by itself:
+/// that would be a file of lines.
 pub(super) fn document(info: &str, messages: &[String]) -> Vec<u8> {
-    format!("{{\"info\":{info},\n\"messages\":[\n{}\n]}}\n", messages.join(",\n")).into_bytes()
+    format!("{{\"info\":{info},\n\"messages\":[{}\n]}}\n", messages.join("\n,")).into_bytes()
 }
 
 #[cfg(test)]
@@ -208,6 +218,9 @@ mod tests {
         write("part/msg_1/prt_1.json", r#"{"type":"text"}"#);
         write("part/msg_9/prt_3.json", "{}");
         let document = assemble_tree(&session).expect("assembles");
+        for line in document.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            assert!(serde_json::from_slice::<Json>(line).is_err(), "no line is JSON by itself");
+        }
         let json: Json = serde_json::from_slice(&document).expect("json");
         let messages = json["messages"].as_array().expect("list");
         let ids: Vec<_> = messages.iter().map(|message| message["info"]["id"].as_str()).collect();

@@ -1,24 +1,251 @@
-//! stub
+//! Masks secrets before anything of a log is kept: `[REDACTED:github_token]` stands for one.
+//!
+//! One pass finds the places where an anchor of some rule stands (`anchors.rs`); only there is
+//! looked closer, at the shape of a token (`rules.rs`), at the value under a name (`assign.rs`,
+//! `names.rs`, and `env.rs` for dotenv files), at what stands around it (`context.rs`,
+//! `commands.rs`), at a private key (`pem.rs`). Values without a shape count when they look random
+//! and stand for nothing else (`entropy.rs`).
+
+mod anchors;
+mod assign;
+mod commands;
+mod context;
+mod entropy;
+mod env;
+mod names;
+mod pattern;
+mod pem;
+mod rules;
+mod scan;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-#[derive(Default, Debug)]
-pub struct Counts(pub BTreeMap<String, u64>);
-pub struct Redactor;
-pub struct UserRule;
+
+use regex::Regex;
+use serde::Deserialize;
+use xxhash_rust::xxh3::Xxh3;
+
+use anchors::Anchors;
+use commands::COMMANDS;
+use pattern::Pattern;
+use rules::SHAPES;
+use scan::{MASK, Rank, Scan, Span};
+
+/// Raised when the code of this module masks other things than before: stores are then read anew.
+const REVISION: u8 = 1;
+
+/// What was masked in one round may let a neighbour stand out that did not before. Two rounds are
+/// usual, the last of which finds nothing.
+const ROUNDS: usize = 16;
+
+/// Longest name of a user's rule.
+const MAX_NAME: usize = 40;
+
+/// What an anchor leads to.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// Numbers in `SHAPES` and `COMMANDS`.
+    Shape(usize),
+    Command(usize),
+    Assignment,
+    Address,
+    Authorization,
+    Bearer,
+    Basic,
+    Cookie,
+    KeyBlock,
+    KeyBody,
+}
+
+/// Anchors of the other rules, in any case of letters.
+#[rustfmt::skip]
+const CONTEXTS: &[(&[&str], Rule)] = &[
+    (&["secret", "token", "pass", "?key", "cred", "pwd=", "pwd:", "pwd\"", "pwd'", "pwd\\",
+        "_pw=", "salt=", "_auth", "\"auth", "'auth"], Rule::Assignment),
+    (&["?://"], Rule::Address),
+    (&["authorization"], Rule::Authorization),
+    (&["bearer "], Rule::Bearer),
+    (&["basic "], Rule::Basic),
+    (&["cookie"], Rule::Cookie),
+    (&["BEGIN "], Rule::KeyBlock),
+    (&["b3BlbnNzaC1rZXktdjE", "Private-Lines: "], Rule::KeyBody),
+];
+
+/// A rule of the user: what its regex matches is masked, or its first group where it has one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserRule {
+    /// Stands in the placeholder.
+    pub name: String,
+    pub regex: String,
+}
+
+/// Why the user's rules cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("x")]
-pub struct RuleError;
+pub enum RuleError {
+    #[error("the rules cannot be read: {0}")]
+    File(String),
+    #[error(
+        "the name {0:?} of a rule must have 1 to 40 characters, which may be lower-case letters, \
+         digits and `_`"
+    )]
+    Name(String),
+    #[error("the regex of rule {name} is none: {error}")]
+    Regex { name: String, error: regex::Error },
+    #[error("the regex of rule {0} matches the empty text, which is everywhere")]
+    Empty(String),
+}
+
+/// How many secrets of each kind were masked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts(pub BTreeMap<String, u64>);
+
+/// The user's rules in a file such as
+///
+/// ```toml
+/// [[rule]]
+/// name = "badge_number"
+/// regex = "HB-[0-9]{8}"
+/// ```
+pub fn user_rules(text: &str) -> Result<Vec<UserRule>, RuleError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        #[serde(default)]
+        rule: Vec<UserRule>,
+    }
+    let file: File = toml::from_str(text).map_err(|error| RuleError::File(error.to_string()))?;
+    Ok(file.rule)
+}
+
+/// Finds secrets and masks them; one serves all threads.
+pub struct Redactor {
+    anchors: Anchors<Rule>,
+    /// One for each of `SHAPES`.
+    shapes: Vec<Pattern>,
+    user: Vec<(String, Regex)>,
+    version: u64,
+}
+
 impl Redactor {
-    pub fn new(_: &[UserRule]) -> Result<Self, RuleError> {
-        Ok(Self)
+    /// The built-in rules and those of the user, which run over every text as a whole.
+    pub fn new(user_rules: &[UserRule]) -> Result<Self, RuleError> {
+        let mut user = Vec::with_capacity(user_rules.len());
+        for UserRule { name, regex } in user_rules {
+            let fits =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+            if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(fits) {
+                return Err(RuleError::Name(name.clone()));
+            }
+            let compiled = Regex::new(regex)
+                .map_err(|error| RuleError::Regex { name: name.clone(), error })?;
+            if compiled.is_match("") {
+                return Err(RuleError::Empty(name.clone()));
+            }
+            user.push((name.clone(), compiled));
+        }
+        let shapes = SHAPES.iter().enumerate().flat_map(|(n, shape)| {
+            shape.anchors.iter().map(move |anchor| (*anchor, false, Rule::Shape(n)))
+        });
+        let commands = COMMANDS
+            .iter()
+            .enumerate()
+            .map(|(n, command)| (command.anchor, false, Rule::Command(n)));
+        let contexts = CONTEXTS.iter().flat_map(|(anchors, rule)| {
+            let any_case = !matches!(rule, Rule::KeyBlock | Rule::KeyBody);
+            anchors.iter().map(move |anchor| (*anchor, any_case, *rule))
+        });
+        Ok(Self {
+            anchors: Anchors::new(shapes.chain(commands).chain(contexts)),
+            shapes: SHAPES.iter().map(|shape| Pattern::new(shape.regex)).collect(),
+            user,
+            version: version(user_rules),
+        })
     }
+
+    /// A number for the rules, which is another when they are others.
     pub fn version(&self) -> u64 {
-        1
+        self.version
     }
-    pub fn mask<'t>(&self, text: &'t str, _: &mut Counts) -> Cow<'t, str> {
-        Cow::Borrowed(text)
+
+    /// Masks the secrets in `text` and adds them to `counts`. To mask again changes nothing.
+    pub fn mask<'t>(&self, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
+        let mut text = Cow::Borrowed(text);
+        for _ in 0..ROUNDS {
+            let masked = {
+                let spans = self.find(&text);
+                if spans.is_empty() {
+                    break;
+                }
+                masked(&text, &spans, counts)
+            };
+            text = Cow::Owned(masked);
+        }
+        text
+    }
+
+    fn find<'a>(&'a self, text: &'a str) -> Vec<Span<'a>> {
+        let mut scan = Scan::new(text);
+        self.anchors.each(text.as_bytes(), |at, rule| self.look(&mut scan, at, rule));
+        for (name, regex) in &self.user {
+            for found in regex.captures_iter(text) {
+                if let Some(secret) = found.get(1).or_else(|| found.get(0)) {
+                    scan.add(secret.start(), secret.end(), name, Rank::User);
+                }
+            }
+        }
+        scan.finish()
+    }
+
+    fn look(&self, scan: &mut Scan<'_>, at: usize, rule: Rule) {
+        match rule {
+            Rule::Shape(n) => {
+                if let (Some(shape), Some(pattern)) = (SHAPES.get(n), self.shapes.get(n)) {
+                    rules::find(scan, at, shape, pattern);
+                }
+            }
+            Rule::Command(n) => {
+                if let Some(command) = COMMANDS.get(n) {
+                    commands::find(scan, at, command);
+                }
+            }
+            Rule::Assignment => assign::find(scan, at),
+            Rule::Address => context::address(scan, at + 1),
+            Rule::Authorization => context::authorization(scan, at),
+            Rule::Bearer => context::bearer(scan, at),
+            Rule::Basic => context::basic(scan, at),
+            Rule::Cookie => context::cookie(scan, at),
+            Rule::KeyBlock => pem::block(scan, at),
+            Rule::KeyBody => pem::body(scan, at),
+        }
     }
 }
-pub fn user_rules(_: &str) -> Result<Vec<UserRule>, RuleError> {
-    Ok(Vec::new())
+
+/// The text with placeholders for its secrets, which are counted.
+fn masked(text: &str, spans: &[Span<'_>], counts: &mut Counts) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut from = 0;
+    for span in spans {
+        masked.push_str(text.get(from..span.start).unwrap_or_default());
+        masked.push_str(MASK);
+        masked.push_str(span.kind);
+        masked.push(']');
+        from = span.end;
+        *counts.0.entry(span.kind.to_owned()).or_default() += 1;
+    }
+    masked.push_str(text.get(from..).unwrap_or_default());
+    masked
+}
+
+fn version(user_rules: &[UserRule]) -> u64 {
+    let shapes = SHAPES.iter().flat_map(|shape| [shape.kind, shape.regex]);
+    let commands = COMMANDS.iter().flat_map(|command| [command.kind, command.source]);
+    let user = user_rules.iter().flat_map(|rule| [rule.name.as_str(), rule.regex.as_str()]);
+    let mut hash = Xxh3::new();
+    hash.update(&[REVISION]);
+    for part in shapes.chain(commands).chain(user) {
+        hash.update(part.as_bytes());
+        hash.update(&[0]);
+    }
+    hash.digest()
 }

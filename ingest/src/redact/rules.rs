@@ -3,7 +3,15 @@
 //! Each shape names short anchors, which one pass over the text looks for (`anchors.rs`), and a
 //! regex that is tried at the places found and nowhere else. Where the regex has a group, the
 //! group is the secret. Secrets known by what stands around them are found in `assign.rs`,
-//! `context.rs` and `pem.rs`.
+//! `context.rs`, `commands.rs` and `pem.rs`.
+
+use super::entropy::is_made_up;
+use super::pattern::Pattern;
+use super::scan::{Rank, Scan};
+
+/// No token is shorter, and none longer.
+const LEAST: usize = 20;
+const MOST: usize = 8 << 10;
 
 /// Where a match may begin.
 #[derive(Clone, Copy)]
@@ -48,6 +56,38 @@ const fn is_tilde_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'~' | b'.')
 }
 
+/// Masks the token of a shape whose anchor stands at `at`.
+pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, pattern: &Pattern) {
+    let start = match shape.lead {
+        Lead::Any => at,
+        Lead::Word if scan.begins_word(at) => at,
+        Lead::Word => return,
+        Lead::Back(most, class) => {
+            let lead = scan.bytes().get(..at).unwrap_or_default().iter().rev();
+            let length = lead.take(most + 1).take_while(|byte| class(byte)).count();
+            if length > most {
+                return;
+            }
+            at - length
+        }
+    };
+    // `path/to` begins like a token, and many words do.
+    if scan.skip(start, LEAST, is_token) - start < LEAST {
+        return;
+    }
+    let Some(found) = pattern.at_start(scan.window(start, MOST)) else { return };
+    let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
+    let next = scan.byte(start + secret.end());
+    let goes_on = next.is_ascii_alphanumeric() || next == b'_';
+    if !goes_on && !is_made_up(secret.as_str().get(4..).unwrap_or_default()) {
+        scan.add(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
+    }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.+/=~:%".contains(&byte)
+}
+
 /// Every shape, by what the token opens.
 #[rustfmt::skip]
 pub(super) const SHAPES: &[Shape] = &[
@@ -71,7 +111,7 @@ pub(super) const SHAPES: &[Shape] = &[
     // Models.
     word("openai_key", &["sk-?"], r"sk-(?:(?:proj|svcacct|service|admin|None)-[A-Za-z0-9_-]{32,}|[A-Za-z0-9]{32,})"),
     word("anthropic_key", &["sk-ant-"], r"sk-ant-[a-z0-9]{2,12}-[A-Za-z0-9_-]{32,}"),
-    word("openrouter_key", &["sk-or-"], r"sk-or-(?:v\d-)?[0-9a-f]{64}"),
+    word("openrouter_key", &["sk-or-"], r"sk-or-(?:v[0-9]-)?[0-9a-f]{64}"),
     word("langfuse_key", &["sk-lf-"], r"sk-lf-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     word("elevenlabs_key", &["sk_#"], r"sk_[0-9a-f]{48}"),
     word("google_api_key", &["AIza", "AQ.A"], r"A(?:Iza[A-Za-z0-9_-]{35}|Q\.A[A-Za-z0-9_-]{35,})"),
@@ -99,8 +139,8 @@ pub(super) const SHAPES: &[Shape] = &[
     word("google_refresh_token", &["1//0?"], r"1//0[A-Za-z0-9_-]{40,}"),
     inner("azure_storage_key", &["tKey="], r"tKey=([A-Za-z0-9+/]{86}==)"),
     inner("azure_access_key", &["sKey="], r"sKey=([A-Za-z0-9+/]{40,88}={0,2})"),
-    word("azure_sas", &["sig=?", "sig=%"], r"sig=([A-Za-z0-9+/%_-]{40,}(?:%3[Dd]|=))"),
-    back("azure_client_secret", 3, is_tilde_word, &["%Q~?"], r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"),
+    word("azure_sas", &["sig=?"], r"sig=([A-Za-z0-9+/%_-]{40,}(?:%3[Dd]|=))"),
+    back("azure_client_secret", 3, is_tilde_word, &["%Q~?"], r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
     back("azure_devops_token", 76, u8::is_ascii_alphanumeric, &["AZDO"], r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}"),
     word("digitalocean_token", &["dop_v1_", "doo_v1_", "dor_v1_"], r"do[opr]_v1_[0-9a-f]{64}"),
     word("heroku_key", &["HRKU-"], r"HRKU-[A-Za-z0-9_-]{36,}"),
@@ -112,7 +152,7 @@ pub(super) const SHAPES: &[Shape] = &[
     word("supabase_key", &["sbp_#", "sb_secret_"], r"sbp_[0-9a-f]{40}|sb_secret_[A-Za-z0-9_-]{22,}"),
     word("planetscale_token", &["pscale_"], r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_=-]{32,}"),
     word("neon_key", &["napi_?"], r"napi_[a-z0-9]{60,}"),
-    word("databricks_token", &["dapi#"], r"dapi[0-9a-f]{32}(?:-\d)?"),
+    word("databricks_token", &["dapi#"], r"dapi[0-9a-f]{32}(?:-[0-9])?"),
     word("alibaba_key_id", &["LTAI?"], r"LTAI[A-Za-z0-9]{20}"),
     word("tailscale_key", &["tskey-"], r"tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{16,}"),
     // Secret stores, infrastructure, monitoring.
@@ -132,15 +172,15 @@ pub(super) const SHAPES: &[Shape] = &[
     word("prefect_key", &["pnu_?", "pnb_?"], r"pn[ub]_[A-Za-z0-9]{36}"),
     // Messages and mail.
     word("slack_token", &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"],
-        r"xox(?:[a-eoprs]|e\.xox[bp])-[A-Za-z0-9%/+=-]{20,}|xapp-\d-[A-Z0-9]+-\d+-[A-Za-z0-9]{20,}"),
+        r"xox(?:[a-eoprs]|e\.xox[bp])-[A-Za-z0-9%/+=-]{20,}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[A-Za-z0-9]{20,}"),
     inner("slack_webhook", &["slack.com/"], r"slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]{20,})"),
-    inner("discord_webhook", &["/webhooks/"], r"/webhooks/\d{15,21}/([A-Za-z0-9_-]{50,})"),
+    inner("discord_webhook", &["/webhooks/"], r"/webhooks/[0-9]{15,21}/([A-Za-z0-9_-]{50,})"),
     inner("teams_webhook", &["/IncomingWebhook/"], r"/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})"),
-    back("telegram_bot_token", 10, u8::is_ascii_digit, &[":AA?"], r"\d{8,10}:AA[A-Za-z0-9_-]{33}"),
+    back("telegram_bot_token", 10, u8::is_ascii_digit, &[":AA?"], r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"),
     word("twilio_key", &["SK##"], r"SK[0-9a-f]{32}"),
     word("sendgrid_key", &["SG.?"], r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
     word("mailgun_key", &["key-#"], r"key-[0-9a-f]{32}"),
-    back("mailchimp_key", 32, u8::is_ascii_hexdigit, &["-us%"], r"[0-9a-f]{32}-us\d{1,2}"),
+    back("mailchimp_key", 32, u8::is_ascii_hexdigit, &["-us%"], r"[0-9a-f]{32}-us[0-9]{1,2}"),
     word("resend_key", &["re_?"], r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
     word("brevo_key", &["xkeysib-", "xsmtpsib-"], r"x(?:key|smtp)sib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
     // Payment, shops, office.
@@ -160,3 +200,21 @@ pub(super) const SHAPES: &[Shape] = &[
     word("jwt", &["eyJ?"], r"eyJ[A-Za-z0-9_-]{12,}\.(?:eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
     word("age_key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_shape_is_a_regex_with_anchors_that_select() {
+        for shape in SHAPES {
+            let regex = regex::Regex::new(shape.regex).expect(shape.kind);
+            assert!(regex.captures_len() <= 2, "{}", shape.kind);
+            assert!(shape.anchors.iter().all(|anchor| anchor.len() >= 4), "{}", shape.kind);
+        }
+        let kinds: BTreeSet<_> = SHAPES.iter().map(|shape| shape.kind).collect();
+        assert!(kinds.len() >= 80, "{}", kinds.len());
+    }
+}

@@ -36,6 +36,13 @@ fn render(session: &SessionRow, events: &[EventRow]) -> String {
         session.cache_write_tokens,
         session.reasoning_tokens
     );
+    let _ = writeln!(
+        out,
+        "trust {} models {} drift {}",
+        session.usage_confidence.as_deref().unwrap_or("-"),
+        session.usage_by_model.as_deref().unwrap_or("-"),
+        session.drift.as_deref().unwrap_or("-")
+    );
     for event in events {
         let flag = |set: bool, name: &str| if set { format!(" {name}") } else { String::new() };
         let part = |name: &str, value: Option<String>| {
@@ -52,20 +59,25 @@ fn render(session: &SessionRow, events: &[EventRow]) -> String {
         let text: String = event.text.chars().take(90).collect();
         let _ = writeln!(
             out,
-            "{:>3} t{} s{} {}{}{}{}{}{}{}{}{}{} @{}+{} {}",
+            "{:>3} t{} s{} {}{}{}{}{}{}{}{}{}{}{}{}{}{}{} @{}+{} {}",
             event.event_index,
             event.turn_index,
             event.step_index,
             event.event_type,
             part("", event.subtype.clone()),
             part("tool", event.tool_name.clone()),
+            part("kind", event.tool_kind.clone()),
             part("call", event.tool_call_id.clone()),
+            part("files", event.files.as_ref().map(|files| files.join(","))),
+            part("cmd", event.command.as_ref().map(|line| line.escape_debug().to_string())),
+            part("spawned", event.spawned_agent_id.clone()),
             part("error", event.is_error.map(|error| error.to_string())),
             part("exit", event.exit_code.map(|code| code.to_string())),
             part("ms", event.duration_ms.map(|ms| ms.to_string())),
             part("tokens", tokens),
             flag(event.is_replay, "COPY"),
             flag(event.is_sidechain, "SIDE"),
+            flag(session.is_abandoned(event.event_index), "LEFT"),
             event.source_offset,
             event.source_length,
             text.escape_debug()

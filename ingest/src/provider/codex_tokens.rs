@@ -1,0 +1,42 @@
+//! Codex's token counts: totals that are written again and again, and restart (FORMATS.md 2.5).
+
+use schemas::Usage;
+
+use crate::json::{Fields, Value};
+
+/// What a `token_count` event says that is new, or why it says nothing. `totals` are those of the
+/// last one. What the totals grew by also counts requests that were aborted before they were
+/// recorded; after a restart the last request is what is new.
+pub(super) fn news(event: Value<'_>, totals: &mut Option<Usage>) -> Result<Usage, &'static str> {
+    let info = event.object("info").ok_or("rate_limits_only")?;
+    let total = info.object("total_token_usage").map(usage);
+    let last = info.object("last_token_usage").map(usage);
+    let before = *totals;
+    if total.is_some() {
+        *totals = total;
+    }
+    match (total, last) {
+        (Some(total), _) if before == Some(total) => Err("repeated_token_count"),
+        (Some(total), last) => Ok(match before.map(|before| total.minus(before)) {
+            Some(growth) if growth.is_growth() => growth,
+            _ => last.unwrap_or(total),
+        }),
+        (None, Some(last)) => Ok(last),
+        (None, None) => Err("empty_token_count"),
+    }
+}
+
+/// Token counts; cached input, read and written, is part of input, reasoning is part of output.
+fn usage(usage: Value<'_>) -> Usage {
+    let cached = usage.int("cached_input_tokens");
+    let written = usage.int("cache_write_input_tokens");
+    let outside = cached.unwrap_or(0) + written.unwrap_or(0);
+    Usage {
+        input: usage.int("input_tokens").map(|input| (input - outside).max(0)),
+        output: usage.int("output_tokens"),
+        cache_read: cached,
+        cache_write: written,
+        cache_write_1h: None,
+        reasoning: usage.int("reasoning_output_tokens"),
+    }
+}

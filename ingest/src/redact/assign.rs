@@ -1,0 +1,242 @@
+//! Values that stand under a name: `API_KEY=...`, `"password": "..."`, `--token ...`,
+//! `<secret>...</secret>`, in any quoting and escaping.
+
+use super::entropy::{
+    is_encoded_login, is_field, is_mixed, is_name, is_placeholder, is_random, is_uuid,
+};
+use super::env;
+use super::names::{Strength, sound};
+use super::scan::{Rank, Scan, is_quote};
+
+/// Longest names and values.
+const MAX_NAME: usize = 64;
+const MAX_VALUE: usize = 4096;
+
+/// How a value follows its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// `name = value`, `name: value`, `--name value`.
+    Set,
+    /// `("name", value)`.
+    Argument,
+    /// `<name>value</name>`.
+    Element,
+}
+
+/// A value: where it stands, and whether in quotes.
+struct Value {
+    start: usize,
+    end: usize,
+    quoted: bool,
+}
+
+/// Masks the value under the name in which a word of secrets stands at `at`.
+pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
+    let at = if is_quote(scan.byte(at)) { at + 1 } else { at };
+    let (start, end) = name(scan, at);
+    // A name may hold several such words.
+    if end <= scan.name_end {
+        return;
+    }
+    scan.name_end = end;
+    let Some((from, link)) = value_begins(scan, start, end) else { return };
+    let name = scan.slice(start, end);
+    let Some((kind, strength)) = sound(name) else { return };
+    if let Some((from, to)) = env::value(scan, start, end) {
+        if env::is_secret(scan.slice(from, to), strength) {
+            scan.add(from, to, kind, Rank::Named);
+        }
+        return;
+    }
+    let in_query = matches!(scan.before(start), b'?' | b'&');
+    let Some(value) = value(scan, from, link, in_query) else { return };
+    if link == Link::Argument && !value.quoted {
+        return;
+    }
+    let text = scan.slice(value.start, value.end);
+    let secret = if kind == "basic_auth" {
+        (value.quoted || name.starts_with('_')) && text.len() >= 12 && is_encoded_login(text)
+    } else {
+        // Keys of some services are UUIDs.
+        let of_uuids = kind == "heroku_key" || name.to_ascii_lowercase().ends_with("_authtoken");
+        is_secret(text, strength, value.quoted, of_uuids)
+    };
+    if secret {
+        scan.add(value.start, value.end, kind, Rank::Named);
+    }
+}
+
+fn is_secret(value: &str, strength: Strength, quoted: bool, of_uuids: bool) -> bool {
+    if value.len() < 8
+        || value.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
+        || is_placeholder(value)
+        || is_name(value)
+        || is_field(value)
+    {
+        return false;
+    }
+    if is_uuid(value) {
+        return of_uuids;
+    }
+    match strength {
+        Strength::Weak => false,
+        Strength::Secret => is_random(value),
+        Strength::Password => is_random(value) || is_mixed(value, quoted),
+    }
+}
+
+/// Start and end of the name around `at`.
+fn name(scan: &Scan<'_>, at: usize) -> (usize, usize) {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let mut start = at;
+    while at - start < MAX_NAME && is_part(scan.before(start)) {
+        start -= 1;
+    }
+    // The letter of an escape is no part of the name: `\nTOKEN=`.
+    if start < at && scan.before(start) == b'\\' && matches!(scan.byte(start), b'n' | b'r' | b't') {
+        start += 1;
+    }
+    while start < at && scan.byte(start) == b'-' {
+        start += 1;
+    }
+    let mut end = at;
+    while end - at < MAX_NAME && is_part(scan.byte(end)) {
+        end += 1;
+    }
+    (start, end)
+}
+
+/// Where the value of the name begins that stands there.
+pub(super) fn value_after(scan: &Scan<'_>, start: usize, end: usize) -> Option<usize> {
+    value_begins(scan, start, end).map(|(from, _)| from)
+}
+
+/// Where the value of a name begins, and how it follows.
+fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Link)> {
+    let mut at = scan.skip(end, 3, |byte| byte == b'\\');
+    let quoted = is_quote(scan.byte(at));
+    if quoted {
+        at += 1;
+    } else if at != end {
+        return None;
+    }
+    if let Some(from) = value_key(scan, at) {
+        return Some((from, Link::Set));
+    }
+    // `environ["NAME"] = ...`
+    if scan.byte(at) == b']' {
+        at += 1;
+    }
+    let sign = scan.skip(at, 8, is_blank);
+    let next = scan.byte(sign + 1);
+    let after = |length: usize| scan.skip(sign + length, 8, is_blank);
+    match scan.byte(sign) {
+        b'=' if matches!(next, b'=' | b'~') => None,
+        b'=' => Some((after(if next == b'>' { 2 } else { 1 }), Link::Set)),
+        b':' => {
+            // `a::b`, `urn:a:b`
+            let in_path =
+                scan.before(start) == b':' && scan.before(start - 1).is_ascii_alphanumeric();
+            if next == b':' || in_path {
+                return None;
+            }
+            // `:=` of Go, `${NAME:-value}` of shells
+            let from = after(if matches!(next, b'=' | b'-') { 2 } else { 1 });
+            Some((if quoted { from } else { behind_type(scan, from) }, Link::Set))
+        }
+        b',' if quoted => Some((after(1), Link::Argument)),
+        b'>' if !quoted && scan.before(start) == b'<' => Some((sign + 1, Link::Element)),
+        _ => {
+            let flag = scan.slice(start.saturating_sub(2), start) == "--";
+            (flag && !quoted && sign > at).then_some((sign, Link::Set))
+        }
+    }
+}
+
+/// Where the value begins in `"NAME", "value": ...`, `key="NAME" value=...` and, over two lines,
+/// `name: NAME`, `value: ...`.
+fn value_key(scan: &Scan<'_>, at: usize) -> Option<usize> {
+    let comma = scan.skip(at, 1, |byte| byte == b',');
+    let word = scan.skip(comma, 40, |byte| is_blank(byte) || matches!(byte, b'\r' | b'\n'));
+    if word == at {
+        return None;
+    }
+    let quote = |at| {
+        let at = scan.skip(at, 3, |byte| byte == b'\\');
+        scan.skip(at, 1, is_quote)
+    };
+    let word = quote(word);
+    let end = word + "value".len();
+    if !scan.slice(word, end).eq_ignore_ascii_case("value") {
+        return None;
+    }
+    let sign = scan.skip(quote(end), 4, is_blank);
+    matches!(scan.byte(sign), b':' | b'=').then(|| scan.skip(sign + 1, 4, is_blank))
+}
+
+/// Skips a type: `KEY: &str = "..."`.
+fn behind_type(scan: &Scan<'_>, from: usize) -> usize {
+    let is_type = |byte: u8| byte.is_ascii_alphanumeric() || b"&'<>[]|.? _".contains(&byte);
+    let sign = scan.skip(from, 48, is_type);
+    let quote = scan.skip(sign + 1, 4, is_blank);
+    if sign > from && scan.byte(sign) == b'=' && is_quote(scan.byte(quote)) { quote } else { from }
+}
+
+/// The value that begins at `from`; `None` when it is code, or too long.
+fn value(scan: &Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Value> {
+    if link == Link::Element {
+        let end = scan.skip(from, MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n'));
+        return (scan.byte(end) == b'<').then_some(Value { start: from, end, quoted: true });
+    }
+    // `b"..."`, `r"..."`
+    let prefix = scan.skip(from, 2, |byte| matches!(byte | 0x20, b'b' | b'r' | b'u'));
+    let quote = scan.skip(prefix, 3, |byte| byte == b'\\');
+    if is_quote(scan.byte(quote)) {
+        let end = closing(scan, quote, quote - prefix)?;
+        return Some(Value { start: quote + 1, end, quoted: true });
+    }
+    let is_end =
+        |byte: u8| b" \t\r\n\"'`,;<>(){}[]|\\".contains(&byte) || (in_query && byte == b'&');
+    let mut end = scan.skip(from, MAX_VALUE, |byte| !is_end(byte));
+    if end - from == MAX_VALUE || matches!(scan.byte(end), b'(' | b'[' | b'{' | b'<') {
+        return None;
+    }
+    while end > from && matches!(scan.before(end), b'.' | b':') {
+        end -= 1;
+    }
+    Some(Value { start: from, end, quoted: false })
+}
+
+/// Where the text in quotes ends that opens at `quote` behind so many backslashes. A text that is
+/// cut off ends with the whole.
+fn closing(scan: &Scan<'_>, quote: usize, slashes: usize) -> Option<usize> {
+    let sign = scan.byte(quote);
+    let start = quote + 1;
+    let mut at = start;
+    while at - start <= MAX_VALUE {
+        at = scan.skip(at, MAX_VALUE, |byte| byte != sign && byte != b'\n');
+        if at == scan.len() {
+            return (at > start).then_some(at);
+        }
+        if scan.byte(at) != sign {
+            return None;
+        }
+        let mut before = at;
+        while before > start && scan.before(before) == b'\\' {
+            before -= 1;
+        }
+        let escapes = at - before;
+        if slashes == 0 && escapes & 1 == 0 {
+            return Some(at);
+        }
+        if slashes > 0 && escapes <= slashes {
+            return Some(before);
+        }
+        at += 1;
+    }
+    None
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}

@@ -1,0 +1,74 @@
+//! Passwords on command lines that no name announces: `curl -u user:password`, `sshpass -p ...`.
+
+use super::entropy::{is_path, is_placeholder};
+use super::pattern::Pattern;
+use super::scan::{Rank, Scan};
+
+/// Longest command looked at.
+const MAX_COMMAND: usize = 1000;
+
+/// A command that may hold a password: the anchor it begins with, and a regex over the command
+/// whose group is the password.
+pub(super) struct Command {
+    pub(super) anchor: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) source: &'static str,
+    pattern: Pattern,
+}
+
+const fn command(anchor: &'static str, kind: &'static str, source: &'static str) -> Command {
+    Command { anchor, kind, source, pattern: Pattern::new(source) }
+}
+
+/// Every command.
+#[rustfmt::skip]
+pub(super) static COMMANDS: [Command; 8] = [
+    command("curl", "basic_auth", r#"(?s)curl\s(?:.*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
+    command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s[^|;&]*?\s-p\\{0,3}["']?([^\s"'\\]+)"#),
+    command("docker login", "password", r#"(?s)docker login\s[^|;&]*?\s(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
+    command("redis-cli", "password", r#"(?s)redis-cli\s[^|;&]*?\s(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#),
+    command("machine ", "password", r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)"),
+    command(":5432:", "password", r":5432:[^:\s]+:[^:\s]+:([^:\s]+)"),
+    command("echo", "password", r#"echo\s+(?:-n\s+)?\\{0,3}["']?([^\s"'|\\]+)\\{0,3}["']?\s*\|\s*(?:sudo\s[^|]*?-S|docker login)"#),
+];
+
+/// Masks the password in the command that begins at `at`.
+pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
+    if !command.anchor.starts_with(':') && !scan.begins_word(at) {
+        return;
+    }
+    let line = command_line(scan.window(at, MAX_COMMAND));
+    let found = command.pattern.at_start(line);
+    let Some(password) = found.and_then(|found| found.get(1)) else { return };
+    let value = password.as_str();
+    if value.len() >= 4 && !is_placeholder(value) && !is_path(value) {
+        scan.add(at + password.start(), at + password.end(), command.kind, Rank::Around);
+    }
+}
+
+/// The text up to the end of the line, and over it where a backslash continues the line.
+fn command_line(text: &str) -> &str {
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes());
+    let end = ends.map(|at| text.get(..at).unwrap_or_default()).find(|line| !line.ends_with('\\'));
+    end.unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_a_regex_with_a_group() {
+        for command in &COMMANDS {
+            let regex = regex::Regex::new(command.source).expect(command.anchor);
+            assert_eq!(regex.captures_len(), 2, "{}", command.anchor);
+        }
+    }
+
+    #[test]
+    fn a_command_ends_with_its_line() {
+        assert_eq!(command_line("curl \\\n -u a:b\nnext"), "curl \\\n -u a:b");
+        assert_eq!(command_line("curl"), "curl");
+    }
+}

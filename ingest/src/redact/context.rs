@@ -1,0 +1,149 @@
+//! Secrets known by what stands around them: passwords in addresses, authorization headers,
+//! cookies.
+
+use super::assign::value_after;
+use super::entropy::{
+    is_encoded_login, is_field, is_mixed, is_odd, is_placeholder, is_random, is_uuid,
+};
+use super::pattern::Pattern;
+use super::scan::{Rank, Scan, is_quote};
+
+/// Longest part of an address before its path.
+const MAX_AUTHORITY: usize = 512;
+
+/// Longest credential.
+const MAX_CREDENTIAL: usize = 8192;
+
+static SCHEME: Pattern = Pattern::new(
+    r"(?i-u:Bearer|(Basic)|Token|Bot|ApiKey|Api-Key|Digest|GenieKey|SSWS|Key)(?: |%20)+",
+);
+static COOKIE: Pattern = Pattern::new(r#"([A-Za-z0-9_.%-]{1,64})=([^\s;"'`\\<>,]+)"#);
+
+/// Parts of the names of cookies that open something.
+#[rustfmt::skip]
+const SESSIONS: &[&str] = &[
+    "sess", "sid", "auth", "token", "csrf", "xsrf", "jwt", "login", "remember", "secure",
+    "clearance",
+];
+
+/// `scheme://user:password@host`: masks the password. `at` is where `://` begins.
+pub(super) fn address(scan: &mut Scan<'_>, at: usize) {
+    let start = at + "://".len();
+    let in_authority = |byte: u8| !b" \t\r\n\"'`<>\\/?#".contains(&byte);
+    let end = scan.skip(start, MAX_AUTHORITY, in_authority);
+    let Some((login, host)) = scan.slice(start, end).rsplit_once('@') else { return };
+    if !host.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '[' | '$')) {
+        return;
+    }
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let is_key = |user: &str| user.len() == 32 && user.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if host.contains("sentry") && is_key(user) {
+        scan.add(start, start + login.len(), "sentry_dsn", Rank::Around);
+    } else if matches!(password, "" | "x-oauth-basic") {
+        // Some services take the token as the user.
+        if user.len() >= 20 && is_random(user) && !is_placeholder(user) {
+            scan.add(start, start + user.len(), "url_password", Rank::Around);
+        }
+    } else if password.len() >= 4
+        && password != user
+        && !is_placeholder(password)
+        && !password.contains(['(', ')', '{', '}', '|', ',', ';'])
+    {
+        let password_at = start + user.len() + 1;
+        scan.add(password_at, start + login.len(), "url_password", Rank::Around);
+    }
+}
+
+/// `Authorization: Bearer ...`, also as a field of code or JSON. `at` is the name.
+pub(super) fn authorization(scan: &mut Scan<'_>, at: usize) {
+    let Some(from) = value_after(scan, at, at + "authorization".len()) else { return };
+    let from = behind_quote(scan, from);
+    let scheme = SCHEME.at_start(scan.window(from, 64));
+    let start = from + scheme.as_ref().and_then(|found| found.get(0)).map_or(0, |all| all.len());
+    if scheme.as_ref().is_some_and(|found| found.get(1).is_some()) {
+        return login(scan, start);
+    }
+    let (end, value) = credential(scan, start);
+    let is_header = scheme.is_some() || is_random(value);
+    if is_header && (is_uuid(value) || is_secret(value)) && !goes_on(scan, end) {
+        scan.add(start, end, "authorization", Rank::Around);
+    }
+}
+
+/// `Bearer ...` wherever it stands.
+pub(super) fn bearer(scan: &mut Scan<'_>, at: usize) {
+    let start = scan.skip(at + "bearer ".len(), 2, |byte| byte == b' ');
+    let (end, value) = credential(scan, start);
+    if value.len() >= 16 && !is_uuid(value) && is_secret(value) && !goes_on(scan, end) {
+        scan.add(start, end, "bearer_token", Rank::Around);
+    }
+}
+
+/// `Basic ...` wherever it stands: user and password in base64.
+pub(super) fn basic(scan: &mut Scan<'_>, at: usize) {
+    login(scan, at + "basic ".len());
+}
+
+fn login(scan: &mut Scan<'_>, start: usize) {
+    let end = scan.skip(start, MAX_CREDENTIAL, is_credential);
+    let value = scan.slice(start, end);
+    if value.len() >= 8 && is_encoded_login(value) {
+        scan.add(start, end, "basic_auth", Rank::Around);
+    }
+}
+
+/// `Cookie: a=b; c=d`, `Set-Cookie: a=b; Path=/`, `--cookie 'a=b'`: masks the values that open
+/// something.
+pub(super) fn cookie(scan: &mut Scan<'_>, at: usize) {
+    if scan.before(at).is_ascii_alphanumeric() {
+        return;
+    }
+    let set = scan.slice(at.saturating_sub(4), at).eq_ignore_ascii_case("set-");
+    let Some(from) = value_after(scan, at, at + "cookie".len()) else { return };
+    let mut at = behind_quote(scan, from);
+    while let Some(found) = COOKIE.at_start(scan.window(at, MAX_CREDENTIAL)) {
+        let (Some(name), Some(value)) = (found.get(1), found.get(2)) else { return };
+        let (start, end) = (at + value.start(), at + value.end());
+        let (name, value) = (name.as_str().to_ascii_lowercase(), value.as_str());
+        let opens = SESSIONS.iter().any(|part| name.contains(part));
+        if !is_placeholder(value)
+            && !is_field(value)
+            && (is_random(value) || (opens && value.len() >= 8 && is_odd(value)))
+        {
+            scan.add(start, end, "cookie", Rank::Around);
+        }
+        if set || scan.byte(end) != b';' {
+            return;
+        }
+        at = scan.skip(end + 1, 2, |byte| byte == b' ');
+    }
+}
+
+/// Steps over an opening quote, escaped or not.
+fn behind_quote(scan: &Scan<'_>, at: usize) -> usize {
+    let quote = scan.skip(at, 3, |byte| byte == b'\\');
+    if is_quote(scan.byte(quote)) { quote + 1 } else { at }
+}
+
+/// The credential that begins at `start`, without a stop that ends the sentence.
+fn credential<'a>(scan: &Scan<'a>, start: usize) -> (usize, &'a str) {
+    let end = scan.skip(start, MAX_CREDENTIAL, is_credential);
+    let value = scan.slice(start, end).trim_end_matches(['.', ':', ',']);
+    (start + value.len(), value)
+}
+
+fn is_credential(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._~+/=:-".contains(&byte)
+}
+
+/// What follows makes it a piece of code or of a template.
+fn goes_on(scan: &Scan<'_>, end: usize) -> bool {
+    matches!(scan.byte(end), b'(' | b'[' | b'{' | b'<' | b'$')
+}
+
+fn is_secret(value: &str) -> bool {
+    value.len() >= 8
+        && !is_placeholder(value)
+        && !is_field(value)
+        && (is_random(value) || (value.len() < 16 && is_mixed(value, false)))
+}

@@ -1,0 +1,368 @@
+//! Whether a value looks like a secret: random rather than made of words, and not something that
+//! only stands for a value.
+//!
+//! Entropy over letters says little of values of twenty characters. What tells random ones from
+//! names are neighbours: words consist of a few pairs of letters, random text has all pairs and
+//! puts digits between them.
+
+/// For each letter the letters that often follow it: 200 pairs, which make up nine tenths of
+/// words and names, and three tenths of random letters.
+const FOLLOWING: [&[u8]; 26] = [
+    b"bcdgiklmnprstuvy",
+    b"aeijlouy",
+    b"aehiklortu",
+    b"adeiou",
+    b"acdefjlmnpqrstvx",
+    b"aefioru",
+    b"eis",
+    b"aeiotu",
+    b"abcdefglmnoprstvx",
+    b"s",
+    b"e",
+    b"adefilostuy",
+    b"aeimopy",
+    b"acdefginostu",
+    b"bcdflmnoprstuvw",
+    b"aeiloprstu",
+    b"u",
+    b"acegilmnorstuy",
+    b"acehiopstuy",
+    b"aehioprstuy",
+    b"beilmnprst",
+    b"ae",
+    b"ahi",
+    b"t",
+    b"p",
+    b"",
+];
+
+/// Words that mark a made-up token of any length.
+const MADE_UP: &[&str] = &[
+    "xxxx",
+    "XXXX",
+    "....",
+    "****",
+    "____",
+    "----",
+    "your",
+    "YOUR",
+    "example",
+    "EXAMPLE",
+    "placeholder",
+    "PLACEHOLDER",
+    "redacted",
+    "REDACTED",
+    "dummy",
+    "DUMMY",
+    "sample",
+    "SAMPLE",
+];
+
+/// Words, in lower case, that mark a short value as made up; in long ones they occur by chance.
+const FILLERS: &[&str] = &[
+    "xxx",
+    "your",
+    "placeholder",
+    "change",
+    "insert",
+    "replace",
+    "todo",
+    "fixme",
+    "fake",
+    "mock",
+    "foobar",
+    "goes",
+    "here",
+];
+
+/// Values, in lower case and without digits at their end, that are no secrets.
+#[rustfmt::skip]
+const COMMON: &[&str] = &[
+    "password", "passwd", "pass", "pwd", "pw", "secret", "token", "key", "user", "username",
+    "admin", "root", "guest", "test", "testing", "postgres", "mysql", "mongo", "redis",
+    "rabbitmq", "none", "null", "nil", "undefined", "true", "false", "yes", "no", "string", "str",
+    "value", "empty", "required", "optional", "x-oauth-basic", "mypassword", "mysecretpassword",
+    "mysecret", "foo", "bar", "baz", "abc", "local", "development", "secretpassword", "testpass",
+    "testpassword", "p4ssw0rd", "letmein",
+];
+
+/// What fills in for a value in templates, and marks shortened ones.
+const HOLES: &[&str] =
+    &["<", ">", "${", "$(", "{{", "}}", "#{", "%(", "%s", "[REDACTED", "...", "***", "…"];
+
+/// Beginnings of values that name a thing or a place.
+#[rustfmt::skip]
+const NAMING: &[&str] = &[
+    "sha1-", "sha1:", "sha256-", "sha256:", "sha384-", "sha384:", "sha512-", "sha512:", "arn:",
+    "data:", "urn:", "projects/", "op://", "vault:",
+];
+
+/// Ends of values that are names of files.
+#[rustfmt::skip]
+const FILES: &[&str] = &[
+    ".pem", ".key", ".json", ".crt", ".txt", ".yaml", ".yml", ".toml", ".env", ".rs", ".py",
+    ".ts", ".js", ".go",
+];
+
+/// From this length on words occur in random values by chance.
+const LONG: usize = 24;
+
+/// `FOLLOWING` as one bit a pair.
+const PAIRS: [u32; 26] = {
+    let mut pairs = [0; 26];
+    let mut first = 0;
+    while first < pairs.len() {
+        let mut at = 0;
+        while at < FOLLOWING[first].len() {
+            pairs[first] |= 1 << (FOLLOWING[first][at] - b'a');
+            at += 1;
+        }
+        first += 1;
+    }
+    pairs
+};
+
+/// Counts neighbours that words do not have (a letter beside a digit, a rare pair of letters) and
+/// neighbours that they have.
+fn neighbours(value: &str) -> (usize, usize) {
+    let (mut odd, mut plain) = (0, 0);
+    for pair in value.as_bytes().windows(2) {
+        let [a, b] = *pair else { continue };
+        if !a.is_ascii_alphanumeric() || !b.is_ascii_alphanumeric() {
+            continue;
+        }
+        match (a.is_ascii_digit(), b.is_ascii_digit()) {
+            (true, true) => {}
+            (false, false) if is_frequent(a | 0x20, b | 0x20) => plain += 1,
+            _ => odd += 1,
+        }
+    }
+    (odd, plain)
+}
+
+fn is_frequent(a: u8, b: u8) -> bool {
+    let row = PAIRS.get(usize::from(a.wrapping_sub(b'a')));
+    row.is_some_and(|row| (row >> (b.wrapping_sub(b'a') & 31)) & 1 == 1)
+}
+
+/// Whether `value` looks as if it was drawn at random. Of random strings of twenty characters and
+/// more one in thirty fails at the worst (hexadecimal ones), of names under two in a hundred pass.
+pub(super) fn is_random(value: &str) -> bool {
+    let length = value.len();
+    let digits = value.bytes().any(|byte| byte.is_ascii_digit());
+    let letters = value.bytes().any(|byte| byte.is_ascii_alphabetic());
+    if length < 12 || !letters || distinct(value) < 7 || (!digits && length < 20) {
+        return false;
+    }
+    let (odd, plain) = neighbours(value);
+    let percent = match (length, digits) {
+        (..16, _) => 60,
+        (_, true) => 45,
+        (_, false) => 55,
+    };
+    odd >= 5 && odd * 100 >= percent * (odd + plain)
+}
+
+/// Whether a short value mixes its characters as a good password does. Values in quotes need less
+/// of it: they are no names of a program.
+pub(super) fn is_mixed(value: &str, quoted: bool) -> bool {
+    let lower = value.bytes().any(|byte| byte.is_ascii_lowercase());
+    let upper = value.bytes().any(|byte| byte.is_ascii_uppercase());
+    let digits = value.bytes().any(|byte| byte.is_ascii_digit());
+    let other = value.bytes().any(|byte| !byte.is_ascii_alphanumeric());
+    if !digits || !(lower || upper) {
+        return false;
+    }
+    let (odd, plain) = neighbours(value);
+    let shares = |percent: usize| odd * 100 >= percent * (odd + plain);
+    let classes = usize::from(lower) + usize::from(upper) + 1 + usize::from(other);
+    classes >= 3 && (quoted || (odd >= 3 && shares(35))) || (odd >= 4 && shares(45))
+}
+
+/// Whether two neighbours at least are not those of words.
+pub(super) fn is_odd(value: &str) -> bool {
+    neighbours(value).0 >= 2
+}
+
+/// Whether a value that has the shape of a token was made up: `xxxx`, `1234567890abcdef`.
+pub(super) fn is_made_up(value: &str) -> bool {
+    distinct(value) < value.len().min(6)
+        || MADE_UP.iter().any(|word| value.contains(word))
+        || is_sequence(value.as_bytes())
+}
+
+/// Whether a value only stands for one: a variable, a hole in a template, `your-key`, `********`.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    if value.starts_with(['$', '%', '{', '@', '*', '&', '(', '[', '<'])
+        || HOLES.iter().any(|hole| value.contains(hole))
+    {
+        return true;
+    }
+    let lower = value.to_ascii_lowercase();
+    let is_end = |c: char| c.is_ascii_digit() || c == '!';
+    if COMMON.contains(&lower.trim_matches(['_', '-']).trim_end_matches(is_end))
+        || (value.len() < LONG && FILLERS.iter().any(|word| lower.contains(word)))
+    {
+        return true;
+    }
+    if value.len() >= 8 { is_made_up(value) } else { distinct(value) < value.len().min(3) }
+}
+
+/// Whether a value names something: a file, an address, a digest, a date.
+pub(super) fn is_name(value: &str) -> bool {
+    is_path(value)
+        || is_date(value)
+        || is_address(value)
+        || NAMING.iter().any(|start| value.starts_with(start))
+}
+
+/// `2026-10-14T09:12:31Z`.
+fn is_date(value: &str) -> bool {
+    let fits = |(want, byte): (&u8, &u8)| match want {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == want,
+    };
+    value.len() >= 10 && b"0000-00-00".iter().zip(value.as_bytes()).all(fits)
+}
+
+/// `0x7f3ac9e4d2b6`, a place in memory.
+fn is_address(value: &str) -> bool {
+    let is_hex = |hex: &str| hex.len() <= 16 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    value.strip_prefix("0x").is_some_and(is_hex)
+}
+
+/// Whether a value is a path, the name of a file or an address.
+pub(super) fn is_path(value: &str) -> bool {
+    // A secret key of AWS may begin with a slash.
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    if value.len() == 40 && value.bytes().all(is_base64) {
+        return false;
+    }
+    ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
+        || value.contains("://")
+        || value.get(1..3) == Some(":\\")
+        || FILES.iter().any(|end| value.ends_with(end))
+}
+
+/// Whether a value is a field in a program: `settings.database.primary1`.
+pub(super) fn is_field(value: &str) -> bool {
+    let is_part = |part: &str| {
+        let name = part.strip_suffix(|c: char| c.is_ascii_digit()).unwrap_or(part);
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+    };
+    value.contains('.') && value.split('.').all(is_part)
+}
+
+/// Whether a value is a UUID.
+pub(super) fn is_uuid(value: &str) -> bool {
+    value.len() == 36
+        && value.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Whether a value is `user:password` in base64, and the password no placeholder.
+pub(super) fn is_encoded_login(value: &str) -> bool {
+    decode(value).is_some_and(|text| {
+        text.split_once(':').is_some_and(|(user, password)| {
+            password.len() >= 3 && password != user && !is_placeholder(password)
+        })
+    })
+}
+
+/// The text in a base64 value, when it is printable ASCII.
+fn decode(value: &str) -> Option<String> {
+    let digits = value.trim_end_matches('=');
+    if digits.len() < 4 || digits.len() % 4 == 1 {
+        return None;
+    }
+    let mut text = String::with_capacity(digits.len());
+    let (mut bits, mut held) = (0_u32, 0);
+    for byte in digits.bytes() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = ((bits << 6) | u32::from(six)) & 0xffff;
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            let [byte, ..] = (bits >> held).to_le_bytes();
+            if !(0x20..0x7f).contains(&byte) {
+                return None;
+            }
+            text.push(char::from(byte));
+        }
+    }
+    Some(text)
+}
+
+/// Number of different bytes.
+fn distinct(value: &str) -> usize {
+    let mut seen = [0_u64; 4];
+    for byte in value.bytes() {
+        seen[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    }
+    seen.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Whether most bytes follow upon the one before, or upon the one before that: `abcd1234`,
+/// `1a2b3c4d`, `aaaa`.
+fn is_sequence(value: &[u8]) -> bool {
+    if value.len() < 8 {
+        return false;
+    }
+    let steps = |distance: usize| {
+        let later = value.iter().skip(distance);
+        value.iter().zip(later).filter(|(a, b)| b.wrapping_sub(**a) <= 1).count()
+    };
+    steps(1) * 2 >= value.len() - 1 || steps(2) * 5 >= (value.len() - 2) * 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_values_are_told_from_names() {
+        for random in ["c0ffee5eed0ddba11f00d1de", "zq7Xh4vR0bTrM1w4K3yG", "qzxvkjwqphgdfwbzmktx"] {
+            assert!(is_random(random), "{random}");
+        }
+        for name in
+            ["my-service-token-2024-prod", "getUserAccessTokenFromStore2", "1234567890123456"]
+        {
+            assert!(!is_random(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_stands_for_a_value_is_none() {
+        for value in
+            ["$TOKEN", "<key>", "{{ x }}", "password1", "your-key-1", "********", "abcdefgh1234"]
+        {
+            assert!(is_placeholder(value), "{value}");
+        }
+        assert!(!is_placeholder("lantern-Q7"));
+    }
+
+    #[test]
+    fn names_of_things_are_known() {
+        for value in ["/etc/key", "sha256:00", "2026-10-14T00", "0x7f3a", "server.pem"] {
+            assert!(is_name(value), "{value}");
+        }
+        assert!(!is_name("2026-10"));
+        assert!(is_field("a.b2.c") && !is_field("a.b22") && !is_field("a"));
+    }
+
+    #[test]
+    fn logins_in_base64_are_read() {
+        assert!(is_encoded_login("bWlyYTpmajByZC1uMHJ0aA=="));
+        assert!(!is_encoded_login("dXNlcjpwYXNzd29yZA=="), "user:password");
+        assert!(!is_encoded_login("authentication"));
+    }
+}

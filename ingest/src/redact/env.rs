@@ -1,0 +1,172 @@
+//! Settings as dotenv files, printed environments and Dockerfiles have them: lines `NAME=value`.
+//!
+//! Where two of them stand together, the value of a name that sounds secret is masked even when
+//! it is an ordinary word; `PORT=3000` stays.
+
+use memchr::{memchr, memrchr};
+
+use super::entropy::{is_mixed, is_name, is_placeholder, is_random};
+use super::names::Strength;
+use super::pattern::Pattern;
+use super::scan::Scan;
+
+/// Longest line that counts as a setting.
+const MAX_LINE: usize = 2000;
+
+/// Longest text before the name: the number of the line, the sign of a diff, `export`.
+const MAX_LEAD: usize = 48;
+
+/// Comments and blank lines between two settings, at most.
+const MAX_GAP: usize = 40;
+
+static SETTING: Pattern = Pattern::new(
+    r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
+);
+static REMARK: Pattern = Pattern::new(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
+
+/// The value of the setting whose name stands there, when it is one and others stand beside it.
+pub(super) fn value(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, usize)> {
+    let is_upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let name = scan.slice(start, end);
+    if scan.byte(end) != b'='
+        || !name.bytes().all(is_upper)
+        || !scan.byte(start).is_ascii_uppercase()
+    {
+        return None;
+    }
+    let (from, to) = line(scan, start)?;
+    let lead = SETTING.at_start(scan.slice(from, to))?.get(1)?.start();
+    if from + lead != start {
+        return None;
+    }
+    let (value, length) = plain(scan.slice(end + 1, to))?;
+    let value = end + 1 + value;
+    has_neighbour(scan, from, to).then_some((value, value + length))
+}
+
+/// Whether the value of a setting whose name sounds secret is one.
+pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
+    let password = strength == Strength::Password;
+    let switch = ["true", "false", "yes", "no", "on", "off", "none", "null", "nil"]
+        .iter()
+        .any(|word| value.eq_ignore_ascii_case(word));
+    if value.len() < 4
+        || switch
+        || is_placeholder(value)
+        || is_name(value)
+        || (!password && value.contains(|c: char| c.is_ascii_whitespace()))
+    {
+        return false;
+    }
+    match strength {
+        Strength::Password => true,
+        Strength::Secret => value.len() >= 6 && !value.bytes().all(|byte| byte.is_ascii_digit()),
+        Strength::Weak => is_random(value) || (value.len() >= 8 && is_mixed(value, true)),
+    }
+}
+
+/// Start and end of the line around a name near its beginning.
+fn line(scan: &Scan<'_>, name: usize) -> Option<(usize, usize)> {
+    let bytes = scan.bytes();
+    let lowest = name.saturating_sub(MAX_LEAD);
+    let start = match memrchr(b'\n', bytes.get(lowest..name)?) {
+        Some(at) => lowest + at + 1,
+        None if lowest == 0 => 0,
+        None => return None,
+    };
+    Some((start, line_end(bytes, start)?))
+}
+
+/// Where the line ends that begins at `start`; `None` when it is too long.
+fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let highest = bytes.len().min(start + MAX_LINE);
+    match memchr(b'\n', bytes.get(start..highest)?) {
+        Some(at) => Some(start + at),
+        None => (highest == bytes.len()).then_some(highest),
+    }
+}
+
+/// Where the line begins that ends at `end`; `None` when it is too long.
+fn line_start(bytes: &[u8], end: usize) -> Option<usize> {
+    let lowest = end.saturating_sub(MAX_LINE);
+    match memrchr(b'\n', bytes.get(lowest..end)?) {
+        Some(at) => Some(lowest + at + 1),
+        None => (lowest == 0).then_some(0),
+    }
+}
+
+/// Whether another setting stands next to the line, with remarks between them at most.
+fn has_neighbour(scan: &Scan<'_>, start: usize, end: usize) -> bool {
+    let bytes = scan.bytes();
+    let above = |from: usize| {
+        let end = from.checked_sub(1)?;
+        Some((line_start(bytes, end)?, end))
+    };
+    let below = |to: usize| {
+        let start = (to < bytes.len()).then_some(to + 1)?;
+        Some((start, line_end(bytes, start)?))
+    };
+    let meets_setting = |next: &dyn Fn(usize, usize) -> Option<(usize, usize)>| {
+        let (mut from, mut to) = (start, end);
+        for _ in 0..MAX_GAP {
+            let Some((start, end)) = next(from, to) else { return false };
+            (from, to) = (start, end);
+            let line = scan.slice(from, to);
+            if SETTING.at_start(line).is_some() {
+                return true;
+            }
+            if REMARK.at_start(line).is_none() {
+                return false;
+            }
+        }
+        false
+    };
+    meets_setting(&|from, _| above(from)) || meets_setting(&|_, to| below(to))
+}
+
+/// Where the value lies in the rest of a line, and how long it is; `None` when more stands there
+/// than a value and a comment.
+fn plain(rest: &str) -> Option<(usize, usize)> {
+    let rest = rest.trim_ascii_end();
+    if let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        let (value, tail) = rest.get(1..)?.split_once(quote)?;
+        let tail = tail.trim_ascii_start();
+        return (tail.is_empty() || tail.starts_with('#')).then_some((1, value.len()));
+    }
+    let value = rest.split(" #").next().unwrap_or(rest).trim_ascii_end();
+    let is_command = |c: char| c.is_ascii_whitespace() || "()`;|<>".contains(c);
+    (!value.contains(is_command)).then_some((0, value.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+        let scan = Scan::new(text);
+        let at = text.find(name).expect("is there");
+        value(&scan, at, at + name.len()).map(|(from, to)| scan.slice(from, to))
+    }
+
+    #[test]
+    fn settings_are_lines_that_stand_together() {
+        assert_eq!(setting("A=1\nKEY=lantern\n", "KEY"), Some("lantern"));
+        assert_eq!(setting("KEY='a b' # why\n\n# more\nexport B=\"x\"", "KEY"), Some("a b"));
+        assert_eq!(setting("  1→A=1\n  2→KEY=lantern", "KEY"), Some("lantern"));
+        assert_eq!(setting("KEY=lantern\n", "KEY"), None, "alone");
+        assert_eq!(setting("text\nKEY=lantern\nmore text\nA=1", "KEY"), None, "among text");
+        assert_eq!(setting("A=1\nKEY=lantern make all", "KEY"), None, "a command");
+        assert_eq!(setting("A=1\nrun KEY=lantern", "KEY"), None, "an argument");
+    }
+
+    #[test]
+    fn switches_and_paths_are_no_secrets() {
+        for value in ["true", "changeme", "./key.pem", "/run/secret", "$OTHER", "abc"] {
+            assert!(!is_secret(value, Strength::Password), "{value}");
+        }
+        assert!(is_secret("1234", Strength::Password));
+        assert!(!is_secret("123456", Strength::Secret));
+        assert!(is_secret("lantern", Strength::Secret));
+        assert!(!is_secret("lantern", Strength::Weak));
+    }
+}

@@ -1,0 +1,194 @@
+//! Which names sound as if their value was secret: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
+
+/// How much a name promises, and so how little its value must show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strength {
+    /// A password: short values count when they are mixed.
+    Password,
+    /// A secret or a key: long random values count.
+    Secret,
+    /// Counts among settings only, and only when random.
+    Weak,
+}
+
+/// Ends of a name that say which of several values it is.
+#[rustfmt::skip]
+const WHICH: &[&str] = &[
+    "live", "test", "prod", "production", "dev", "staging", "stage", "local", "value", "string",
+    "str", "plain", "raw", "text", "base64", "b64", "default", "new", "old", "current", "v1", "v2",
+];
+
+/// Keys that are secrets, without what separates their words; the first that fits counts.
+#[rustfmt::skip]
+const KEYS: &[(&str, &str)] = &[
+    ("secretaccesskey", "aws_secret_key"), ("apikey", "api_key"), ("accesskey", "api_key"),
+    ("appkey", "api_key"), ("applicationkey", "api_key"), ("privatekey", "private_key"),
+    ("privkey", "private_key"), ("secretkey", "secret_key"), ("authkey", "secret_key"),
+    ("signingkey", "secret_key"), ("signkey", "secret_key"), ("encryptionkey", "secret_key"),
+    ("encryptkey", "secret_key"), ("masterkey", "secret_key"), ("rolekey", "secret_key"),
+    ("servicekey", "secret_key"), ("accountkey", "secret_key"), ("storagekey", "secret_key"),
+    ("sharedkey", "secret_key"), ("licensekey", "secret_key"), ("adminkey", "secret_key"),
+    ("hmackey", "secret_key"), ("aeskey", "secret_key"), ("cryptokey", "secret_key"),
+    ("subscriptionkey", "secret_key"), ("functionskey", "secret_key"), ("jwtkey", "secret_key"),
+    ("webhookkey", "secret_key"), ("sessionkey", "secret_key"), ("deploykey", "secret_key"),
+    ("ingestionkey", "secret_key"),
+];
+
+/// Words before `key` that make it something else.
+#[rustfmt::skip]
+const OTHER_KEYS: &[&str] = &[
+    "primary", "foreign", "sort", "partition", "cache", "hash", "range", "index", "row", "unique",
+    "composite", "group", "i18n", "query", "storage", "lookup", "object", "map", "dict", "json",
+    "config", "session", "arrow", "enter", "hot", "short", "locale", "message", "translation",
+    "idempotency", "registry", "lock", "event", "project", "issue", "dedupe", "routing",
+];
+
+/// Words before `token` that make it something else.
+#[rustfmt::skip]
+const OTHER_TOKENS: &[&str] = &[
+    "max", "min", "num", "total", "page", "next", "continuation", "cursor", "sync", "cancel",
+    "cancellation", "stop", "eos", "bos", "pad", "unk", "mask", "special", "input", "output",
+    "color", "design", "start", "end", "resume", "request", "idempotency", "pagination",
+];
+
+/// Services whose secrets have no shape of their own, and are known by the name they stand under.
+#[rustfmt::skip]
+const SERVICES: &[(&str, &str)] = &[
+    ("aws", "aws_secret_key"), ("heroku", "heroku_key"), ("datadog", "datadog_key"),
+    ("cloudflare", "cloudflare_token"), ("vercel", "vercel_token"), ("netlify", "netlify_token"),
+    ("twilio", "twilio_key"), ("airtable", "airtable_token"), ("mailgun", "mailgun_key"),
+    ("algolia", "algolia_key"), ("discord", "discord_token"), ("azure", "azure_secret"),
+    ("okta", "okta_token"), ("pagerduty", "pagerduty_key"), ("deepgram", "deepgram_key"),
+    ("mistral", "mistral_key"), ("cohere", "cohere_key"), ("wandb", "wandb_key"),
+    ("vault", "vault_token"), ("newrelic", "newrelic_key"), ("circle", "circleci_token"),
+    ("fastly", "fastly_key"),
+];
+
+/// What is masked under `name`, and how much the name promises; `None` when it is no secret.
+pub(super) fn sound(name: &str) -> Option<(&'static str, Strength)> {
+    let mut words = words(name);
+    while words.len() > 1
+        && words.last().is_some_and(|word| {
+            WHICH.contains(&word.as_str()) || word.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    {
+        words.pop();
+    }
+    if words.iter().any(|word| matches!(word.as_str(), "public" | "publishable" | "pub")) {
+        return None;
+    }
+    let whole = words.concat();
+    let whole = without_number(&whole);
+    let last = without_number(words.last()?);
+    let before = words.iter().rev().nth(1).map_or("", String::as_str);
+    let service = |otherwise| match words.first().map(String::as_str) {
+        Some("dd") => "datadog_key",
+        Some("cf") => "cloudflare_token",
+        _ => SERVICES
+            .iter()
+            .find(|(service, _)| whole.contains(service))
+            .map_or(otherwise, |(_, kind)| *kind),
+    };
+    let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
+    if ends(&["password", "passwd", "passphrase", "passcode", "pwd"])
+        || (matches!(last, "pass" | "pw") && !before.is_empty())
+    {
+        return Some(("password", Strength::Password));
+    }
+    if whole.ends_with("clientsecret") {
+        return Some((service("client_secret"), Strength::Secret));
+    }
+    if ends(&["secret", "secrets"]) {
+        return Some((service("secret"), Strength::Secret));
+    }
+    if let Some(&(_, kind)) = KEYS.iter().find(|(key, _)| whole.ends_with(key)) {
+        return Some((service(kind), Strength::Secret));
+    }
+    if let Some(start) = last.strip_suffix("token") {
+        let other = OTHER_TOKENS.iter().any(|word| *word == start || *word == before);
+        return (!other).then(|| (service("token"), Strength::Secret));
+    }
+    match last {
+        "credential" | "credentials" | "cred" | "creds" => Some(("credential", Strength::Secret)),
+        "auth" => Some(("basic_auth", Strength::Weak)),
+        "salt" => Some(("salt", Strength::Weak)),
+        "key" if !before.is_empty() && !OTHER_KEYS.contains(&before) => {
+            Some((service("key"), Strength::Weak))
+        }
+        _ => None,
+    }
+}
+
+fn without_number(word: &str) -> &str {
+    word.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
+/// The words of a name in lower case: `AWSSecret_key2` is `aws`, `secret`, `key2`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut previous = '_';
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        let next_is_lower = rest.peek().is_some_and(char::is_ascii_lowercase);
+        let begins = c.is_ascii_uppercase()
+            && (!previous.is_ascii_uppercase() || next_is_lower)
+            && previous != '_';
+        if (begins || matches!(c, '_' | '-')) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if !matches!(c, '_' | '-') {
+            word.push(c.to_ascii_lowercase());
+        }
+        previous = c;
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fall_into_words() {
+        assert_eq!(words("AWSSecret_key2"), ["aws", "secret", "key2"]);
+        assert_eq!(words("x-apiKey"), ["x", "api", "key"]);
+        assert_eq!(words("_authToken"), ["auth", "token"]);
+        assert_eq!(words("DB_PASSWORD"), ["db", "password"]);
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        let kind = |name| sound(name).map(|(kind, _)| kind);
+        assert_eq!(kind("DB_PASSWORD_PROD"), Some("password"));
+        assert_eq!(kind("smtpPass"), Some("password"));
+        assert_eq!(kind("oauth2ClientSecret"), Some("client_secret"));
+        assert_eq!(kind("OPENAI_APIKEY"), Some("api_key"));
+        assert_eq!(kind("DD-API-KEY"), Some("datadog_key"));
+        assert_eq!(kind("CLOUDFLARE_API_TOKEN"), Some("cloudflare_token"));
+        assert_eq!(kind("access_token2"), Some("token"));
+    }
+
+    #[test]
+    fn other_names_are_none() {
+        let names = [
+            "max_tokens",
+            "nextPageToken",
+            "eos_token",
+            "token_type",
+            "primary_key",
+            "cacheKey",
+            "public_key",
+            "STRIPE_PUBLISHABLE_KEY",
+            "PASS",
+            "secretName",
+            "passwordField",
+        ];
+        for name in names {
+            assert_eq!(sound(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One text while it is looked at: its bytes, and the secrets found in it.
+
+/// What is masked where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span<'a> {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: &'a str,
+    rank: Rank,
+}
+
+/// What says more about a place that several rules found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// The name that a value stands under.
+    Named,
+    /// What stands around it.
+    Around,
+    /// Its own shape.
+    Shape,
+    /// A rule of the user.
+    User,
+}
+
+/// How every placeholder begins.
+pub(super) const MASK: &str = "[REDACTED:";
+
+/// Longest placeholder.
+const MAX_MASK: usize = 64;
+
+/// One text. Bytes outside it read as zero.
+pub(super) struct Scan<'a> {
+    pub(super) text: &'a str,
+    /// Where the last name ends that was looked at.
+    pub(super) name_end: usize,
+    spans: Vec<Span<'a>>,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, name_end: 0, spans: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    pub(super) fn byte(&self, at: usize) -> u8 {
+        self.bytes().get(at).copied().unwrap_or(0)
+    }
+
+    /// The byte before `at`.
+    pub(super) fn before(&self, at: usize) -> u8 {
+        at.checked_sub(1).map_or(0, |at| self.byte(at))
+    }
+
+    /// A part of the text; empty when it does not lie in it, or cuts a character.
+    pub(super) fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    /// The text from `start` on, at most about so many bytes of it.
+    pub(super) fn window(&self, start: usize, length: usize) -> &'a str {
+        self.slice(start, self.text.floor_char_boundary(start.saturating_add(length)))
+    }
+
+    /// Goes on from `at` while bytes fit, at most so many.
+    pub(super) fn skip(&self, at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
+        let rest = self.bytes().get(at..).unwrap_or_default();
+        at + rest.iter().take(most).take_while(|byte| fits(**byte)).count()
+    }
+
+    /// Whether a token may begin at `at`: no letter or digit stands before it, but for those of an
+    /// escape as in `\nghp_` and `%3Dghp_`.
+    pub(super) fn begins_word(&self, at: usize) -> bool {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let before = |distance: usize| at.checked_sub(distance).map_or(0, |at| self.byte(at));
+        if before(1) == b'-' {
+            return !is_word(before(2)) && before(2) != b'-';
+        }
+        let hex = |digits: usize| (1..=digits).all(|distance| before(distance).is_ascii_hexdigit());
+        !is_word(before(1))
+            || (before(2) == b'\\' && matches!(before(1), b'n' | b'r' | b't' | b'b' | b'f'))
+            || (before(3) == b'%' && hex(2))
+            || (before(6) == b'\\' && before(5) == b'u' && hex(4))
+    }
+
+    /// Notes a secret, unless it touches a placeholder.
+    pub(super) fn add(&mut self, start: usize, end: usize, kind: &'a str, rank: Rank) {
+        let whole = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
+        if whole && !self.is_masked(start, end) {
+            self.spans.push(Span { start, end, kind, rank });
+        }
+    }
+
+    fn is_masked(&self, start: usize, end: usize) -> bool {
+        let from = self.text.floor_char_boundary(start.saturating_sub(MAX_MASK));
+        let head = self.slice(from, self.text.floor_char_boundary(start + MASK.len()));
+        self.slice(start, end).contains(MASK)
+            || head.rfind(MASK).is_some_and(|at| !self.slice(from + at, start).contains(']'))
+    }
+
+    /// What was found, in order. Where finds overlap, the larger one gives the kind, and of equal
+    /// ones the one that says more.
+    pub(super) fn finish(self) -> Vec<Span<'a>> {
+        let mut found = self.spans;
+        found.sort_by_key(|span| (span.start, std::cmp::Reverse((span.end, span.rank))));
+        let mut spans: Vec<Span<'a>> = Vec::with_capacity(found.len());
+        for span in found {
+            match spans.last_mut() {
+                Some(last) if span.start < last.end => {
+                    if (span.end - span.start, span.rank) > (last.end - last.start, last.rank) {
+                        (last.kind, last.rank) = (span.kind, span.rank);
+                    }
+                    last.end = last.end.max(span.end);
+                }
+                _ => spans.push(span),
+            }
+        }
+        spans
+    }
+}
+
+/// Whether a byte is a quote of some language.
+pub(super) fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'' | b'`')
+}

@@ -1,0 +1,242 @@
+//! Redaction against lists of planted secrets and look-alikes (`tests/redact`), and on any text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use ingest::redact::{Counts, Redactor, RuleError, UserRule, user_rules};
+use proptest::prelude::*;
+
+const SECRETS: &str = include_str!("../redact/secrets.txt");
+const LOOKALIKES: &str = include_str!("../redact/lookalikes.txt");
+
+/// Kinds that are known by what stands around them, in some cases at least.
+const BY_SURROUNDINGS: &[&str] = &[
+    "api_key",
+    "authorization",
+    "aws_presigned_url",
+    "aws_secret_key",
+    "azure_access_key",
+    "azure_sas",
+    "azure_storage_key",
+    "basic_auth",
+    "bearer_token",
+    "client_secret",
+    "cloudflare_token",
+    "cookie",
+    "datadog_key",
+    "discord_token",
+    "discord_webhook",
+    "heroku_key",
+    "password",
+    "secret",
+    "secret_key",
+    "sentry_dsn",
+    "slack_webhook",
+    "teams_webhook",
+    "token",
+    "twilio_key",
+    "url_password",
+    "vercel_token",
+];
+
+static REDACTOR: LazyLock<Redactor> =
+    LazyLock::new(|| Redactor::new(&[]).expect("the built-in rules"));
+
+/// A part of a case: text to keep, or a secret of a kind.
+enum Part {
+    Text(String),
+    Secret(String, String),
+}
+
+/// Titles and texts of a list. The marker that breaks up secrets is taken out.
+fn cases(list: &str) -> Vec<(String, String)> {
+    let list = list.replace("‹›", "");
+    let mut cases: Vec<(String, String)> = Vec::new();
+    for line in list.strip_suffix('\n').expect("a last line").split('\n') {
+        if let Some(title) = line.strip_prefix("§ ") {
+            cases.push((title.to_owned(), String::new()));
+        } else if let Some((_, text)) = cases.last_mut() {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    for (_, text) in &mut cases {
+        text.pop();
+    }
+    cases
+}
+
+/// The parts of a text with `⟦kind:secret⟧` marks.
+fn parts(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for piece in text.split('⟦') {
+        let Some((secret, rest)) = piece.split_once('⟧') else {
+            parts.push(Part::Text(piece.to_owned()));
+            continue;
+        };
+        let (kind, secret) = secret.split_once(':').expect("a kind");
+        parts.push(Part::Secret(kind.to_owned(), secret.to_owned()));
+        parts.push(Part::Text(rest.to_owned()));
+    }
+    parts
+}
+
+fn secrets() -> Vec<(String, String)> {
+    let cases = cases(SECRETS);
+    let parts = cases.iter().flat_map(|(_, text)| parts(text));
+    parts
+        .filter_map(|part| match part {
+            Part::Secret(kind, secret) => Some((kind, secret)),
+            Part::Text(_) => None,
+        })
+        .collect()
+}
+
+fn mask(text: &str) -> String {
+    REDACTOR.mask(text, &mut Counts::default()).into_owned()
+}
+
+#[test]
+fn planted_secrets_are_masked_and_the_text_around_them_is_kept() {
+    let mut failures = Vec::new();
+    for (title, text) in cases(SECRETS) {
+        let (mut plain, mut wanted) = (String::new(), String::new());
+        let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+        for part in parts(&text) {
+            match part {
+                Part::Text(text) => {
+                    plain.push_str(&text);
+                    wanted.push_str(&text);
+                }
+                Part::Secret(kind, secret) => {
+                    plain.push_str(&secret);
+                    wanted.push_str(&format!("[REDACTED:{kind}]"));
+                    *kinds.entry(kind).or_default() += 1;
+                }
+            }
+        }
+        let mut counts = Counts::default();
+        let masked = REDACTOR.mask(&plain, &mut counts);
+        if masked != wanted {
+            failures.push(format!("{title}\n  wanted {wanted}\n  got    {masked}"));
+        } else if counts.0 != kinds {
+            failures.push(format!("{title}\n  counted {counts:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn the_list_is_long_and_varied() {
+    let secrets = secrets();
+    let kinds: BTreeSet<_> = secrets.iter().map(|(kind, _)| kind).collect();
+    assert!(secrets.len() >= 200 && kinds.len() >= 40, "{} of {}", secrets.len(), kinds.len());
+    assert!(cases(LOOKALIKES).len() >= 200);
+}
+
+#[test]
+fn lookalikes_stay() {
+    let masked: Vec<_> = cases(LOOKALIKES)
+        .into_iter()
+        .filter(|(_, text)| mask(text) != *text)
+        .map(|(title, text)| format!("{title}: {}", mask(&text)))
+        .collect();
+    assert!(masked.is_empty(), "{} masked\n{}", masked.len(), masked.join("\n"));
+}
+
+#[test]
+fn tokens_are_known_wherever_they_stand() {
+    for (kind, secret) in secrets() {
+        if BY_SURROUNDINGS.contains(&kind.as_str()) {
+            continue;
+        }
+        // Nothing says where a key ends that is cut off.
+        let cut = secret.contains("BEGIN") && !secret.contains("END");
+        for (before, after) in [("", ""), ("", " x"), ("x ", ""), ("\n", "\n"), ("→", "。")] {
+            if cut && !after.is_empty() {
+                continue;
+            }
+            let wanted = format!("{before}[REDACTED:{kind}]{after}");
+            assert_eq!(mask(&format!("{before}{secret}{after}")), wanted);
+        }
+    }
+}
+
+#[test]
+fn masking_again_changes_nothing() {
+    for (title, text) in cases(SECRETS).into_iter().chain(cases(LOOKALIKES)) {
+        let once = mask(&text);
+        assert_eq!(mask(&once), once, "{title}");
+    }
+}
+
+#[test]
+fn clean_text_is_borrowed() {
+    let text = "An ordinary text about tokens, passwords and keys: `let token = next();`";
+    let mut counts = Counts::default();
+    assert!(matches!(REDACTOR.mask(text, &mut counts), std::borrow::Cow::Borrowed(_)));
+    assert_eq!(counts, Counts::default());
+}
+
+#[test]
+fn rules_of_the_user_are_added() {
+    let rules =
+        user_rules("[[rule]]\nname = \"badge\"\nregex = \"HB-([0-9]{4})\"\n").expect("rules");
+    let redactor = Redactor::new(&rules).expect("a redactor");
+    let mut counts = Counts::default();
+    let once = redactor.mask("HB-1234 and HB-12345", &mut counts).into_owned();
+    assert_eq!(once, "HB-[REDACTED:badge] and HB-[REDACTED:badge]5");
+    assert_eq!(counts.0, BTreeMap::from([("badge".to_owned(), 2)]));
+    assert_eq!(redactor.mask(&once, &mut counts), once);
+    assert_ne!(redactor.version(), REDACTOR.version());
+    assert_eq!(REDACTOR.version(), Redactor::new(&[]).expect("again").version());
+    // A rule that matches placeholders does not change them.
+    let all = [UserRule { name: "all".to_owned(), regex: r"\S+".to_owned() }];
+    let redactor = Redactor::new(&all).expect("a redactor");
+    assert_eq!(
+        redactor.mask("a [REDACTED:badge] b", &mut counts),
+        "[REDACTED:all] [REDACTED:badge] [REDACTED:all]"
+    );
+}
+
+#[test]
+fn wrong_rules_are_named() {
+    let rule = |name: &str, regex: &str| {
+        let rules = [UserRule { name: name.to_owned(), regex: regex.to_owned() }];
+        Redactor::new(&rules).err().expect("an error")
+    };
+    assert!(matches!(rule("Badge No", "x"), RuleError::Name(name) if name == "Badge No"));
+    assert!(matches!(rule("badge", "x*"), RuleError::Empty(name) if name == "badge"));
+    let error = rule("badge", "HB-(");
+    assert!(matches!(error, RuleError::Regex { .. }));
+    assert!(error.to_string().contains("badge"), "{error}");
+    assert!(matches!(user_rules("[[rule]]\nname = 1"), Err(RuleError::File(_))));
+    assert!(user_rules("").expect("no rules").is_empty());
+}
+
+/// Pieces of secrets, of what stands around them, and of neither.
+fn pieces() -> impl Strategy<Value = String> {
+    let mut pieces: Vec<String> = secrets().into_iter().map(|(_, secret)| secret).collect();
+    let text = cases(SECRETS).into_iter().chain(cases(LOOKALIKES)).map(|(_, text)| text);
+    pieces.extend(text.flat_map(|text| {
+        text.split_inclusive([' ', '"', '=', ':', '\n', '⟧']).map(str::to_owned).collect::<Vec<_>>()
+    }));
+    pieces.extend(["[REDACTED:x]", "[REDACTED:", "]", "\\n", "\\\"", "é", "-"].map(str::to_owned));
+    proptest::sample::select(pieces)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn any_text_stays_text(text in any::<String>()) {
+        let once = mask(&text);
+        prop_assert_eq!(mask(&once), once);
+    }
+
+    #[test]
+    fn any_mixture_is_masked_once_and_for_all(mixture in proptest::collection::vec(pieces(), 1..24)) {
+        let once = mask(&mixture.concat());
+        prop_assert_eq!(mask(&once), once);
+    }
+}
