@@ -111,6 +111,9 @@ pub fn ingest(
     let plan = plan(found, &known, redactor.map(Arc::as_ref));
     let mut report = ingest::run::run(plan, &&writer, redactor, progress).map_err(store_error)?;
     report.segments_set_aside = writer.set_aside();
+    if report.files_rewritten > 0 {
+        writer.purge().map_err(store_error)?;
+    }
     writer.compact().map_err(store_error)?;
     let elapsed = start.elapsed();
     report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);

@@ -282,7 +282,11 @@ impl Stream {
         // What a person reads has no terminal escapes; matches must not end at a colour.
         let plain = memchr::memchr(0x1b, draft.text.as_bytes())
             .map(|_| anstream::adapter::strip_str(draft.text).to_string());
-        let text = self.mask(plain.as_deref().unwrap_or(draft.text));
+        let text = plain.as_deref().unwrap_or(draft.text);
+        let mut command = self.masked(draft.command).into_owned();
+        // A command tells more of what is a secret in it than the same behind its argument's name.
+        let alone = (command != draft.command).then(|| text.replace(draft.command, &command));
+        let text = self.mask(alone.as_deref().unwrap_or(text));
         let draft = Draft { text: &text, ..draft };
         let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
         if draft.timestamp.is_some() {
@@ -293,7 +297,6 @@ impl Stream {
         let mut known_tool = None;
         // What stands in the text too is counted there.
         let mut files = self.masked(draft.files).into_owned();
-        let mut command = self.masked(draft.command).into_owned();
         match (kind, draft.tool_call_id) {
             (EventType::ToolCall, Some(id)) => self.open_call(OpenCall {
                 id: id.to_owned(),

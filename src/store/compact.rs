@@ -5,7 +5,7 @@
 //! without a gap, and numbers go on telling which row of a session is the latest. Every row is
 //! copied once for each level of size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use schemas::problem::{Problem, ProblemKind};
@@ -78,6 +78,27 @@ pub(super) fn merge(
     }
     let problems = snapshot.problems_of(merged)?;
     writer.problems(problems.into_iter().filter_map(problem).collect());
+    writer.finish()
+}
+
+/// Writes what still counts of segments whose events are all superseded as one segment `number`:
+/// the files that were looked at last then, and their problems.
+pub(super) fn without_events(
+    dir: &Path,
+    snapshot: &Snapshot,
+    dead: &[&Segment],
+    number: i64,
+) -> Result<Option<SegmentEntry>, StoreError> {
+    let mut writer = SegmentWriter::new(dir, number);
+    let latest: HashMap<_, _> =
+        snapshot.sources(false)?.into_iter().map(|row| (row.path, row.segment)).collect();
+    for segment in dead {
+        let sources = reader::table::<SourceRow>(dir, &segment.entry, "sources", None)?;
+        let kept = sources.into_iter().filter(|row| latest.get(&row.path) == Some(&row.segment));
+        kept.for_each(|row| writer.source(row));
+        let problems = snapshot.problems_of(std::slice::from_ref(segment))?;
+        writer.problems(problems.into_iter().filter_map(problem).collect());
+    }
     writer.finish()
 }
 

@@ -106,6 +106,25 @@ impl Writer {
         }
     }
 
+    /// Takes out the segments of which every event is superseded, as when all logs were read anew
+    /// because the rules grew by which secrets are masked.
+    pub fn purge(&self) -> Result<(), StoreError> {
+        let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
+        let dead: Vec<_> = snapshot
+            .segments()
+            .iter()
+            .filter(|segment| segment.entry.events > 0 && segment.spans.is_empty())
+            .collect();
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let old: Vec<i64> = dead.iter().map(|segment| segment.entry.number).collect();
+        let number = self.next_segment.fetch_add(1, Ordering::Relaxed);
+        let rest = compact::without_events(&self.dir, &snapshot, &dead, number)?;
+        self.commit(rest, &old)
+    }
+
     /// Names a new segment in the manifest, in the place of `old` ones.
     fn commit(&self, entry: Option<SegmentEntry>, old: &[i64]) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 //! One binary: every further one would link DuckDB again. Tests on real logs need
 //! `SESSIONS_REAL_LOGS`; without it they say that they were skipped.
 
+mod archive;
 mod cli;
 mod crash;
 mod damage;
@@ -13,5 +14,6 @@ mod oracle;
 mod readers;
 mod real;
 mod real_coordinates;
+mod redaction;
 mod samples;
 mod work;

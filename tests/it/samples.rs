@@ -116,7 +116,7 @@ fn sessions_are_those_of_the_manifest() {
             row.tokens(inside.tokens.as_ref(), false, &inside.id, &mut wrong);
         }
         let Some(row) = row else { continue };
-        let claude_agent = file
+        let agent = file
             .agent_id
             .as_ref()
             .filter(|_| matches!(file.provider.as_deref(), Some("claude" | "qwen")));

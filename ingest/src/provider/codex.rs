@@ -7,15 +7,13 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use schemas::event::Relation;
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, codex_output, codex_tokens, drift,
-    is_uuid,
+    Format, LineDecoder, Outcome, Places, Reader, codex_head, codex_output, codex_tokens, drift,
 };
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value};
@@ -26,7 +24,7 @@ pub const FORMAT: Format = Format {
     provider: Provider::Codex,
     unique_ids: false,
     roots,
-    sniff,
+    sniff: codex_head::sniff,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
@@ -36,55 +34,6 @@ pub const FORMAT: Format = Format {
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     let codex = places.set("CODEX_HOME").unwrap_or_else(|| places.home(".codex"));
     vec![codex.join("sessions"), codex.join("archived_sessions")]
-}
-
-const WRAPPED: &[&str] =
-    &["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
-
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let wrapped = |object: &&Json| {
-        object["payload"].is_object()
-            && object["type"].as_str().is_some_and(|kind| WRAPPED.contains(&kind))
-    };
-    let flat = |object: &&Json| {
-        object["id"].is_string()
-            && object["timestamp"].is_string()
-            && object.get("type").is_none()
-            && (object.get("instructions").is_some() || object.get("git").is_some())
-    };
-    let header = head.objects.first().filter(flat);
-    if header.is_none() && !head.objects.iter().any(|object| wrapped(&object)) {
-        return None;
-    }
-    // The first session_meta names the session; later ones are resumes or copied history.
-    let meta =
-        head.objects.iter().find(|o| o["type"] == "session_meta").map(|o| &o["payload"]).or(header);
-    let field = |key: &str| meta.and_then(|meta| meta[key].as_str()).map(str::to_owned);
-    let stem = head.stem();
-    let from_name =
-        stem.get(stem.len().saturating_sub(36)..).filter(|tail| is_uuid(tail)).unwrap_or(stem);
-    let spawned = meta.map(|meta| &meta["source"]["subagent"]);
-    let is_subagent = spawned.is_some_and(|spawned| !spawned.is_null());
-    let spawner =
-        spawned.and_then(|s| s["thread_spawn"]["parent_thread_id"].as_str()).map(str::to_owned);
-    let subagent_parent =
-        if is_subagent { spawner.or_else(|| field("parent_thread_id")) } else { None };
-    let fork_parent = field("forked_from_id");
-    let is_review = spawned.and_then(Json::as_str) == Some("review");
-    let relation = match (is_review, is_subagent, &fork_parent) {
-        (true, ..) => Some(Relation::ReviewOf),
-        (false, true, _) => Some(Relation::SubagentOf),
-        (false, false, Some(_)) => Some(Relation::ForkedFrom),
-        (false, false, None) => None,
-    };
-    Some(Claim {
-        provider: Provider::Codex,
-        native_id: field("id").filter(|id| !id.is_empty()).unwrap_or_else(|| from_name.to_owned()),
-        agent_id: field("agent_nickname"),
-        parent: subagent_parent.or(fork_parent),
-        relation,
-        first_record: None,
-    })
 }
 
 /// Records of a copied beginning follow each other within this time, in microseconds.

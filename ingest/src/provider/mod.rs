@@ -14,6 +14,7 @@ mod cline;
 mod cline_message;
 mod cline_task;
 pub mod codex;
+mod codex_head;
 mod codex_output;
 mod codex_tokens;
 mod copilot;

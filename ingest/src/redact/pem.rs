@@ -72,9 +72,9 @@ fn key(scan: &mut Scan<'_>, start: usize, from: usize, kind: &'static str) {
             if (run_length >= LINE && open) || (last && length > 0 && run_length > 0) {
                 (length, end, gap) = (length + run_length, at, 0);
             } else {
-                // Of words only the number of a line stands between two lines.
-                let is_number = scan.slice(at - run_length, at).bytes().all(|b| b.is_ascii_digit());
-                open &= length == 0 || is_number;
+                // Numbers of lines may stand between two lines, but no words.
+                let is_word = scan.slice(at - run_length, at).contains(char::is_alphabetic);
+                open &= length == 0 || !is_word;
                 gap += run_length;
             }
             continue;

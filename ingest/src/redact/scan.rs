@@ -30,7 +30,7 @@ const MAX_MASK: usize = 64;
 
 /// One text. Bytes outside it read as zero.
 pub(super) struct Scan<'a> {
-    pub(super) text: &'a str,
+    text: &'a str,
     /// Where the last name ends that was looked at.
     pub(super) name_end: usize,
     spans: Vec<Span<'a>>,

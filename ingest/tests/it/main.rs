@@ -3,4 +3,5 @@
 mod cuts;
 mod golden;
 mod memory;
+mod redact;
 mod traps;

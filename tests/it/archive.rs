@@ -1,0 +1,167 @@
+//! What happens to logs: they are compressed, vanish, branch, and are written while we watch.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::env::{TestEnv, samples};
+
+const CODEX: &str = "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13941-6cb9-7f1e-a741-65890d73c8a5.jsonl";
+
+fn events(env: &TestEnv) -> serde_json::Value {
+    let sql = "SELECT session_id, event_index, event_type, text, source_offset, source_length \
+        FROM events ORDER BY ALL";
+    env.json(&["query", "--max-rows", "100000", sql])["rows"].clone()
+}
+
+#[test]
+fn a_log_stays_the_same_when_it_is_compressed() {
+    let bytes = fs::read(samples().join(CODEX)).expect("sample");
+    for suffix in ["zst", "gz"] {
+        let env = TestEnv::new();
+        let plain = env.path("logs/rollout.jsonl");
+        let packed = env.path(&format!("logs/rollout.jsonl.{suffix}"));
+        fs::create_dir_all(env.path("logs")).expect("creates");
+        let half = bytes[..bytes.len() / 2].to_vec();
+        fs::write(&plain, &half).expect("writes");
+        let logs = env.path("logs").to_string_lossy().into_owned();
+        env.run(&["ingest", "--quiet", &logs]).ok();
+        // For a moment both are there: the plain one counts.
+        fs::write(&plain, &bytes).expect("writes");
+        fs::write(&packed, pack(&bytes, suffix)).expect("writes");
+        let grown = env.json(&["ingest", &logs]);
+        assert_eq!((&grown["files_grown"], &grown["files_new"]), (&1.into(), &0.into()), "{grown}");
+        let before = events(&env);
+        fs::remove_file(&plain).expect("removes");
+        let after = env.json(&["ingest", &logs]);
+        assert_eq!((&after["events"], &after["files_vanished"]), (&0.into(), &0.into()), "{after}");
+        assert_eq!(env.json(&["ingest", &logs])["files_opened"], 0, "known again");
+        assert_eq!(events(&env), before);
+        // One that was never seen plain gives the same.
+        let fresh = TestEnv::new();
+        fresh.run(&["ingest", "--quiet", &packed.to_string_lossy()]).ok();
+        assert_eq!(events(&fresh), before, "{suffix}");
+    }
+}
+
+fn pack(bytes: &[u8], suffix: &str) -> Vec<u8> {
+    if suffix == "zst" {
+        return zstd::encode_all(bytes, 3).expect("packs");
+    }
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(bytes).expect("packs");
+    packer.finish().expect("packs")
+}
+
+#[test]
+fn a_damaged_compressed_log_keeps_what_can_be_read() {
+    let bytes = fs::read(samples().join(CODEX)).expect("sample");
+    let env = TestEnv::new();
+    let mut packed = pack(&bytes, "gz");
+    packed.truncate(packed.len() / 2);
+    fs::write(env.path("cut.jsonl.gz"), packed).expect("writes");
+    let report = env.json(&["ingest", &env.path("cut.jsonl.gz").to_string_lossy()]);
+    assert!(report["events"].as_u64() > Some(5), "{report}");
+}
+
+#[test]
+fn what_was_read_stays_when_the_log_vanishes() {
+    let env = TestEnv::new();
+    let log = env.path("logs/rollout.jsonl");
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    fs::copy(samples().join(CODEX), &log).expect("copies");
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    let before = events(&env);
+    fs::remove_file(&log).expect("removes");
+    assert_eq!(env.json(&["ingest", &logs])["files_vanished"], 1);
+    assert_eq!(events(&env), before);
+    let doctor = env.json(&["doctor"]);
+    let codex = doctor["providers"].as_array().expect("providers");
+    let codex = codex.iter().find(|row| row["provider"] == "codex").expect("codex");
+    assert_eq!(codex["sources_gone"], 1, "{codex}");
+}
+
+#[test]
+fn doctor_names_every_agent_and_what_was_unknown() {
+    let env = TestEnv::with_samples();
+    let doctor = env.json(&["doctor"]);
+    let providers = doctor["providers"].as_array().expect("providers");
+    assert_eq!(providers.len(), schemas::Provider::ALL.len());
+    for row in providers {
+        assert!(row["sessions"].as_u64() > Some(0), "a sample of each: {row}");
+    }
+    let drift = doctor["drift"].as_array().expect("drift");
+    let unknown = |row: &&serde_json::Value| row["provider"] == "claude" && row["kind"] == "record";
+    assert!(drift.iter().any(|row| unknown(&row)), "{drift:?}");
+}
+
+#[test]
+fn subagents_count_into_the_session_that_started_them() {
+    let env = TestEnv::with_samples();
+    let list = env.json(&["list", "--limit", "100"]);
+    let sessions = list["data"]["sessions"].as_array().expect("sessions");
+    let parent = sessions
+        .iter()
+        .find(|row| row["session_id"] == "9ae82b3a-fd82-48da-afd8-479f58648cbe")
+        .expect("the parent");
+    assert_eq!(parent["with_subagents"]["subagents"], 1, "{parent}");
+    let sum = |tokens: &serde_json::Value| tokens["counted_once"]["output_tokens"].as_i64();
+    let own = sum(&parent["tokens"]).expect("tokens");
+    assert_eq!(sum(&parent["with_subagents"]["tokens"]), Some(own + 441));
+    assert!(parent["tokens"]["cost_usd"].as_f64() > Some(0.0), "{parent}");
+    let agent = "agent-ab20cdd8693cc94e2";
+    assert!(!sessions.iter().any(|row| row["session_id"] == agent));
+    let all = env.json(&["list", "--limit", "100", "--subagents"]);
+    let all = all["data"]["sessions"].as_array().expect("sessions");
+    assert!(all.iter().any(|row| row["session_id"] == agent));
+    // A fork is a session of its own, and what it copied is recorded but counted once.
+    let fork = sessions.iter().find(|row| row["relation"] == "forked_from").expect("a fork");
+    let tokens = &fork["tokens"];
+    assert!(
+        tokens["as_recorded"]["output_tokens"].as_i64()
+            > tokens["counted_once"]["output_tokens"].as_i64(),
+        "{fork}"
+    );
+}
+
+#[test]
+fn a_line_is_there_within_a_second_of_being_written() {
+    let env = TestEnv::new();
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    let log = env.path("logs/rollout.jsonl");
+    let bytes = fs::read(samples().join(CODEX)).expect("sample");
+    let cut = bytes.iter().position(|b| *b == b'\n').expect("a line") + 1;
+    fs::write(&log, &bytes[..cut]).expect("writes");
+    let mut child = env
+        .command()
+        .args(["ingest", "--watch", "--json"])
+        .arg(env.path("logs"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut reports = BufReader::new(child.stdout.take().expect("piped"));
+    let mut report = || {
+        let mut text = String::new();
+        // A report is an object over several lines, or one.
+        loop {
+            let read = reports.read_line(&mut text).expect("reads");
+            assert!(read > 0, "ended: {text}");
+            if let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) {
+                return value;
+            }
+        }
+    };
+    assert_eq!(report()["files_new"], 1);
+    let mut appended = fs::OpenOptions::new().append(true).open(&log).expect("opens");
+    let written = Instant::now();
+    appended.write_all(&bytes[cut..]).expect("appends");
+    let grown = report();
+    let waited = written.elapsed();
+    child.kill().expect("ends");
+    child.wait().expect("ends");
+    assert_eq!(grown["files_grown"], 1, "{grown}");
+    // A second is the promise on an idle machine; a busy one may take longer.
+    assert!(waited < Duration::from_secs(10), "{waited:?}");
+}

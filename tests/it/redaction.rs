@@ -1,0 +1,171 @@
+//! No secret of the list survives anywhere: not in an answer, not in SQL, not on disk.
+
+use std::fs;
+use std::path::Path;
+
+use crate::env::TestEnv;
+
+const LIST: &str = include_str!("../../ingest/tests/redact/secrets.txt");
+
+/// The cases of the list as texts, and the secrets in them.
+fn planted() -> (Vec<String>, Vec<String>) {
+    let list = LIST.replace("‹›", "");
+    let (mut texts, mut secrets): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for line in list.lines() {
+        match (line.starts_with("§ "), texts.last_mut()) {
+            (true, _) => texts.push(String::new()),
+            (false, Some(text)) => text.extend([line, "\n"]),
+            (false, None) => {}
+        }
+    }
+    let mut around = String::new();
+    for text in &mut texts {
+        let mut plain = String::new();
+        let mut rest = text.as_str();
+        while let Some((before, inside)) = rest.split_once('⟦') {
+            let (marked, after) = inside.split_once('⟧').expect("a closed mark");
+            let (_, secret) = marked.split_once(':').expect("a kind");
+            plain.extend([before, secret]);
+            around.extend([before, "\n"]);
+            secrets.push(secret.to_owned());
+            rest = after;
+        }
+        plain.push_str(rest);
+        around.push_str(rest);
+        *text = plain;
+    }
+    assert!(secrets.len() >= 200, "{}", secrets.len());
+    // A few stand in the open elsewhere, as in a public key and the name of a tenant.
+    let count = secrets.len();
+    secrets.retain(|secret| !around.contains(secret.as_str()));
+    assert!(count - secrets.len() <= 4, "{}", secrets.len());
+    (texts, secrets)
+}
+
+/// A Claude log in which every text stands as prompt, command, result, title and queued prompt.
+fn write_log(path: &Path, texts: &[String]) {
+    let mut log = String::new();
+    for (number, text) in texts.iter().enumerate() {
+        let record = |kind: &str, part: u32, message: serde_json::Value| {
+            serde_json::json!({
+                "type": kind, "uuid": format!("{number:08x}-{part:04x}-4000-8000-000000000000"),
+                "sessionId": "5ec4e75a-1111-4000-8000-000000000000", "timestamp": "2026-05-01T10:00:00.000Z",
+                "cwd": "/home/mira/code/harbor", "version": "2.1.0", "message": message,
+            })
+        };
+        let call = format!("toolu_{number}");
+        let lines = [
+            record("user", 1, serde_json::json!({ "role": "user", "content": text })),
+            record(
+                "assistant",
+                2,
+                serde_json::json!({ "role": "assistant", "id": format!("msg_{number}"), "model": "claude-sonnet-5", "content": [
+                    { "type": "thinking", "thinking": text }, { "type": "text", "text": text },
+                    { "type": "tool_use", "id": call, "name": "Bash", "input": { "command": text } }] }),
+            ),
+            record(
+                "user",
+                3,
+                serde_json::json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": call, "content": text, "is_error": true }] }),
+            ),
+            serde_json::json!({ "type": "custom-title", "customTitle": text, "sessionId": "5ec4e75a-1111-4000-8000-000000000000" }),
+            serde_json::json!({ "type": "queue-operation", "operation": "enqueue", "content": text, "timestamp": "2026-05-01T10:00:01.000Z" }),
+        ];
+        for line in lines {
+            log.push_str(&line.to_string());
+            log.push('\n');
+        }
+    }
+    // Half a line, as of a log that is being written, and a line that is no JSON.
+    log.push_str(&format!("{{\"no json\": {}\n", texts[0]));
+    fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+    fs::write(path, log).expect("writes");
+}
+
+/// Everything that can be asked, as one text.
+fn everything(env: &TestEnv) -> String {
+    let mut out = String::new();
+    let mut add = |args: &[&str]| {
+        let ran = env.run(args);
+        out.push_str(&ran.stdout);
+        out.push_str(&ran.stderr);
+    };
+    for table in ["events", "sessions", "problems"] {
+        let sql = format!("SELECT * FROM {table}");
+        add(&["query", "--json", "--max-rows", "100000", &sql]);
+    }
+    add(&["list", "--format", "full", "--json"]);
+    add(&["show", "5ec4e75a", "--detail-level", "turns", "--json"]);
+    add(&["search", "token", "--limit", "50", "--json"]);
+    add(&["status", "--json"]);
+    add(&["doctor", "--json"]);
+    out
+}
+
+fn survivors<'s>(secrets: &'s [String], haystack: &str) -> Vec<&'s String> {
+    secrets.iter().filter(|secret| haystack.contains(secret.as_str())).collect()
+}
+
+#[test]
+fn no_planted_secret_survives_in_answers_or_on_disk() {
+    let (texts, secrets) = planted();
+    let env = TestEnv::new();
+    let log = env.path("logs/5ec4e75a-1111-4000-8000-000000000000.jsonl");
+    write_log(&log, &texts);
+    let ingest = env.run(&["ingest", "--json", &env.path("logs").to_string_lossy()]);
+    assert_eq!(ingest.code, 0, "{}", ingest.stderr);
+    assert_eq!(survivors(&secrets, &ingest.stdout), Vec::<&String>::new(), "report");
+    assert_eq!(survivors(&secrets, &everything(&env)), Vec::<&String>::new(), "answers");
+    for secret in secrets.iter().filter(|secret| !secret.contains(['\n', '"', '/', '\\'])) {
+        let quoted = format!("\"{secret}\"");
+        assert_eq!(env.run(&["search", &quoted]).code, 1, "{secret} is found");
+    }
+    let masked = env.json(&["status"]);
+    let kinds = masked["redactions"].as_object().expect("counts by kind");
+    assert!(kinds.len() >= 40, "{kinds:?}");
+    // Without masking the same log holds them all: the test can fail.
+    let plain = TestEnv::new();
+    write_log(&plain.path("logs/x.jsonl"), &texts);
+    plain.run(&["ingest", "--quiet", "--no-redact", &plain.path("logs").to_string_lossy()]).ok();
+    assert!(survivors(&secrets, &everything(&plain)).len() >= 150);
+    // The store's own files: text and states are LZ4, whose literals stand there as they are.
+    assert_eq!(survivors(&secrets, &bytes_of(&env.store())), Vec::<&String>::new(), "disk");
+}
+
+/// The bytes of every file below a folder, as text.
+fn bytes_of(dir: &Path) -> String {
+    let mut out = String::new();
+    for entry in fs::read_dir(dir).expect("lists") {
+        let path = entry.expect("entry").path();
+        if path.is_dir() {
+            out.push_str(&bytes_of(&path));
+        } else {
+            out.push_str(&String::from_utf8_lossy(&fs::read(&path).expect("reads")));
+        }
+    }
+    out
+}
+
+#[test]
+fn a_rule_of_the_user_masks_what_was_read_before() {
+    let env = TestEnv::new();
+    let texts = ["the boat is called Kittiwake", "nothing to hide"].map(str::to_owned);
+    write_log(&env.path("logs/5ec4e75a-1111-4000-8000-000000000000.jsonl"), &texts);
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    assert_eq!(env.run(&["search", "kittiwake"]).code, 0);
+    let rules = env.path(".config/sessions/redact.toml");
+    fs::create_dir_all(rules.parent().expect("a folder")).expect("creates");
+    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"Kittiwake\"\n").expect("writes");
+    let again = env.json(&["ingest", &logs]);
+    assert_eq!(again["files_rewritten"], 1, "{again}");
+    assert_eq!(env.run(&["search", "kittiwake"]).code, 1);
+    assert_eq!(env.run(&["search", "REDACTED:boat"]).code, 0);
+    let third = env.json(&["ingest", &logs]);
+    assert_eq!(third["files_opened"], 0, "{third}");
+    // A rule that is no regex is named, and nothing is read.
+    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"(\"\n").expect("writes");
+    let wrong = env.run(&["ingest", &logs]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("boat"), "{}", wrong.stderr);
+}
