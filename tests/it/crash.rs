@@ -65,9 +65,7 @@ fn samples_survive_ten_kills() {
 #[test]
 fn real_logs_survive_fifty_kills() {
     let Some(logs) = real_logs() else { return };
-    killed_runs(
-        &["claude", "codex", "gemini"].map(|name| logs.join(name).to_string_lossy().into_owned()),
-        50,
-        42,
-    );
+    // A part of them: fifty times all of it, without optimisation, takes ten minutes.
+    let paths = ["codex", "gemini", "opencode", "pi"];
+    killed_runs(&paths.map(|name| logs.join(name).to_string_lossy().into_owned()), 50, 42);
 }
