@@ -6,7 +6,10 @@
 mod cli;
 mod crash;
 mod damage;
+mod docs;
 mod env;
+mod help;
+mod http;
 mod layers;
 mod mcp;
 mod oracle;
@@ -14,4 +17,5 @@ mod readers;
 mod real;
 mod real_coordinates;
 mod samples;
+mod surface;
 mod work;
