@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ingest::discover::{Discovery, default_roots, discover};
 use ingest::plan::plan;
 use ingest::provider::Places;
@@ -20,6 +22,11 @@ use crate::watch::{Changed, Watch};
 /// Reads an environment variable; the only place that does.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The program that runs, as other programs can start it.
+pub fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sessions"))
 }
 
 /// The user's home directory.
@@ -80,6 +87,59 @@ fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolEr
         Ok(text) => Ok(Some((path, text))),
         Err(error) if !named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(wrong_file(&path, &error)),
+    }
+}
+
+/// What clients of the HTTP server have to show, and the file where it lies if it lies in one: the
+/// file that was named, the variable `SESSIONS_HTTP_TOKEN`, or a file in the store that is made
+/// when it is not there.
+pub fn http_token(
+    store: &Store,
+    named: Option<&Path>,
+) -> Result<(String, Option<PathBuf>), ToolError> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| wrong_file(path, &error))
+            .and_then(|text| usable(&text).map_err(|reason| wrong_file(path, &reason)))
+    };
+    if let Some(path) = named {
+        return Ok((read(path)?, Some(path.to_owned())));
+    }
+    if let Some(token) = variable(TOKEN_VARIABLE) {
+        return match usable(&token) {
+            Ok(token) => Ok((token, None)),
+            Err(reason) => Err(ToolError::new(
+                ErrorCode::InvalidArgument,
+                format!("{TOKEN_VARIABLE}: {reason}. Set another one, or none to have one made"),
+            )),
+        };
+    }
+    let kept = store.dir().join(TOKEN_FILE);
+    if kept.exists() {
+        return Ok((read(&kept)?, Some(kept)));
+    }
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let message = format!("No token could be made ({error}). Name one with --token-file");
+        ToolError::new(ErrorCode::InternalError, message)
+    })?;
+    let token = URL_SAFE_NO_PAD.encode(bytes);
+    let path = store.keep(TOKEN_FILE, token.as_bytes()).map_err(store_error)?;
+    Ok((token, Some(path)))
+}
+
+const TOKEN_VARIABLE: &str = "SESSIONS_HTTP_TOKEN";
+const TOKEN_FILE: &str = "http-token";
+
+/// A token that can stand in a header and is long enough not to be guessed.
+fn usable(text: &str) -> Result<String, &'static str> {
+    let token = text.trim();
+    if token.len() < 16 {
+        Err("a token has at least 16 characters")
+    } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Err("a token has visible ASCII characters only")
+    } else {
+        Ok(token.to_owned())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The envelope of every answer, the same over MCP and with `--json` (DESIGN.md section 6).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ToolError;
@@ -42,9 +43,11 @@ closed_enum! {
 }
 
 /// Which part of the whole this page is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Pagination {
+    /// Rows on this page.
     pub total_in_page: usize,
+    /// Whether a further page follows.
     pub has_more: bool,
     /// Opaque; bound to the call's other arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,10 +64,13 @@ closed_enum! {
 }
 
 /// Something the reader should know about this answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
+    /// What it is about.
     pub code: WarningCode,
+    /// What to know, in a sentence.
     pub message: String,
+    /// How bad it is.
     pub severity: Severity,
 }
 
@@ -81,15 +87,19 @@ closed_enum! {
         ParameterIgnored = "PARAMETER_IGNORED",
         /// Copied history was left out.
         ReplayExcluded = "REPLAY_EXCLUDED",
+        /// The tool was called by an earlier name, which will go.
+        ToolRenamed = "TOOL_RENAMED",
     }
 }
 
 /// Facts about the answer. Absent instead of null.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Metadata {
     /// Size of the answer in tokens, approximate: bytes of its JSON divided by four.
     pub tokens: usize,
+    /// Time the call took, in milliseconds.
     pub duration_ms: u64,
+    /// When the answer was made; RFC 3339, UTC.
     pub timestamp: String,
     /// Whether the answer came from the answer cache.
     pub cached: bool,
@@ -99,7 +109,9 @@ pub struct Metadata {
     /// `at_least` when `results_total` is a lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results_total_is: Option<&'static str>,
+    /// Rows on this page.
     pub results_returned: usize,
+    /// Whether rows were left out: pass `pagination.next_cursor` for the next page.
     pub results_truncated: bool,
     /// Events in the store.
     pub index_size: u64,

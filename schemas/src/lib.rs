@@ -3,8 +3,10 @@
 //! Plain data only: the event model, the tables, the arguments and answers of the tools, the
 //! envelope, the errors and the limits. No I/O, no Arrow, no DuckDB, no MCP library, no clap.
 
+pub mod client;
 pub mod envelope;
 pub mod error;
+mod error_doc;
 pub mod event;
 pub mod id;
 pub mod limits;

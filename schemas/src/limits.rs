@@ -33,6 +33,9 @@ pub const SESSION_IDS_MAX: usize = 50;
 /// `get_session_details`: turns, steps or events on a page.
 pub const DETAIL_LIMIT_MAX: u32 = 500;
 
+/// `tool_metadata`: names in one call.
+pub const TOOL_NAMES_MAX: usize = 50;
+
 /// Longest query text, in bytes.
 pub const QUERY_BYTES: usize = 4_096;
 

@@ -1,12 +1,15 @@
 //! What can be typed. Flags are the tools' argument names.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, ArgAction, Parser, Subcommand};
+use schemas::client::Client;
 use schemas::tool::OneOrMany;
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::{EventArgs, EventField};
 use schemas::tool::list::{ListArgs, ListFormat, ListSort};
+use schemas::tool::metadata::MetadataArgs;
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
 
@@ -17,7 +20,9 @@ use schemas::{EventType, Provider};
     version,
     max_term_width = 100,
     subcommand_required = true,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    arg = ai_help(),
+    before_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
 )]
 pub(super) struct Args {
     /// Directory of the store [default: the XDG data home + sessions]
@@ -31,6 +36,15 @@ pub(super) struct Args {
     pub(super) quiet: bool,
     #[command(subcommand)]
     pub(super) command: Command,
+}
+
+/// The flag that is looked for before anything else is; here for the help only.
+fn ai_help() -> Arg {
+    Arg::new("ai-help")
+        .long("ai-help")
+        .global(true)
+        .action(ArgAction::SetTrue)
+        .help("Print the manual for AI agents as markdown")
 }
 
 #[derive(Debug, Subcommand)]
@@ -51,8 +65,18 @@ pub(super) enum Command {
     Status,
     /// Say where the agents keep their logs, what was found, and what was unknown in it
     Doctor,
-    /// Serve the tools over MCP on stdin and stdout
-    Mcp,
+    /// Serve the tools over MCP on stdin and stdout, or over HTTP
+    Mcp(McpFlags),
+    /// Register the server with a client: show what its configuration needs, or write it
+    Setup(SetupFlags),
+    /// Print a SKILL.md that teaches agents the tools
+    Skill {
+        /// Write it to this file, or into this folder
+        #[arg(long, short, value_name = "PATH")]
+        output: Option<PathBuf>,
+    },
+    /// Describe the tools: title, risk, category
+    Tools(ToolFlags),
     /// Print a completion script for a shell
     Completions {
         /// Shell
@@ -238,4 +262,39 @@ pub(super) struct QueryArgs {
     /// Most rows to print
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(super) max_rows: u32,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct McpFlags {
+    /// Serve streamable HTTP here instead, as 127.0.0.1:8765; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) http: Option<SocketAddr>,
+    /// File with the bearer token [default: SESSIONS_HTTP_TOKEN, else one is made in the store]
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(super) token_file: Option<PathBuf>,
+    /// Ask for no token; on loopback only
+    #[arg(long, requires = "http", conflicts_with = "token_file")]
+    pub(super) no_auth: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SetupFlags {
+    /// claude, codex, gemini, opencode, vscode or cursor
+    pub(super) client: Client,
+    /// Write it into the client's configuration; the file as it was is kept
+    #[arg(long)]
+    pub(super) write: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ToolFlags {
+    /// Only these tools
+    #[arg(value_name = "TOOL")]
+    tools: Vec<String>,
+}
+
+impl From<ToolFlags> for MetadataArgs {
+    fn from(flags: ToolFlags) -> Self {
+        Self { tools: (!flags.tools.is_empty()).then_some(OneOrMany::Many(flags.tools)) }
+    }
 }

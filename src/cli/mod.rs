@@ -1,8 +1,11 @@
 //! The command line: arguments in, exit code out. Only this module names clap.
 
 mod args;
+mod connect;
+mod reference;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -43,6 +46,15 @@ impl From<std::io::Error> for Failure {
 
 /// Runs the program. Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 data or store trouble.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<_> = arguments.collect();
+    // Before the arguments are looked at any further: they may be wrong or incomplete.
+    if let Some(text) = reference::asked(&arguments) {
+        let printed = Printer { json: false, quiet: false }.data(&text);
+        return match printed {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::from(3),
+            _ => ExitCode::SUCCESS,
+        };
+    }
     let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) => {
@@ -68,6 +80,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
+    let named_store = args.store.clone();
     let store = Store::new(args.store.unwrap_or_else(app::default_store));
     let call = Call::new(Timestamp::now(), &|| false);
     let found = |any: bool| if any { Outcome::Done } else { Outcome::NothingFound };
@@ -113,9 +126,11 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             }
             Ok(Outcome::Done)
         }
-        Command::Mcp => {
-            let tools = Tools::new(store).with_prices(app::prices()?);
-            crate::server::serve_stdio(tools).map_err(internal)?;
+        Command::Mcp(flags) => connect::serve(store, &flags, printer),
+        Command::Setup(flags) => connect::register(named_store.as_deref(), &flags, printer),
+        Command::Skill { output } => connect::skill(output.as_deref(), printer),
+        Command::Tools(tools) => {
+            printer.answer(&Tools::new(store).metadata(&tools.into())?)?;
             Ok(Outcome::Done)
         }
         Command::Completions { shell } => {
@@ -186,11 +201,4 @@ fn run_query(store: Store, args: &QueryArgs, printer: &Printer) -> Result<Outcom
         printer.note(table.note().as_deref().unwrap_or(""))?;
     }
     Ok(if table.rows.is_empty() { Outcome::NothingFound } else { Outcome::Done })
-}
-
-fn internal(error: std::io::Error) -> Failure {
-    Failure::Tool(ToolError::new(
-        ErrorCode::InternalError,
-        format!("The MCP server ended: {error}"),
-    ))
 }

@@ -6,6 +6,7 @@ use ingest::report::Report;
 
 use super::Show;
 use super::text::indent;
+use crate::setup::Written;
 use crate::tools::doctor::DoctorData;
 use crate::tools::status::StatusData;
 
@@ -80,6 +81,19 @@ impl Show for Report {
 #[expect(clippy::cast_precision_loss, reason = "sizes for people")]
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
+}
+
+impl Show for Written {
+    fn show(&self) -> String {
+        let path = self.path.display();
+        match (&self.backup, self.changed) {
+            (_, false) => format!("{path} has it already\n"),
+            (None, true) => format!("wrote {path}\n"),
+            (Some(backup), true) => {
+                format!("wrote {path}; the file as it was is {}\n", backup.display())
+            }
+        }
+    }
 }
 
 impl Show for StatusData {

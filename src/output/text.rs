@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use schemas::tool::details::{DetailData, Excerpt};
 use schemas::tool::event::{Event, EventData};
 use schemas::tool::list::{ListData, Session, Tokens};
+use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
 use schemas::{Confidence, Usage};
 use serde_json::Value;
@@ -52,6 +53,23 @@ impl Show for SearchData {
             let end = if after > 0 { "…" } else { "" };
             out.push_str(&indent(&format!("{start}{}{end}", found.snippet.trim()), "    "));
             out.push('\n');
+        }
+        out
+    }
+}
+
+impl Show for MetadataData {
+    fn show(&self) -> String {
+        let mut out = String::new();
+        for tool in &self.tools {
+            let _ = writeln!(
+                out,
+                "{}  {}  risk {}  {}: {}",
+                tool.tool, tool.category, tool.risk_level, tool.title, tool.action_template
+            );
+        }
+        for name in &self.not_found {
+            let _ = writeln!(out, "{name}  not found");
         }
         out
     }

@@ -58,6 +58,14 @@ impl Store {
         Ok(snapshot)
     }
 
+    /// Writes a small file of the program's own into the directory, for the owner's eyes only.
+    pub fn keep(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
+        files::create_private_dir(&self.dir)?;
+        let path = self.dir.join(name);
+        files::replace(&path, content)?;
+        Ok(path)
+    }
+
     /// Takes the write lock and sets damaged segments aside; [`StoreError::Busy`] when another
     /// process holds it.
     pub fn writer(&self, verify: Verify) -> Result<Writer, StoreError> {

@@ -4,6 +4,7 @@
 //! clean what comes from logs. They know nothing of MCP or the command line.
 
 mod budget;
+mod complete;
 mod convert;
 mod cursor;
 mod details;
@@ -11,6 +12,7 @@ pub mod doctor;
 mod event;
 mod family;
 mod list;
+mod metadata;
 mod rows;
 mod search;
 pub mod status;
@@ -24,6 +26,7 @@ use schemas::price::PriceTable;
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::list::{ListArgs, ListData};
+use schemas::tool::metadata::{MetadataArgs, MetadataData};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 use serde::Serialize;
@@ -109,13 +112,27 @@ impl Tools {
         self.answer(|snapshot| details::run(snapshot, args, &self.prices))
     }
 
+    /// `tool_metadata`; it needs no logs.
+    pub fn metadata(&self, args: &MetadataArgs) -> Result<Answer<MetadataData>, ToolError> {
+        let any = |tools: &Self| tools.store.snapshot().map_err(store_error);
+        self.answer_over(any, |_| metadata::run(args))
+    }
+
     /// Runs a tool over the present snapshot and puts its reply into the envelope.
     fn answer<T: Serialize>(
         &self,
         tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
     ) -> Result<Answer<T>, ToolError> {
+        self.answer_over(Self::snapshot, tool)
+    }
+
+    fn answer_over<T: Serialize>(
+        &self,
+        snapshot: impl FnOnce(&Self) -> Result<Arc<Snapshot>, ToolError>,
+        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
+    ) -> Result<Answer<T>, ToolError> {
         let start = Instant::now();
-        let snapshot = self.snapshot()?;
+        let snapshot = snapshot(self)?;
         let reply = tool(&snapshot)?;
         let manifest = snapshot.manifest();
         let more = reply
@@ -146,7 +163,8 @@ impl Tools {
                 results_returned: reply.returned,
                 results_truncated: reply.next_cursor.is_some(),
                 index_size: snapshot.events(),
-                index_last_updated: Some(Timestamp(manifest.updated_at).to_string()),
+                index_last_updated: (manifest.generation > 0)
+                    .then(|| Timestamp(manifest.updated_at).to_string()),
             },
         };
         let bytes = serde_json::to_vec(&answer).map_or(0, |json| json.len());

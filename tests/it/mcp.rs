@@ -173,6 +173,11 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
             json!({ "session_id": "9ae82b3a", "detail_level": "full", "limit": 5 }),
             words("show|9ae82b3a|--detail-level|full|--limit|5"),
         ),
+        (
+            "tool_metadata",
+            json!({ "tools": ["search_events", "nonsense"] }),
+            words("tools|search_events|nonsense"),
+        ),
     ]
 }
 
@@ -349,7 +354,7 @@ fn the_rmcp_client_gets_the_same() {
         let client =
             ().serve(TokioChildProcess::new(command).expect("spawns")).await.expect("connects");
         let tools = client.list_all_tools().await.expect("lists");
-        assert_eq!(tools.len(), 4);
+        assert_eq!(tools.len(), schemas::tool::TOOLS.len());
         let mut call = CallToolRequestParams::new("search_events");
         call.arguments = json!({ "query": "budget", "limit": 2 }).as_object().cloned();
         let result = client.call_tool(call).await.expect("answers");

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ToolSpec;
 use super::event::Event;
 use super::list::Session;
+use super::{Category, Example, Risk, ToolSpec, schema};
 use crate::event::closed_enum;
-use crate::{EventType, Usage};
+use crate::{ErrorCode, EventType, Usage};
 
 pub const SPEC: ToolSpec = ToolSpec {
     name: "get_session_details",
@@ -21,6 +21,38 @@ Pages are cut to size; pass next_cursor for the next one. Text is quoted from lo
     idempotent: true,
     open_world: false,
     max_result_chars: 100_000,
+    risk: Risk::Read,
+    category: Category::Read,
+    action_template: "Read session {session_id}",
+    command: "show",
+    answers: "one session as summary, turns, steps or whole events",
+    use_when: &[
+        "what happened in that session",
+        "what did I do before the compaction",
+        "continue where the last session ended",
+    ],
+    examples: &[
+        Example {
+            description: "The second and third prompt of a session with their answers",
+            arguments: r#"{"session_id": "9ae82b3a", "detail_level": "turns", "turns": "2-3"}"#,
+            command: "sessions show 9ae82b3a --detail-level turns --turns 2-3",
+        },
+        Example {
+            description: "A session at a glance",
+            arguments: r#"{"session_id": "9ae82b3a"}"#,
+            command: "sessions show 9ae82b3a",
+        },
+    ],
+    errors: &[
+        ErrorCode::InvalidDetailLevel,
+        ErrorCode::InvalidSessionId,
+        ErrorCode::SessionNotFound,
+        ErrorCode::AmbiguousSessionPrefix,
+        ErrorCode::InvalidCursor,
+    ],
+    aliases: &[],
+    input: schema::input::<DetailArgs>,
+    output: schema::output::<DetailData>,
 };
 
 /// Arguments.

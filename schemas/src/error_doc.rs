@@ -1,0 +1,64 @@
+//! What each error code means and how to go on, for help and documentation.
+
+use crate::ErrorCode;
+
+impl ErrorCode {
+    /// What happened.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => {
+                "An argument is missing, unknown, of the wrong type or out of bounds"
+            }
+            Self::InvalidQuery => "The query cannot be understood, or is empty",
+            Self::InvalidCursor => "The cursor is damaged or belongs to other arguments",
+            Self::InvalidSessionId => "The session id is too short or no id",
+            Self::InvalidEventId => "The event id is not of the form <session_id>:<event_index>",
+            Self::InvalidDetailLevel => "The detail level is none of the four",
+            Self::AmbiguousSessionPrefix => "Several sessions begin with this prefix",
+            Self::SessionNotFound => "No session has this id or begins with it",
+            Self::EventNotFound => "None of the event ids names an event",
+            Self::SqlError => "The SELECT failed",
+            Self::SqlNotAllowed => "The statement is not one read-only SELECT over the views",
+            Self::SearchTimeout => "The search took longer than its limit",
+            Self::RateLimitExceeded => "Too many calls in the last minute",
+            Self::IndexEmpty => "Nothing has been ingested yet",
+            Self::StoreBusy => "Another process is writing to the store",
+            Self::StoreDamaged => "A file of the store is damaged or of another version",
+            Self::InternalError => "A bug in this program",
+        }
+    }
+
+    /// What to do next.
+    pub const fn resolution(self) -> &'static str {
+        match self {
+            Self::InvalidArgument | Self::InvalidDetailLevel => {
+                "Correct the field that details.field names to one of details.valid"
+            }
+            Self::InvalidQuery => "Close quotes and slashes; give at least one word",
+            Self::InvalidCursor => {
+                "Pass next_cursor unchanged with the same other arguments, or leave it out"
+            }
+            Self::InvalidSessionId | Self::SessionNotFound => {
+                "Take an id from list_sessions or search_events"
+            }
+            Self::InvalidEventId | Self::EventNotFound => {
+                "Take event ids from search_events or get_session_details"
+            }
+            Self::AmbiguousSessionPrefix => {
+                "Give more characters; details.matches lists candidates"
+            }
+            Self::SqlError => {
+                "Correct the SQL by the message; sessions://schema has views and columns"
+            }
+            Self::SqlNotAllowed => "Rewrite it as exactly one SELECT over the documented views",
+            Self::SearchTimeout => {
+                "Use details.matches, go on with details.next_cursor, or narrow the search"
+            }
+            Self::RateLimitExceeded => "Wait as long as details.retry_after_ms says",
+            Self::IndexEmpty => "Run `sessions ingest` once in a shell",
+            Self::StoreBusy => "Try again; reading goes on meanwhile",
+            Self::StoreDamaged => "Run `sessions ingest --verify`, or do what the message says",
+            Self::InternalError => "Report it with the arguments; other calls go on",
+        }
+    }
+}

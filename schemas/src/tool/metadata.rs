@@ -1,0 +1,79 @@
+//! `tool_metadata`: what the tools are, for hosts that show or guard them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Category, Example, OneOrMany, Risk, ToolSpec, schema};
+
+pub const SPEC: ToolSpec = ToolSpec {
+    name: "tool_metadata",
+    title: "Describe the tools",
+    description: "Describes these tools for a host that shows or guards them: title, riskLevel (1 reads, 2 writes, 3 deletes), category, \
+actionTemplate with {argument} placeholders. All tools in the order of names, or the named ones; unknown names are listed in not_found.",
+    read_only: true,
+    destructive: false,
+    idempotent: true,
+    open_world: false,
+    max_result_chars: 100_000,
+    risk: Risk::Read,
+    category: Category::Help,
+    action_template: "Describe the tools {tools}",
+    command: "tools",
+    answers: "title, risk, category and action template of the tools",
+    use_when: &["which of these tools write anything", "how should a call be shown to the user"],
+    examples: &[Example {
+        description: "One tool",
+        arguments: r#"{"tools": ["search_events"]}"#,
+        command: "sessions tools search_events",
+    }],
+    errors: &[],
+    aliases: &[],
+    input: schema::input::<MetadataArgs>,
+    output: schema::output::<MetadataData>,
+};
+
+/// The connector that all tools belong to.
+pub const CONNECTOR: &str = "sessions";
+
+/// Arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetadataArgs {
+    /// Only these tools; all by default
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<OneOrMany<String>>,
+}
+
+/// Answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MetadataData {
+    pub tools: Vec<ToolMetadata>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_found: Vec<String>,
+}
+
+/// One tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolMetadata {
+    pub tool: &'static str,
+    pub connector_id: &'static str,
+    pub title: &'static str,
+    /// 1 reads, 2 writes, 3 deletes.
+    pub risk_level: u8,
+    pub category: Category,
+    pub action_template: &'static str,
+}
+
+impl From<&ToolSpec> for ToolMetadata {
+    fn from(spec: &ToolSpec) -> Self {
+        Self {
+            tool: spec.name,
+            connector_id: CONNECTOR,
+            title: spec.title,
+            risk_level: spec.risk.level(),
+            category: spec.category,
+            action_template: spec.action_template,
+        }
+    }
+}

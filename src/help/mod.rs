@@ -1,0 +1,324 @@
+//! Help for agents, made from the registry of tools and the command line's own description of
+//! itself: `--ai-help`, the request `ai_help`, SKILL.md, the dashdash blocks and the tables of the
+//! documentation. It follows dashdash 0.2.0.
+
+pub mod dashdash;
+mod guide;
+pub mod reference;
+mod skill;
+
+use std::fmt::Write as _;
+
+use schemas::tool::{TOOLS, find};
+use serde_json::{Map, Value, json};
+
+/// The version of dashdash that is followed.
+pub const SPEC_VERSION: &str = "0.2.0";
+
+/// One command of the command line.
+#[derive(Debug, Clone)]
+pub struct CommandHelp {
+    pub name: String,
+    pub about: String,
+    pub usage: String,
+    /// Arguments and flags: how they are written, and what for.
+    pub options: Vec<(String, String)>,
+}
+
+/// Everything that help is made from beside the registry.
+#[derive(Debug, Clone)]
+pub struct Help {
+    commands: Vec<CommandHelp>,
+}
+
+/// A chapter of the manual.
+struct Section {
+    /// Its name in `ai_help`.
+    key: &'static str,
+    title: &'static str,
+    body: String,
+}
+
+impl Help {
+    pub fn new(commands: Vec<CommandHelp>) -> Self {
+        Self { commands }
+    }
+
+    /// The whole manual with its front matter.
+    pub fn markdown(&self) -> String {
+        let mut out = front_matter();
+        out.push_str("\n# sessions\n");
+        for section in self.sections() {
+            let _ = write!(out, "\n## {}\n\n{}\n", section.title, section.body.trim_end());
+        }
+        out
+    }
+
+    /// The help of one command; it has no front matter.
+    pub fn command(&self, name: &str) -> Option<String> {
+        let command = self.commands.iter().find(|command| command.name == name)?;
+        let mut out = format!("# sessions {name}\n\n{}.\n\n## Usage\n\n", command.about);
+        out.push_str(&command_text(command));
+        let tool = TOOLS.iter().find(|tool| tool.command == name);
+        if let Some(tool) = tool {
+            let _ = write!(
+                out,
+                "\n## What it does\n\n{}\n\nThe MCP tool `{}` does the same; `--json` prints exactly its answer.\n\n## Examples\n\n",
+                tool.description, tool.name
+            );
+            for example in tool.examples {
+                let _ =
+                    write!(out, "{}:\n\n```sh\n{}\n```\n\n", example.description, example.command);
+            }
+            out.push_str("## Errors\n\n");
+            for code in tool.all_errors() {
+                let _ = writeln!(out, "- `{code}`: {}. {}.", code.meaning(), code.resolution());
+            }
+        }
+        let _ = write!(out, "\n## Exit codes\n\n{}", guide::EXIT_CODES);
+        Some(out)
+    }
+
+    /// The answer to the request `ai_help`: the manual or a section of it, as markdown or JSON.
+    /// The error says which sections there are.
+    pub fn answer(&self, as_json: bool, section: Option<&str>) -> Result<Value, String> {
+        let sections = self.sections();
+        let wanted = match section {
+            None => None,
+            Some(name) => Some(
+                sections
+                    .iter()
+                    .find(|section| {
+                        plain(section.key) == plain(name) || plain(section.title) == plain(name)
+                    })
+                    .ok_or_else(|| {
+                        let keys: Vec<_> = sections.iter().map(|section| section.key).collect();
+                        format!("no section '{name}'. Sections: {}", keys.join(", "))
+                    })?,
+            ),
+        };
+        if as_json {
+            let chosen =
+                sections.iter().filter(|section| wanted.is_none_or(|one| one.key == section.key));
+            let parts: Map<String, Value> =
+                chosen.map(|section| (section.key.to_owned(), self.as_json(section))).collect();
+            let metadata = json!({
+                "name": "sessions",
+                "description": guide::DESCRIPTION,
+                "specVersion": SPEC_VERSION,
+            });
+            return Ok(json!({
+                "metadata": metadata,
+                "sections": parts,
+                "contentType": "application/json",
+            }));
+        }
+        let content = match wanted {
+            None => self.markdown(),
+            Some(section) => format!("## {}\n\n{}\n", section.title, section.body.trim_end()),
+        };
+        Ok(json!({ "content": content, "contentType": "text/markdown" }))
+    }
+
+    /// SKILL.md: how an agent uses the tools.
+    pub fn skill(&self) -> String {
+        skill::text()
+    }
+
+    /// A section as data where it is a list, else as its text.
+    fn as_json(&self, section: &Section) -> Value {
+        match section.key {
+            "whenToUse" => guide::when_to_use().into(),
+            "quickReference" => guide::quick_reference()
+                .into_iter()
+                .map(|row| {
+                    let mut entry = json!({ "task": row.task, "command": row.command });
+                    if !row.tool.is_empty() {
+                        entry["tool"] = row.tool.into();
+                    }
+                    entry
+                })
+                .collect(),
+            "commandReference" => self
+                .commands
+                .iter()
+                .map(|command| json!({ "command": command.name, "description": command.about, "usage": command.usage }))
+                .collect(),
+            "errorHandling" => dashdash::errors(schemas::ErrorCode::ALL.iter().copied()),
+            "tools" => TOOLS.iter().map(dashdash::tool_in_full).collect(),
+            _ => Value::String(section.body.trim_end().to_owned()),
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let section = |key, title, body: String| Section { key, title, body: served_lines(&body) };
+        vec![
+            section("whenToUse", "When to Use", guide::when_to_use_text()),
+            section("overview", "Overview", guide::OVERVIEW.to_owned()),
+            section("setup", "Setup", guide::SETUP.to_owned()),
+            section("quickReference", "Quick Reference", guide::quick_reference_text()),
+            section("tools", "MCP Tools", reference::tools_text()),
+            section("commandReference", "Command Reference", self.command_reference()),
+            section("inputSpecification", "Input Specification", guide::INPUT.to_owned()),
+            section("outputFormats", "Output Formats", guide::OUTPUT.to_owned()),
+            section("examples", "Examples", guide::examples_text()),
+            section("negativeExamples", "Negative Examples", guide::NEGATIVE.to_owned()),
+            section("inputSchema", "Input Schema", guide::input_schema_text()),
+            section("outputSchema", "Output Schema", guide::OUTPUT_SCHEMA.to_owned()),
+            section("formatConversion", "Format Conversion", guide::CONVERSION.to_owned()),
+            section(
+                "authentication",
+                "Authentication and Prerequisites",
+                guide::AUTHENTICATION.to_owned(),
+            ),
+            section("rateLimits", "Rate Limits and Performance", guide::RATE_LIMITS.to_owned()),
+            section("errorHandling", "Error Handling", guide::errors_text()),
+            section("troubleshooting", "Troubleshooting", guide::TROUBLESHOOTING.to_owned()),
+            section("bestPractices", "Best Practices", guide::BEST_PRACTICES.to_owned()),
+            section("operationalSemantics", "Operational Semantics", guide::SEMANTICS.to_owned()),
+            section("capabilities", "Capabilities and Tags", guide::capabilities_text()),
+            section("lifecycle", "Lifecycle", guide::LIFECYCLE.to_owned()),
+        ]
+    }
+
+    fn command_reference(&self) -> String {
+        let mut out = String::from(
+            "Every command has `--store DIR`, `--json` and `--quiet`, and `--ai-help` of its own.\n",
+        );
+        for command in &self.commands {
+            let _ = write!(out, "\n### sessions {}\n\n{}.\n\n", command.name, command.about);
+            out.push_str(&command_text(command));
+        }
+        out
+    }
+}
+
+fn command_text(command: &CommandHelp) -> String {
+    let mut out = format!("```sh\n{}\n```\n", command.usage);
+    if !command.options.is_empty() {
+        out.push('\n');
+    }
+    for (form, help) in &command.options {
+        let _ = writeln!(out, "- `{form}`: {help}");
+    }
+    out
+}
+
+/// YAML between lines of dashes; the texts have no characters that YAML would take for its own.
+fn front_matter() -> String {
+    let allowed: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+    format!(
+        "---\nname: sessions\ndescription: >-\n  {description}\nspec-url: https://github.com/visionik/dashdash\nspec-version: {SPEC_VERSION}\n\
+         subcommand-help: true\naccess-level: {access}\ncli-url: none\nweb-url: none\nmcp-url: none\napi-url: none\n\
+         argument-hint: COMMAND [OPTIONS]\ninstall:\n  cargo: cargo xtask install\nrequires:\n  bins: []\n  os: [linux, macos, windows]\n  env: []\n\
+         invocation:\n  model-invocable: true\n  user-invocable: true\n  allowed-tools: [{allowed}]\ncontent-version: {version}\n---\n",
+        description = guide::DESCRIPTION,
+        access = dashdash::access_level(),
+        allowed = allowed.join(", "),
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// `whenToUse`, `when-to-use` and `When to Use` are one.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// A text without the lines that call a tool which is not served.
+pub(crate) fn served_lines(text: &str) -> String {
+    let served = |line: &&str| calls(line).all(|name| find(TOOLS, name).is_some());
+    let mut out: String = text.lines().filter(served).flat_map(|line| [line, "\n"]).collect();
+    if !text.ends_with('\n') {
+        out.pop();
+    }
+    out
+}
+
+/// Names in a text that are written as calls: words joined by underscores before a parenthesis.
+fn calls(text: &str) -> impl Iterator<Item = &str> {
+    let before = text.split('(').rev().skip(1);
+    before
+        .map(|part| {
+            let rest = part.trim_end_matches(|c: char| c.is_ascii_lowercase() || c == '_');
+            part.strip_prefix(rest).unwrap_or_default()
+        })
+        .filter(|name| name.contains('_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help() -> Help {
+        Help::new(vec![CommandHelp {
+            name: "search".to_owned(),
+            about: "Find events by their text".to_owned(),
+            usage: "sessions search QUERY".to_owned(),
+            options: vec![("--limit <N>".to_owned(), "Matches per page".to_owned())],
+        }])
+    }
+
+    #[test]
+    fn the_manual_has_every_section_that_the_specification_asks_for() {
+        let text = help().markdown();
+        assert!(text.starts_with("---\nname: sessions\n"), "{text}");
+        for title in [
+            "When to Use",
+            "Overview",
+            "Setup",
+            "Quick Reference",
+            "Command Reference",
+            "Input Specification",
+            "Output Formats",
+            "Examples",
+            "Authentication and Prerequisites",
+            "Rate Limits and Performance",
+            "Troubleshooting",
+            "Negative Examples",
+            "Format Conversion",
+            "Best Practices",
+            "Error Handling",
+            "Input Schema",
+            "Output Schema",
+            "Operational Semantics",
+            "Capabilities and Tags",
+            "Lifecycle",
+        ] {
+            assert_eq!(text.matches(&format!("\n## {title}\n")).count(), 1, "{title}");
+        }
+        assert!(text.contains("Do NOT use"));
+        assert!(text.len() / 4 < 25_000, "{} tokens", text.len() / 4);
+        // Fences are closed and empty lines do not pile up.
+        assert_eq!(text.matches("```").count() % 2, 0);
+        assert!(!text.contains("\n\n\n"));
+    }
+
+    #[test]
+    fn sections_are_found_by_any_spelling_and_others_named() {
+        for name in ["whenToUse", "when-to-use", "When to Use", "when_to_use"] {
+            let answer = help().answer(false, Some(name)).expect(name);
+            let content = answer["content"].as_str().expect("text");
+            assert!(content.starts_with("## When to Use\n"), "{content}");
+        }
+        let json = help().answer(true, None).expect("all");
+        assert!(json["sections"]["whenToUse"].as_array().is_some_and(|list| list.len() > 3));
+        assert_eq!(json["sections"]["tools"].as_array().map(Vec::len), Some(TOOLS.len()));
+        assert_eq!(json["metadata"]["specVersion"], SPEC_VERSION);
+        let error = help().answer(true, Some("nonsense")).expect_err("unknown");
+        assert!(error.contains("quickReference"), "{error}");
+    }
+
+    #[test]
+    fn a_commands_help_has_no_front_matter() {
+        let text = help().command("search").expect("known");
+        assert!(text.starts_with("# sessions search\n") && text.contains("search_events"));
+        assert!(help().command("nonsense").is_none());
+    }
+
+    #[test]
+    fn lines_that_call_absent_tools_are_left_out() {
+        let text = "Call search_events(query) first.\nThen no_such_tool(x).\nf(x) is none.";
+        assert_eq!(served_lines(text), "Call search_events(query) first.\nf(x) is none.");
+        assert_eq!(calls("a_b(c_d(e))").collect::<Vec<_>>(), ["c_d", "a_b"]);
+    }
+}

@@ -1,0 +1,64 @@
+//! The request `ai_help` of dashdash, and requests that are none.
+
+use rmcp::ErrorData;
+use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
+use serde::Deserialize;
+
+use crate::help::Help;
+
+/// What `ai_help` takes; other fields, as `_meta`, are left alone.
+#[derive(Debug, Default, Deserialize)]
+struct Params {
+    #[serde(default)]
+    format: Option<Format>,
+    #[serde(default)]
+    section: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    Markdown,
+    Json,
+}
+
+/// Methods of the protocol: one that comes here had parameters of the wrong form.
+const KNOWN: &[&str] = &[
+    "tools/call",
+    "tools/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+];
+
+/// Answers a request that is not of the protocol; `complete` adds the result type that peers of
+/// 2026-07-28 ask for.
+pub(super) fn answer(
+    help: &Help,
+    request: &CustomRequest,
+    complete: bool,
+) -> Result<CustomResult, ErrorData> {
+    if request.method != "ai_help" {
+        return Err(if KNOWN.contains(&request.method.as_str()) {
+            ErrorData::invalid_params(format!("{}: malformed params", request.method), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method.clone(), None)
+        });
+    }
+    let wrong = |message: String| ErrorData::invalid_params(message, None);
+    let params: Params = request
+        .params_as()
+        .map_err(|error| {
+            wrong(format!("ai_help: {error}. format: markdown or json; section: a name"))
+        })?
+        .unwrap_or_default();
+    let as_json = params.format == Some(Format::Json);
+    let mut result = help.answer(as_json, params.section.as_deref()).map_err(wrong)?;
+    if complete {
+        result["resultType"] = "complete".into();
+    }
+    Ok(CustomResult::new(result))
+}

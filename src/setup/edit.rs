@@ -1,0 +1,209 @@
+//! Adds an entry to a configuration in JSON (with comments) or TOML and leaves the rest of the
+//! text as it stands.
+
+use std::path::Path;
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::Value;
+use toml_edit::{Array, DocumentMut, Item, Table};
+
+use super::{Entry, NAME};
+
+/// `text` with the entry in it. The error says why the text cannot take it.
+pub(super) fn added(path: &Path, text: &str, entry: &Entry) -> Result<String, String> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        in_toml(text, entry)
+    } else {
+        in_json(text, entry)
+    }
+}
+
+fn in_json(text: &str, entry: &Entry) -> Result<String, String> {
+    let root = CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| format!("it is no JSON ({error})"))?;
+    let mut object = root.object_value_or_create().ok_or("it holds no JSON object")?;
+    for table in tables(entry, &object) {
+        object = object
+            .object_value_or_create(table)
+            .ok_or_else(|| format!("'{table}' is no object there"))?;
+    }
+    match object.get(NAME) {
+        // Further fields of an entry that is there are the user's.
+        Some(known) => {
+            let known =
+                known.object_value().ok_or_else(|| format!("'{NAME}' is no object there"))?;
+            for (name, value) in &entry.fields {
+                match known.get(name) {
+                    Some(field) if field.to_serde_value().as_ref() == Some(value) => {}
+                    Some(field) => field.set_value(input(value)),
+                    None => {
+                        known.append(name, input(value));
+                    }
+                }
+            }
+        }
+        None => {
+            let fields = entry.fields.iter().map(|(name, value)| (name.clone(), input(value)));
+            object.append(NAME, CstInputValue::Object(fields.collect()));
+        }
+    }
+    Ok(root.to_string())
+}
+
+/// OpenCode 2 has its servers one table further in; a file that has that table is of that kind.
+fn tables(entry: &Entry, root: &CstObject) -> Vec<&'static str> {
+    let mut tables = entry.tables.to_vec();
+    let inner = root.object_value("mcp").and_then(|mcp| mcp.object_value("servers"));
+    // A server of the older kind may be named so.
+    if tables == ["mcp"] && inner.is_some_and(|servers| servers.get("type").is_none()) {
+        tables.push("servers");
+    }
+    tables
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(value) => CstInputValue::Number(value.to_string()),
+        Value::String(value) => CstInputValue::String(value.clone()),
+        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
+        Value::Object(fields) => CstInputValue::Object(
+            fields.iter().map(|(name, value)| (name.clone(), input(value))).collect(),
+        ),
+    }
+}
+
+fn in_toml(text: &str, entry: &Entry) -> Result<String, String> {
+    let mut document =
+        text.parse::<DocumentMut>().map_err(|error| format!("it is no TOML ({error})"))?;
+    let mut item = document.as_item_mut();
+    for name in entry.tables.iter().copied().chain([NAME]) {
+        if item.is_inline_table() {
+            return Err(format!("'{name}' would have to go into an inline table"));
+        }
+        let table = item.as_table_like_mut().ok_or("a value stands where a table has to be")?;
+        item = table.entry(name).or_insert_with(|| {
+            let mut table = Table::new();
+            // A table that holds only tables needs no line of its own.
+            table.set_implicit(name != NAME);
+            Item::Table(table)
+        });
+    }
+    let table = item.as_table_like_mut().ok_or_else(|| format!("'{NAME}' is no table there"))?;
+    for (name, value) in &entry.fields {
+        // Values that are right already keep their form and their comments.
+        if table.get(name).is_some_and(|known| is(known, value)) {
+            continue;
+        }
+        if let Some(value) = toml(value) {
+            table.insert(name, value);
+        }
+    }
+    Ok(document.to_string())
+}
+
+fn is(item: &Item, value: &Value) -> bool {
+    match (value, item.as_array()) {
+        (Value::Array(values), Some(items)) => {
+            items.iter().map(toml_edit::Value::as_str).eq(values.iter().map(Value::as_str))
+        }
+        (Value::String(text), None) => item.as_str() == Some(text),
+        (Value::Bool(value), None) => item.as_bool() == Some(*value),
+        _ => false,
+    }
+}
+
+fn toml(value: &Value) -> Option<Item> {
+    match value {
+        Value::String(text) => Some(toml_edit::value(text.as_str())),
+        Value::Bool(value) => Some(toml_edit::value(*value)),
+        Value::Array(values) => {
+            Some(toml_edit::value(values.iter().filter_map(Value::as_str).collect::<Array>()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(tables: &'static [&'static str]) -> Entry {
+        let fields = json!({ "command": "/opt/sessions", "args": ["mcp"] });
+        Entry { tables, fields: fields.as_object().cloned().expect("object") }
+    }
+
+    fn added_to(name: &str, text: &str, tables: &'static [&'static str]) -> Result<String, String> {
+        added(Path::new(name), text, &entry(tables))
+    }
+
+    #[test]
+    fn json_keeps_its_comments_and_everything_else() {
+        let before = "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" }, // keep\n  },\n}\n";
+        let after = added_to("a.json", before, &["mcpServers"]).expect("edits");
+        for kept in
+            ["// mine", "\"theme\": \"dark\"", "\"other\": { \"command\": \"x\" }", "// keep"]
+        {
+            assert!(after.contains(kept), "{kept}: {after}");
+        }
+        assert!(after.contains("\"/opt/sessions\""), "{after}");
+        assert_eq!(added_to("a.json", &after, &["mcpServers"]).as_ref(), Ok(&after), "twice");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_made_of_the_entry_alone() {
+        let made = added_to("a.json", "", &["mcpServers"]).expect("makes");
+        let value: Value = serde_json::from_str(&made).expect("JSON");
+        assert_eq!(value["mcpServers"]["sessions"]["args"], json!(["mcp"]));
+        let made = added_to("a.toml", "", &["mcp_servers"]).expect("makes");
+        assert!(made.starts_with("[mcp_servers.sessions]\n"), "{made}");
+    }
+
+    #[test]
+    fn an_entry_that_is_there_is_brought_up_to_date_with_its_further_fields() {
+        let before = "{\"mcpServers\": {\"sessions\": {\"command\": \"/old\", \"timeout\": 5}}}";
+        let after = added_to("a.json", before, &["mcpServers"]).expect("edits");
+        let value: Value = serde_json::from_str(&after).expect("JSON");
+        let own = &value["mcpServers"]["sessions"];
+        assert_eq!((&own["command"], &own["timeout"]), (&json!("/opt/sessions"), &json!(5)));
+        let before =
+            "model = \"x\" # mine\n\n[mcp_servers.sessions]\ncommand = \"/old\"\nenabled = true\n";
+        let after = added_to("a.toml", before, &["mcp_servers"]).expect("edits");
+        for line in [
+            "model = \"x\" # mine",
+            "command = \"/opt/sessions\"",
+            "enabled = true",
+            "args = [\"mcp\"]",
+        ] {
+            assert!(after.contains(line), "{line}: {after}");
+        }
+        assert_eq!(added_to("a.toml", &after, &["mcp_servers"]).as_ref(), Ok(&after), "twice");
+    }
+
+    #[test]
+    fn what_cannot_take_it_is_refused() {
+        for (name, text) in [
+            ("a.json", "{ broken"),
+            ("a.json", "[]"),
+            ("a.json", "{\"mcpServers\": 3}"),
+            ("a.json", "{\"mcpServers\": {\"sessions\": 3}}"),
+            ("a.toml", "= broken"),
+            ("a.toml", "mcpServers = 3"),
+        ] {
+            assert!(added_to(name, text, &["mcpServers"]).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn both_kinds_of_opencode_are_known() {
+        let old = added_to("a.json", "{\"mcp\": {}}", &["mcp"]).expect("edits");
+        let new = added_to("a.json", "{\"mcp\": {\"servers\": {}}}", &["mcp"]).expect("edits");
+        let value = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        assert!(value(&old)["mcp"]["sessions"].is_object());
+        assert!(value(&new)["mcp"]["servers"]["sessions"].is_object());
+    }
+}

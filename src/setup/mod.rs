@@ -1,0 +1,228 @@
+//! Registering the server with the programs that talk to it: what their configuration needs, and
+//! writing it there without touching anything else.
+
+mod edit;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use ingest::provider::Places;
+use schemas::client::Client;
+use schemas::{ErrorCode, Timestamp, ToolError};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// The name that the server has in configurations.
+const NAME: &str = "sessions";
+
+/// What a client's configuration needs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Registration {
+    pub client: Client,
+    /// The client's configuration file.
+    pub path: PathBuf,
+    /// What to add there.
+    pub config: String,
+    /// The client's own command for it, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(skip)]
+    entry: Entry,
+}
+
+/// Where in the file the server's entry stands, and what it holds.
+#[derive(Debug, Clone)]
+struct Entry {
+    /// Tables around it, from the outside.
+    tables: &'static [&'static str],
+    fields: Map<String, Value>,
+}
+
+/// What became of a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Written {
+    pub path: PathBuf,
+    pub changed: bool,
+    /// The file as it was before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<PathBuf>,
+}
+
+/// The registration of the server, started by `program` with `arguments`.
+pub fn registration(
+    client: Client,
+    places: &Places<'_>,
+    program: &Path,
+    arguments: &[String],
+) -> Registration {
+    let program = program.to_string_lossy().into_owned();
+    let whole: Vec<_> = std::iter::once(&program).chain(arguments).map(String::as_str).collect();
+    let path = match client {
+        Client::Claude => match places.set("CLAUDE_CONFIG_DIR") {
+            Some(dir) => dir.join(".claude.json"),
+            None => places.home(".claude.json"),
+        },
+        Client::Codex => {
+            places.set("CODEX_HOME").unwrap_or_else(|| places.home(".codex")).join("config.toml")
+        }
+        Client::Gemini => places.home(".gemini/settings.json"),
+        Client::Opencode => opencode(places),
+        Client::Vscode => vscode(places),
+        Client::Cursor => places.home(".cursor/mcp.json"),
+    };
+    let tables: &'static [&'static str] = match client {
+        Client::Claude | Client::Gemini | Client::Cursor => &["mcpServers"],
+        Client::Codex => &["mcp_servers"],
+        Client::Opencode => &["mcp"],
+        Client::Vscode => &["servers"],
+    };
+    let fields = match client {
+        Client::Codex | Client::Gemini | Client::Cursor => {
+            json!({ "command": program, "args": arguments })
+        }
+        Client::Claude | Client::Vscode => {
+            json!({ "type": "stdio", "command": program, "args": arguments })
+        }
+        Client::Opencode => json!({ "type": "local", "command": whole, "enabled": true }),
+    };
+    let entry = Entry { tables, fields: fields.as_object().cloned().unwrap_or_default() };
+    let words: Vec<_> = whole.iter().map(|word| shell_word(word)).collect();
+    let words = words.join(" ");
+    let command = match client {
+        Client::Claude => Some(format!("claude mcp add --scope user {NAME} -- {words}")),
+        Client::Codex => Some(format!("codex mcp add {NAME} -- {words}")),
+        _ => None,
+    };
+    let config = edit::added(&path, "", &entry).unwrap_or_default();
+    Registration { client, path, config, command, entry }
+}
+
+/// The file that OpenCode reads: with comments or without, whichever there is.
+fn opencode(places: &Places<'_>) -> PathBuf {
+    let with_comments = places.config("opencode/opencode.jsonc");
+    if with_comments.exists() { with_comments } else { places.config("opencode/opencode.json") }
+}
+
+fn vscode(places: &Places<'_>) -> PathBuf {
+    if cfg!(target_os = "macos") {
+        return places.home("Library/Application Support/Code/User/mcp.json");
+    }
+    match places.set("APPDATA") {
+        Some(dir) if cfg!(windows) => dir.join("Code/User/mcp.json"),
+        _ => places.config("Code/User/mcp.json"),
+    }
+}
+
+/// A word as a shell takes it literally.
+fn shell_word(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+impl Registration {
+    /// Adds the entry to the client's file, or brings it up to date. The file as it was is kept
+    /// beside it; everything else in it stays as it is.
+    pub fn write(&self, now: Timestamp) -> Result<Written, ToolError> {
+        let failed = |error: io::Error| unusable(&self.path, &error.to_string());
+        // A link leads to where somebody keeps the file: that one is changed.
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let before = match fs::read_to_string(&path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let after = edit::added(&path, before.as_deref().unwrap_or(""), &self.entry)
+            .map_err(|reason| unusable(&path, &reason))?;
+        if before.as_deref() == Some(after.as_str()) {
+            return Ok(Written { path, changed: false, backup: None });
+        }
+        let backup = match before {
+            Some(_) => Some(back_up(&path, now).map_err(failed)?),
+            None => None,
+        };
+        replace(&path, &after).map_err(failed)?;
+        Ok(Written { path, changed: true, backup })
+    }
+}
+
+/// Copies a file to a name beside it that tells the time.
+fn back_up(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
+    let time: String = now.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{time}.bak"));
+    let backup = path.with_file_name(name);
+    fs::copy(path, &backup)?;
+    Ok(backup)
+}
+
+/// Replaces a file in one step; it keeps its rights.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir)?;
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(metadata) = fs::metadata(path) {
+        file.as_file().set_permissions(metadata.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn unusable(path: &Path, reason: &str) -> ToolError {
+    let message = format!(
+        "{}: {reason}. Nothing was changed; without --write the entry is printed, to be added by hand",
+        path.display()
+    );
+    ToolError::new(ErrorCode::InvalidArgument, message)
+        .with("path", path.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registered(client: Client, home: &Path) -> Registration {
+        let none = |_: &str| -> Option<String> { None };
+        let places = Places::new(home, &none);
+        let arguments = ["--store".to_owned(), "/my store".to_owned(), "mcp".to_owned()];
+        registration(client, &places, Path::new("/opt/sessions"), &arguments)
+    }
+
+    #[test]
+    fn every_client_gets_the_whole_command() {
+        for client in Client::ALL {
+            let registration = registered(*client, Path::new("/home/mira"));
+            assert!(registration.path.starts_with("/home/mira"), "{client}");
+            for word in ["/opt/sessions", "--store", "/my store", "mcp"] {
+                assert!(registration.config.contains(&format!("\"{word}\"")), "{client}: {word}");
+            }
+        }
+        let claude = registered(Client::Claude, Path::new("/home/mira"));
+        let command = claude.command.expect("has one");
+        assert!(command.ends_with("-- /opt/sessions --store '/my store' mcp"), "{command}");
+    }
+
+    #[test]
+    fn writing_keeps_the_file_before_and_is_done_once() {
+        let home = tempfile::tempdir().expect("tempdir");
+        let registration = registered(Client::Gemini, home.path());
+        let made = registration.write(Timestamp(0)).expect("writes");
+        assert!(made.changed && made.backup.is_none());
+        fs::write(&registration.path, "{ \"theme\": \"x\" }\n").expect("writes");
+        let changed = registration.write(Timestamp(0)).expect("writes");
+        let backup = changed.backup.expect("kept");
+        assert_eq!(fs::read_to_string(backup).expect("reads"), "{ \"theme\": \"x\" }\n");
+        let text = fs::read_to_string(&registration.path).expect("reads");
+        assert!(text.contains("\"theme\": \"x\"") && text.contains("/opt/sessions"), "{text}");
+        assert!(!registration.write(Timestamp(0)).expect("reads").changed);
+        fs::write(&registration.path, "not json").expect("writes");
+        assert!(registration.write(Timestamp(0)).is_err());
+        assert_eq!(fs::read_to_string(&registration.path).expect("reads"), "not json");
+    }
+}

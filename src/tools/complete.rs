@@ -1,0 +1,42 @@
+//! What can follow what somebody typed: ids of sessions, names of projects.
+
+use std::collections::HashSet;
+
+use schemas::ToolError;
+use schemas::session::SessionRow;
+
+use super::Tools;
+use crate::clean::clean;
+use crate::error::store_error;
+
+impl Tools {
+    /// Ids of sessions that begin so, the latest session first.
+    pub fn complete_session(&self, typed: &str) -> Result<Vec<String>, ToolError> {
+        let typed = typed.trim();
+        self.latest_first(|row| row.session_id.starts_with(typed).then(|| row.session_id.clone()))
+    }
+
+    /// Projects with this in their name, the one worked on last first.
+    pub fn complete_project(&self, typed: &str) -> Result<Vec<String>, ToolError> {
+        let typed = typed.trim().to_lowercase();
+        let projects = self.latest_first(|row| {
+            row.project.as_deref().map(clean).filter(|name| name.to_lowercase().contains(&typed))
+        })?;
+        let mut seen = HashSet::new();
+        Ok(projects.into_iter().filter(|name| seen.insert(name.clone())).collect())
+    }
+
+    /// What `value` gives for the sessions that hold a conversation; nothing while there is no store.
+    fn latest_first(
+        &self,
+        value: impl Fn(&SessionRow) -> Option<String>,
+    ) -> Result<Vec<String>, ToolError> {
+        let snapshot = self.store().snapshot().map_err(store_error)?;
+        let mut rows: Vec<_> =
+            snapshot.sessions().iter().filter(|row| row.is_conversation()).collect();
+        rows.sort_by(|a, b| {
+            b.ended_at.cmp(&a.ended_at).then_with(|| a.session_id.cmp(&b.session_id))
+        });
+        Ok(rows.into_iter().filter_map(value).collect())
+    }
+}

@@ -1,0 +1,49 @@
+//! `tool_metadata`.
+
+use schemas::tool::metadata::{MetadataArgs, MetadataData, ToolMetadata};
+use schemas::tool::{OneOrMany, TOOLS, find};
+use schemas::{ErrorCode, ToolError, limits};
+
+use super::Reply;
+use super::budget::head;
+use crate::clean::clean;
+
+/// Characters of an unknown name that are echoed.
+const ECHOED: usize = 100;
+
+pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError> {
+    let names = args.tools.as_ref().map(OneOrMany::to_vec).unwrap_or_default();
+    if names.len() > limits::TOOL_NAMES_MAX {
+        let valid = format!("at most {} names", limits::TOOL_NAMES_MAX);
+        return Err(ToolError::invalid_value(
+            "tools",
+            &format!("{} names", names.len()),
+            &[&valid],
+        ));
+    }
+    let mut data = MetadataData { tools: Vec::new(), not_found: Vec::new() };
+    for name in &names {
+        match find(TOOLS, name) {
+            Some((spec, _)) => data.tools.push(ToolMetadata::from(spec)),
+            None => data.not_found.push(head(&clean(name), ECHOED).0.to_owned()),
+        }
+    }
+    if names.is_empty() {
+        data.tools = TOOLS.iter().map(ToolMetadata::from).collect();
+    }
+    let known: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+    let unknown = (!data.not_found.is_empty()).then(|| {
+        format!("No such tool: {}. Tools: {}", data.not_found.join(", "), known.join(", "))
+    });
+    if let (true, Some(message)) = (data.tools.is_empty(), &unknown) {
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message.as_str())
+            .with("field", "tools")
+            .with("value", data.not_found)
+            .with("valid", known));
+    }
+    let returned = data.tools.len();
+    let mut reply = Reply::new(data, returned);
+    reply.total = Some((returned, true));
+    reply.hint = unknown;
+    Ok(reply)
+}

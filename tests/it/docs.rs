@@ -1,0 +1,232 @@
+//! The documentation that is made from the registry and from real answers. With `UPDATE_DOCS=1`
+//! it is written, otherwise compared.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use schemas::tool::search::SearchArgs;
+use schemas::tool::{NAMESPACE, TOOLS};
+use schemas::{ErrorCode, Timestamp};
+use serde_json::{Value, json};
+use sessions::help::reference;
+use sessions::store::{Store, Verify};
+use sessions::tools::{Call, Tools};
+
+use crate::env::{TestEnv, samples};
+use crate::mcp::Client;
+
+/// Compares a file of the project with what it should be, or writes it.
+fn check(name: &str, wanted: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::create_dir_all(path.parent().expect("parent")).expect("creates");
+        fs::write(&path, wanted).expect("writes");
+        return;
+    }
+    let there = fs::read_to_string(&path).unwrap_or_default();
+    let first = there.lines().zip(wanted.lines()).find(|(there, wanted)| there != wanted);
+    assert!(
+        there == wanted,
+        "{name} is out of date: run `UPDATE_DOCS=1 cargo test --test it docs`. First difference: {first:?}"
+    );
+}
+
+#[test]
+fn the_readme_lists_the_tools() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let text = fs::read_to_string(path).expect("reads");
+    let (open, close) = ("<!-- tools -->\n", "<!-- /tools -->");
+    let (before, rest) = text.split_once(open).expect("a place for the table");
+    let (_, after) = rest.split_once(close).expect("its end");
+    check("README.md", &format!("{before}{open}{}{close}{after}", reference::tool_table()));
+    assert!(text.contains(&format!("mcp-name: {NAMESPACE}/sessions")), "the registry looks for it");
+}
+
+#[test]
+fn the_entry_for_the_mcp_registry_is_that_of_this_version() {
+    let entry = json!({
+        "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+        "name": format!("{NAMESPACE}/sessions"),
+        "title": "Session logs of coding agents",
+        "description": "Search and count the history of coding agents on this machine, locally.",
+        "version": env!("CARGO_PKG_VERSION"),
+        "packages": [{
+            "registryType": "cargo",
+            "identifier": env!("CARGO_PKG_NAME"),
+            "version": env!("CARGO_PKG_VERSION"),
+            "transport": { "type": "stdio" },
+            "packageArguments": [{ "type": "positional", "value": "mcp" }],
+        }],
+    });
+    // The registry takes at most 100 characters.
+    assert!(entry["description"].as_str().is_some_and(|text| text.len() <= 100));
+    check("server.json", &format!("{}\n", serde_json::to_string_pretty(&entry).expect("JSON")));
+}
+
+const HEAD: &str = "\
+# The tools over MCP
+
+Made from the registry of tools and from real answers on `sample-sessions`: `UPDATE_DOCS=1 cargo test --test it docs` writes
+this page, and a test compares it. In the examples long texts, lists and cursors are cut (`…`), and times, durations and token
+counts of `metadata` are set to fixed values.
+
+Every answer is one envelope, the same as the command's with `--json`; errors are tool results with `isError: true`.
+What does not apply is absent, never null.
+
+";
+
+#[test]
+fn the_page_about_mcp_says_what_is_served() {
+    let env = TestEnv::with_samples();
+    let mut client = Client::legacy(&env);
+    let mut page = String::from(HEAD);
+    for tool in TOOLS {
+        page.push_str(&reference::tool_text(tool));
+        for (at, example) in tool.examples.iter().enumerate() {
+            let arguments: Value = serde_json::from_str(example.arguments).expect("JSON");
+            let asked = pretty(&arguments);
+            let _ = write!(page, "\n{}:\n\n```json\n{asked}\n```\n", example.description);
+            let answer = client.call(tool.name, arguments);
+            if at == 0 {
+                let _ = write!(page, "\n```json\n{}\n```\n", pretty(&fixed(answer, &env)));
+            }
+        }
+        page.push('\n');
+    }
+    let _ = write!(page, "## The envelope\n\n{}\n## Errors\n\n", reference::envelope_text());
+    for code in ErrorCode::ALL {
+        page.push_str(&reference::error_text(*code));
+        let example =
+            provoke(*code, &mut client).filter(|(error, _)| error["code"] == code.as_str());
+        assert!(example.is_some() || NOT_SHOWN.contains(code), "{code} has no example");
+        let text = match example {
+            Some((error, env_of_error)) => {
+                let error = json!({ "status": "error", "error": error });
+                let env = env_of_error.as_ref().unwrap_or(&env);
+                format!("\n```json\n{}\n```\n\n", pretty(&fixed(error, env)))
+            }
+            None => "\nNo example: it cannot be provoked here.\n\n".to_owned(),
+        };
+        page.push_str(&text);
+    }
+    check("docs/mcp.md", &format!("{}\n", page.trim_end()));
+}
+
+/// Codes that may go without an example: bugs, what needs time, and what nothing answers with yet.
+const NOT_SHOWN: &[ErrorCode] =
+    &[ErrorCode::InternalError, ErrorCode::InvalidDetailLevel, ErrorCode::RateLimitExceeded];
+
+/// An error of this code, if it can be had, and the place where it was made if that is another.
+fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEnv>)> {
+    let mut fails = |tool: &str, arguments: Value| Some((client.fails(tool, arguments), None));
+    let command = |env: TestEnv, words: &[&str]| {
+        let answer = env.json(words);
+        Some((answer["error"].clone(), Some(env)))
+    };
+    match code {
+        ErrorCode::InvalidArgument => fails("search_events", json!({ "query": "x", "limit": 0 })),
+        ErrorCode::InvalidQuery => fails("search_events", json!({ "query": "\"open" })),
+        ErrorCode::InvalidCursor => {
+            fails("search_events", json!({ "query": "x", "cursor": "zzz" }))
+        }
+        ErrorCode::InvalidSessionId => fails("get_session_details", json!({ "session_id": "9" })),
+        ErrorCode::InvalidEventId => fails("get_event_details", json!({ "event_ids": ["x"] })),
+        ErrorCode::InvalidDetailLevel => {
+            fails("get_session_details", json!({ "session_id": "9ae82b3a", "detail_level": "all" }))
+        }
+        ErrorCode::AmbiguousSessionPrefix => {
+            fails("get_session_details", json!({ "session_id": "01a" }))
+        }
+        ErrorCode::SessionNotFound => {
+            fails("get_session_details", json!({ "session_id": "ffffffff" }))
+        }
+        ErrorCode::EventNotFound => {
+            fails("get_event_details", json!({ "event_ids": ["9ae82b3a:9999"] }))
+        }
+        ErrorCode::SqlError => {
+            command(TestEnv::with_samples(), &["query", "SELECT nonsense FROM events"])
+        }
+        ErrorCode::SqlNotAllowed => {
+            command(TestEnv::with_samples(), &["query", "SELECT 1; SELECT 2"])
+        }
+        ErrorCode::IndexEmpty => command(TestEnv::new(), &["list"]),
+        ErrorCode::StoreBusy => {
+            let env = TestEnv::with_samples();
+            let _writer = Store::new(env.store()).writer(Verify::Some).expect("lock");
+            let logs = samples().to_string_lossy().into_owned();
+            let answer = env.json(&["ingest", &logs]);
+            Some((answer["error"].clone(), Some(env)))
+        }
+        ErrorCode::StoreDamaged => {
+            let env = TestEnv::with_samples();
+            fs::write(env.store().join("manifest.json"), "{").expect("writes");
+            command(env, &["list"])
+        }
+        ErrorCode::SearchTimeout => {
+            let env = TestEnv::with_samples();
+            let tools = Tools::new(Store::new(env.store()));
+            let args = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
+            let hasty = Call { search_time: Duration::ZERO, ..Call::new(Timestamp(0), &|| false) };
+            let error = tools.search(&args, &hasty).expect_err("out of time");
+            Some((serde_json::to_value(error).expect("JSON"), Some(env)))
+        }
+        ErrorCode::RateLimitExceeded | ErrorCode::InternalError => None,
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).expect("JSON")
+}
+
+/// An answer as every run gives it, short enough to be read.
+fn fixed(mut answer: Value, env: &TestEnv) -> Value {
+    let cursor = answer["pagination"]["next_cursor"].as_str().map(str::to_owned);
+    if let Some(metadata) = answer.get_mut("metadata").and_then(Value::as_object_mut) {
+        for (name, value) in [
+            ("tokens", json!(412)),
+            ("duration_ms", json!(3)),
+            ("timestamp", json!("2026-11-22T09:30:00.000Z")),
+            ("index_last_updated", json!("2026-11-22T09:29:58.120Z")),
+        ] {
+            if metadata.contains_key(name) {
+                metadata.insert(name.to_owned(), value);
+            }
+        }
+    }
+    let places = [samples(), env.root.path().to_owned()];
+    let names = ["~/sample-sessions", "~"];
+    let places = places.iter().map(|place| {
+        let real = place.canonicalize().unwrap_or_else(|_| place.clone());
+        real.to_string_lossy().into_owned()
+    });
+    let cursor = cursor.into_iter().map(|cursor| (cursor, "eyJiIjoi…"));
+    let places: Vec<_> = places.zip(names).chain(cursor).collect();
+    short(answer, &places)
+}
+
+/// Cuts texts and lists; places of this machine and cursors are replaced.
+fn short(value: Value, places: &[(String, &str)]) -> Value {
+    match value {
+        Value::String(mut text) => {
+            for (place, name) in places {
+                text = text.replace(place, name);
+            }
+            match text.char_indices().nth(300) {
+                Some((at, _)) => format!("{}…", &text[..at]).into(),
+                None => text.into(),
+            }
+        }
+        Value::Array(items) => {
+            let more = items.len().saturating_sub(2);
+            let kept = items.into_iter().take(2).map(|item| short(item, places));
+            let rest = (more > 0).then(|| Value::from(format!("… {more} more")));
+            kept.chain(rest).collect()
+        }
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, short(value, places))).collect()
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,237 @@
+//! The server over HTTP: tokens, hosts and origins, both eras, its end.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+struct Server {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    /// What it said when it was ready.
+    said: String,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Response {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Response {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}\n{}", self.head, self.body))
+    }
+}
+
+impl Server {
+    fn start(env: &TestEnv, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut child = env
+            .command()
+            .args(["mcp", "--http", "127.0.0.1:0"])
+            .args(flags)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("spawns");
+        let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
+        let mut said = String::new();
+        stderr.read_line(&mut said).expect("reads");
+        let address =
+            said.split("http://127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
+        let port = address.and_then(|port| port.parse().ok());
+        Self { child, stderr, port: port.unwrap_or_else(|| panic!("{said}")), said }
+    }
+
+    /// One request, written by hand so that every header is in sight.
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connects");
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+        stream.write_all(request.as_bytes()).expect("writes");
+        // A server that has refused already may have closed its end.
+        let _ = stream.write_all(body.as_bytes());
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Response { status: status.unwrap_or(0), head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// A request of 2026-07-28.
+    fn post(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Response {
+        let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or("").to_owned();
+        let mut headers = vec![
+            ("Accept", "application/json, text/event-stream"),
+            ("Content-Type", "application/json"),
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", method),
+        ];
+        if !name.is_empty() {
+            headers.push(("Mcp-Name", name.as_str()));
+        }
+        headers.extend(more);
+        self.send("POST", "/mcp", &headers, &message(method, params))
+    }
+}
+
+/// The text of a request of 2026-07-28.
+fn message(method: &str, mut params: Value) -> String {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
+}
+
+fn token_of(env: &TestEnv) -> String {
+    let token = std::fs::read_to_string(env.store().join("http-token")).expect("token");
+    format!("Bearer {token}")
+}
+
+#[test]
+fn a_token_is_made_kept_and_asked_for() {
+    let env = TestEnv::with_samples();
+    let server = Server::start(&env, &[], &[]);
+    let token = token_of(&env);
+    assert!(server.said.contains("http-token"), "{}", server.said);
+    assert!(!server.said.contains(token.trim_start_matches("Bearer ")), "it is not shown");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::metadata(env.store().join("http-token")).expect("there");
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+    for wrong in [None, Some("Bearer nonsense"), Some("Basic abc")] {
+        let headers: Vec<_> = wrong.map(|value| ("Authorization", value)).into_iter().collect();
+        let refused = server.post("tools/list", json!({}), &headers);
+        assert_eq!(refused.status, 401, "{}", refused.body);
+        assert!(
+            refused.head.to_lowercase().contains("www-authenticate: bearer"),
+            "{}",
+            refused.head
+        );
+    }
+    let listed = server.post("tools/list", json!({}), &[("Authorization", &token)]);
+    assert_eq!(listed.status, 200, "{}", listed.body);
+    assert!(listed.json()["result"]["tools"].as_array().is_some_and(|tools| tools.len() > 4));
+    drop(server);
+    let again = Server::start(&env, &[], &[]);
+    let listed = again.post("tools/list", json!({}), &[("Authorization", &token)]);
+    assert_eq!(listed.status, 200, "the token stays the same");
+}
+
+#[test]
+fn a_token_can_be_given() {
+    let env = TestEnv::with_samples();
+    std::fs::write(env.path("token"), "a-token-of-my-own-making\n").expect("writes");
+    let given = Server::start(&env, &["--token-file", "token"], &[]);
+    let header = [("Authorization", "Bearer a-token-of-my-own-making")];
+    assert_eq!(given.post("tools/list", json!({}), &header).status, 200);
+    let variable = [("SESSIONS_HTTP_TOKEN", "a-token-of-my-own-making")];
+    let server = Server::start(&env, &[], &variable);
+    assert_eq!(server.post("tools/list", json!({}), &header).status, 200);
+    assert!(!env.store().join("http-token").exists(), "none was made");
+    std::fs::write(env.path("short"), "abc").expect("writes");
+    let refused = env.run(&["mcp", "--http", "127.0.0.1:0", "--token-file", "short"]).fails(2);
+    assert!(refused.contains("16 characters"), "{refused}");
+}
+
+#[test]
+fn without_a_token_only_on_loopback() {
+    let env = TestEnv::with_samples();
+    let server = Server::start(&env, &["--no-auth"], &[]);
+    assert_eq!(server.post("tools/list", json!({}), &[]).status, 200);
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let refused = env.run(&["mcp", "--http", address, "--no-auth"]).fails(2);
+        assert!(refused.contains("loopback"), "{refused}");
+    }
+    assert!(env.run(&["mcp", "--no-auth"]).fails(2).contains("--http"));
+}
+
+#[test]
+fn hosts_origins_paths_methods_and_sizes_are_checked() {
+    let env = TestEnv::with_samples();
+    let server = Server::start(&env, &["--no-auth"], &[]);
+    let status = |headers: &[(&str, &str)]| server.post("tools/list", json!({}), headers).status;
+    assert_eq!(status(&[("Host", "evil.example")]), 403);
+    assert_eq!(status(&[("Origin", "http://evil.example")]), 403);
+    assert_eq!(status(&[("Origin", "null")]), 403);
+    assert_eq!(status(&[("Origin", "http://localhost:5173")]), 200);
+    assert_eq!(status(&[("Host", "localhost")]), 200);
+    assert_eq!(server.send("POST", "/", &[], "{}").status, 404);
+    assert_eq!(server.send("GET", "/mcp", &[("Accept", "text/event-stream")], "").status, 405);
+    assert_eq!(server.send("POST", "/mcp", &[("Accept", "text/html")], "{}").status, 406);
+    // One byte too many, so that nothing of it is left unread when the server refuses.
+    let search =
+        |query: String| json!({ "name": "search_events", "arguments": { "query": query } });
+    let frame = message("tools/call", search(String::new())).len();
+    let long = search("x".repeat((1 << 20) + 1 - frame));
+    assert_eq!(server.post("tools/call", long, &[]).status, 413);
+    // It goes on after all that.
+    assert_eq!(status(&[]), 200);
+}
+
+#[test]
+fn both_eras_are_served_without_sessions() {
+    let env = TestEnv::with_samples();
+    let server = Server::start(&env, &["--no-auth"], &[]);
+    let call = json!({ "name": "search_events", "arguments": { "query": "budget", "limit": 2 } });
+    let answer = server.post("tools/call", call, &[]).json();
+    let data = &answer["result"]["structuredContent"]["data"];
+    assert_eq!(data["matches"].as_array().map(Vec::len), Some(2), "{answer}");
+    let help = server.post("ai_help", json!({ "section": "overview" }), &[]).json();
+    assert!(help["result"]["content"].is_string(), "{help}");
+    let uri = "sessions://session/9ae82b3a";
+    let read = server.post("resources/read", json!({ "uri": uri }), &[]).json();
+    assert_eq!(read["result"]["contents"][0]["uri"], uri, "{read}");
+    let legacy = |method: &str, params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        let headers = [
+            ("Accept", "application/json, text/event-stream"),
+            ("Content-Type", "application/json"),
+            ("MCP-Protocol-Version", "2025-11-25"),
+        ];
+        server.send("POST", "/mcp", &headers, &body.to_string())
+    };
+    let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    let hello = legacy("initialize", info);
+    assert_eq!(hello.json()["result"]["protocolVersion"], "2025-11-25");
+    assert!(!hello.head.to_lowercase().contains("mcp-session-id"), "{}", hello.head);
+    let call = json!({ "name": "list_sessions", "arguments": { "limit": 1 } });
+    let answer = legacy("tools/call", call).json();
+    assert_eq!(answer["result"]["structuredContent"]["status"], "ok", "{answer}");
+}
+
+#[cfg(unix)]
+#[test]
+fn asked_to_end_it_ends_well() {
+    let env = TestEnv::with_samples();
+    let mut server = Server::start(&env, &["--no-auth"], &[]);
+    let pid = server.child.id().to_string();
+    let killed = std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("runs");
+    assert!(killed.success());
+    assert_eq!(server.child.wait().expect("ends").code(), Some(0));
+    let mut rest = String::new();
+    server.stderr.read_to_string(&mut rest).expect("reads");
+    assert_eq!(rest, "");
+}

@@ -1,0 +1,223 @@
+//! What the server has beside tools that search: resources, prompts, completion, the manual, the
+//! dashdash blocks, the description of the tools.
+
+use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS};
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+
+fn dashdash() -> String {
+    format!("{NAMESPACE}/dashdash")
+}
+
+/// Reads a resource; its only content.
+fn read(client: &mut Client, uri: &str) -> Value {
+    let answer = client.request("resources/read", json!({ "uri": uri }));
+    let contents = answer["result"]["contents"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(contents.len(), 1);
+    assert_eq!(contents[0]["uri"], uri);
+    contents[0].clone()
+}
+
+fn text(content: &Value) -> &str {
+    content["text"].as_str().expect("text")
+}
+
+#[test]
+fn the_blocks_stand_where_clients_of_both_eras_look() {
+    let env = TestEnv::new();
+    let mut legacy = Client::spawn(&env);
+    let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    let initialized = legacy.request("initialize", info)["result"].clone();
+    let discovered = Client::modern(&env).request("server/discover", json!({}))["result"].clone();
+    for result in [initialized, discovered] {
+        let block = &result["capabilities"]["extensions"][dashdash()];
+        assert_eq!(block["specVersion"], "0.2.0", "{result}");
+        assert_eq!(block["accessLevel"], "read");
+        assert_eq!(&result["capabilities"]["experimental"]["dashdash"], block);
+        assert_eq!(&result["_meta"][dashdash()], block);
+        assert_eq!(result["_meta"]["schema_version"], CONTRACT_VERSION);
+        for capability in ["tools", "resources", "prompts", "completions"] {
+            assert!(result["capabilities"][capability].is_object(), "{capability}");
+        }
+    }
+    let mut client = Client::modern(&env);
+    let listed = client.request("tools/list", json!({}));
+    for tool in listed["result"]["tools"].as_array().expect("tools") {
+        assert_eq!(tool["_meta"]["schema_version"], CONTRACT_VERSION);
+        assert!(tool["_meta"][dashdash()]["cliEquivalent"].is_string(), "{tool}");
+    }
+    for (method, list) in
+        [("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")]
+    {
+        let listed = client.request(method, json!({}));
+        assert!(listed["result"]["ttlMs"].as_u64() > Some(0), "{listed}");
+        for resource in listed["result"][list].as_array().expect(list) {
+            assert!(resource["_meta"][dashdash()]["resourceType"].is_string(), "{resource}");
+        }
+    }
+}
+
+#[test]
+fn resources_are_read_in_both_eras() {
+    let env = TestEnv::with_samples();
+    for mut client in [Client::legacy(&env), Client::modern(&env)] {
+        let status: Value =
+            serde_json::from_str(text(&read(&mut client, "sessions://status"))).expect("JSON");
+        assert!(status["sessions"].as_u64() > Some(10), "{status}");
+        let schema = read(&mut client, "sessions://schema");
+        assert!(text(&schema).contains("events: ") && schema["mimeType"] == "text/plain");
+        let help = read(&mut client, "sessions://ai-help");
+        assert_eq!(text(&help), env.run(&["--ai-help"]).ok());
+        let session = read(&mut client, "sessions://session/9ae82b3a");
+        let session: Value = serde_json::from_str(text(&session)).expect("JSON");
+        assert_eq!(session["data"]["session"]["session_id"], MAIN);
+        for uri in ["sessions://event/9ae82b3a:14", "sessions://event/9ae82b3a%3A14"] {
+            let event: Value = serde_json::from_str(text(&read(&mut client, uri))).expect("JSON");
+            assert_eq!(event["data"]["events"][0]["event_id"], format!("{MAIN}:14"));
+        }
+        assert_eq!(client.end(), 0);
+    }
+}
+
+#[test]
+fn what_is_no_resource_is_said_to_be_none() {
+    let env = TestEnv::with_samples();
+    for (mut client, code) in [(Client::legacy(&env), -32002), (Client::modern(&env), -32602)] {
+        for uri in [
+            "sessions://nonsense",
+            "sessions://session/ffffffff",
+            "sessions://session/",
+            "sessions://session/../../etc/passwd",
+            "sessions://event/9ae82b3a:9999",
+            "sessions://event/x",
+            "file:///etc/passwd",
+        ] {
+            let answer = client.request("resources/read", json!({ "uri": uri }));
+            assert_eq!(answer["error"]["code"], code, "{uri}: {answer}");
+            assert_eq!(answer["error"]["data"]["uri"], uri);
+        }
+    }
+    let empty = TestEnv::new();
+    let mut client = Client::legacy(&empty);
+    let status: Value =
+        serde_json::from_str(text(&read(&mut client, "sessions://status"))).expect("JSON");
+    assert_eq!(status["sessions"], 0);
+}
+
+#[test]
+fn prompts_name_tools_that_are_there() {
+    let env = TestEnv::new();
+    let mut client = Client::legacy(&env);
+    let listed = client.request("prompts/list", json!({}));
+    let prompts = listed["result"]["prompts"].as_array().expect("prompts").clone();
+    assert_eq!(prompts.len(), 4);
+    for prompt in prompts {
+        let name = prompt["name"].as_str().expect("name");
+        let mut arguments = json!({});
+        for argument in prompt["arguments"].as_array().expect("arguments") {
+            let argument = argument["name"].as_str().expect("name");
+            arguments[argument] = format!("some {argument}").into();
+        }
+        let params = json!({ "name": name, "arguments": arguments });
+        let answer = client.request("prompts/get", params);
+        let message = &answer["result"]["messages"][0];
+        assert_eq!(message["role"], "user", "{answer}");
+        let text = message["content"]["text"].as_str().expect("text");
+        assert!(!text.contains('{'), "{text}");
+        for argument in arguments.as_object().expect("object").values() {
+            assert!(text.contains(argument.as_str().expect("text")), "{name}: {argument}");
+        }
+        for part in text.split('(').rev().skip(1) {
+            let called = part.rsplit(|c: char| !c.is_ascii_lowercase() && c != '_').next();
+            let called = called.unwrap_or_default();
+            let known = !called.contains('_') || TOOLS.iter().any(|tool| tool.name == called);
+            assert!(known, "{name} calls {called}");
+        }
+    }
+    let missing = client.request("prompts/get", json!({ "name": "what_did_i_do_about" }));
+    assert_eq!(missing["error"]["code"], -32602, "{missing}");
+}
+
+#[test]
+fn ids_and_projects_are_completed() {
+    let env = TestEnv::with_samples();
+    let mut client = Client::modern(&env);
+    let mut complete = |reference: Value, name: &str, value: &str| {
+        let argument = json!({ "name": name, "value": value });
+        let answer = client
+            .request("completion/complete", json!({ "ref": reference, "argument": argument }));
+        answer["result"]["completion"].clone()
+    };
+    let prompt = |name: &str| json!({ "type": "ref/prompt", "name": name });
+    let template = |uri: &str| json!({ "type": "ref/resource", "uri": uri });
+    let found = complete(prompt("why_did_it_fail"), "session_id", "9ae8");
+    assert_eq!((&found["values"], &found["total"]), (&json!([MAIN]), &json!(1)));
+    assert_eq!(complete(prompt("weekly_summary"), "project", "HARB")["values"][0], "harbor");
+    assert_eq!(complete(prompt("weekly_summary"), "colour", "x")["values"], json!([]));
+    assert_eq!(
+        complete(template("sessions://session/{id}"), "id", "9ae8")["values"],
+        json!([MAIN])
+    );
+    let event = complete(template("sessions://event/{id}"), "id", "9ae8");
+    assert_eq!(event["values"], json!([format!("{MAIN}:")]));
+    assert_eq!(complete(prompt("nonsense"), "project", "x"), Value::Null);
+    let all = complete(prompt("why_did_it_fail"), "session_id", "");
+    assert!(all["values"].as_array().is_some_and(|values| values.len() <= 100));
+}
+
+#[test]
+fn the_manual_is_answered_on_request() {
+    let env = TestEnv::new();
+    for (mut client, modern) in [(Client::legacy(&env), false), (Client::modern(&env), true)] {
+        let whole = client.request("ai_help", json!({}))["result"].clone();
+        assert_eq!(whole["contentType"], "text/markdown");
+        assert_eq!(whole["content"].as_str(), Some(env.run(&["--ai-help"]).ok().as_str()));
+        assert_eq!(whole.get("resultType").is_some(), modern);
+        let json = client.request("ai_help", json!({ "format": "json" }))["result"].clone();
+        assert_eq!(json["metadata"]["name"], "sessions");
+        for tool in json["sections"]["tools"].as_array().expect("tools") {
+            for field in ["examples", "errors"] {
+                assert!(tool[field].as_array().is_some_and(|list| !list.is_empty()), "{tool}");
+            }
+        }
+        let part = client.request("ai_help", json!({ "section": "quick-reference" }));
+        let part = part["result"]["content"].as_str().expect("text");
+        assert!(part.starts_with("## Quick Reference\n"), "{part}");
+        for params in [json!({ "section": "nonsense" }), json!({ "format": "pdf" })] {
+            let wrong = client.request("ai_help", params);
+            assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+        }
+        let unknown = client.request("no_such_method", json!({}));
+        assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+    }
+}
+
+#[test]
+fn tools_are_described_without_any_logs() {
+    let env = TestEnv::new();
+    let mut client = Client::legacy(&env);
+    let all = client.call("tool_metadata", json!({}));
+    let tools = all["data"]["tools"].as_array().expect("tools");
+    assert_eq!(tools.len(), TOOLS.len());
+    for tool in tools {
+        for field in ["tool", "connectorId", "title", "riskLevel", "category", "actionTemplate"] {
+            assert!(!tool[field].is_null(), "{field}: {tool}");
+        }
+        assert_eq!((&tool["connectorId"], &tool["riskLevel"]), (&json!("sessions"), &json!(1)));
+    }
+    let some = client.call("tool_metadata", json!({ "tools": ["list_sessions", "nonsense"] }));
+    assert_eq!(some["data"]["tools"][0]["tool"], "list_sessions");
+    assert_eq!(some["data"]["not_found"], json!(["nonsense"]));
+    assert!(some["hint"].as_str().is_some_and(|hint| hint.contains("search_events")), "{some}");
+    let one = client.call("tool_metadata", json!({ "tools": "search_events" }));
+    assert_eq!(one["data"]["tools"].as_array().map(Vec::len), Some(1));
+    let none = client.fails("tool_metadata", json!({ "tools": ["nonsense"] }));
+    assert_eq!(
+        (&none["code"], &none["details"]["field"]),
+        (&json!("invalid_argument"), &json!("tools"))
+    );
+}
