@@ -42,7 +42,7 @@ pub(super) fn block(scan: &mut Scan<'_>, at: usize) {
 
 /// Masks a key of SSH whose head is missing or of another form.
 pub(super) fn body(scan: &mut Scan<'_>, at: usize) {
-    if scan.begins_word(at) {
+    if at >= scan.key_end && scan.begins_word(at) {
         key(scan, at, at, "ssh_private_key");
     }
 }
@@ -90,6 +90,7 @@ fn key(scan: &mut Scan<'_>, start: usize, from: usize, kind: &'static str) {
         gap += 1;
         at += 1;
     }
+    scan.key_end = at.max(end);
     if length >= LEAST {
         scan.add(start, end, kind, Rank::Shape);
     }

@@ -7,7 +7,7 @@
 
 use super::entropy::is_made_up;
 use super::pattern::Pattern;
-use super::scan::{Rank, Scan};
+use super::scan::{Rank, Scan, is_token};
 
 /// No token is shorter, and none longer.
 const LEAST: usize = 20;
@@ -72,7 +72,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
         }
     };
     // `path/to` begins like a token, and many words do.
-    if scan.skip(start, LEAST, is_token) - start < LEAST {
+    if scan.skip(start, LEAST, is_token) - start < LEAST || !scan.may_try(start) {
         return;
     }
     let Some(found) = pattern.at_start(scan.window(start, MOST)) else { return };
@@ -82,10 +82,6 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
     if !goes_on && !is_made_up(secret.as_str().get(4..).unwrap_or_default()) {
         scan.add(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
     }
-}
-
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_-.+/=~:%".contains(&byte)
 }
 
 /// Every shape, by what the token opens.

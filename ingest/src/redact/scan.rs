@@ -28,17 +28,25 @@ pub(super) const MASK: &str = "[REDACTED:";
 /// Longest placeholder.
 const MAX_MASK: usize = 64;
 
+/// Tokens tried in one run of characters.
+const MAX_TRIES: usize = 32;
+
 /// One text. Bytes outside it read as zero.
 pub(super) struct Scan<'a> {
     text: &'a str,
     /// Where the last name ends that was looked at.
     pub(super) name_end: usize,
+    /// How far the last private key was followed.
+    pub(super) key_end: usize,
+    /// Where the last run of characters of tokens ends in which a token was tried, and how often.
+    run_end: usize,
+    tries: usize,
     spans: Vec<Span<'a>>,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, name_end: 0, spans: Vec::new() }
+        Self { text, name_end: 0, key_end: 0, run_end: 0, tries: 0, spans: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -89,6 +97,17 @@ impl<'a> Scan<'a> {
             || (before(6) == b'\\' && before(5) == b'u' && hex(4))
     }
 
+    /// Whether to try a token at `start`. A try may read far, so one run of characters gets so many
+    /// at most.
+    pub(super) fn may_try(&mut self, start: usize) -> bool {
+        if start >= self.run_end {
+            self.run_end = self.skip(start, usize::MAX, is_token);
+            self.tries = 0;
+        }
+        self.tries += 1;
+        self.tries <= MAX_TRIES
+    }
+
     /// Notes a secret, unless it touches a placeholder.
     pub(super) fn add(&mut self, start: usize, end: usize, kind: &'a str, rank: Rank) {
         let whole = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
@@ -123,6 +142,11 @@ impl<'a> Scan<'a> {
         }
         spans
     }
+}
+
+/// Whether a byte may stand in a token.
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.+/=~:%".contains(&byte)
 }
 
 /// Whether a byte is a quote of some language.

@@ -14,7 +14,9 @@ fn ingest_in_pieces(
     cuts: &[usize],
 ) -> (Vec<EventRow>, Vec<SessionRow>) {
     let dir = tempfile::tempdir().expect("tempdir");
-    let path = dir.path().join(name);
+    // Some logs are named by their folder.
+    let path = dir.path().join("a-session").join(name);
+    std::fs::create_dir_all(path.with_file_name("")).expect("creates");
     let memory = Memory::default();
     for cut in cuts.iter().copied().chain([content.len()]) {
         std::fs::write(&path, &content[..cut]).expect("writes");
@@ -49,6 +51,26 @@ const GROWING: &[&str] = &[
     "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13941-6cb9-7f1e-a741-65890d73c8a5.jsonl",
     "codex/sessions/2025/08/30/rollout-2025-08-30T16-20-05-a9ba27f4-afb3-4e98-b67b-507357e1298c.jsonl",
     "gemini/tmp/harbor/chats/session-2026-10-17T18-05-d6eac969.jsonl",
+    "amp/threads/T-019a2b9c-0f52-7a61-8c4e-2d7b91e0a5f3.json",
+    "antigravity/brain/40f598dc-b86b-4a1e-a141-0284d718fe70/.system_generated/logs/transcript_full.jsonl",
+    "copilot/session-state/c94b27d0-51ea-4f3b-8d16-0a7e35f2b8c1.jsonl",
+    "copilot/session-state/6f0e51c4-2b7d-4c0e-9a35-d1e84b7092fa/events.jsonl",
+    "cursor/projects/home-mira-code-harbor/agent-transcripts/bd9a5fef-432c-429a-93ba-2f5d10a06795/bd9a5fef-432c-429a-93ba-2f5d10a06795.jsonl",
+    "droid/exec/changelog-2026-10-22.jsonl",
+    "generic/agent-sessions/chat-2026-10-29.jsonl",
+    "generic/agent-sessions/dockhand-2026-10-29-0600.jsonl",
+    "grok/sessions/%2Fhome%2Fmira%2Fcode%2Fharbor/01a16469-9b80-7e09-9210-af9b16703813/chat_history.jsonl",
+    "hermes/sessions/20261024_090000_c5cc9051.jsonl",
+    "iflow/projects/-home-mira-code-harbor/session-3d90c1f7-6a2b-4b58-8f13-0b7ad2f4e6c9.jsonl",
+    "kimi/sessions/278a9d733829b651e35513e5e2a98521/351065ee-11d6-4be3-9e4c-607f0d0be5b7/context.jsonl",
+    "kimi/sessions/278a9d733829b651e35513e5e2a98521/b92f5e7c-f6c8-493b-929e-d28196c194bf/wire.jsonl",
+    "kimi/sessions/wd_harbor_cef702472212/session_5aaa847f-c7d7-4ff7-bdbb-0fd6d8632f93/agents/main/wire.jsonl",
+    "kiro/sessions/cli/7c1f0c52-3a57-4f0b-9a51-1f2c9e6b40d3.jsonl",
+    "openclaw/agents/main/sessions/3c23761a-0fed-40b8-a327-319dbef2f022.jsonl",
+    "pi/agent/sessions/--home-mira-code-harbor--/2025-12-09T17-20-31-044Z_25d4a5b8-fd89-4cbf-b1d3-ce3c146ccc47.jsonl",
+    "pi/agent/sessions/--home-mira-code-harbor--/2026-10-19T08-12-44-120Z_01a15338-58d8-7a36-8980-b409e8a22c87.jsonl",
+    "qwen/projects/-home-mira-code-harbor/chats/e40c9b55-8d21-4f7e-b3a9-6c0d5e2f7b18.jsonl",
+    "vscopilot/VSGitHubCopilotLogs/traces/20261021T074512_5d0c9a3e_VSGitHubCopilot_traces.jsonl",
     "broken/two-on-one-line.jsonl",
     "broken/bad-middle.jsonl",
     "broken/crlf-bom.jsonl",
