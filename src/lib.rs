@@ -11,6 +11,8 @@ mod cores;
 pub mod error;
 mod fold;
 pub mod output;
+mod pending;
+mod refresh;
 pub mod search;
 pub mod server;
 pub mod sql;

@@ -8,6 +8,7 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod nearest;
 pub mod price;
 pub mod problem;
 pub mod session;
@@ -19,6 +20,7 @@ pub mod tool_kind;
 pub use error::{ErrorCode, ToolError};
 pub use event::{Confidence, EventType, Provider, Usage};
 pub use id::EventId;
+pub use nearest::nearest;
 pub use time::Timestamp;
 pub use tool_kind::ToolKind;
 

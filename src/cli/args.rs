@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use schemas::envelope::MetadataLevel;
 use schemas::tool::OneOrMany;
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::{EventArgs, EventField};
 use schemas::tool::list::{ListArgs, ListFormat, ListSort};
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
+
+use super::serve::{LabelFlags, ServeFlags};
 
 /// Search, read and count the session logs of coding agents
 #[derive(Debug, Parser)]
@@ -29,6 +32,9 @@ pub(super) struct Args {
     /// Print nothing but data
     #[arg(long, short, global = true)]
     pub(super) quiet: bool,
+    /// How much the metadata of answers say: core or full
+    #[arg(long, global = true, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
+    pub(super) metadata: MetadataLevel,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -45,6 +51,8 @@ pub(super) enum Command {
     List(ListFlags),
     /// Show one session
     Show(ShowFlags),
+    /// Add and remove labels on sessions, and set a note
+    Label(LabelFlags),
     /// Run one SQL SELECT over the store
     Query(QueryArgs),
     /// Say what the store holds and how fresh it is
@@ -52,7 +60,7 @@ pub(super) enum Command {
     /// Say where the agents keep their logs, what was found, and what was unknown in it
     Doctor,
     /// Serve the tools over MCP on stdin and stdout
-    Mcp,
+    Mcp(ServeFlags),
     /// Print a completion script for a shell
     Completions {
         /// Shell
@@ -90,9 +98,12 @@ pub(super) struct SearchFlags {
     /// Only sessions whose working directory contains this text
     #[arg(long)]
     project: Option<String>,
-    /// Only this session; any unique prefix
+    /// Only this session; any unique prefix, or 'current'
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
+    /// Leave out the current session
+    #[arg(long)]
+    exclude_current: bool,
     /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
     #[arg(long)]
     since: Option<String>,
@@ -112,6 +123,7 @@ impl From<SearchFlags> for SearchArgs {
             provider: flags.provider,
             project: flags.project,
             session_id: flags.session_id,
+            exclude_current: flags.exclude_current.then_some(true),
             since: flags.since,
             limit: flags.limit,
             cursor: flags.cursor,
@@ -163,6 +175,9 @@ pub(super) struct ListFlags {
     /// Only this session; any unique prefix (can be repeated)
     #[arg(long = "session-id", value_name = "ID")]
     session_ids: Vec<String>,
+    /// Only sessions with this label
+    #[arg(long)]
+    label: Option<String>,
     /// minimal, summary or full [default: summary]
     #[arg(long)]
     format: Option<ListFormat>,
@@ -185,6 +200,7 @@ impl From<ListFlags> for ListArgs {
             subagents: flags.subagents.then_some(true),
             since: flags.since,
             session_ids: (!flags.session_ids.is_empty()).then_some(flags.session_ids),
+            label: flags.label,
             format: flags.format,
             sort: flags.sort,
             limit: flags.limit,
@@ -195,7 +211,7 @@ impl From<ListFlags> for ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowFlags {
-    /// Session id; any unique prefix
+    /// Session id; any unique prefix, or 'current'
     #[arg(value_name = "ID")]
     session_id: String,
     /// summary, turns, steps or full [default: summary]

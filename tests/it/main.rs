@@ -4,9 +4,11 @@
 //! `SESSIONS_REAL_LOGS`; without it they say that they were skipped.
 
 mod cli;
+mod contract;
 mod crash;
 mod damage;
 mod env;
+mod freshness;
 mod layers;
 mod mcp;
 mod oracle;

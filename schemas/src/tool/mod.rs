@@ -5,6 +5,7 @@
 
 pub mod details;
 pub mod event;
+pub mod label;
 pub mod list;
 pub mod search;
 
@@ -32,7 +33,7 @@ pub struct ToolSpec {
 }
 
 /// Every tool, in the order of names.
-pub const TOOLS: &[ToolSpec] = &[event::SPEC, details::SPEC, list::SPEC, search::SPEC];
+pub const TOOLS: &[ToolSpec] = &[event::SPEC, details::SPEC, list::SPEC, search::SPEC, label::SPEC];
 
 /// One value or a list of them, as models write either.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
