@@ -142,7 +142,7 @@ pub struct Server {
 impl Server {
     pub fn start(store: &Path) -> Self {
         let mut child = program(store)
-            .arg("mcp")
+            .args(["mcp", "--rate-limit", "0"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -149,7 +149,8 @@ pub fn others(corpus: &Corpus) -> Vec<Other> {
         (
             "one event",
             Box::new(move |tools: &Tools| {
-                assert_eq!(tools.event(&event).expect("answers").data.events.len(), 1);
+                let answer = tools.event(&event, &Call::new(Timestamp(0), &|| false));
+                assert_eq!(answer.expect("answers").data.events.len(), 1);
             }),
         ),
         (
@@ -162,14 +163,14 @@ pub fn others(corpus: &Corpus) -> Vec<Other> {
         (
             "session summary",
             Box::new(move |tools: &Tools| {
-                assert!(tools.details(&summary).is_ok());
+                assert!(tools.details(&summary, &Call::new(Timestamp(0), &|| false)).is_ok());
             }),
         ),
         (
             "session turns",
             Box::new(move |tools: &Tools| {
-                let answer = tools.details(&turns).expect("answers");
-                assert!(answer.data.turns.is_some_and(|turns| !turns.is_empty()));
+                let answer = tools.details(&turns, &Call::new(Timestamp(0), &|| false));
+                assert!(answer.expect("answers").data.turns.is_some_and(|turns| !turns.is_empty()));
             }),
         ),
     ]

@@ -16,7 +16,9 @@ use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
 use crate::error::store_error;
-use crate::store::{Store, Verify};
+use crate::refresh::Refresher;
+use crate::store::{Store, StoreError, Verify, Writer};
+use crate::tools::{Caller, Refresh as _, Tools};
 use crate::watch::{Changed, Watch};
 
 /// Reads an environment variable; the only place that does.
@@ -50,6 +52,38 @@ pub struct Options {
     pub verify: Verify,
     /// Masks secrets; `None` keeps them.
     pub redactor: Option<Arc<Redactor>>,
+    /// How long another writer is waited for.
+    pub patience: Duration,
+}
+
+/// The agent that started this process, as far as it tells: Claude Code names its session and its
+/// project to the MCP servers and commands it starts, Codex its thread to commands.
+pub fn caller() -> Caller {
+    let ids = ["CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"];
+    let named = variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+    let folders = std::env::current_dir().ok().into_iter().chain(named);
+    // Logs may hold the name with its links or without.
+    let folders = folders.flat_map(|dir| [dir.canonicalize().ok(), Some(dir)]).flatten();
+    Caller {
+        session_ids: ids.into_iter().filter_map(variable).collect(),
+        folders: folders.collect(),
+    }
+}
+
+/// The tools over a store, knowing who calls.
+pub fn tools(store: impl Into<Arc<Store>>) -> Tools {
+    Tools::new(store).with_caller(caller())
+}
+
+/// The tools as a server has them: they keep the store up with the logs. `near` says that the
+/// agent that calls started the server, so that its folder is the agent's.
+pub fn serving_tools(store: Store, near: bool) -> Result<Tools, ToolError> {
+    let store = Arc::new(store);
+    let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
+    // Before anybody asks: the first call finds it done.
+    refresh.refresh(Duration::ZERO);
+    let tools = if near { tools(store) } else { Tools::new(store) };
+    Ok(tools.with_prices(prices()?).with_refresh(refresh))
 }
 
 /// The price table: the built-in one with what the user's file adds or replaces.
@@ -165,7 +199,7 @@ pub fn ingest(
     }
     let found = discover(&roots).without(store.dir());
     missing_paths(paths, &found)?;
-    let writer = store.writer(options.verify).map_err(store_error)?;
+    let writer = writer(store, options)?;
     let known = writer.known().map_err(store_error)?;
     let redactor = options.redactor.as_ref();
     let plan = plan(found, &known, redactor.map(Arc::as_ref));
@@ -181,6 +215,17 @@ pub fn ingest(
     let rate = report.bytes_read as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
     report.mb_per_second = (rate * 10.0).round() / 10.0;
     Ok(report)
+}
+
+/// Takes the write lock, waiting for another writer as long as `options` say.
+fn writer(store: &Store, options: &Options) -> Result<Writer, ToolError> {
+    let until = Instant::now() + options.patience;
+    loop {
+        match store.writer(options.verify) {
+            Err(StoreError::Busy { .. }) if Instant::now() < until => std::thread::sleep(BUSY),
+            result => return result.map_err(store_error),
+        }
+    }
 }
 
 /// Ingests, and then whatever changes below `paths` (or the known roots), until `report` says
@@ -217,7 +262,7 @@ pub fn watch(
     }
 }
 
-/// How long another writer is waited for.
+/// How long is waited before another writer's turn is looked for again.
 const BUSY: Duration = Duration::from_millis(200);
 
 /// A path that was named and cannot be read at all is a wrong argument.

@@ -32,6 +32,14 @@ pub fn store_error(error: StoreError) -> ToolError {
                 path.display()
             ),
         ),
+        StoreError::BadLabels { path, reason } => ToolError::new(
+            ErrorCode::StoreDamaged,
+            format!(
+                "{} cannot be read ({reason}) and was left alone. Mend it, or move it away to begin with no labels",
+                path.display()
+            ),
+        )
+        .with("path", path.to_string_lossy().into_owned()),
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(

@@ -12,6 +12,8 @@ pub mod error;
 mod fold;
 pub mod help;
 pub mod output;
+mod pending;
+mod refresh;
 pub mod search;
 pub mod server;
 pub mod setup;

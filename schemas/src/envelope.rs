@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::ToolError;
 use crate::event::closed_enum;
@@ -19,6 +20,20 @@ pub struct Answer<T> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
     pub metadata: Metadata,
+}
+
+impl<T: Serialize> Answer<T> {
+    /// The same with its data as plain JSON, so that answers of all tools are of one type.
+    pub fn into_json(self) -> serde_json::Result<Answer<Value>> {
+        Ok(Answer {
+            status: self.status,
+            data: serde_json::to_value(self.data)?,
+            pagination: self.pagination,
+            hint: self.hint,
+            warnings: self.warnings,
+            metadata: self.metadata,
+        })
+    }
 }
 
 /// A whole answer that failed.
@@ -89,6 +104,18 @@ closed_enum! {
         ReplayExcluded = "REPLAY_EXCLUDED",
         /// The tool was called by an earlier name, which will go.
         ToolRenamed = "TOOL_RENAMED",
+        /// Secrets were masked in what is shown.
+        Redacted = "REDACTED",
+        /// Which session `current` was taken to be.
+        CurrentSession = "CURRENT_SESSION",
+        /// The file of the labels cannot be read; they are missing.
+        LabelsUnreadable = "LABELS_UNREADABLE",
+    }
+}
+
+impl Warning {
+    pub fn new(code: WarningCode, severity: Severity, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), severity }
     }
 }
 
@@ -118,4 +145,62 @@ pub struct Metadata {
     /// When the store was last written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_last_updated: Option<String>,
+    /// Time of the newest event in the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest_event: Option<String>,
+}
+
+closed_enum! {
+    /// How much `metadata` says.
+    MetadataLevel {
+        /// What a model needs.
+        Core = "core",
+        /// What a developer asks for too: [`DebugMetadata`].
+        Full = "full",
+    }
+}
+
+/// What only a developer asks for: always in the `_meta` of a tool's result, and in `metadata`
+/// under `--metadata full`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DebugMetadata {
+    pub request_id: String,
+    pub tool_version: &'static str,
+    pub schema_version: u32,
+    /// The way in: `mcp_stdio`, `mcp_http` or `cli`.
+    pub adapter: &'static str,
+    /// Size of the arguments and of the answer in tokens, approximate.
+    pub tokens_input: usize,
+    pub tokens_output: usize,
+    /// Calls of other services: there are none.
+    pub api_calls_made: u32,
+    /// Calls that may follow at once; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit_remaining: Option<u64>,
+    /// Of the best match of a ranked search; 1 for everything that is exact.
+    pub confidence: f64,
+    /// Confidence below which matches are left out: nothing is.
+    pub threshold: f64,
+    pub tool_context: ToolContext,
+}
+
+/// What a call ran in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ToolContext {
+    pub tool: String,
+    /// Generation of the store that answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+}
+
+impl DebugMetadata {
+    /// Adds them to the `metadata` of an answer.
+    pub fn join(&self, answer: &mut Value) {
+        let own = serde_json::to_value(self).unwrap_or_default();
+        if let (Value::Object(own), Some(Value::Object(metadata))) =
+            (own, answer.get_mut("metadata"))
+        {
+            metadata.extend(own);
+        }
+    }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::event::closed_enum;
+use crate::nearest;
 
 closed_enum! {
     /// The codes of DESIGN.md section 6.
@@ -83,8 +84,17 @@ impl ToolError {
         self
     }
 
+    /// Adds the known word that was probably meant.
+    #[must_use]
+    pub fn meant(mut self, word: Option<&str>) -> Self {
+        let Some(word) = word else { return self };
+        self.message = format!("{}. Did you mean '{word}'?", self.message.trim_end_matches('.'));
+        self.with("did_you_mean", word)
+    }
+
     /// A value that is none of the valid ones: names the field, the value and the valid values.
     pub fn invalid_value(field: &str, value: &str, valid: &[&str]) -> Self {
+        let meant = nearest(value, valid.iter().copied());
         let value = &cut(value.to_owned(), VALUE_CHARS);
         Self::new(
             ErrorCode::InvalidArgument,
@@ -93,6 +103,7 @@ impl ToolError {
         .with("field", field)
         .with("value", value.as_str())
         .with("valid", valid)
+        .meant(meant)
     }
 }
 

@@ -10,6 +10,7 @@ mod error_doc;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod nearest;
 pub mod price;
 pub mod problem;
 pub mod session;
@@ -21,6 +22,7 @@ pub mod tool_kind;
 pub use error::{ErrorCode, ToolError};
 pub use event::{Confidence, EventType, Provider, Usage};
 pub use id::EventId;
+pub use nearest::nearest;
 pub use time::Timestamp;
 pub use tool_kind::ToolKind;
 

@@ -36,6 +36,23 @@ pub const DETAIL_LIMIT_MAX: u32 = 500;
 /// `tool_metadata`: names in one call.
 pub const TOOL_NAMES_MAX: usize = 50;
 
+/// `update_session_labels`: updates in one call, labels of a session, characters of a label and
+/// of a note.
+pub const LABEL_UPDATES_MAX: usize = 50;
+pub const LABELS_MAX: usize = 20;
+pub const LABEL_CHARS: usize = 40;
+pub const NOTE_CHARS: usize = 1_000;
+
+/// Tool calls a minute that a server answers, and milliseconds that one may take.
+pub const RATE_LIMIT: u32 = 600;
+pub const CALL_MS: u64 = 30_000;
+
+/// Milliseconds that a call waits for logs that grew to be read.
+pub const REFRESH_MS: u64 = 200;
+
+/// The same call is answered from memory for so many seconds while the store stays as it is.
+pub const CACHE_SECONDS: u64 = 60;
+
 /// Longest query text, in bytes.
 pub const QUERY_BYTES: usize = 4_096;
 

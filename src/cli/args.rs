@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Parser, Subcommand};
 use schemas::client::Client;
+use schemas::envelope::MetadataLevel;
 use schemas::tool::OneOrMany;
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::{EventArgs, EventField};
@@ -12,6 +13,8 @@ use schemas::tool::list::{ListArgs, ListFormat, ListSort};
 use schemas::tool::metadata::MetadataArgs;
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
+
+use super::serve::{LabelFlags, ServeFlags};
 
 /// Search, read and count the session logs of coding agents
 #[derive(Debug, Parser)]
@@ -34,6 +37,9 @@ pub(super) struct Args {
     /// Print nothing but data
     #[arg(long, short, global = true)]
     pub(super) quiet: bool,
+    /// How much the metadata of answers say: core or full
+    #[arg(long, global = true, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
+    pub(super) metadata: MetadataLevel,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -59,6 +65,8 @@ pub(super) enum Command {
     List(ListFlags),
     /// Show one session
     Show(ShowFlags),
+    /// Add and remove labels on sessions, and set a note
+    Label(LabelFlags),
     /// Run one SQL SELECT over the store
     Query(QueryArgs),
     /// Say what the store holds and how fresh it is
@@ -114,9 +122,12 @@ pub(super) struct SearchFlags {
     /// Only sessions whose working directory contains this text
     #[arg(long)]
     project: Option<String>,
-    /// Only this session; any unique prefix
+    /// Only this session; any unique prefix, or 'current'
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
+    /// Leave out the current session
+    #[arg(long)]
+    exclude_current: bool,
     /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
     #[arg(long)]
     since: Option<String>,
@@ -136,6 +147,7 @@ impl From<SearchFlags> for SearchArgs {
             provider: flags.provider,
             project: flags.project,
             session_id: flags.session_id,
+            exclude_current: flags.exclude_current.then_some(true),
             since: flags.since,
             limit: flags.limit,
             cursor: flags.cursor,
@@ -187,6 +199,9 @@ pub(super) struct ListFlags {
     /// Only this session; any unique prefix (can be repeated)
     #[arg(long = "session-id", value_name = "ID")]
     session_ids: Vec<String>,
+    /// Only sessions with this label
+    #[arg(long)]
+    label: Option<String>,
     /// minimal, summary or full [default: summary]
     #[arg(long)]
     format: Option<ListFormat>,
@@ -209,6 +224,7 @@ impl From<ListFlags> for ListArgs {
             subagents: flags.subagents.then_some(true),
             since: flags.since,
             session_ids: (!flags.session_ids.is_empty()).then_some(flags.session_ids),
+            label: flags.label,
             format: flags.format,
             sort: flags.sort,
             limit: flags.limit,
@@ -219,7 +235,7 @@ impl From<ListFlags> for ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowFlags {
-    /// Session id; any unique prefix
+    /// Session id; any unique prefix, or 'current'
     #[arg(value_name = "ID")]
     session_id: String,
     /// summary, turns, steps or full [default: summary]
@@ -266,6 +282,8 @@ pub(super) struct QueryArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct McpFlags {
+    #[command(flatten)]
+    pub(super) serving: ServeFlags,
     /// Serve streamable HTTP here instead, as 127.0.0.1:8765; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) http: Option<SocketAddr>,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use ingest::provider::Places;
+use schemas::envelope::MetadataLevel;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
 use super::args::{McpFlags, SetupFlags};
@@ -11,14 +12,23 @@ use super::{Failure, Outcome, reference};
 use crate::output::{Printer, Show};
 use crate::server::{self, HttpOptions};
 use crate::store::Store;
-use crate::tools::Tools;
 use crate::{app, setup};
 
 /// `sessions mcp`.
-pub(super) fn serve(store: Store, flags: &McpFlags, printer: &Printer) -> Result<Outcome, Failure> {
+pub(super) fn serve(
+    store: Store,
+    flags: &McpFlags,
+    metadata: MetadataLevel,
+    printer: &Printer,
+) -> Result<Outcome, Failure> {
     let options = flags.http.map(|address| http_options(&store, address, flags)).transpose()?;
-    let tools = Tools::new(store).with_prices(app::prices()?);
-    let parts = server::Parts { tools, help: reference::help(), roots: app::known_roots() };
+    let parts = server::Parts {
+        // Over HTTP the folder of the server is not that of the agent.
+        tools: app::serving_tools(store, options.is_none())?,
+        options: flags.serving.options(metadata),
+        help: reference::help(),
+        roots: app::known_roots(),
+    };
     match options {
         None => server::serve_stdio(parts).map_err(internal)?,
         Some((options, how)) => {

@@ -3,21 +3,29 @@
 mod args;
 mod connect;
 mod reference;
+mod serve;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use ingest::provider::Places;
 use ingest::report::Report;
-use schemas::{ErrorCode, Timestamp, ToolError};
+use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
+use schemas::limits::BYTES_PER_TOKEN;
+use schemas::{ErrorCode, SCHEMA_VERSION, Timestamp, ToolError};
 
 use self::args::{Args, Command, IngestArgs, QueryArgs};
+pub use self::reference::help;
 use crate::app;
 use crate::output::{Bar, Printer, Show};
 use crate::store::{Store, Verify};
 use crate::tools::{Call, Tools};
+
+/// How long an ingest waits for another one: servers take in what grew in moments.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a command came to.
 enum Outcome {
@@ -46,23 +54,24 @@ impl From<std::io::Error> for Failure {
 
 /// Runs the program. Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 data or store trouble.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<_> = arguments.collect();
+    let arguments: Vec<OsString> = arguments.collect();
     // Before the arguments are looked at any further: they may be wrong or incomplete.
     if let Some(text) = reference::asked(&arguments) {
-        let printed = Printer { json: false, quiet: false }.data(&text);
+        let printed = Printer { json: false, quiet: false, debug: None }.data(&text);
         return match printed {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::from(3),
             _ => ExitCode::SUCCESS,
         };
     }
-    let args = match Args::try_parse_from(arguments) {
+    let args = match Args::try_parse_from(&arguments) {
         Ok(args) => args,
         Err(error) => {
             let code = if error.use_stderr() { 2 } else { 0 };
             return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::SUCCESS };
         }
     };
-    let printer = Printer { json: args.json, quiet: args.quiet };
+    let debug = (args.metadata == MetadataLevel::Full).then(|| debug(&arguments));
+    let printer = Printer { json: args.json, quiet: args.quiet, debug };
     match dispatch(args, &printer) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NothingFound) => ExitCode::from(1),
@@ -79,6 +88,25 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// What developers ask for, as far as a command knows it.
+fn debug(arguments: &[OsString]) -> DebugMetadata {
+    let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();
+    let tool = arguments.get(1).map(|name| name.to_string_lossy().into_owned());
+    DebugMetadata {
+        request_id: format!("cli-{}", std::process::id()),
+        tool_version: env!("CARGO_PKG_VERSION"),
+        schema_version: SCHEMA_VERSION,
+        adapter: "cli",
+        tokens_input: bytes.div_ceil(BYTES_PER_TOKEN),
+        tokens_output: 0,
+        api_calls_made: 0,
+        rate_limit_remaining: None,
+        confidence: 1.0,
+        threshold: 0.0,
+        tool_context: ToolContext { tool: tool.unwrap_or_default(), generation: None },
+    }
+}
+
 fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
     let named_store = args.store.clone();
     let store = Store::new(args.store.unwrap_or_else(app::default_store));
@@ -87,25 +115,30 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
     match args.command {
         Command::Ingest(ingest) => run_ingest(&store, &ingest, printer),
         Command::Search(search) => {
-            let answer = Tools::new(store).search(&search.into(), &call)?;
+            let answer = app::tools(store).search(&search.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.matches.is_empty()))
         }
         Command::Event(event) => {
-            let answer = Tools::new(store).event(&event.into())?;
+            let answer = app::tools(store).event(&event.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(answer.data.not_found.is_empty()))
         }
         Command::List(list) => {
-            let tools = Tools::new(store).with_prices(app::prices()?);
+            let tools = app::tools(store).with_prices(app::prices()?);
             let answer = tools.list(&list.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.sessions.is_empty()))
         }
         Command::Show(show) => {
-            let tools = Tools::new(store).with_prices(app::prices()?);
-            printer.answer(&tools.details(&show.into())?)?;
+            let tools = app::tools(store).with_prices(app::prices()?);
+            printer.answer(&tools.details(&show.into(), &call)?)?;
             Ok(Outcome::Done)
+        }
+        Command::Label(label) => {
+            let answer = app::tools(store).label(&label.into(), &call)?;
+            printer.answer(&answer)?;
+            Ok(found(answer.data.failed.is_empty()))
         }
         Command::Query(query) => run_query(store, &query, printer),
         Command::Status => {
@@ -126,11 +159,11 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             }
             Ok(Outcome::Done)
         }
-        Command::Mcp(flags) => connect::serve(store, &flags, printer),
+        Command::Mcp(flags) => connect::serve(store, &flags, args.metadata, printer),
         Command::Setup(flags) => connect::register(named_store.as_deref(), &flags, printer),
         Command::Skill { output } => connect::skill(output.as_deref(), printer),
         Command::Tools(tools) => {
-            printer.answer(&Tools::new(store).metadata(&tools.into())?)?;
+            printer.answer(&app::tools(store).metadata(&tools.into())?)?;
             Ok(Outcome::Done)
         }
         Command::Completions { shell } => {
@@ -146,6 +179,7 @@ fn run_ingest(store: &Store, args: &IngestArgs, printer: &Printer) -> Result<Out
     let options = app::Options {
         verify: if args.verify { Verify::All } else { Verify::Some },
         redactor: if args.no_redact { None } else { Some(app::redactor()?) },
+        patience: PATIENCE,
     };
     if args.watch {
         return run_watch(store, args, &options, printer);

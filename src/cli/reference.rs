@@ -9,7 +9,7 @@ use super::args::Args;
 use crate::help::{CommandHelp, Help};
 
 /// Help made from the commands as they are.
-pub(super) fn help() -> Help {
+pub fn help() -> Help {
     let mut command = Args::command();
     command.build();
     let commands = command.get_subcommands().filter(|command| command.get_name() != "help");

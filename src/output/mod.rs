@@ -1,13 +1,14 @@
 //! The only module that prints. Data goes to stdout, everything else to stderr.
 
 mod health;
+mod labels;
 mod progress;
 mod text;
 
 use std::io::{self, Write};
 
 use schemas::ToolError;
-use schemas::envelope::{Answer, Failure};
+use schemas::envelope::{Answer, DebugMetadata, Failure};
 use serde::Serialize;
 
 pub use progress::Bar;
@@ -19,13 +20,20 @@ use crate::clean::clean;
 pub struct Printer {
     pub json: bool,
     pub quiet: bool,
+    /// Joins the metadata of answers.
+    pub debug: Option<DebugMetadata>,
 }
 
 impl Printer {
     /// Prints an answer: the envelope with `--json`, else text for a person.
     pub fn answer<T: Serialize + Show>(&self, answer: &Answer<T>) -> io::Result<()> {
         if self.json {
-            return self.json(answer);
+            let mut json = serde_json::to_value(answer).map_err(io::Error::other)?;
+            if let Some(debug) = &self.debug {
+                let tokens_output = answer.metadata.tokens;
+                DebugMetadata { tokens_output, ..debug.clone() }.join(&mut json);
+            }
+            return self.json(&json);
         }
         self.data(&answer.data.show())?;
         if !self.quiet {

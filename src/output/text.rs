@@ -121,6 +121,12 @@ fn session_lines(session: &Session) -> String {
             tokens_text(&family.tokens)
         );
     }
+    if !session.labels.is_empty() {
+        let _ = writeln!(out, "    labels: {}", session.labels.join(", "));
+    }
+    if let Some(note) = &session.note {
+        out.push_str(&indent(&format!("note: {note}"), "    "));
+    }
     if let Some((relation, parent)) = parent {
         let _ = writeln!(out, "    {relation} {parent}");
     }

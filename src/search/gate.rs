@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use fixedbitset::FixedBitSet;
+use schemas::session::SessionRow;
 
 use super::page::{Position, Request, Work};
 use super::query::{Field, Filter};
@@ -71,7 +72,7 @@ impl<'a> Gate<'a> {
         let filters = &self.request.query.filters;
         let (files, labels): (Vec<&Filter>, Vec<&Filter>) = filters
             .iter()
-            .filter(|filter| filter.field != Field::Agent)
+            .filter(|filter| !filter.field.is_of_session())
             .partition(|filter| filter.field == Field::File);
         if !gate.closed && !labels.is_empty() {
             let all = segment.index()?.labels().iter();
@@ -276,21 +277,29 @@ fn bits(flags: impl Iterator<Item = bool>) -> FixedBitSet {
     set
 }
 
-/// The sessions that are asked for and pass `agent:`; `None` is all.
+/// The sessions that are asked for and pass `agent:` and `label:`; `None` is all.
 fn sessions(snapshot: &Snapshot, request: &Request<'_>) -> Option<HashSet<usize>> {
-    let filters = request.query.filters.iter().filter(|filter| filter.field == Field::Agent);
+    let filters = request.query.filters.iter().filter(|filter| filter.field.is_of_session());
     let filters: Vec<_> = filters.collect();
     if filters.is_empty() {
         return request.sessions.clone();
     }
     let passes = |at: &usize| {
-        let session = &snapshot.sessions()[*at];
-        let names = [Some(session.provider.as_str()), session.agent_id.as_deref()];
-        filters.iter().all(|filter| {
-            let passed = |name: &Option<&str>| filter.passes(*name);
-            if filter.excluded { names.iter().all(passed) } else { names.iter().any(passed) }
-        })
+        filters.iter().all(|filter| session_passes(filter, snapshot, &snapshot.sessions()[*at]))
     };
     let asked = |at: &usize| request.sessions.as_ref().is_none_or(|asked| asked.contains(at));
     Some((0..snapshot.sessions().len()).filter(asked).filter(passes).collect())
+}
+
+/// Whether a session passes a filter of sessions.
+fn session_passes(filter: &Filter, snapshot: &Snapshot, session: &SessionRow) -> bool {
+    if filter.field == Field::Label {
+        // Labels are whole words that somebody chose: no part of one is meant.
+        let given = snapshot.labels().of(&session.session_id);
+        let holds = given.is_some_and(|given| filter.any.iter().any(|label| given.has(label)));
+        return holds != filter.excluded;
+    }
+    let names = [Some(session.provider.as_str()), session.agent_id.as_deref()];
+    let passed = |name: &Option<&str>| filter.passes(*name);
+    if filter.excluded { names.iter().all(passed) } else { names.iter().any(passed) }
 }

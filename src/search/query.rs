@@ -46,6 +46,14 @@ pub enum Field {
     Branch,
     File,
     Agent,
+    Label,
+}
+
+impl Field {
+    /// Whether it is the session that has it, and not the event.
+    pub fn is_of_session(self) -> bool {
+        matches!(self, Self::Agent | Self::Label)
+    }
 }
 
 /// One of `any`, lower case, must be part of the field, or none of them.
@@ -68,7 +76,7 @@ impl Filter {
 }
 
 /// The qualifiers, for messages.
-const QUALIFIERS: &str = "tool: model: branch: file: agent: is:error is:replay until: case:yes sort:relevance total:exact";
+const QUALIFIERS: &str = "tool: model: branch: file: agent: label: is:error is:replay until: case:yes sort:relevance total:exact";
 
 impl Query {
     /// Parses a query; words are taken as they stand, whatever they are called.
@@ -113,6 +121,7 @@ impl Query {
             "branch" => Some(Field::Branch),
             "file" => Some(Field::File),
             "agent" => Some(Field::Agent),
+            "label" => Some(Field::Label),
             _ => None,
         };
         match (field, name, value) {

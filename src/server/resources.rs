@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rmcp::ErrorData;
 use rmcp::model::{MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use schemas::Timestamp;
 use schemas::tool::NAMESPACE;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::EventArgs;
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use super::schema::object;
 use crate::help::{Help, dashdash};
-use crate::tools::Tools;
+use crate::tools::{Call, Tools};
 
 /// One resource or template of resources.
 struct Row {
@@ -123,17 +124,19 @@ pub(super) fn read(
     help: &Help,
     roots: &[PathBuf],
 ) -> Result<ReadResourceResult, ErrorData> {
+    let call = Call::new(Timestamp::now(), &|| false);
     let text = match uri {
         "sessions://status" => json(uri, tools.status(roots)),
         "sessions://schema" => Ok(crate::sql::schema_text()),
         "sessions://ai-help" => Ok(help.markdown()),
         _ => match (id(uri, SESSION), id(uri, EVENT)) {
             (Some(session_id), _) => {
-                json(uri, tools.details(&DetailArgs { session_id, ..DetailArgs::default() }))
+                let args = DetailArgs { session_id, ..DetailArgs::default() };
+                json(uri, tools.details(&args, &call))
             }
             (_, Some(event)) => json(
                 uri,
-                tools.event(&EventArgs { event_ids: vec![event], ..EventArgs::default() }),
+                tools.event(&EventArgs { event_ids: vec![event], ..EventArgs::default() }, &call),
             ),
             _ => {
                 let known: Vec<_> = RESOURCES.iter().chain(TEMPLATES).map(|row| row.uri).collect();

@@ -14,6 +14,8 @@ pub enum StoreError {
     Older { path: PathBuf, found: u32, supported: u32 },
     #[error("{} is no manifest", path.display())]
     BadManifest { path: PathBuf, source: serde_json::Error },
+    #[error("{} cannot be read: {reason}", path.display())]
+    BadLabels { path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("another process is writing to {}", path.display())]

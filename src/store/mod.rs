@@ -8,6 +8,7 @@ mod compact;
 mod error;
 mod files;
 mod index;
+mod labels;
 mod manifest;
 mod pages;
 mod reader;
@@ -17,6 +18,7 @@ mod writer;
 
 pub use error::StoreError;
 pub use index::{Block, Grams, Labels, RowFacts, SkipIndex, grams};
+pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use manifest::{Manifest, SegmentEntry};
 pub use pages::{PageReader, TextPage, TextValues};
 pub use reader::{Column, EventReader, RowSpan};
@@ -48,12 +50,15 @@ impl Store {
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest = Manifest::read(&self.dir)?.unwrap_or_default();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let labels = LabelBook::read(&self.dir, last.as_deref().map(Snapshot::shared_labels));
         if let Some(snapshot) = &*last
             && snapshot.manifest().generation == manifest.generation
+            && Arc::ptr_eq(snapshot.shared_labels(), &labels)
         {
             return Ok(Arc::clone(snapshot));
         }
-        let snapshot = Arc::new(Snapshot::load(&self.dir, manifest, last.as_deref())?);
+        let snapshot = Snapshot::load(&self.dir, manifest, last.as_deref())?;
+        let snapshot = Arc::new(snapshot.with_labels(labels));
         *last = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }
@@ -64,6 +69,15 @@ impl Store {
         let path = self.dir.join(name);
         files::replace(&path, content)?;
         Ok(path)
+    }
+
+    /// Has `change` change the labels of sessions; [`StoreError::Busy`] when another process is at
+    /// it for long. An ingest is not waited for.
+    pub fn update_labels<T>(
+        &self,
+        change: impl FnOnce(&mut LabelBook) -> T,
+    ) -> Result<T, StoreError> {
+        LabelBook::update(&self.dir, change)
     }
 
     /// Takes the write lock and sets damaged segments aside; [`StoreError::Busy`] when another

@@ -12,6 +12,7 @@ use schemas::limits::PREFIX_CHARS;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::index::SkipIndex;
+use super::labels::LabelBook;
 use super::manifest::{Manifest, SKIP, SegmentEntry, file_name};
 use super::pages::{self, TextPage};
 use super::reader;
@@ -57,6 +58,7 @@ pub struct Snapshot {
     by_id: HashMap<String, usize>,
     segments: Vec<Segment>,
     segments_read: usize,
+    labels: Arc<LabelBook>,
 }
 
 impl Snapshot {
@@ -84,10 +86,25 @@ impl Snapshot {
             by_id: HashMap::new(),
             segments: Vec::new(),
             segments_read,
+            labels: Arc::default(),
         };
         snapshot.merge_sessions(&shared);
         snapshot.place_spans(shared);
         Ok(snapshot)
+    }
+
+    /// The same with these labels.
+    pub(super) fn with_labels(self, labels: Arc<LabelBook>) -> Self {
+        Self { labels, ..self }
+    }
+
+    pub(super) fn shared_labels(&self) -> &Arc<LabelBook> {
+        &self.labels
+    }
+
+    /// The labels of its sessions, and of sessions that it does not hold any more.
+    pub fn labels(&self) -> &LabelBook {
+        &self.labels
     }
 
     /// The row with the highest segment number of each session counts.
@@ -209,7 +226,8 @@ impl Snapshot {
                 ErrorCode::SessionNotFound,
                 format!("No session starts with '{prefix}'. list_sessions shows the ids"),
             )
-            .with("session_id", prefix)),
+            .with("session_id", prefix)
+            .meant(self.meant(prefix))),
             [first, rest @ ..]
                 if rest
                     .iter()
@@ -228,6 +246,15 @@ impl Snapshot {
                     .with("matches", shown))
             }
         }
+    }
+
+    /// The session whose id begins most like a mistyped prefix.
+    fn meant(&self, prefix: &str) -> Option<&str> {
+        let length = prefix.chars().count();
+        let heads = self.sessions.iter().map(|row| head(&row.session_id, length));
+        let near = schemas::nearest(prefix, heads)?;
+        let near = self.sessions.iter().find(|row| row.session_id.starts_with(near))?;
+        Some(&near.session_id)
     }
 
     /// The latest row of every file looked at. With `state` false the decoder states are left out.
@@ -275,6 +302,11 @@ impl Snapshot {
             |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
         self.segments.iter().filter_map(check).collect()
     }
+}
+
+/// The first characters of a text.
+fn head(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }
 
 /// Reads the segments of `manifest` at these positions, side by side.

@@ -10,6 +10,7 @@ use schemas::{EventId, EventType, Provider, Timestamp, Usage};
 use super::budget::head;
 use super::family;
 use crate::clean::clean;
+use crate::store::Snapshot;
 
 pub(super) fn time(micros: Option<i64>) -> Option<String> {
     micros.map(|micros| Timestamp(micros).to_string())
@@ -83,6 +84,16 @@ pub(super) fn source(row: &EventRow, session: &SessionRow) -> Source {
     }
 }
 
+/// Adds what a session was labelled to what is shown of it.
+pub(super) fn label(session: &mut Session, snapshot: &Snapshot, format: ListFormat) {
+    if let Some(given) = snapshot.labels().of(&session.session_id)
+        && format != ListFormat::Minimal
+    {
+        session.labels = given.labels.iter().map(|label| clean(label)).collect();
+        session.note = given.note.as_deref().map(clean).filter(|_| format == ListFormat::Full);
+    }
+}
+
 /// The beginning of a row's text, at most `bytes` long in JSON.
 pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
     let text = clean(&row.text);
@@ -118,6 +129,8 @@ pub(super) fn session(row: &SessionRow, format: ListFormat, prices: &PriceTable)
         counts: summary.then(|| family::counts(row)),
         tokens: summary.then(|| family::tokens(row, prices)).flatten(),
         with_subagents: None,
+        labels: Vec::new(),
+        note: None,
         parent_session_id: row.parent_session_id.clone().filter(|_| summary),
         relation: row
             .relation

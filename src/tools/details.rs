@@ -7,8 +7,7 @@ mod turns;
 use std::ops::RangeInclusive;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
-use schemas::price::PriceTable;
-use schemas::session::EventRow;
+use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{DetailArgs, DetailData, DetailLevel};
 use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventType, ToolError, limits};
@@ -16,7 +15,7 @@ use schemas::{EventType, ToolError, limits};
 use super::budget::Budget;
 use super::family::Families;
 use super::rows::{Links, Pager, Put};
-use super::{Reply, convert, cursor, rows};
+use super::{Call, Reply, Tools, convert, cursor, rows};
 use crate::store::Snapshot;
 
 /// A place in a session: an event, and a character of its text. The number of the turn or step
@@ -24,9 +23,10 @@ use crate::store::Snapshot;
 type Place = (u32, usize);
 
 pub(super) fn run(
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &DetailArgs,
-    prices: &PriceTable,
+    call: &Call<'_>,
 ) -> Result<Reply<DetailData>, ToolError> {
     let limit = match args.limit {
         None => usize::MAX,
@@ -40,22 +40,20 @@ pub(super) fn run(
         .map(|text| cursor::decode::<Place>(&bound, text))
         .transpose()?
         .unwrap_or((0, 0));
-    let session = snapshot.find(&args.session_id)?;
+    let session = tools.caller.find(snapshot, &args.session_id)?;
     let level = args.detail_level.unwrap_or(DetailLevel::Summary);
     let reasoning = args.include_reasoning.unwrap_or(false);
     let row = &snapshot.sessions()[session];
-    let mut data = DetailData {
-        session: Session {
-            with_subagents: Families::of(snapshot.sessions()).family(row, prices),
-            ..convert::session(row, ListFormat::Full, prices)
-        },
-        summary: None,
-        turns: None,
-        steps: None,
-        events: None,
+    let mut shown = Session {
+        with_subagents: Families::of(snapshot.sessions()).family(row, &tools.prices),
+        ..convert::session(row, ListFormat::Full, &tools.prices)
     };
-    let mut events = rows::all(snapshot, session)?;
+    convert::label(&mut shown, snapshot, ListFormat::Full);
+    let mut data =
+        DetailData { session: shown, summary: None, turns: None, steps: None, events: None };
+    let mut events = rows::all(snapshot, session, call)?;
     let mut warnings = ignored(args, level);
+    warnings.extend(tools.caller.note(&args.session_id, row));
     if let Some(turns) = &turns {
         let last = events.iter().map(|event| event.turn_index).max().unwrap_or(0);
         events.retain(|event| turns.contains(&convert::index(event.turn_index)));
@@ -156,7 +154,7 @@ fn hint(level: DetailLevel, reasoning: bool, events: i64) -> &'static str {
 
 fn full(
     events: &[EventRow],
-    session: &schemas::session::SessionRow,
+    session: &SessionRow,
     links: &Links,
     pager: &mut Pager<'_>,
     page: &mut Page,

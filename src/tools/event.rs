@@ -2,15 +2,21 @@
 
 use std::collections::HashMap;
 
+use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::{ErrorCode, EventId, ToolError, limits};
 
 use super::budget::Budget;
 use super::rows::{Links, Pager, Put};
-use super::{Reply, cursor, rows};
+use super::{Call, Reply, Tools, cursor, rows};
 use crate::store::Snapshot;
 
-pub(super) fn run(snapshot: &Snapshot, args: &EventArgs) -> Result<Reply<EventData>, ToolError> {
+pub(super) fn run(
+    tools: &Tools,
+    snapshot: &Snapshot,
+    args: &EventArgs,
+    call: &Call<'_>,
+) -> Result<Reply<EventData>, ToolError> {
     let count = args.event_ids.len();
     if !(1..=limits::EVENT_IDS_MAX).contains(&count) {
         let valid = format!("1-{} ids", limits::EVENT_IDS_MAX);
@@ -38,7 +44,8 @@ pub(super) fn run(snapshot: &Snapshot, args: &EventArgs) -> Result<Reply<EventDa
     let mut not_found = Vec::new();
     let mut next = None;
     for (at, id) in ids.iter().enumerate().skip(first) {
-        let found = match snapshot.find(&id.session) {
+        call.check()?;
+        let found = match tools.caller.find(snapshot, &id.session) {
             Ok(session) => rows::range(snapshot, session, id.index, id.index.saturating_add(1))?
                 .pop()
                 .map(|row| (session, row)),
@@ -64,8 +71,9 @@ pub(super) fn run(snapshot: &Snapshot, args: &EventArgs) -> Result<Reply<EventDa
         }
     }
     if pager.events.is_empty() && not_found.len() == count {
+        let why = ids.first().map(|id| why_not(tools, snapshot, id)).unwrap_or_default();
         let message = format!(
-            "No such event: {}. search_events and get_session_details give event ids; an index beyond the last event of a session names none",
+            "No such event: {}. {why}search_events and get_session_details give event ids",
             not_found.join(", ")
         );
         return Err(ToolError::new(ErrorCode::EventNotFound, message).with("not_found", not_found));
@@ -73,8 +81,37 @@ pub(super) fn run(snapshot: &Snapshot, args: &EventArgs) -> Result<Reply<EventDa
     let returned = pager.events.len();
     let mut reply = Reply::new(EventData { events: pager.events, not_found }, returned);
     reply.total = Some((count, true));
+    if let Some((at, char)) = next {
+        let message = match char {
+            0 => format!("The page holds what fits; {} follows on the next", args.event_ids[at]),
+            char => format!(
+                "The text of {} is cut at character {char}; next_cursor goes on from there",
+                args.event_ids[at]
+            ),
+        };
+        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
+        reply.warnings.push(warning);
+    }
     reply.next_cursor = next.map(|position| cursor::encode(&bound, &position));
     Ok(reply)
+}
+
+/// Why an id names nothing.
+fn why_not(tools: &Tools, snapshot: &Snapshot, id: &EventId) -> String {
+    match tools.caller.find(snapshot, &id.session) {
+        Err(error) => format!("{}; ", error.message),
+        Ok(at) => {
+            let row = &snapshot.sessions()[at];
+            match row.events {
+                0 => format!("Session {} has no events; ", row.session_id),
+                events => format!(
+                    "The events of session {} are 0 to {}; ",
+                    row.session_id,
+                    events.saturating_sub(1)
+                ),
+            }
+        }
+    }
 }
 
 fn parse_all(args: &EventArgs) -> Result<Vec<EventId>, ToolError> {

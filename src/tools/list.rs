@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use schemas::price::PriceTable;
+use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
 use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
@@ -11,14 +11,14 @@ use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 
 use super::budget::Budget;
 use super::family::{Families, is_subagent};
-use super::{Call, Reply, convert, cursor};
+use super::{Call, Reply, Tools, convert, cursor};
 use crate::store::Snapshot;
 
 pub(super) fn run(
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &ListArgs,
     call: &Call<'_>,
-    prices: &PriceTable,
 ) -> Result<Reply<ListData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::LIST_LIMIT, limits::LIST_LIMIT_MAX)?;
     let since = args
@@ -32,9 +32,14 @@ pub(super) fn run(
         .as_deref()
         .map(|text| cursor::decode::<(i64, String)>(&bound, text))
         .transpose()?;
-    let (candidates, not_found) = candidates(snapshot, args)?;
+    let (candidates, not_found) = candidates(tools, snapshot, args)?;
     let families = Families::of(snapshot.sessions());
-    let passes = filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
+    let filter = filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
+    let labelled = |row: &SessionRow| {
+        let given = snapshot.labels().of(&row.session_id);
+        args.label.as_ref().is_none_or(|label| given.is_some_and(|given| given.has(label.trim())))
+    };
+    let passes = |row: &SessionRow| filter(row) && labelled(row);
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let mut rows: Vec<_> =
         candidates.into_iter().filter(|row| passes(row)).map(|row| (key(row, sort), row)).collect();
@@ -49,9 +54,10 @@ pub(super) fn run(
     let mut sessions = Vec::new();
     let mut last = None;
     for (key, row) in rows.iter().take(limit) {
-        let mut session = convert::session(row, format, prices);
+        let mut session = convert::session(row, format, &tools.prices);
+        convert::label(&mut session, snapshot, format);
         if format != ListFormat::Minimal {
-            session.with_subagents = families.family(row, prices);
+            session.with_subagents = families.family(row, &tools.prices);
         }
         if !budget.take(&session) {
             break;
@@ -64,17 +70,24 @@ pub(super) fn run(
     reply.next_cursor =
         last.filter(|_| returned < rows.len()).map(|position| cursor::encode(&bound, &position));
     reply.total = Some((total - before, true));
+    if returned < limit.min(rows.len()) {
+        let message =
+            "The page was cut to the size of an answer; format 'minimal' shows more at once";
+        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
+        reply.warnings.push(warning);
+    }
     if returned == 0 {
         let known = snapshot.sessions().len();
         let ids_only = args.session_ids.is_some()
             && args.project.is_none()
             && args.provider.is_none()
+            && args.label.is_none()
             && args.since.is_none();
         reply.hint = Some(if ids_only {
             format!("None of these ids is known; not_found lists them. There are {known} sessions.")
         } else {
             format!(
-                "None of {known} sessions passes. Try without project, provider, since or session_ids."
+                "None of {known} sessions passes. Try without project, provider, since, label or session_ids."
             )
         });
     }
@@ -84,6 +97,7 @@ pub(super) fn run(
 /// The sessions asked for by id, or all that hold a conversation; subagents whose parent is there
 /// count into it unless they are asked for.
 fn candidates<'s>(
+    tools: &Tools,
     snapshot: &'s Snapshot,
     args: &ListArgs,
 ) -> Result<(Vec<&'s SessionRow>, Vec<String>), ToolError> {
@@ -109,7 +123,7 @@ fn candidates<'s>(
     let mut found = Vec::new();
     let mut not_found = Vec::new();
     for id in ids {
-        match snapshot.find(id) {
+        match tools.caller.find(snapshot, id) {
             Ok(at) => found.push(at),
             Err(error) if error.code == ErrorCode::SessionNotFound => not_found.push(id.clone()),
             Err(error) => return Err(error),

@@ -3,14 +3,18 @@
 //! One file a tool. They join the store and the search, keep answers within their budgets, and
 //! clean what comes from logs. They know nothing of MCP or the command line.
 
+mod answer;
 mod budget;
 mod complete;
 mod convert;
+mod current;
 mod cursor;
 mod details;
 pub mod doctor;
 mod event;
 mod family;
+mod fresh;
+mod label;
 mod list;
 mod metadata;
 mod rows;
@@ -20,24 +24,27 @@ pub mod status;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use schemas::envelope::{Answer, Metadata, Pagination, Status, Warning};
-use schemas::limits::BYTES_PER_TOKEN;
+use schemas::envelope::{Answer, Warning};
 use schemas::price::PriceTable;
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
+use schemas::tool::label::{LabelArgs, LabelData};
 use schemas::tool::list::{ListArgs, ListData};
 use schemas::tool::metadata::{MetadataArgs, MetadataData};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
-use serde::Serialize;
 
+pub use self::current::Caller;
+pub use self::fresh::{Freshness, Lag, Refresh};
 use crate::error::store_error;
 use crate::store::{Snapshot, Store};
 
 /// The tools over one store.
 pub struct Tools {
-    store: Store,
+    store: Arc<Store>,
     prices: PriceTable,
+    caller: Caller,
+    refresh: Option<Arc<dyn Refresh>>,
 }
 
 /// What a call is given beside its arguments.
@@ -47,12 +54,33 @@ pub struct Call<'a> {
     pub stop: &'a (dyn Fn() -> bool + Sync),
     /// How long a search may take; then it answers what it found so far.
     pub search_time: Duration,
+    /// When the call ends, whatever it does.
+    pub deadline: Option<Instant>,
 }
 
 impl<'a> Call<'a> {
     /// A call with the usual limits.
     pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Self { now, stop, search_time: Duration::from_secs(limits::SEARCH_SECONDS) }
+        let search_time = Duration::from_secs(limits::SEARCH_SECONDS);
+        Self { now, stop, search_time, deadline: None }
+    }
+
+    /// Ends a call that nobody waits for any more, or that took too long.
+    pub(crate) fn check(&self) -> Result<(), ToolError> {
+        if (self.stop)() {
+            return Err(ToolError::new(ErrorCode::SearchTimeout, "The call was cancelled"));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let message = "The call took too long and was stopped. Narrow it with since, session_id or turns, ask for less with limit, or try again";
+            return Err(ToolError::new(ErrorCode::SearchTimeout, message));
+        }
+        Ok(())
+    }
+
+    /// When a search that begins now has to end.
+    fn search_end(&self) -> Instant {
+        let end = Instant::now() + self.search_time;
+        self.deadline.map_or(end, |deadline| deadline.min(end))
     }
 }
 
@@ -74,14 +102,27 @@ impl<T> Reply<T> {
 }
 
 impl Tools {
-    pub fn new(store: Store) -> Self {
-        Self { store, prices: PriceTable::built_in() }
+    pub fn new(store: impl Into<Arc<Store>>) -> Self {
+        let (store, prices) = (store.into(), PriceTable::built_in());
+        Self { store, prices, caller: Caller::default(), refresh: None }
     }
 
     /// With other prices than the built-in ones.
     #[must_use]
     pub fn with_prices(self, prices: PriceTable) -> Self {
         Self { prices, ..self }
+    }
+
+    /// Knowing who calls, for `current`.
+    #[must_use]
+    pub fn with_caller(self, caller: Caller) -> Self {
+        Self { caller, ..self }
+    }
+
+    /// Keeping up with the logs.
+    #[must_use]
+    pub fn with_refresh(self, refresh: Arc<dyn Refresh>) -> Self {
+        Self { refresh: Some(refresh), ..self }
     }
 
     pub fn store(&self) -> &Store {
@@ -94,22 +135,26 @@ impl Tools {
         args: &SearchArgs,
         call: &Call<'_>,
     ) -> Result<Answer<SearchData>, ToolError> {
-        self.answer(|snapshot| search::run(snapshot, args, call))
+        self.answer(|snapshot| search::run(self, snapshot, args, call))
     }
 
     /// `get_event_details`.
-    pub fn event(&self, args: &EventArgs) -> Result<Answer<EventData>, ToolError> {
-        self.answer(|snapshot| event::run(snapshot, args))
+    pub fn event(&self, args: &EventArgs, call: &Call<'_>) -> Result<Answer<EventData>, ToolError> {
+        self.answer(|snapshot| event::run(self, snapshot, args, call))
     }
 
     /// `list_sessions`.
     pub fn list(&self, args: &ListArgs, call: &Call<'_>) -> Result<Answer<ListData>, ToolError> {
-        self.answer(|snapshot| list::run(snapshot, args, call, &self.prices))
+        self.answer(|snapshot| list::run(self, snapshot, args, call))
     }
 
     /// `get_session_details`.
-    pub fn details(&self, args: &DetailArgs) -> Result<Answer<DetailData>, ToolError> {
-        self.answer(|snapshot| details::run(snapshot, args, &self.prices))
+    pub fn details(
+        &self,
+        args: &DetailArgs,
+        call: &Call<'_>,
+    ) -> Result<Answer<DetailData>, ToolError> {
+        self.answer(|snapshot| details::run(self, snapshot, args, call))
     }
 
     /// `tool_metadata`; it needs no logs.
@@ -118,82 +163,28 @@ impl Tools {
         self.answer_over(any, |_| metadata::run(args))
     }
 
-    /// Runs a tool over the present snapshot and puts its reply into the envelope.
-    fn answer<T: Serialize>(
-        &self,
-        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-    ) -> Result<Answer<T>, ToolError> {
-        self.answer_over(Self::snapshot, tool)
-    }
-
-    fn answer_over<T: Serialize>(
-        &self,
-        snapshot: impl FnOnce(&Self) -> Result<Arc<Snapshot>, ToolError>,
-        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-    ) -> Result<Answer<T>, ToolError> {
-        let start = Instant::now();
-        let snapshot = snapshot(self)?;
-        let reply = tool(&snapshot)?;
-        let manifest = snapshot.manifest();
-        let more = reply
-            .next_cursor
-            .as_ref()
-            .map(|cursor| more_sentence(cursor, reply.returned, reply.total));
-        let hint = match (more, reply.hint) {
-            (Some(more), Some(hint)) => Some(format!("{more} {hint}")),
-            (more, hint) => more.or(hint),
-        };
-        let mut answer = Answer {
-            status: Status::Ok,
-            pagination: Some(Pagination {
-                total_in_page: reply.returned,
-                has_more: reply.next_cursor.is_some(),
-                next_cursor: reply.next_cursor.clone(),
-            }),
-            data: reply.data,
-            hint,
-            warnings: reply.warnings,
-            metadata: Metadata {
-                tokens: 0,
-                duration_ms: 0,
-                timestamp: Timestamp::now().to_string(),
-                cached: false,
-                results_total: reply.total.map(|(total, _)| total),
-                results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
-                results_returned: reply.returned,
-                results_truncated: reply.next_cursor.is_some(),
-                index_size: snapshot.events(),
-                index_last_updated: (manifest.generation > 0)
-                    .then(|| Timestamp(manifest.updated_at).to_string()),
-            },
-        };
-        let bytes = serde_json::to_vec(&answer).map_or(0, |json| json.len());
-        answer.metadata.tokens = bytes.div_ceil(BYTES_PER_TOKEN);
-        answer.metadata.duration_ms =
-            u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(answer)
+    /// `update_session_labels`.
+    pub fn label(&self, args: &LabelArgs, call: &Call<'_>) -> Result<Answer<LabelData>, ToolError> {
+        self.answer(|snapshot| label::run(self, snapshot, args, call))
     }
 
     /// The present snapshot; `index_empty` when nothing was ingested yet.
     fn snapshot(&self) -> Result<Arc<Snapshot>, ToolError> {
         let snapshot = self.store.snapshot().map_err(store_error)?;
         if snapshot.manifest().generation == 0 {
+            let reading = matches!(self.freshness().lag, Lag::Looking | Lag::Reading);
             let message = format!(
-                "No logs have been ingested into {} yet. Run `sessions ingest` once in a shell, then call again",
-                self.store.dir().display()
+                "No logs have been ingested into {} yet. {}",
+                self.store.dir().display(),
+                if reading {
+                    "They are being read now: call again in a few seconds"
+                } else {
+                    "Run `sessions ingest` once in a shell, then call again"
+                }
             );
-            return Err(ToolError::new(ErrorCode::IndexEmpty, message));
+            let error = ToolError::new(ErrorCode::IndexEmpty, message);
+            return Err(ToolError { retryable: reading, ..error });
         }
         Ok(snapshot)
     }
-}
-
-/// The sentence about further pages, which clients that show only the text need too.
-fn more_sentence(cursor: &str, returned: usize, total: Option<(usize, bool)>) -> String {
-    let rest = match total {
-        Some((total, true)) => format!("{} more.", total.saturating_sub(returned)),
-        Some((total, false)) => format!("At least {} more.", total.saturating_sub(returned)),
-        None => "There is more.".to_owned(),
-    };
-    format!("{rest} Pass cursor '{cursor}' to see the next page.")
 }

@@ -8,7 +8,7 @@ use schemas::tool::event::{Event, EventField};
 use schemas::{EventType, ToolError};
 
 use super::budget::{Budget, head};
-use super::convert;
+use super::{Call, convert};
 use crate::clean::clean;
 use crate::error::store_error;
 use crate::store::{EventReader, RowSpan, Snapshot, StoreError};
@@ -38,9 +38,25 @@ pub(super) fn range(
     Ok(rows)
 }
 
-/// All events of a session.
-pub(super) fn all(snapshot: &Snapshot, session: usize) -> Result<Vec<EventRow>, ToolError> {
-    range(snapshot, session, 0, u32::MAX)
+/// Events read at a time, so that the end of a call is noticed.
+const CHUNK: u32 = 8192;
+
+/// All events of a session, unless the call ends.
+pub(super) fn all(
+    snapshot: &Snapshot,
+    session: usize,
+    call: &Call<'_>,
+) -> Result<Vec<EventRow>, ToolError> {
+    let end = u32::try_from(snapshot.sessions()[session].events).unwrap_or(u32::MAX);
+    let mut events = Vec::new();
+    let mut from = 0;
+    while from < end {
+        call.check()?;
+        let to = from.saturating_add(CHUNK).min(end);
+        events.extend(range(snapshot, session, from, to)?);
+        from = to;
+    }
+    Ok(events)
 }
 
 /// Joins of calls and results of one session.

@@ -1,7 +1,6 @@
 //! `search_events`.
 
 use std::collections::HashSet;
-use std::time::Instant;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
@@ -10,13 +9,14 @@ use schemas::{ErrorCode, EventId, Timestamp, ToolError, limits};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::{Call, Reply, convert, cursor};
+use super::{Call, Reply, Tools, convert, cursor};
 use crate::clean::clean;
 use crate::error::store_error;
 use crate::search::{Hit, Position, Query, Ranked, Request};
 use crate::store::Snapshot;
 
 pub(super) fn run(
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &SearchArgs,
     call: &Call<'_>,
@@ -31,12 +31,12 @@ pub(super) fn run(
     let bound = SearchArgs { cursor: None, ..args.clone() };
     let mut request = Request {
         query: &query,
-        sessions: sessions(snapshot, args)?,
+        sessions: sessions(tools, snapshot, args)?,
         event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
         since: since.map(|since| since.0),
         limit,
         after: None,
-        deadline: Some(Instant::now() + call.search_time),
+        deadline: Some(call.search_end()),
     };
     let cursor = args.cursor.as_deref();
     // Without a word of weight there is nothing to rank by.
@@ -52,13 +52,19 @@ pub(super) fn run(
         recent(snapshot, &request, seen, &bound, call)?
     };
     if page.timed_out {
-        return Err(timeout(&page, call));
+        return Err(timeout(&page));
     }
     let mut reply = Reply::new(SearchData { query: query.echo(), matches: page.matches }, 0);
     reply.returned = reply.data.matches.len();
     reply.next_cursor = page.next;
     reply.total = Some((page.matched.max(reply.returned), page.complete));
     reply.hint = Some(hint(snapshot, args, &query, &reply.data));
+    reply.warnings = caller_notes(tools, snapshot, args)?;
+    if !page.fit {
+        let message = "The page was cut to the size of an answer";
+        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
+        reply.warnings.push(warning);
+    }
     if query.sort == SearchSort::Relevance && !ranked {
         reply.warnings.push(Warning {
             code: WarningCode::ParameterIgnored,
@@ -93,6 +99,8 @@ struct Page {
     matched: usize,
     complete: bool,
     timed_out: bool,
+    /// Whether all that was found fits into an answer.
+    fit: bool,
 }
 
 /// The newest matches.
@@ -114,7 +122,7 @@ fn recent(
     let next = cut.map(position).or(found.next);
     let next = next.map(|at| cursor::encode(bound, &After { at, seen: seen + matches.len() }));
     let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
-    Ok(Page { matches, next, matched, complete, timed_out })
+    Ok(Page { matches, next, matched, complete, timed_out, fit })
 }
 
 /// The best matches.
@@ -133,7 +141,7 @@ fn best(
     let after = |last: usize| After { at: &found.ends[last], seen: seen + matches.len() };
     let next = last.map(|last| cursor::encode(bound, &after(last)));
     let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
-    Ok(Page { matches, next, matched, complete, timed_out })
+    Ok(Page { matches, next, matched, complete, timed_out, fit })
 }
 
 /// As many hits as an answer holds, and whether those are all.
@@ -146,14 +154,13 @@ fn fitting(snapshot: &Snapshot, hits: &[Hit]) -> (Vec<Match>, bool) {
 }
 
 /// The error of a search that took too long, with what it found and how to go on.
-fn timeout(page: &Page, call: &Call<'_>) -> ToolError {
+fn timeout(page: &Page) -> ToolError {
     let go_on = match &page.next {
         Some(_) => "Pass next_cursor of the details to go on from there, or narrow",
         None => "Narrow",
     };
     let message = format!(
-        "The search was stopped after {} ms; details.matches holds the {} found so far. {go_on} it with since, session_id, project or a rarer word",
-        call.search_time.as_millis(),
+        "The search was out of time; details.matches holds the {} found so far. {go_on} it with since, session_id, project or a rarer word",
         page.matches.len()
     );
     let mut error = ToolError::new(ErrorCode::SearchTimeout, message);
@@ -166,16 +173,45 @@ fn timeout(page: &Page, call: &Call<'_>) -> ToolError {
 }
 
 /// Positions of the sessions that pass the filters; `None` when there are no such filters.
-fn sessions(snapshot: &Snapshot, args: &SearchArgs) -> Result<Option<HashSet<usize>>, ToolError> {
-    if let Some(prefix) = &args.session_id {
-        return Ok(Some(HashSet::from([snapshot.find(prefix)?])));
+fn sessions(
+    tools: &Tools,
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+) -> Result<Option<HashSet<usize>>, ToolError> {
+    let excluded = excludes_current(args).then(|| tools.caller.session(snapshot)).flatten();
+    if let Some(id) = &args.session_id {
+        let session = tools.caller.find(snapshot, id)?;
+        return Ok(Some([session].into_iter().filter(|at| Some(*at) != excluded).collect()));
     }
-    if args.provider.is_none() && args.project.is_none() {
+    if args.provider.is_none() && args.project.is_none() && excluded.is_none() {
         return Ok(None);
     }
     let passes = super::list::filter(args.project.as_deref(), args.provider, None);
-    let wanted = snapshot.sessions().iter().enumerate().filter(|(_, row)| passes(row));
+    let wanted = snapshot.sessions().iter().enumerate();
+    let wanted = wanted.filter(|(at, row)| Some(*at) != excluded && passes(row));
     Ok(Some(wanted.map(|(at, _)| at).collect()))
+}
+
+fn excludes_current(args: &SearchArgs) -> bool {
+    args.exclude_current.unwrap_or(false)
+}
+
+/// Which session was taken for the current one, or that it is not known.
+fn caller_notes(
+    tools: &Tools,
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+) -> Result<Vec<Warning>, ToolError> {
+    let mut notes = Vec::new();
+    if let Some(id) = &args.session_id {
+        let session = &snapshot.sessions()[tools.caller.find(snapshot, id)?];
+        notes.extend(tools.caller.note(id, session));
+    }
+    if excludes_current(args) && tools.caller.session(snapshot).is_none() {
+        let message = "exclude_current has no effect: the session you are in is not known";
+        notes.push(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message));
+    }
+    Ok(notes)
 }
 
 fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
@@ -224,6 +260,7 @@ fn hint(snapshot: &Snapshot, args: &SearchArgs, query: &Query, data: &SearchData
         args.project.as_ref().map(|_| "project"),
         args.session_id.as_ref().map(|_| "session_id"),
         args.since.as_ref().map(|_| "since"),
+        args.exclude_current.filter(|excluded| *excluded).map(|_| "exclude_current"),
         (!data.query.qualifiers.is_empty()).then_some("the qualifiers in the query"),
     ]
     .into_iter()

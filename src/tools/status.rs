@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use schemas::session::SourceStatus;
+use schemas::session::{SourceRow, SourceStatus};
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 
@@ -123,30 +123,12 @@ impl StatusData {
         &mut self,
         roots: &[PathBuf],
         store: &std::path::Path,
-        known: &BTreeMap<String, schemas::session::SourceRow>,
+        known: &BTreeMap<String, SourceRow>,
     ) {
-        let mut places = roots.to_vec();
-        // Logs that were ingested from elsewhere are looked at one by one.
-        let elsewhere =
-            |path: &&String| !roots.iter().any(|root| std::path::Path::new(path).starts_with(root));
-        places.extend(known.keys().filter(elsewhere).map(PathBuf::from));
-        let found = ingest::discover::discover(&places).without(store);
-        let mut pending: Vec<String> = found
-            .files
-            .iter()
-            .filter(|file| {
-                known.get(&file.key()).is_none_or(|row| {
-                    row.size.cast_unsigned() != file.size || row.modified_us != file.modified_us
-                })
-            })
-            .map(ingest::discover::Candidate::key)
-            .collect();
-        let present: std::collections::HashSet<_> =
-            found.files.iter().map(ingest::discover::Candidate::key).collect();
-        let vanished = known
-            .values()
-            .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path));
-        pending.extend(vanished.map(|row| row.path.clone()));
+        let found = crate::pending::pending(roots, store, known);
+        let mut pending: Vec<String> =
+            found.changed.iter().map(ingest::discover::Candidate::key).collect();
+        pending.extend(found.vanished);
         self.pending = pending.len();
         pending.truncate(LISTED);
         self.pending_files = pending;

@@ -93,6 +93,14 @@ impl Ran {
     }
 }
 
+/// A server of these tools.
+pub fn parts(
+    tools: sessions::tools::Tools,
+    options: sessions::server::Options,
+) -> sessions::server::Parts {
+    sessions::server::Parts { tools, options, help: sessions::cli::help(), roots: Vec::new() }
+}
+
 pub fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-sessions")
 }

@@ -5,10 +5,12 @@
 
 mod archive;
 mod cli;
+mod contract;
 mod crash;
 mod damage;
 mod docs;
 mod env;
+mod freshness;
 mod help;
 mod http;
 mod layers;

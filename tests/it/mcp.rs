@@ -20,7 +20,12 @@ pub struct Client {
 impl Client {
     /// Begins a session as clients of 2025-11-25 do.
     pub fn legacy(env: &TestEnv) -> Self {
-        let mut client = Self::spawn(env);
+        Self::legacy_with(env, &[])
+    }
+
+    /// The same with a server that is started with these flags.
+    pub fn legacy_with(env: &TestEnv, flags: &[&str]) -> Self {
+        let mut client = Self::spawn(env, flags);
         let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
         let answer = client.request("initialize", info);
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
@@ -31,7 +36,7 @@ impl Client {
 
     /// Speaks 2026-07-28: no handshake, every request says what it is.
     pub fn modern(env: &TestEnv) -> Self {
-        let mut client = Self::spawn(env);
+        let mut client = Self::spawn(env, &[]);
         client.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -40,10 +45,11 @@ impl Client {
         client
     }
 
-    pub fn spawn(env: &TestEnv) -> Self {
+    pub fn spawn(env: &TestEnv, flags: &[&str]) -> Self {
         let mut child = env
             .command()
             .arg("mcp")
+            .args(flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -227,7 +233,8 @@ fn discovery_and_annotations() {
     assert!(listed["result"]["ttlMs"].as_u64() > Some(0));
     for tool in listed["result"]["tools"].as_array().expect("tools") {
         let hints = &tool["annotations"];
-        assert_eq!(hints["readOnlyHint"], true, "{tool}");
+        let writes = tool["name"] == "update_session_labels";
+        assert_eq!(hints["readOnlyHint"], !writes, "{tool}");
         for hint in ["destructiveHint", "idempotentHint", "openWorldHint"] {
             assert!(hints[hint].is_boolean(), "{tool}");
         }
@@ -284,7 +291,7 @@ fn errors_are_results_that_say_how_to_go_on() {
         (
             "get_session_details",
             json!({ "session_id": "9ae82b3a", "detail_level": "all" }),
-            "invalid_argument",
+            "invalid_detail_level",
             "summary",
         ),
         (

@@ -16,7 +16,8 @@ fn eight_servers_answer_while_an_ingest_runs() {
     let paths =
         ["gemini", "claude", "codex"].map(|name| logs.join(name).to_string_lossy().into_owned());
     env.run(&["ingest", "--quiet", &paths[0]]).ok();
-    let mut clients: Vec<_> = (0..8).map(|_| Client::legacy(&env)).collect();
+    let mut clients: Vec<_> =
+        (0..8).map(|_| Client::legacy_with(&env, &["--rate-limit", "0"])).collect();
     let running = AtomicBool::new(true);
     let answers = std::thread::scope(|scope| {
         let running = &running;

@@ -29,7 +29,7 @@ fn text(content: &Value) -> &str {
 #[test]
 fn the_blocks_stand_where_clients_of_both_eras_look() {
     let env = TestEnv::new();
-    let mut legacy = Client::spawn(&env);
+    let mut legacy = Client::spawn(&env, &[]);
     let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
     let initialized = legacy.request("initialize", info)["result"].clone();
     let discovered = Client::modern(&env).request("server/discover", json!({}))["result"].clone();

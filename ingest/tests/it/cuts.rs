@@ -66,7 +66,6 @@ const GROWING: &[&str] = &[
     "kimi/sessions/278a9d733829b651e35513e5e2a98521/b92f5e7c-f6c8-493b-929e-d28196c194bf/wire.jsonl",
     "kimi/sessions/wd_harbor_cef702472212/session_5aaa847f-c7d7-4ff7-bdbb-0fd6d8632f93/agents/main/wire.jsonl",
     "kiro/sessions/cli/7c1f0c52-3a57-4f0b-9a51-1f2c9e6b40d3.jsonl",
-    "openclaw/agents/main/sessions/3c23761a-0fed-40b8-a327-319dbef2f022.jsonl",
     "pi/agent/sessions/--home-mira-code-harbor--/2025-12-09T17-20-31-044Z_25d4a5b8-fd89-4cbf-b1d3-ce3c146ccc47.jsonl",
     "pi/agent/sessions/--home-mira-code-harbor--/2026-10-19T08-12-44-120Z_01a15338-58d8-7a36-8980-b409e8a22c87.jsonl",
     "qwen/projects/-home-mira-code-harbor/chats/e40c9b55-8d21-4f7e-b3a9-6c0d5e2f7b18.jsonl",

@@ -61,10 +61,13 @@ pub struct ListArgs {
     /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Only these sessions; any unique prefixes
+    /// Only these sessions; any unique prefixes, or 'current'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 50))]
     pub session_ids: Option<Vec<String>>,
+    /// Only sessions with this label
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// How much to say about each
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "summary"))]
@@ -134,6 +137,11 @@ pub struct Session {
     /// The session and its subagents together, when it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with_subagents: Option<Family>,
+    /// What people and agents labelled it; untrusted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@
 
 pub mod details;
 pub mod event;
+pub mod label;
 pub mod list;
 pub mod metadata;
 pub mod schema;
@@ -124,7 +125,7 @@ pub const COMMON_ERRORS: &[ErrorCode] = &[
 
 /// Every tool, in the order of names.
 pub const TOOLS: &[ToolSpec] =
-    &[event::SPEC, details::SPEC, list::SPEC, search::SPEC, metadata::SPEC];
+    &[event::SPEC, details::SPEC, list::SPEC, search::SPEC, metadata::SPEC, label::SPEC];
 
 impl ToolSpec {
     /// Every code that it may answer.

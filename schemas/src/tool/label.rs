@@ -1,0 +1,93 @@
+//! `update_session_labels`: labels and notes on sessions, the only thing that tools write.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Category, Example, Risk, ToolSpec, schema};
+use crate::ErrorCode;
+
+pub const SPEC: ToolSpec = ToolSpec {
+    name: "update_session_labels",
+    title: "Update session labels",
+    description: "Adds and removes labels on sessions and sets a note, for up to 50 sessions in one call; the logs stay as they are. \
+Find labelled sessions with list_sessions(label) or label:name in a search. \
+Each update succeeds or fails alone. Works only on a server started with --allow-labels.",
+    read_only: false,
+    destructive: true,
+    idempotent: true,
+    open_world: false,
+    max_result_chars: 100_000,
+    risk: Risk::Write,
+    category: Category::Labels,
+    action_template: "Label sessions {updates}",
+    command: "label",
+    answers: "which sessions were labelled; the only tool that writes, and only labels",
+    use_when: &[
+        "mark this session as the one that fixed the bug",
+        "note why that approach was dropped",
+    ],
+    examples: &[Example {
+        description: "One session marked",
+        arguments: r#"{"updates": [{"session_id": "9ae82b3a", "add": ["fixed"]}]}"#,
+        command: "sessions label 9ae82b3a --add fixed",
+    }],
+    errors: &[
+        ErrorCode::InvalidSessionId,
+        ErrorCode::SessionNotFound,
+        ErrorCode::AmbiguousSessionPrefix,
+        ErrorCode::StoreBusy,
+    ],
+    aliases: &[],
+    input: schema::input::<LabelArgs>,
+    output: schema::output::<LabelData>,
+};
+
+/// Arguments.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabelArgs {
+    /// What to change, in this order
+    #[schemars(length(min = 1, max = 50))]
+    pub updates: Vec<LabelUpdate>,
+}
+
+/// The changes of one session; what is removed goes before what is added.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabelUpdate {
+    /// Session id; any unique prefix
+    pub session_id: String,
+    /// Labels to add, up to 40 characters each
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add: Option<Vec<String>>,
+    /// Labels to remove
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remove: Option<Vec<String>>,
+    /// Note in place of the present one, up to 1000 characters; empty removes it
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Answer: every update is in one of the lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LabelData {
+    pub succeeded: Vec<Labelled>,
+    pub failed: Vec<Unlabelled>,
+}
+
+/// A session that was changed, with all its labels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Labelled {
+    pub session_id: String,
+    /// Words of people and agents; untrusted.
+    pub labels: Vec<String>,
+}
+
+/// An update that was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unlabelled {
+    /// As it was given.
+    pub session_id: String,
+    pub code: ErrorCode,
+    pub message: String,
+}

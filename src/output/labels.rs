@@ -1,0 +1,20 @@
+//! What became of labels, as text for a person.
+
+use std::fmt::Write as _;
+
+use schemas::tool::label::LabelData;
+
+use super::Show;
+
+impl Show for LabelData {
+    fn show(&self) -> String {
+        let mut out = String::new();
+        for done in &self.succeeded {
+            let _ = writeln!(out, "{}  {}", done.session_id, done.labels.join(", "));
+        }
+        for failed in &self.failed {
+            let _ = writeln!(out, "{}  FAILED {}", failed.session_id, failed.message);
+        }
+        out
+    }
+}

@@ -1,0 +1,38 @@
+//! Which logs are not in the store as they are now: told by name, size and time, without opening
+//! a file.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use ingest::discover::{Candidate, discover};
+use schemas::session::{SourceRow, SourceStatus};
+
+/// What is on disk beside what the store knows.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// Files that grew, appeared or were rewritten.
+    pub changed: Vec<Candidate>,
+    /// Files that are no longer there.
+    pub vanished: Vec<String>,
+}
+
+/// Looks through `roots` and at every file that was ingested from elsewhere; `known` are the
+/// files as the store knows them, `store` is left out.
+pub fn pending(roots: &[PathBuf], store: &Path, known: &BTreeMap<String, SourceRow>) -> Pending {
+    let mut places = roots.to_vec();
+    let elsewhere = |path: &&String| !roots.iter().any(|root| Path::new(path).starts_with(root));
+    places.extend(known.keys().filter(elsewhere).map(PathBuf::from));
+    let found = discover(&places).without(store);
+    let present: HashSet<String> = found.files.iter().map(Candidate::key).collect();
+    let vanished = known
+        .values()
+        .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
+        .map(|row| row.path.clone())
+        .collect();
+    let changed = found.files.into_iter().filter(|file| {
+        known.get(&file.key()).is_none_or(|row| {
+            row.size.cast_unsigned() != file.size || row.modified_us != file.modified_us
+        })
+    });
+    Pending { changed: changed.collect(), vanished }
+}

@@ -1,0 +1,124 @@
+//! Answers kept for the same call a moment later, as long as nothing they depend on changed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use schemas::envelope::Answer;
+use serde_json::Value;
+
+/// Bytes of JSON kept at most.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Answers by call, all of one state of the store.
+pub(super) struct AnswerCache {
+    lifetime: Duration,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// What [`crate::tools::Tools::state`] said when they were given.
+    state: u64,
+    answers: HashMap<String, Entry>,
+    bytes: usize,
+}
+
+struct Entry {
+    answer: Arc<Answer<Value>>,
+    bytes: usize,
+    at: Instant,
+}
+
+impl AnswerCache {
+    pub(super) fn new(lifetime: Duration) -> Self {
+        Self { lifetime, kept: Mutex::default() }
+    }
+
+    /// The answer to `call` that was given in this state of the store.
+    pub(super) fn get(&self, state: u64, call: &str) -> Option<Arc<Answer<Value>>> {
+        let kept = self.at(state);
+        let entry = kept.answers.get(call)?;
+        (entry.at.elapsed() < self.lifetime).then(|| Arc::clone(&entry.answer))
+    }
+
+    /// Keeps an answer.
+    pub(super) fn put(&self, state: u64, call: String, answer: &Answer<Value>) {
+        // The text of a call is kept with its answer.
+        let bytes = call.len() + answer.metadata.tokens * schemas::limits::BYTES_PER_TOKEN;
+        if bytes > MOST_BYTES {
+            return;
+        }
+        let mut kept = self.at(state);
+        kept.answers.retain(|_, entry| entry.at.elapsed() < self.lifetime);
+        kept.bytes = kept.answers.values().map(|entry| entry.bytes).sum();
+        while kept.bytes + bytes > MOST_BYTES {
+            let oldest = kept.answers.iter().min_by_key(|(_, entry)| entry.at);
+            let Some(oldest) = oldest.map(|(call, _)| call.clone()) else { break };
+            kept.remove(&oldest);
+        }
+        kept.remove(&call);
+        kept.bytes += bytes;
+        let entry = Entry { answer: Arc::new(answer.clone()), bytes, at: Instant::now() };
+        kept.answers.insert(call, entry);
+    }
+
+    /// What is kept of this state of the store; what is of another one is forgotten.
+    fn at(&self, state: u64) -> MutexGuard<'_, Kept> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.state != state {
+            *kept = Kept { state, ..Kept::default() };
+        }
+        kept
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, call: &str) {
+        if let Some(entry) = self.answers.remove(call) {
+            self.bytes -= entry.bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemas::envelope::{Metadata, Status};
+
+    fn answer(tokens: usize) -> Answer<Value> {
+        Answer {
+            status: Status::Ok,
+            data: Value::Null,
+            pagination: None,
+            hint: None,
+            warnings: Vec::new(),
+            metadata: Metadata { tokens, ..Metadata::default() },
+        }
+    }
+
+    #[test]
+    fn answers_live_for_a_time_in_one_state_of_the_store() {
+        let cache = AnswerCache::new(Duration::from_secs(60));
+        cache.put(1, "a".to_owned(), &answer(7));
+        assert_eq!(cache.get(1, "a").map(|answer| answer.metadata.tokens), Some(7));
+        assert!(cache.get(1, "b").is_none());
+        assert!(cache.get(2, "a").is_none() && cache.get(1, "a").is_none(), "the store changed");
+        let brief = AnswerCache::new(Duration::ZERO);
+        brief.put(1, "a".to_owned(), &answer(7));
+        assert!(brief.get(1, "a").is_none());
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_is_no_room() {
+        let cache = AnswerCache::new(Duration::from_secs(60));
+        let large = answer(MOST_BYTES / 10);
+        for call in ["a", "b", "a", "c"] {
+            cache.put(1, call.to_owned(), &large);
+        }
+        assert!(cache.get(1, "b").is_none() && cache.get(1, "a").is_some());
+        assert!(cache.kept.lock().expect("kept").bytes <= MOST_BYTES);
+        cache.put(1, "d".to_owned(), &answer(MOST_BYTES));
+        assert!(cache.get(1, "d").is_none() && cache.get(1, "c").is_some());
+    }
+}

@@ -1,0 +1,212 @@
+//! What stands between a request and the tools: how many calls and how long, logs that grew,
+//! answers given a moment ago, panics, and the metadata that only developers want.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use ratelimit::{Ratelimiter, TryWaitError};
+use schemas::envelope::{Answer, DebugMetadata, MetadataLevel, ToolContext};
+use schemas::limits::{self, BYTES_PER_TOKEN};
+use schemas::tool::{TOOLS, label};
+use schemas::{ErrorCode, SCHEMA_VERSION, Timestamp, ToolError};
+use serde_json::Value;
+
+use super::cache::AnswerCache;
+use crate::tools::{Call, Tools};
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Whether clients may set labels and notes.
+    pub allow_labels: bool,
+    /// Calls a minute; 0 is no limit.
+    pub rate_limit: u32,
+    /// How long a call may take.
+    pub time_limit: Duration,
+    pub metadata: MetadataLevel,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            allow_labels: false,
+            rate_limit: limits::RATE_LIMIT,
+            time_limit: Duration::from_millis(limits::CALL_MS),
+            metadata: MetadataLevel::Core,
+        }
+    }
+}
+
+/// A call of a tool.
+pub(super) struct Asked {
+    pub(super) id: String,
+    /// The tool's own name.
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+}
+
+/// What came of a call.
+pub(super) struct Answered {
+    pub(super) result: Result<Value, ToolError>,
+    pub(super) debug: DebugMetadata,
+}
+
+/// One for all clients of a server.
+pub(super) struct Desk {
+    options: Options,
+    /// The way in, as the debug metadata call it.
+    adapter: &'static str,
+    limiter: Option<Ratelimiter>,
+    cache: AnswerCache,
+}
+
+impl Desk {
+    pub(super) fn new(options: Options, adapter: &'static str) -> Self {
+        let rate = u64::from(options.rate_limit);
+        // A minute's calls may come at once.
+        let limiter = Ratelimiter::builder(rate)
+            .period(Duration::from_secs(60))
+            .max_tokens(rate)
+            .initial_available(rate)
+            .build();
+        let limiter = limiter.ok().filter(|_| rate > 0);
+        let cache = AnswerCache::new(Duration::from_secs(limits::CACHE_SECONDS));
+        Self { options, adapter, limiter, cache }
+    }
+
+    pub(super) fn time_limit(&self) -> Duration {
+        self.options.time_limit
+    }
+
+    /// Answers a call; `run` runs the tool. It blocks, and never panics.
+    pub(super) fn answer(
+        &self,
+        tools: &Tools,
+        asked: &Asked,
+        stop: &(dyn Fn() -> bool + Sync),
+        run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
+    ) -> Answered {
+        let mut debug = self.debug(asked);
+        let work = || self.work(tools, asked, stop, run, &mut debug.tool_context);
+        // A bug in one call must not end the server.
+        let result = self.admit(asked).and_then(|()| {
+            std::panic::catch_unwind(AssertUnwindSafe(work))
+                .unwrap_or_else(|_| Err(crash(&asked.tool)))
+        });
+        debug.rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
+        let result = result.and_then(|answer| {
+            debug.tokens_output = answer.metadata.tokens;
+            debug.confidence = confidence(&answer.data).unwrap_or(1.0);
+            let mut answer = to_json(&answer)?;
+            if self.options.metadata == MetadataLevel::Full {
+                debug.join(&mut answer);
+            }
+            Ok(answer)
+        });
+        Answered { result, debug }
+    }
+
+    /// What became of a call that did not come back in time.
+    pub(super) fn late(&self, asked: &Asked) -> Answered {
+        let message = format!(
+            "{} took longer than {} ms and was given up. Narrow it, or try again",
+            asked.tool,
+            self.options.time_limit.as_millis()
+        );
+        let error = ToolError::new(ErrorCode::SearchTimeout, message);
+        Answered { result: Err(error), debug: self.debug(asked) }
+    }
+
+    /// Whether the call may be made at all.
+    fn admit(&self, asked: &Asked) -> Result<(), ToolError> {
+        let limited = self.limiter.as_ref().map(Ratelimiter::try_wait);
+        if let Some(Err(TryWaitError::Insufficient(wait))) = limited {
+            let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+            let message = format!(
+                "More than {} calls a minute. Wait {wait} ms, and ask for more at once: most tools take lists of ids",
+                self.options.rate_limit
+            );
+            return Err(ToolError::new(ErrorCode::RateLimitExceeded, message)
+                .with("retry_after_ms", wait)
+                .with("limit_per_minute", self.options.rate_limit));
+        }
+        if asked.tool == label::SPEC.name && !self.options.allow_labels {
+            let message = "Labels cannot be changed through this server: it was not started with --allow-labels. Ask the user to add the flag to `sessions mcp` in the client's configuration, or to run `sessions label`";
+            return Err(ToolError::new(ErrorCode::InvalidArgument, message)
+                .with("tool", asked.tool.as_str())
+                .with("needs", "--allow-labels"));
+        }
+        Ok(())
+    }
+
+    /// Takes in logs that grew, and answers from what was answered before or by the tool.
+    fn work(
+        &self,
+        tools: &Tools,
+        asked: &Asked,
+        stop: &(dyn Fn() -> bool + Sync),
+        run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
+        context: &mut ToolContext,
+    ) -> Result<Answer<Value>, ToolError> {
+        let start = Instant::now();
+        let deadline = Some(start + self.options.time_limit);
+        let call = Call { deadline, ..Call::new(Timestamp::now(), stop) };
+        tools.refresh();
+        let state = tools.state();
+        context.generation = state.map(|(generation, _)| generation);
+        let reads = TOOLS.iter().any(|spec| spec.name == asked.tool && spec.read_only);
+        let key = state.filter(|_| reads).map(|(_, state)| (state, cache_key(asked)));
+        if let Some((state, key)) = &key
+            && let Some(kept) = self.cache.get(*state, key)
+        {
+            let mut answer = Answer::clone(&kept);
+            answer.metadata.cached = true;
+            answer.metadata.timestamp = call.now.to_string();
+            answer.metadata.duration_ms =
+                u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+            return Ok(answer);
+        }
+        let answer = run(&call)?;
+        if let Some((state, key)) = key {
+            self.cache.put(state, key, &answer);
+        }
+        Ok(answer)
+    }
+
+    fn debug(&self, asked: &Asked) -> DebugMetadata {
+        DebugMetadata {
+            request_id: asked.id.clone(),
+            tool_version: env!("CARGO_PKG_VERSION"),
+            schema_version: SCHEMA_VERSION,
+            adapter: self.adapter,
+            tokens_input: asked.arguments.to_string().len().div_ceil(BYTES_PER_TOKEN),
+            tokens_output: 0,
+            api_calls_made: 0,
+            rate_limit_remaining: self.limiter.as_ref().map(Ratelimiter::available),
+            confidence: 1.0,
+            threshold: 0.0,
+            tool_context: ToolContext { tool: asked.tool.clone(), generation: None },
+        }
+    }
+}
+
+fn cache_key(asked: &Asked) -> String {
+    format!("{} {}", asked.tool, asked.arguments)
+}
+
+fn to_json(answer: &Answer<Value>) -> Result<Value, ToolError> {
+    serde_json::to_value(answer)
+        .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))
+}
+
+/// The confidence of the best match, where matches are ranked.
+fn confidence(data: &Value) -> Option<f64> {
+    data.get("matches")?.get(0)?.get("confidence")?.as_f64()
+}
+
+fn crash(tool: &str) -> ToolError {
+    ToolError::new(
+        ErrorCode::InternalError,
+        format!("{tool} failed inside. Other calls go on; please report this with the arguments"),
+    )
+}

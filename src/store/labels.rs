@@ -1,0 +1,240 @@
+//! Labels and notes that people and agents give to sessions: one small file beside the segments,
+//! keyed by session id.
+//!
+//! It has a lock of its own, held for moments, so that labelling never waits for an ingest; and
+//! no ingest, merge or damage of segments touches it. It is replaced by rename, as the manifest is.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{StoreError, files};
+
+const FILE: &str = "labels.json";
+const LOCK: &str = "labels.lock";
+
+/// Version of the file; a newer one is left alone.
+const VERSION: u32 = 1;
+
+/// How long another process's change is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The labels of every session that has any, at one moment.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct LabelBook {
+    version: u32,
+    sessions: BTreeMap<String, SessionLabels>,
+    /// Of the bytes they were read from, to know a change.
+    #[serde(skip)]
+    hash: u64,
+    /// Why they could not be read.
+    #[serde(skip)]
+    damage: Option<String>,
+}
+
+/// What one session was given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLabels {
+    /// Sorted; no two that differ in case only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// When it was last changed, microseconds since the epoch.
+    pub updated_at: i64,
+}
+
+/// One label of one session, for tables; a session that has only a note has one without a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelRow<'l> {
+    pub session_id: &'l str,
+    pub label: Option<&'l str>,
+    pub note: Option<&'l str>,
+    /// Microseconds since the epoch.
+    pub updated_at: i64,
+}
+
+impl SessionLabels {
+    /// Whether it has this label, in any case.
+    pub fn has(&self, label: &str) -> bool {
+        let label = label.to_lowercase();
+        self.labels.iter().any(|own| own.to_lowercase() == label)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.note.is_none()
+    }
+}
+
+impl LabelBook {
+    /// The labels in the store at `dir` as they are now: `before` if nothing changed since. Labels
+    /// that cannot be read are none, and [`LabelBook::damage`] says why.
+    pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
+        let bytes = match load(dir) {
+            Ok(bytes) => bytes,
+            Err(error) => return Arc::new(Self::damaged(0, error)),
+        };
+        let hash = xxh3_64(&bytes);
+        match before {
+            Some(before) if before.hash == hash => Arc::clone(before),
+            _ => Arc::new(Self::parse(&bytes).unwrap_or_else(|error| Self::damaged(hash, error))),
+        }
+    }
+
+    fn damaged(hash: u64, reason: impl ToString) -> Self {
+        Self { hash, damage: Some(reason.to_string()), ..Self::default() }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let mut labels: Self = match bytes {
+            [] => Self::default(),
+            bytes => serde_json::from_slice(bytes).map_err(|error| error.to_string())?,
+        };
+        if labels.version > VERSION {
+            return Err(format!("it is of version {}, newer than {VERSION}", labels.version));
+        }
+        labels.hash = xxh3_64(bytes);
+        Ok(labels)
+    }
+
+    /// Has `change` change the labels under their lock, and writes what became of them.
+    pub(super) fn update<T>(
+        dir: &Path,
+        change: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, StoreError> {
+        let _lock = lock(dir)?;
+        let path = dir.join(FILE);
+        let bytes = load(dir).map_err(StoreError::io(&path))?;
+        // What cannot be read must not be overwritten.
+        let mut labels = Self::parse(&bytes)
+            .map_err(|reason| StoreError::BadLabels { path: path.clone(), reason })?;
+        let before = labels.sessions.clone();
+        let result = change(&mut labels);
+        labels.sessions.retain(|_, session| !session.is_empty());
+        if labels.sessions != before {
+            labels.version = VERSION;
+            files::replace(&path, &serde_json::to_vec(&labels).unwrap_or_default())?;
+        }
+        Ok(result)
+    }
+
+    /// What a session was given.
+    pub fn of(&self, session_id: &str) -> Option<&SessionLabels> {
+        self.sessions.get(session_id)
+    }
+
+    /// The same, to be changed.
+    pub fn entry(&mut self, session_id: &str) -> &mut SessionLabels {
+        self.sessions.entry(session_id.to_owned()).or_default()
+    }
+
+    /// Every label of every session, by session and label.
+    pub fn rows(&self) -> impl Iterator<Item = LabelRow<'_>> {
+        self.sessions.iter().flat_map(|(session_id, session)| {
+            let only_note = session.labels.is_empty().then_some(None);
+            let labels = session.labels.iter().map(|label| Some(label.as_str()));
+            labels.chain(only_note).map(move |label| LabelRow {
+                session_id: session_id.as_str(),
+                label,
+                note: session.note.as_deref(),
+                updated_at: session.updated_at,
+            })
+        })
+    }
+
+    /// Changes with every change of the labels.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Why the labels could not be read.
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
+    }
+}
+
+/// The bytes of the file; none when there is no file.
+fn load(dir: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(dir.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        result => result,
+    }
+}
+
+/// Waits a moment for the lock.
+fn lock(dir: &Path) -> Result<File, StoreError> {
+    let path = dir.join(LOCK);
+    let lock = files::create_private_file(&path)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: dir.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(StoreError::Io { path, source }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(dir: &Path, session: &str, label: &str) {
+        let add = |labels: &mut LabelBook| labels.entry(session).labels.push(label.to_owned());
+        LabelBook::update(dir, add).expect("writes");
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_what_did_not_change_is_not_read_again() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let none = LabelBook::read(dir.path(), None);
+        assert_eq!((none.rows().count(), none.damage()), (0, None));
+        label(dir.path(), "a", "Bug");
+        let one = LabelBook::read(dir.path(), Some(&none));
+        assert!(one.of("a").is_some_and(|session| session.has("bug") && !session.has("bu")));
+        assert!(Arc::ptr_eq(&one, &LabelBook::read(dir.path(), Some(&one))));
+        label(dir.path(), "b", "later");
+        let two = LabelBook::read(dir.path(), Some(&one));
+        let rows: Vec<_> = two.rows().map(|row| (row.session_id, row.label)).collect();
+        assert_eq!(rows, [("a", Some("Bug")), ("b", Some("later"))]);
+        LabelBook::update(dir.path(), |labels| labels.entry("a").labels.clear()).expect("writes");
+        assert!(LabelBook::read(dir.path(), None).of("a").is_none());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_said_and_kept() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        for text in ["{", r#"{"version":9,"sessions":{}}"#] {
+            fs::write(dir.path().join(FILE), text).expect("writes");
+            assert!(LabelBook::read(dir.path(), None).damage().is_some(), "{text}");
+            assert!(matches!(
+                LabelBook::update(dir.path(), |_| ()),
+                Err(StoreError::BadLabels { .. })
+            ));
+            assert_eq!(fs::read_to_string(dir.path().join(FILE)).expect("reads"), text);
+        }
+    }
+
+    #[test]
+    fn two_processes_change_labels_one_after_the_other() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let dir = dir.path();
+                scope.spawn(move || label(dir, &format!("s{n}"), "x"));
+            }
+        });
+        assert_eq!(LabelBook::read(dir.path(), None).rows().count(), 8);
+        let held = lock(dir.path()).expect("lock");
+        assert!(matches!(LabelBook::update(dir.path(), |_| ()), Err(StoreError::Busy { .. })));
+        drop(held);
+    }
+}

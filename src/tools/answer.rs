@@ -1,0 +1,161 @@
+//! Puts the reply of a tool into the envelope (DESIGN.md section 6).
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use memchr::memmem;
+use schemas::envelope::{Answer, Metadata, Pagination, Severity, Status, Warning, WarningCode};
+use schemas::limits::{self, BYTES_PER_TOKEN};
+use schemas::{Timestamp, ToolError};
+use serde::Serialize;
+
+use super::fresh::Freshness;
+use super::{Reply, Tools, convert};
+use crate::store::Snapshot;
+
+/// What masking leaves in the place of a secret, up to its kind.
+const MASK: &[u8] = b"[REDACTED:";
+
+/// Longest name of a kind of secret.
+const KIND_BYTES: usize = 32;
+
+impl Tools {
+    /// Looks whether logs grew, and takes in what did as far as that is quick.
+    pub fn refresh(&self) {
+        if let Some(refresh) = &self.refresh {
+            refresh.refresh(Duration::from_millis(limits::REFRESH_MS));
+        }
+    }
+
+    /// What is known of logs that are not read yet.
+    pub(super) fn freshness(&self) -> Freshness {
+        self.refresh.as_ref().map(|refresh| refresh.state()).unwrap_or_default()
+    }
+
+    /// The generation of the store, and a number for everything that answers depend on beside
+    /// their arguments; `None` when there is nothing to answer from.
+    pub fn state(&self) -> Option<(u64, u64)> {
+        let snapshot = self.snapshot().ok()?;
+        let generation = snapshot.manifest().generation;
+        let mut hasher = DefaultHasher::new();
+        (generation, snapshot.labels().hash(), self.freshness()).hash(&mut hasher);
+        Some((generation, hasher.finish()))
+    }
+
+    /// Runs a tool over the present snapshot and puts its reply into the envelope.
+    pub(super) fn answer<T: Serialize>(
+        &self,
+        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
+    ) -> Result<Answer<T>, ToolError> {
+        self.answer_over(Self::snapshot, tool)
+    }
+
+    /// The same over a snapshot that is taken in another way.
+    pub(super) fn answer_over<T: Serialize>(
+        &self,
+        snapshot: impl FnOnce(&Self) -> Result<Arc<Snapshot>, ToolError>,
+        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
+    ) -> Result<Answer<T>, ToolError> {
+        let start = Instant::now();
+        let snapshot = snapshot(self)?;
+        let freshness = self.freshness();
+        let reply = tool(&snapshot)?;
+        let manifest = snapshot.manifest();
+        let newest = manifest.segments.iter().filter_map(|segment| segment.times);
+        let newest = convert::time(newest.map(|(_, newest)| newest).max());
+        let updated = Timestamp(manifest.updated_at).to_string();
+        let more = reply
+            .next_cursor
+            .as_ref()
+            .map(|cursor| more_sentence(cursor, reply.returned, reply.total));
+        let empty = (reply.returned == 0).then(|| {
+            let newest = newest.as_deref().unwrap_or("no known time");
+            format!(
+                "The index was updated at {updated}; its newest event is of {newest}.{}",
+                freshness.why_empty()
+            )
+        });
+        let hint: Vec<String> = [more, reply.hint, empty].into_iter().flatten().collect();
+        let mut warnings = reply.warnings;
+        warnings.extend(snapshot.labels().damage().map(|damage| {
+            let message = format!("labels.json cannot be read, so labels are missing: {damage}");
+            Warning::new(WarningCode::LabelsUnreadable, Severity::Warning, message)
+        }));
+        warnings.extend(freshness.warnings());
+        let mut answer = Answer {
+            status: Status::Ok,
+            pagination: Some(Pagination {
+                total_in_page: reply.returned,
+                has_more: reply.next_cursor.is_some(),
+                next_cursor: reply.next_cursor.clone(),
+            }),
+            data: reply.data,
+            hint: (!hint.is_empty()).then(|| hint.join(" ")),
+            warnings,
+            metadata: Metadata {
+                tokens: 0,
+                duration_ms: 0,
+                timestamp: Timestamp::now().to_string(),
+                cached: false,
+                results_total: reply.total.map(|(total, _)| total),
+                results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
+                results_returned: reply.returned,
+                results_truncated: reply.next_cursor.is_some(),
+                index_size: snapshot.events(),
+                index_last_updated: (manifest.generation > 0).then_some(updated),
+                newest_event: newest,
+            },
+        };
+        let json = serde_json::to_vec(&answer).unwrap_or_default();
+        answer.warnings.extend(masked(&json));
+        answer.metadata.tokens = json.len().div_ceil(BYTES_PER_TOKEN);
+        answer.metadata.duration_ms =
+            u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(answer)
+    }
+}
+
+/// The sentence about further pages, which clients that show only the text need too.
+fn more_sentence(cursor: &str, returned: usize, total: Option<(usize, bool)>) -> String {
+    let rest = match total {
+        Some((total, true)) => format!("{} more.", total.saturating_sub(returned)),
+        Some((total, false)) => format!("At least {} more.", total.saturating_sub(returned)),
+        None => "There is more.".to_owned(),
+    };
+    format!("{rest} Pass cursor '{cursor}' to see the next page.")
+}
+
+/// Says which secrets are masked in an answer.
+fn masked(json: &[u8]) -> Option<Warning> {
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for at in memmem::find_iter(json, MASK) {
+        let rest = json.get(at + MASK.len()..).unwrap_or_default();
+        let end = rest.iter().take(KIND_BYTES).position(|byte| *byte == b']');
+        let kind = end.and_then(|end| std::str::from_utf8(rest.get(..end)?).ok());
+        let kind = kind.filter(|kind| kind.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+        // A snippet may end inside of it.
+        *kinds.entry(kind.unwrap_or("unknown")).or_default() += 1;
+    }
+    let total: usize = kinds.values().sum();
+    (total > 0).then(|| {
+        let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        let message = format!("{total} secrets are masked in this answer: {}", kinds.join(", "));
+        Warning::new(WarningCode::Redacted, Severity::Info, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_counted_by_kind() {
+        assert_eq!(masked(br#"{"text":"nothing"}"#), None);
+        let json = br#"["[REDACTED:github_token] [REDACTED:jwt]","[REDACTED:jwt]","[REDACTED:g"]"#;
+        let warning = masked(json).expect("masked");
+        assert_eq!(warning.code, WarningCode::Redacted);
+        assert!(warning.message.ends_with("github_token 1, jwt 2, unknown 1"), "{warning:?}");
+    }
+}

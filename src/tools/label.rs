@@ -1,0 +1,182 @@
+//! `update_session_labels`: every update is done or refused alone.
+
+use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::tool::label::{LabelArgs, LabelData, LabelUpdate, Labelled, Unlabelled};
+use schemas::{ErrorCode, ToolError, limits};
+
+use super::budget::Budget;
+use super::{Call, Reply, Tools};
+use crate::clean::clean;
+use crate::error::store_error;
+use crate::store::{SessionLabels, Snapshot};
+
+/// An update whose session is known and whose words are good.
+struct Change {
+    session_id: String,
+    add: Vec<String>,
+    remove: Vec<String>,
+    note: Option<String>,
+}
+
+pub(super) fn run(
+    tools: &Tools,
+    snapshot: &Snapshot,
+    args: &LabelArgs,
+    call: &Call<'_>,
+) -> Result<Reply<LabelData>, ToolError> {
+    let count = args.updates.len();
+    if !(1..=limits::LABEL_UPDATES_MAX).contains(&count) {
+        let valid = format!("1-{} updates", limits::LABEL_UPDATES_MAX);
+        return Err(ToolError::invalid_value("updates", &format!("{count} updates"), &[&valid]));
+    }
+    let changes: Vec<Result<Change, ToolError>> =
+        args.updates.iter().map(|update| check(tools, snapshot, update)).collect();
+    call.check()?;
+    let results: Vec<Result<Labelled, ToolError>> = tools
+        .store()
+        .update_labels(|labels| {
+            let one = |change: Result<Change, ToolError>| {
+                let change = change?;
+                let given = labels.entry(&change.session_id);
+                *given = apply(given, &change, call.now.0)?;
+                let (session_id, labels) = (change.session_id, given.labels.clone());
+                Ok(Labelled { session_id, labels })
+            };
+            changes.into_iter().map(one).collect()
+        })
+        .map_err(store_error)?;
+    let mut data = LabelData::default();
+    let mut budget = Budget::new(limits::ANSWER_BYTES);
+    let mut cut = false;
+    for (result, update) in results.into_iter().zip(&args.updates) {
+        match result {
+            Ok(mut done) => {
+                if !budget.take(&done) {
+                    (done.labels, cut) = (Vec::new(), true);
+                }
+                data.succeeded.push(done);
+            }
+            Err(error) => data.failed.push(Unlabelled {
+                session_id: clean(&update.session_id).chars().take(100).collect(),
+                code: error.code,
+                message: error.message.chars().take(300).collect(),
+            }),
+        }
+    }
+    let mut reply = Reply::new(data, count);
+    reply.total = Some((count, true));
+    reply.hint = Some(
+        "list_sessions(label=...) lists what has a label; label:name in a search looks there only."
+            .to_owned(),
+    );
+    if cut {
+        let message = "Not all labels are shown; list_sessions(session_ids=[...]) shows them";
+        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
+        reply.warnings.push(warning);
+    }
+    Ok(reply)
+}
+
+/// Finds the session of an update and looks at its words.
+fn check(tools: &Tools, snapshot: &Snapshot, update: &LabelUpdate) -> Result<Change, ToolError> {
+    let session = tools.caller.find(snapshot, &update.session_id)?;
+    if update.add.is_none() && update.remove.is_none() && update.note.is_none() {
+        let message = "Nothing to do: give add, remove or note";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message));
+    }
+    let words = |field: &str, words: &Option<Vec<String>>| {
+        words.iter().flatten().map(|text| word(field, text)).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Change {
+        session_id: snapshot.sessions()[session].session_id.clone(),
+        add: words("add", &update.add)?,
+        remove: words("remove", &update.remove)?,
+        note: update.note.as_deref().map(note).transpose()?,
+    })
+}
+
+/// A label as it is kept. Commas and quotes would end it in a query.
+fn word(field: &str, text: &str) -> Result<String, ToolError> {
+    let word = clean(text).trim().to_owned();
+    let length = word.chars().count();
+    if (1..=limits::LABEL_CHARS).contains(&length) && !word.contains([',', '"', '\n', '\t']) {
+        return Ok(word);
+    }
+    let valid =
+        format!("1-{} characters without commas, quotes and line breaks", limits::LABEL_CHARS);
+    Err(ToolError::invalid_value(field, text, &[&valid]))
+}
+
+fn note(text: &str) -> Result<String, ToolError> {
+    let note = clean(text).trim().to_owned();
+    match note.chars().count() {
+        0..=limits::NOTE_CHARS => Ok(note),
+        length => {
+            let valid = format!("up to {} characters", limits::NOTE_CHARS);
+            Err(ToolError::invalid_value("note", &format!("{length} characters"), &[&valid]))
+        }
+    }
+}
+
+/// What a session has after a change.
+fn apply(given: &SessionLabels, change: &Change, now: i64) -> Result<SessionLabels, ToolError> {
+    let mut next = given.clone();
+    for label in &change.remove {
+        let label = label.to_lowercase();
+        next.labels.retain(|own| own.to_lowercase() != label);
+    }
+    for label in &change.add {
+        if !next.has(label) {
+            next.labels.push(label.clone());
+        }
+    }
+    if next.labels.len() > limits::LABELS_MAX {
+        let valid = format!("at most {} labels on a session", limits::LABELS_MAX);
+        let count = format!("{} labels", next.labels.len());
+        return Err(ToolError::invalid_value("add", &count, &[&valid]));
+    }
+    next.labels.sort_unstable();
+    if let Some(note) = &change.note {
+        next.note = (!note.is_empty()).then(|| note.clone());
+    }
+    if next != *given {
+        next.updated_at = now;
+    }
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(add: &[&str], remove: &[&str], note: Option<&str>) -> Change {
+        let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let note = note.map(str::to_owned);
+        Change { session_id: String::new(), add: own(add), remove: own(remove), note }
+    }
+
+    #[test]
+    fn labels_are_a_set_and_what_is_removed_goes_first() {
+        let none = SessionLabels::default();
+        let one = apply(&none, &change(&["b", "a", "A"], &[], Some("why")), 7).expect("few");
+        assert_eq!((one.labels.join(" ").as_str(), one.updated_at), ("a b", 7));
+        let same = apply(&one, &change(&["B"], &["c"], None), 9).expect("few");
+        assert_eq!(same, one, "nothing changed, so its time stays too");
+        let two = apply(&one, &change(&["a"], &["A", "b"], Some("")), 9).expect("few");
+        assert_eq!((two.labels.join(" ").as_str(), two.note), ("a", None));
+        let many: Vec<String> = (0..21).map(|n| n.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(apply(&none, &change(&many, &[], None), 0).is_err());
+    }
+
+    #[test]
+    fn words_are_clean_and_short() {
+        assert_eq!(word("add", " needs\u{200b} review ").ok().as_deref(), Some("needs review"));
+        let long = "x".repeat(41);
+        for text in ["", " ", "a,b", "a\nb", "\"a\"", long.as_str()] {
+            let error = word("add", text).expect_err(text);
+            assert_eq!(error.details["field"], "add");
+        }
+        assert!(note(&"x".repeat(1001)).is_err() && note("").is_ok());
+    }
+}
