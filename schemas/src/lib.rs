@@ -6,6 +6,7 @@
 pub mod envelope;
 pub mod error;
 pub mod event;
+pub mod export;
 pub mod id;
 pub mod limits;
 pub mod price;
@@ -18,6 +19,7 @@ pub mod tool_kind;
 
 pub use error::{ErrorCode, ToolError};
 pub use event::{Confidence, EventType, Provider, Usage};
+pub use export::ExportFormat;
 pub use id::EventId;
 pub use time::Timestamp;
 pub use tool_kind::ToolKind;

@@ -10,6 +10,8 @@ use schemas::tool::list::{ListArgs, ListFormat, ListSort};
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
 
+use super::files::{ExportFlags, ReportFlags};
+
 /// Search, read and count the session logs of coding agents
 #[derive(Debug, Parser)]
 #[command(
@@ -47,6 +49,10 @@ pub(super) enum Command {
     Show(ShowFlags),
     /// Run one SQL SELECT over the store
     Query(QueryArgs),
+    /// Write a report with charts as one HTML file
+    Report(ReportFlags),
+    /// Write sessions to files: Parquet, Arrow, JSON lines, transcripts
+    Export(ExportFlags),
     /// Say what the store holds and how fresh it is
     Status,
     /// Say where the agents keep their logs, what was found, and what was unknown in it

@@ -1,6 +1,7 @@
 //! The command line: arguments in, exit code out. Only this module names clap.
 
 mod args;
+mod files;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -95,6 +96,8 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Command::Query(query) => run_query(store, &query, printer),
+        Command::Report(report) => files::report(store, report, printer, call.now),
+        Command::Export(export) => files::export(store, export, printer, call.now),
         Command::Status => {
             let status = Tools::new(store).status(&app::known_roots())?;
             if printer.json {

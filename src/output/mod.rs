@@ -1,5 +1,6 @@
 //! The only module that prints. Data goes to stdout, everything else to stderr.
 
+mod files;
 mod health;
 mod progress;
 mod text;
@@ -10,6 +11,7 @@ use schemas::ToolError;
 use schemas::envelope::{Answer, Failure};
 use serde::Serialize;
 
+pub use files::Written;
 pub use progress::Bar;
 pub use text::Show;
 

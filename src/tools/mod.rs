@@ -13,7 +13,9 @@ mod family;
 mod list;
 mod rows;
 mod search;
+pub mod selection;
 pub mod status;
+mod whole;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +30,8 @@ use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 use serde::Serialize;
 
+pub(crate) use self::family::is_subagent;
+pub(crate) use self::whole::Whole;
 use crate::error::store_error;
 use crate::store::{Snapshot, Store};
 
@@ -157,7 +161,7 @@ impl Tools {
     }
 
     /// The present snapshot; `index_empty` when nothing was ingested yet.
-    fn snapshot(&self) -> Result<Arc<Snapshot>, ToolError> {
+    pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, ToolError> {
         let snapshot = self.store.snapshot().map_err(store_error)?;
         if snapshot.manifest().generation == 0 {
             let message = format!(
