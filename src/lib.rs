@@ -1,7 +1,7 @@
 //! `sessions`: search, read and count the session logs of coding agents.
 //!
-//! Layers, each knowing only those before it: `store` <- `search`, `sql` <- `tools` <- `server`
-//! (MCP), `cli`. Only `sql` names duckdb, only `server` names rmcp, only `cli` names clap, only
+//! Layers, each knowing only those before it: `store` <- `search`, `sql` <- `tools` <- `report`,
+//! `export`, `server` (MCP) <- `cli`. Only `sql` names duckdb, only `server` names rmcp, only `cli` names clap, only
 //! `output` prints; `tests/it/layers.rs` enforces it. ARCHITECTURE.md tells the rest.
 
 pub mod app;
@@ -9,11 +9,15 @@ mod clean;
 pub mod cli;
 mod cores;
 pub mod error;
+pub mod export;
 mod fold;
 pub mod help;
+mod outfile;
 pub mod output;
 mod pending;
+mod policy;
 mod refresh;
+pub mod report;
 pub mod search;
 pub mod server;
 pub mod setup;

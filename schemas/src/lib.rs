@@ -8,6 +8,7 @@ pub mod envelope;
 pub mod error;
 mod error_doc;
 pub mod event;
+pub mod export;
 pub mod id;
 pub mod limits;
 pub mod nearest;
@@ -21,6 +22,7 @@ pub mod tool_kind;
 
 pub use error::{ErrorCode, ToolError};
 pub use event::{Confidence, EventType, Provider, Usage};
+pub use export::ExportFormat;
 pub use id::EventId;
 pub use nearest::nearest;
 pub use time::Timestamp;

@@ -14,6 +14,7 @@ use schemas::tool::metadata::MetadataArgs;
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
 
+use super::files::{ExportFlags, ReportFlags};
 use super::serve::{LabelFlags, ServeFlags};
 
 /// Search, read and count the session logs of coding agents
@@ -69,6 +70,10 @@ pub(super) enum Command {
     Label(LabelFlags),
     /// Run one SQL SELECT over the store
     Query(QueryArgs),
+    /// Write a report with charts as one HTML file
+    Report(ReportFlags),
+    /// Write sessions to files: Parquet, Arrow, JSON lines, transcripts
+    Export(ExportFlags),
     /// Say what the store holds and how fresh it is
     Status,
     /// Say where the agents keep their logs, what was found, and what was unknown in it

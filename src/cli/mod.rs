@@ -2,6 +2,7 @@
 
 mod args;
 mod connect;
+mod files;
 mod reference;
 mod serve;
 
@@ -141,6 +142,8 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(found(answer.data.failed.is_empty()))
         }
         Command::Query(query) => run_query(store, &query, printer),
+        Command::Report(report) => files::report(store, report, printer, call.now),
+        Command::Export(export) => files::export(store, export, printer, call.now),
         Command::Status => {
             let status = Tools::new(store).status(&app::known_roots())?;
             if printer.json {

@@ -1,5 +1,6 @@
 //! The only module that prints. Data goes to stdout, everything else to stderr.
 
+mod files;
 mod health;
 mod labels;
 mod progress;
@@ -11,6 +12,7 @@ use schemas::ToolError;
 use schemas::envelope::{Answer, DebugMetadata, Failure};
 use serde::Serialize;
 
+pub use files::Written;
 pub use progress::Bar;
 pub use text::Show;
 

@@ -6,6 +6,7 @@
 
 mod compact;
 mod error;
+mod export;
 mod files;
 mod index;
 mod labels;
@@ -17,12 +18,13 @@ mod snapshot;
 mod writer;
 
 pub use error::StoreError;
+pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
 pub use index::{Block, Grams, Labels, RowFacts, SkipIndex, grams};
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use manifest::{Manifest, SegmentEntry};
 pub use pages::{PageReader, TextPage, TextValues};
 pub use reader::{Column, EventReader, RowSpan};
-pub use snapshot::{Segment, Snapshot};
+pub use snapshot::{Place, Segment, Snapshot, Span};
 pub use writer::{Verify, Writer};
 
 use std::path::{Path, PathBuf};

@@ -254,7 +254,7 @@ fn first_text(batch: &RecordBatch, column: &str) -> Option<String> {
 }
 
 /// Errors of writing are the disk's, as the data is our own; they keep the cause's text.
-fn write_error(path: &Path, error: impl std::error::Error + 'static) -> StoreError {
+pub(super) fn write_error(path: &Path, error: impl std::error::Error + 'static) -> StoreError {
     let mut cause: &dyn std::error::Error = &error;
     while let Some(source) = cause.source() {
         cause = source;

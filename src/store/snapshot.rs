@@ -30,6 +30,9 @@ pub struct Span {
     pub first_index: u32,
 }
 
+/// Rows of one session, and the segment they lie in.
+pub type Place<'s> = (&'s Segment, Span);
+
 /// One segment of a snapshot.
 pub struct Segment {
     pub entry: SegmentEntry,
@@ -164,6 +167,20 @@ impl Snapshot {
     /// Every segment, oldest first.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// Where the rows of every session lie, in order; sessions as in [`Self::sessions`].
+    pub fn places(&self) -> Vec<Vec<Place<'_>>> {
+        let mut places = vec![Vec::new(); self.sessions.len()];
+        for segment in &self.segments {
+            for span in &segment.spans {
+                if let Some(of_session) = places.get_mut(span.session) {
+                    of_session.push((segment, *span));
+                }
+            }
+        }
+        places.iter_mut().for_each(|of_session| of_session.sort_by_key(|(_, s)| s.first_index));
+        places
     }
 
     /// Live events.

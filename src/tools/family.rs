@@ -106,7 +106,7 @@ impl<'s> Families<'s> {
 }
 
 /// Whether a session was started by another one as its subagent.
-pub(super) fn is_subagent(row: &SessionRow) -> bool {
+pub(crate) fn is_subagent(row: &SessionRow) -> bool {
     let relation = row.relation.as_deref();
     relation == Some(Relation::SubagentOf.as_str()) || relation == Some(Relation::ReviewOf.as_str())
 }

@@ -19,7 +19,9 @@ mod list;
 mod metadata;
 mod rows;
 mod search;
+pub mod selection;
 pub mod status;
+mod whole;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +37,9 @@ use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 pub use self::current::Caller;
+pub(crate) use self::family::is_subagent;
 pub use self::fresh::{Freshness, Lag, Refresh};
+pub(crate) use self::whole::Whole;
 use crate::error::store_error;
 use crate::store::{Snapshot, Store};
 
@@ -169,7 +173,7 @@ impl Tools {
     }
 
     /// The present snapshot; `index_empty` when nothing was ingested yet.
-    fn snapshot(&self) -> Result<Arc<Snapshot>, ToolError> {
+    pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, ToolError> {
         let snapshot = self.store.snapshot().map_err(store_error)?;
         if snapshot.manifest().generation == 0 {
             let reading = matches!(self.freshness().lag, Lag::Looking | Lag::Reading);

@@ -1,0 +1,31 @@
+//! What `sessions export` writes.
+
+use crate::event::closed_enum;
+
+closed_enum! {
+    /// Form of an export.
+    ExportFormat {
+        /// A folder of Parquet files, one for each session and day (DESIGN.md section 11).
+        Parquet = "parquet",
+        /// One Arrow IPC file.
+        Arrow = "arrow",
+        /// One event a line.
+        Jsonl = "jsonl",
+        /// Transcripts for people.
+        Markdown = "markdown",
+        Html = "html",
+    }
+}
+
+impl ExportFormat {
+    /// What its files' names end with.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+            Self::Jsonl => "jsonl",
+            Self::Markdown => "md",
+            Self::Html => "html",
+        }
+    }
+}

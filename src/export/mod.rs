@@ -1,0 +1,240 @@
+//! `sessions export`: events for other programs, transcripts for people.
+
+mod html;
+mod markdown;
+mod text;
+mod transcript;
+
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use schemas::price::PriceTable;
+use schemas::{ErrorCode, ExportFormat, Timestamp, ToolError};
+use serde::Serialize;
+
+use crate::error::store_error;
+use crate::outfile::{self, Put, file_error};
+use crate::store::{Snapshot, file_stem, lake_objects, write_arrow};
+use crate::tools::Whole;
+use crate::tools::selection::Selection;
+
+/// What to write, and where.
+#[derive(Debug)]
+pub struct ExportArgs {
+    pub format: ExportFormat,
+    pub selection: Selection,
+    /// A folder or a file, as the format needs; nothing is the caller's `print`.
+    pub output: Option<PathBuf>,
+    /// Replace files that hold something else.
+    pub force: bool,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+pub struct Exported {
+    pub format: ExportFormat,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    pub sessions: usize,
+    pub events: u64,
+    /// Files written; those that were there already, byte for byte, are counted apart.
+    pub files: usize,
+    pub files_unchanged: usize,
+    pub bytes: u64,
+}
+
+/// Exports the sessions chosen. Text for which no place is named goes to `print`, which answers
+/// whether to go on.
+pub fn export(
+    snapshot: &Snapshot,
+    args: &ExportArgs,
+    prices: &PriceTable,
+    now: Timestamp,
+    print: &mut dyn FnMut(&str) -> bool,
+) -> Result<Exported, ToolError> {
+    let sessions = args.selection.sessions(snapshot, now)?;
+    let mut work = Work {
+        snapshot,
+        prices,
+        force: args.force,
+        done: Exported {
+            format: args.format,
+            output: args.output.as_ref().map(|path| path.display().to_string()),
+            sessions: 0,
+            events: 0,
+            files: 0,
+            files_unchanged: 0,
+            bytes: 0,
+        },
+    };
+    let one = args.selection.session_ids.len() == 1;
+    match (args.format, args.output.as_deref()) {
+        (ExportFormat::Parquet, Some(dir)) => work.parquet(&sessions, dir)?,
+        (ExportFormat::Arrow, Some(file)) => work.arrow(&sessions, file)?,
+        (ExportFormat::Jsonl, Some(file)) => work.jsonl(&sessions, file)?,
+        (ExportFormat::Jsonl, None) => work.print(&sessions, lines, print)?,
+        (ExportFormat::Markdown, None) if one => {
+            work.print(&sessions, |whole| Ok(markdown::transcript(whole)), print)?;
+        }
+        (ExportFormat::Html, None) if one => {
+            work.print(&sessions, |whole| Ok(html::transcript(whole)), print)?;
+        }
+        (ExportFormat::Markdown, Some(place)) => {
+            work.transcripts(&sessions, place, one, markdown::transcript)?;
+        }
+        (ExportFormat::Html, Some(place)) => {
+            work.transcripts(&sessions, place, one, html::transcript)?;
+        }
+        (format, None) => return Err(no_output(format)),
+    }
+    Ok(work.done)
+}
+
+fn no_output(format: ExportFormat) -> ToolError {
+    let needs = match format {
+        ExportFormat::Arrow => "a file: -o events.arrow",
+        ExportFormat::Parquet => "a folder: -o FOLDER",
+        _ => "a folder, as there may be several sessions: -o FOLDER; or name one with --session-id",
+    };
+    ToolError::new(ErrorCode::InvalidArgument, format!("output: {format} needs {needs}"))
+        .with("field", "output")
+}
+
+struct Work<'s> {
+    snapshot: &'s Snapshot,
+    prices: &'s PriceTable,
+    force: bool,
+    done: Exported,
+}
+
+impl Work<'_> {
+    /// One object for each session and day, as DESIGN.md section 11 lays the lake out.
+    fn parquet(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
+        let snapshot = self.snapshot;
+        let places = snapshot.places();
+        for at in sessions {
+            let known = snapshot.sessions().get(*at).zip(places.get(*at));
+            let Some((row, places)) = known else { continue };
+            for object in lake_objects(row, places).map_err(store_error)? {
+                let path = dir.join(&object.key);
+                self.put(&path, object.rows as u64, |file| {
+                    file.write_all(&object.bytes).map_err(|error| file_error(&path, &error))
+                })?;
+            }
+            self.done.sessions += 1;
+        }
+        Ok(())
+    }
+
+    fn arrow(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
+        let snapshot = self.snapshot;
+        let places = snapshot.places();
+        let of_session = |at: &usize| places.get(*at).map(Vec::as_slice);
+        let chosen = sessions.iter().filter_map(of_session);
+        let mut events = 0;
+        self.put(path, 0, |file| {
+            events = write_arrow(chosen, file, path).map_err(store_error)?;
+            Ok(())
+        })?;
+        self.done.events = events;
+        self.done.sessions = sessions.len();
+        Ok(())
+    }
+
+    fn jsonl(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
+        let (snapshot, prices) = (self.snapshot, self.prices);
+        let mut events = 0;
+        self.put(path, 0, |file| {
+            let mut file = BufWriter::new(file);
+            for at in sessions {
+                let whole = Whole::read(snapshot, *at, prices)?;
+                events += whole.events.len() as u64;
+                file.write_all(lines(&whole)?.as_bytes())
+                    .map_err(|error| file_error(path, &error))?;
+            }
+            file.flush().map_err(|error| file_error(path, &error))
+        })?;
+        self.done.events = events;
+        self.done.sessions = sessions.len();
+        Ok(())
+    }
+
+    /// One file a session: `place` itself when one session was named and it is no folder.
+    fn transcripts(
+        &mut self,
+        sessions: &[usize],
+        place: &Path,
+        one: bool,
+        transcript: fn(&Whole) -> String,
+    ) -> Result<(), ToolError> {
+        let snapshot = self.snapshot;
+        let is_file = one && !place.is_dir();
+        for at in sessions {
+            let known = snapshot.sessions().get(*at);
+            // Logs of aborted starts hold nothing to read.
+            let Some(row) = known.filter(|row| one || row.is_conversation()) else { continue };
+            let name = format!("{}.{}", file_stem(&row.session_id), self.done.format.extension());
+            let path = if is_file { place.to_owned() } else { place.join(name) };
+            let whole = Whole::read(snapshot, *at, self.prices)?;
+            let text = transcript(&whole);
+            self.put(&path, whole.events.len() as u64, |file| {
+                file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error))
+            })?;
+            self.done.sessions += 1;
+        }
+        Ok(())
+    }
+
+    fn print(
+        &mut self,
+        sessions: &[usize],
+        text: impl Fn(&Whole) -> Result<String, ToolError>,
+        print: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<(), ToolError> {
+        for at in sessions {
+            let whole = Whole::read(self.snapshot, *at, self.prices)?;
+            let text = text(&whole)?;
+            self.done.sessions += 1;
+            self.done.events += whole.events.len() as u64;
+            self.done.bytes += text.len() as u64;
+            if !print(&text) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a file that holds so many events in its place.
+    fn put(
+        &mut self,
+        path: &Path,
+        events: u64,
+        fill: impl FnOnce(&mut std::fs::File) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
+        let advice = "It holds something else, so it stays. --force replaces it; or name another place with -o";
+        let force = self.force;
+        match outfile::put(path, || force, advice, fill)? {
+            Put::Written(bytes) => {
+                self.done.files += 1;
+                self.done.bytes += bytes;
+            }
+            Put::Unchanged => self.done.files_unchanged += 1,
+        }
+        self.done.events += events;
+        Ok(())
+    }
+}
+
+/// The events of a session as `get_event_details` gives them, one a line.
+fn lines(whole: &Whole) -> Result<String, ToolError> {
+    let mut out = String::new();
+    for event in &whole.events {
+        let line = serde_json::to_string(event).map_err(|error| {
+            let message = format!("{} cannot be written as JSON: {error}", event.event_id);
+            ToolError::new(ErrorCode::InternalError, message)
+        })?;
+        let _ = writeln!(out, "{line}");
+    }
+    Ok(out)
+}

@@ -1,0 +1,236 @@
+//! Text from logs inside documents: as Markdown without HTML, as HTML without anything active.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+/// Passes over a text that taking HTML out may need, as what is left may read differently.
+const PASSES: usize = 8;
+
+/// Answers are Markdown as GitHub knows it.
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH
+}
+
+/// Characters that mean something in HTML, escaped.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Markdown as HTML: tags in it are shown as text, images by their description, and links that
+/// could do something lead nowhere.
+pub(super) fn render(markdown: &str) -> String {
+    let mut out = String::with_capacity(markdown.len() * 3 / 2);
+    html::push_html(&mut out, Parser::new_ext(markdown, options()).filter_map(safe));
+    out
+}
+
+fn safe(event: Event<'_>) -> Option<Event<'_>> {
+    Some(match event {
+        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => return None,
+        Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
+        Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
+        // Below the headings of the page.
+        Event::Start(Tag::Heading { .. }) => Event::Start(Tag::Heading {
+            level: HeadingLevel::H4,
+            id: None,
+            classes: Vec::new(),
+            attrs: Vec::new(),
+        }),
+        Event::End(TagEnd::Heading(_)) => Event::End(TagEnd::Heading(HeadingLevel::H4)),
+        // Alignment would be a style attribute, which the page's policy forbids.
+        Event::Start(Tag::Table(columns)) => {
+            Event::Start(Tag::Table(vec![Alignment::None; columns.len()]))
+        }
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            let dest_url = if is_harmless(&dest_url) { dest_url } else { CowStr::Borrowed("#") };
+            Event::Start(Tag::Link { link_type, dest_url, title, id })
+        }
+        other => other,
+    })
+}
+
+/// Markdown whose HTML is text, whose images are links, and whose links do nothing unexpected; as
+/// a quotation, which nothing inside can end.
+pub(super) fn quote(markdown: &str) -> String {
+    let mut text = markdown.to_owned();
+    for _ in 0..PASSES {
+        let found = active(&text);
+        if found.is_empty() {
+            return quotation(&text);
+        }
+        text = defuse(&text, &found);
+    }
+    quotation(&text.replace('<', "&lt;").replace('[', "&#91;"))
+}
+
+fn quotation(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    for line in text.lines() {
+        let _ = writeln!(out, "{}", format!("> {line}").trim_end());
+    }
+    out
+}
+
+/// Where a text holds HTML, images, or links that could do something; in order.
+fn active(text: &str) -> Vec<Range<usize>> {
+    let is_active = |event: &Event<'_>| match event {
+        Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => true,
+        Event::Start(Tag::Link { dest_url, .. }) => !is_harmless(dest_url),
+        _ => false,
+    };
+    let all = Parser::new_ext(text, options()).into_offset_iter();
+    let mut found: Vec<_> =
+        all.filter(|(event, _)| is_active(event)).map(|(_, range)| range).collect();
+    found.sort_by_key(|range| (range.start, range.end));
+    found
+}
+
+/// Takes from these parts of a text, in order, what makes them active.
+fn defuse(text: &str, parts: &[Range<usize>]) -> String {
+    let mut out = String::with_capacity(text.len() + 8 * parts.len());
+    let mut parts = parts.iter().peekable();
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        let mut begins = false;
+        while let Some(part) = parts.next_if(|part| part.start <= at) {
+            begins |= part.start == at;
+            end = end.max(part.end);
+        }
+        match c {
+            '<' if at < end => out.push_str("&lt;"),
+            '!' | '[' if begins => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Whether an address leads to the web or to a file, and runs nothing.
+fn is_harmless(url: &str) -> bool {
+    match url.split_once(':') {
+        None => true,
+        Some((scheme, _)) => {
+            scheme.contains(['/', '?', '#'])
+                || ["https", "http", "mailto"]
+                    .iter()
+                    .any(|known| scheme.eq_ignore_ascii_case(known))
+        }
+    }
+}
+
+/// A text in a fence that nothing inside can close.
+pub(super) fn fence(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}text\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+/// A line as inline code.
+pub(super) fn code(line: &str) -> String {
+    let line = line.replace(['\n', '\t'], " ");
+    let ticks = "`".repeat(longest_run(&line) + 1);
+    let space = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
+    if line.is_empty() { String::new() } else { format!("{ticks}{space}{line}{space}{ticks}") }
+}
+
+/// A line in which no character means anything to Markdown.
+pub(super) fn plain(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            '\n' | '\t' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            c if c.is_ascii_punctuation() && !matches!(c, ',' | ';' | '.' | ':' | '-' | '/') => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The most backticks that stand together.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts that try to become more than text.
+    const HOSTILE: &[&str] = &[
+        "<script>alert(1)</script>",
+        "a <img src=x onerror=alert(1)> b",
+        "<div>\n\n```\n</div>\n<script>alert(1)</script>\n",
+        "<pre>\n```\n</pre>\n\n```\n<script>alert(1)</script>\n```\n",
+        "![x](https://h.example/track.png)",
+        "[x](javascript:alert(1)) [y](data:text/html,x) <javascript:alert(1)>",
+        "[a]: javascript:alert(1)\n\n[a]\n",
+        "`\n` <script> `",
+        "```\nnever closed <b>",
+        "<!-- never closed",
+        "# one\n\n| a | b |\n|--:|---|\n| <b> | c |\n",
+    ];
+
+    #[test]
+    fn html_has_only_what_markdown_makes() {
+        for text in HOSTILE {
+            let html = render(text).to_lowercase();
+            for bad in ["<script", "<img", "<div", "<!--", "<b>", "href=\"javascript", "style="] {
+                assert!(!html.contains(bad), "{text:?} gives {html}");
+            }
+            assert!(!html.contains("href=\"data:"), "{html}");
+        }
+        assert_eq!(render("# *a*"), "<h4><em>a</em></h4>\n");
+        assert!(render("[x](https://h.example/)").contains("href=\"https://h.example/\""));
+    }
+
+    #[test]
+    fn quoted_markdown_is_inert_and_stays_a_quotation() {
+        for text in HOSTILE {
+            let quoted = quote(text);
+            assert!(active(&quoted).is_empty(), "{text:?} gives {quoted}");
+            assert!(quoted.lines().all(|line| line.starts_with('>')), "{quoted}");
+            let document = format!("{quoted}\nafter\n");
+            let html = render(&document);
+            assert!(html.contains("<p>after</p>"), "{text:?} swallows what follows: {html}");
+        }
+        assert_eq!(quote("use `Vec<T>`\n\n- <b>"), "> use `Vec<T>`\n>\n> - &lt;b>\n");
+    }
+
+    #[test]
+    fn fences_and_code_hold_any_backticks() {
+        assert_eq!(fence("a"), "```text\na\n```\n");
+        assert_eq!(fence("```\nx\n`````"), "``````text\n```\nx\n`````\n``````\n");
+        assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(code("`a"), "`` `a ``");
+        assert_eq!(plain("a *b* <c>"), "a \\*b\\* &lt;c\\>");
+    }
+
+    #[test]
+    fn escaped_text_is_text() {
+        assert_eq!(
+            escape("<a href='x'>&\"</a>"),
+            "&lt;a href=&#39;x&#39;&gt;&amp;&quot;&lt;/a&gt;"
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! The order of a transcript: turns, and in each what was said and done, calls with their results.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use schemas::EventType;
+use schemas::tool::event::Event;
+use schemas::tool::list::Session;
+
+/// A prompt with everything up to the next one.
+#[derive(Default)]
+pub(super) struct Turn<'e> {
+    pub(super) index: u32,
+    pub(super) timestamp: Option<&'e str>,
+    pub(super) parts: Vec<Part<'e>>,
+}
+
+/// Something that was said or done.
+pub(super) enum Part<'e> {
+    Prompt(&'e Event),
+    Answer(&'e Event),
+    Reasoning(&'e Event),
+    Call {
+        call: &'e Event,
+        result: Option<&'e Event>,
+    },
+    /// The log does not hold its call.
+    Result(&'e Event),
+    /// Records of the agent that stand together.
+    Notices(Vec<&'e Event>),
+}
+
+/// The turns in which there is something to read.
+pub(super) fn turns(events: &[Event]) -> Vec<Turn<'_>> {
+    let by_id: HashMap<&str, &Event> =
+        events.iter().map(|event| (event.event_id.as_str(), event)).collect();
+    let result_of = |call: &Event| {
+        let result = by_id.get(call.linked_event_id.as_deref()?).copied();
+        result.filter(|event| event.event_type == EventType::ToolResult)
+    };
+    let calls = events.iter().filter(|event| event.event_type == EventType::ToolCall);
+    let answered: HashSet<&str> =
+        calls.filter_map(result_of).map(|result| result.event_id.as_str()).collect();
+    let mut turns: BTreeMap<u32, Turn<'_>> = BTreeMap::new();
+    for event in events {
+        let turn = turns.entry(event.turn_index).or_default();
+        turn.index = event.turn_index;
+        turn.timestamp = turn.timestamp.or(event.timestamp.as_deref());
+        let has_text = event.text.as_ref().is_some_and(|text| !text.trim().is_empty());
+        match event.event_type {
+            EventType::User if has_text => turn.parts.push(Part::Prompt(event)),
+            EventType::Message if has_text => turn.parts.push(Part::Answer(event)),
+            EventType::Reasoning if has_text => turn.parts.push(Part::Reasoning(event)),
+            EventType::ToolCall => {
+                turn.parts.push(Part::Call { call: event, result: result_of(event) });
+            }
+            EventType::ToolResult if !answered.contains(event.event_id.as_str()) => {
+                turn.parts.push(Part::Result(event));
+            }
+            EventType::Notification => match turn.parts.last_mut() {
+                Some(Part::Notices(notices)) => notices.push(event),
+                _ => turn.parts.push(Part::Notices(vec![event])),
+            },
+            EventType::User
+            | EventType::Message
+            | EventType::Reasoning
+            | EventType::ToolResult
+            | EventType::TokenUsage => {}
+        }
+    }
+    turns.into_values().filter(|turn| !turn.parts.is_empty()).collect()
+}
+
+/// What a call does, in a line: its command, its file, or the beginning of its arguments.
+pub(super) fn deed(call: &Event) -> String {
+    let what = call.command.as_ref().or(call.files.first()).or(call.text.as_ref());
+    let line = what.and_then(|what| what.lines().find(|line| !line.trim().is_empty()));
+    cut(line.unwrap_or_default().trim(), 120).0
+}
+
+/// When an event was, how long it took and how it came out.
+pub(super) fn remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
+    let outcome = result.unwrap_or(event);
+    let mut remarks: Vec<String> = Vec::new();
+    let clock = event.timestamp.as_deref().and_then(|time| time.get(11..19));
+    remarks.extend(clock.map(str::to_owned));
+    remarks.extend(outcome.duration_ms.or(event.duration_ms).map(duration));
+    if outcome.is_error == Some(true) {
+        remarks.push("failed".to_owned());
+    }
+    let code = outcome.exit_code.filter(|code| *code != 0);
+    remarks.extend(code.map(|code| format!("exit code {code}")));
+    for (holds, remark) in [
+        (event.is_replay, "copied from another session"),
+        (event.is_abandoned, "left behind by a rewind"),
+        (event.is_sidechain, "subagent"),
+    ] {
+        remarks.extend(holds.then(|| remark.to_owned()));
+    }
+    remarks
+}
+
+/// How many notices of which kind there are, in their order: "3 hook_progress, 1 meta".
+pub(super) fn kinds(notices: &[&Event]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for notice in notices {
+        let kind = notice.subtype.as_deref().unwrap_or("notification");
+        match counts.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((kind, 1)),
+        }
+    }
+    counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What stands at the head of a transcript.
+pub(super) fn facts(session: &Session) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("Session", session.session_id.clone())];
+    let version = session.agent_version.as_ref().map(|version| format!(" {version}"));
+    facts.push(("Agent", format!("{}{}", session.provider, version.unwrap_or_default())));
+    let known = [
+        ("Project", session.project.clone()),
+        ("Branch", session.git_branch.clone()),
+        ("Model", session.model.clone()),
+        ("Began", session.started_at.clone()),
+        ("Ended", session.ended_at.clone()),
+        ("Duration", session.duration_ms.map(duration)),
+    ];
+    facts.extend(known.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    if let Some((relation, parent)) = session.relation.zip(session.parent_session_id.as_ref()) {
+        facts.push(("Hangs on", format!("{parent} ({relation})")));
+    }
+    if let Some(counts) = session.counts {
+        let text = format!(
+            "{} turns, {} tool calls, {} failed",
+            counts.turns, counts.tool_calls, counts.tool_errors
+        );
+        facts.push(("Counts", text));
+    }
+    if let Some(tokens) = &session.tokens {
+        let cost = tokens.cost_usd.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
+        facts.push(("Tokens", format!("{}{cost}", tokens.counted_once.total())));
+    }
+    facts
+}
+
+/// The title in one line, else the id.
+pub(super) fn title(session: &Session) -> String {
+    let words = session.title.as_deref().unwrap_or_default().split_whitespace();
+    let title = words.collect::<Vec<_>>().join(" ");
+    if title.is_empty() { session.session_id.clone() } else { title }
+}
+
+/// The beginning of a text, and how many characters are left out.
+pub(super) fn cut(text: &str, chars: usize) -> (String, usize) {
+    match text.char_indices().nth(chars) {
+        Some((at, _)) => {
+            let (head, rest) = text.split_at(at);
+            (format!("{head}…"), rest.chars().count())
+        }
+        None => (text.to_owned(), 0),
+    }
+}
+
+/// The sentence about what was left out.
+pub(super) fn omitted(event: &Event, chars: usize) -> Option<String> {
+    (chars > 0).then(|| format!("{chars} more characters: sessions event {}", event.event_id))
+}
+
+fn duration(ms: i64) -> String {
+    let (seconds, minutes) = (ms / 1000, ms / 60_000);
+    match ms {
+        ..1000 => format!("{ms} ms"),
+        ..60_000 => format!("{seconds}.{} s", ms % 1000 / 100),
+        ..3_600_000 => format!("{minutes} min {} s", seconds % 60),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_well() {
+        let all = [350, 1250, 61_000, 3_720_000].map(duration);
+        assert_eq!(all, ["350 ms", "1.2 s", "1 min 1 s", "1 h 2 min"]);
+    }
+
+    #[test]
+    fn texts_are_cut_at_characters() {
+        assert_eq!(cut("日本語", 2), ("日本…".to_owned(), 1));
+        assert_eq!(cut("ab", 2), ("ab".to_owned(), 0));
+    }
+}

@@ -1,0 +1,214 @@
+//! `sessions report`: what the sessions of a store come to, as one HTML file with charts and a
+//! page for every session.
+//!
+//! The numbers are made here; `assets/report.js` draws them in the browser with Chart.js. What
+//! comes from logs reaches the page as JSON data and is shown as text only.
+
+mod page;
+mod read;
+mod session;
+mod signature;
+mod sums;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use schemas::price::PriceTable;
+use schemas::{ErrorCode, Provider, Timestamp, ToolError, Usage};
+use serde::Serialize;
+
+use self::session::SessionPage;
+use self::sums::{DayActivity, DaySpent, Recurring, Sums, ToolSum};
+use crate::error::store_error;
+use crate::outfile::{self, Put, file_error};
+use crate::store::Snapshot;
+use crate::tools::selection::Selection;
+
+/// Everything that the page shows.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    version: &'static str,
+    generated_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<Provider>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    prices_as_of: String,
+    totals: Totals,
+    days: Vec<DaySpent>,
+    activity: Vec<DayActivity>,
+    tools: Vec<ToolSum>,
+    errors: Vec<Recurring>,
+    sessions: Vec<SessionPage>,
+}
+
+/// Tokens, and what those of models with a price cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+struct Spent {
+    #[serde(flatten)]
+    usage: Usage,
+    total_tokens: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+impl Spent {
+    fn add(&mut self, usage: Usage, cost: Option<f64>) {
+        self.usage = self.usage.plus(usage);
+        self.total_tokens = self.usage.total();
+        if let Some(cost) = cost {
+            *self.cost_usd.get_or_insert(0.0) += cost;
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Totals {
+    sessions: usize,
+    subagents: usize,
+    turns: usize,
+    tool_calls: usize,
+    tool_errors: usize,
+    #[serde(flatten)]
+    spent: Spent,
+    unpriced_models: Vec<String>,
+}
+
+impl Report {
+    /// Reads the sessions chosen; with `since`, what happened in them from then on.
+    pub fn read(
+        snapshot: &Snapshot,
+        selection: &Selection,
+        prices: &PriceTable,
+        now: Timestamp,
+    ) -> Result<Self, ToolError> {
+        let since = selection.since(now)?;
+        let chosen = selection.sessions(snapshot, now)?;
+        let places = snapshot.places();
+        let mut sums = Sums::default();
+        let mut sessions = Vec::new();
+        for at in chosen {
+            let (Some(row), Some(places)) = (snapshot.sessions().get(at), places.get(at)) else {
+                continue;
+            };
+            let page = session::page(row, places, since, prices, &mut sums).map_err(store_error)?;
+            // What a log that holds no conversation spent counts, but there is nothing to show.
+            if row.is_conversation() {
+                sessions.push(page);
+            }
+        }
+        join(&mut sessions);
+        for session in sessions.iter().filter(|session| !session.is_subagent) {
+            sums.began(session.started_at.as_deref(), &session.provider);
+        }
+        let totals = totals(&sessions, &sums);
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION"),
+            generated_at: now.to_string(),
+            since: since.map(|since| since.to_string()),
+            provider: selection.provider,
+            project: selection.project.clone(),
+            prices_as_of: prices.as_of().to_owned(),
+            totals,
+            days: sums.days(),
+            activity: sums.activity(),
+            errors: sums.recurring(),
+            tools: sums.tools(),
+            sessions,
+        })
+    }
+
+    /// Pages of sessions in it.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// The page.
+    pub fn html(&self) -> Result<String, ToolError> {
+        page::html(self).map_err(|error| {
+            ToolError::new(ErrorCode::InternalError, format!("The report cannot be made: {error}"))
+        })
+    }
+}
+
+/// Writes a page to a file; an earlier report there is replaced, any other file is not. Returns
+/// its size.
+pub fn save(html: &str, path: &Path) -> Result<u64, ToolError> {
+    let advice = "It is no report of sessions, so it stays. Name another file with -o";
+    let put = outfile::put(
+        path,
+        || is_report(path),
+        advice,
+        |file| file.write_all(html.as_bytes()).map_err(|error| file_error(path, &error)),
+    )?;
+    Ok(match put {
+        Put::Written(bytes) => bytes,
+        Put::Unchanged => html.len() as u64,
+    })
+}
+
+/// Whether a file begins as ours do.
+fn is_report(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(2048).read_to_end(&mut head));
+    read.is_ok() && String::from_utf8_lossy(&head).contains(page::GENERATOR)
+}
+
+/// Longest chain of subagents that is followed: logs can name each other.
+const DEPTH: usize = 16;
+
+/// Joins sessions with those that hang on them, and adds what subagents cost to the session that
+/// started them in the end.
+fn join(sessions: &mut [SessionPage]) {
+    let at: HashMap<String, usize> =
+        sessions.iter().enumerate().map(|(at, one)| (one.session_id.clone(), at)).collect();
+    let parents: Vec<Option<usize>> = sessions
+        .iter()
+        .map(|one| one.parent_session_id.as_ref().and_then(|parent| at.get(parent).copied()))
+        .collect();
+    let mut children: Vec<(usize, String)> = Vec::new();
+    let mut costs: Vec<(usize, f64)> = Vec::new();
+    for (session, parent) in sessions.iter_mut().zip(&parents) {
+        // A subagent whose parent is not here stands for itself.
+        session.is_subagent &= parent.is_some();
+        children.extend(parent.map(|parent| (parent, session.session_id.clone())));
+    }
+    for (at, session) in sessions.iter().enumerate() {
+        let Some(cost) = session.spent.cost_usd else { continue };
+        let up = |from: &usize| {
+            let inside = sessions.get(*from).is_some_and(|session| session.is_subagent);
+            parents.get(*from).copied().flatten().filter(|_| inside)
+        };
+        let root = std::iter::successors(Some(at), up).take(DEPTH).last();
+        costs.extend(root.map(|root| (root, cost)));
+    }
+    for (parent, child) in children {
+        if let Some(parent) = sessions.get_mut(parent) {
+            parent.children.push(child);
+        }
+    }
+    for (root, cost) in costs {
+        if let Some(root) = sessions.get_mut(root) {
+            *root.family_cost_usd.get_or_insert(0.0) += cost;
+        }
+    }
+}
+
+fn totals(sessions: &[SessionPage], sums: &Sums) -> Totals {
+    let mut totals = Totals { unpriced_models: sums.unpriced(), ..Totals::default() };
+    for session in sessions {
+        totals.sessions += usize::from(!session.is_subagent);
+        totals.subagents += usize::from(session.is_subagent);
+        totals.turns += session.turns;
+        totals.tool_calls += session.tool_calls;
+        totals.tool_errors += session.tool_errors;
+    }
+    for day in sums.days() {
+        totals.spent.add(day.spent.usage, day.spent.cost_usd);
+    }
+    totals
+}

@@ -1,0 +1,51 @@
+//! The HTML file: the data of a report and what shows it, all inside.
+
+use super::Report;
+use crate::policy::policy;
+
+/// Chart.js as npm has it; `assets/chart.js-LICENSE.md` is its licence.
+const CHARTS: &str = include_str!("assets/chart.umd.min.js");
+const SCRIPT: &str = include_str!("assets/report.js");
+const STYLE: &str = include_str!("assets/report.css");
+
+/// By this a report is known again.
+pub(super) const GENERATOR: &str = r#"<meta name="generator" content="sessions report">"#;
+
+pub(super) fn html(report: &Report) -> Result<String, serde_json::Error> {
+    // Nothing in the data can end the element that holds it.
+    let data = serde_json::to_string(report)?.replace('<', "\\u003c");
+    let policy = policy(&[CHARTS, SCRIPT], &[STYLE]);
+    Ok(format!(
+        r##"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+{GENERATOR}
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Coding sessions</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<main id="main" tabindex="-1"><noscript>This report draws itself with JavaScript, which is switched off here.</noscript></main>
+<script type="application/json" id="data">{data}</script>
+<script>{CHARTS}</script>
+<script>{SCRIPT}</script>
+</body>
+</html>
+"##
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_inside_cannot_end_its_element() {
+        for (asset, end) in [(CHARTS, "</script"), (SCRIPT, "</script"), (STYLE, "</style")] {
+            assert!(!asset.contains(end) && !asset.contains("<!--") && !asset.contains('\r'));
+        }
+    }
+}

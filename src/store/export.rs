@@ -1,0 +1,248 @@
+//! Events for other programs: Parquet objects whose key and bytes follow from their content alone,
+//! and Arrow files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, Date32Array, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{
+    DataType, Date32Type, Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType,
+};
+use arrow::error::ArrowError;
+use arrow::ipc::writer::FileWriter;
+use ingest::batch::events_schema;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use schemas::Timestamp;
+use schemas::session::SessionRow;
+use schemas::table::{Column, EVENTS};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::segment::write_error;
+use super::snapshot::Place;
+use super::{EventReader, RowSpan, StoreError};
+
+/// Rows read at a time.
+const BATCH_ROWS: usize = 4096;
+
+/// Events of a session in one object: a longer session has several a day. Counted by event index,
+/// so that the parts of a session are the same wherever it was ingested, in however many pieces.
+const PART_EVENTS: i32 = 1 << 16;
+
+const DAY_US: i64 = 86_400_000_000;
+
+/// Day and part: the rows of a session that share them make one object.
+type Key = (i32, i32);
+
+/// Events of one session on one day, as a Parquet file.
+pub struct LakeObject {
+    /// Its path below the root of the lake (DESIGN.md section 11).
+    pub key: PathBuf,
+    pub rows: usize,
+    pub bytes: Vec<u8>,
+}
+
+/// The objects that hold the events of a session. Events without a time, as some logs have at
+/// their head, lie with the day on which the session began, or with the first of all days: pandas
+/// cannot read a partition without a value.
+pub fn lake_objects(
+    session: &SessionRow,
+    places: &[Place<'_>],
+) -> Result<Vec<LakeObject>, StoreError> {
+    let schema = export_schema();
+    let began = session.started_at.and_then(day).unwrap_or(0);
+    let mut parts: BTreeMap<Key, Vec<RecordBatch>> = BTreeMap::new();
+    read(places, &schema, |batch| {
+        let keys = keys(&batch, began);
+        let mut start = 0;
+        for run in keys.chunk_by(|a, b| a == b) {
+            if let Some(key) = run.first() {
+                parts.entry(*key).or_default().push(batch.slice(start, run.len()));
+            }
+            start += run.len();
+        }
+        Ok(())
+    })?;
+    let stem = file_stem(&session.session_id);
+    let object = |((day, part), batches): (Key, Vec<RecordBatch>)| -> Result<_, StoreError> {
+        let key = PathBuf::from(format!("p_provider={}", session.provider))
+            .join(format!("p_date={}", date(day)))
+            .join(format!("{stem}-{part}.parquet"));
+        // In one piece: how the store holds the rows must not show in the bytes.
+        let bytes = concat_batches(&schema, &batches)
+            .map_err(ParquetError::from)
+            .and_then(|batch| encode(&batch))
+            .map_err(|error| write_error(&key, error))?;
+        let rows = batches.iter().map(RecordBatch::num_rows).sum();
+        Ok(LakeObject { key, rows, bytes })
+    };
+    parts.into_iter().map(object).collect()
+}
+
+/// Writes the events of sessions, session by session, as one Arrow IPC file; returns how many
+/// there are. `path` is for messages.
+pub fn write_arrow<'s>(
+    sessions: impl IntoIterator<Item = &'s [Place<'s>]>,
+    file: &mut File,
+    path: &Path,
+) -> Result<u64, StoreError> {
+    let failed = |error: ArrowError| write_error(path, error);
+    let schema = export_schema();
+    let mut writer = FileWriter::try_new_buffered(file, &schema).map_err(failed)?;
+    let mut rows = 0;
+    for places in sessions {
+        read(places, &schema, |batch| {
+            rows += batch.num_rows() as u64;
+            writer.write(&batch).map_err(failed)
+        })?;
+    }
+    writer.finish().map_err(failed)?;
+    Ok(rows)
+}
+
+/// A session's id as a part of a file name: what file systems may refuse is replaced, and a hash
+/// keeps such names apart.
+pub fn file_stem(session_id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
+    let fits = (1..=120).contains(&session_id.len()) && !session_id.starts_with('.');
+    if fits && session_id.chars().all(plain) {
+        return session_id.to_owned();
+    }
+    let head = session_id.trim_start_matches('.').chars().take(80);
+    let head: String = head.map(|c| if plain(c) { c } else { '_' }).collect();
+    format!("{head}-{:016x}", xxh3_64(session_id.as_bytes()))
+}
+
+fn public() -> impl Iterator<Item = &'static Column> {
+    EVENTS.columns.iter().filter(|column| !column.internal)
+}
+
+/// The columns of `events` that are no bookkeeping of the store, and the day.
+fn export_schema() -> SchemaRef {
+    let events = events_schema();
+    let known = public().filter_map(|column| events.column_with_name(column.name));
+    let mut fields: Vec<Arc<Field>> = known.map(|(_, field)| Arc::new(field.clone())).collect();
+    fields.push(Arc::new(Field::new("event_date", DataType::Date32, true)));
+    Arc::new(Schema::new(fields))
+}
+
+/// Hands the rows of a session over, in order, as batches of [`export_schema`].
+fn read(
+    places: &[Place<'_>],
+    schema: &SchemaRef,
+    mut take: impl FnMut(RecordBatch) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let columns: Vec<_> = public().map(|column| column.name).collect();
+    for (segment, span) in places {
+        let rows = [RowSpan { start: span.start, count: span.count }];
+        let mut batches = EventReader::open(segment, &rows, &columns, BATCH_ROWS)?;
+        while let Some(batch) = batches.next_batch()? {
+            let dated = with_date(&batch, schema)
+                .map_err(|error| StoreError::damaged(&segment.path("events"), error))?;
+            take(dated)?;
+        }
+    }
+    Ok(())
+}
+
+/// A batch with the day of each event, in UTC.
+fn with_date(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let times = batch
+        .column_by_name("timestamp")
+        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
+    let date = |row: usize| day(times.filter(|times| times.is_valid(row))?.value(row));
+    let dates: Date32Array = (0..batch.num_rows()).map(date).collect();
+    let mut columns = batch.columns().to_vec();
+    columns.push(Arc::new(dates));
+    RecordBatch::try_new(Arc::clone(schema), columns)
+}
+
+/// The day and the part of each row; `began` for rows without a time.
+fn keys(batch: &RecordBatch, began: i32) -> Vec<Key> {
+    let dates = batch.column_by_name("event_date");
+    let dates = dates.and_then(|column| column.as_primitive_opt::<Date32Type>());
+    let indexes = batch.column_by_name("event_index");
+    let indexes = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>());
+    let key = |row: usize| {
+        let day = dates.filter(|dates| dates.is_valid(row)).map(|dates| dates.value(row));
+        (day.unwrap_or(began), indexes.map_or(0, |indexes| indexes.value(row) / PART_EVENTS))
+    };
+    (0..batch.num_rows()).map(key).collect()
+}
+
+/// The day of a time, in UTC, counted from 1970.
+fn day(micros: i64) -> Option<i32> {
+    i32::try_from(micros.div_euclid(DAY_US)).ok()
+}
+
+/// A day as 2026-10-14.
+fn date(day: i32) -> String {
+    let text = Timestamp(i64::from(day) * DAY_US).to_string();
+    text.split('T').next().unwrap_or(&text).to_owned()
+}
+
+fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
+        // Without our version, which says nothing about the content.
+        .set_created_by("sessions".to_owned())
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+    writer.write(batch)?;
+    writer.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ingest::batch::{EventBatch, EventCells};
+
+    fn batch(times: &[Option<i64>]) -> RecordBatch {
+        let mut events = EventBatch::default();
+        for (event_index, timestamp) in (0..).zip(times) {
+            let timestamp = *timestamp;
+            let cells = EventCells { event_index, timestamp, ..EventCells::default() };
+            events.push("s", "claude", &cells);
+        }
+        let all = events.finish(&events_schema(), 1);
+        let public: Vec<_> =
+            public().filter_map(|column| all.schema().index_of(column.name).ok()).collect();
+        with_date(&all.project(&public).expect("projects"), &export_schema()).expect("fits")
+    }
+
+    #[test]
+    fn days_are_utc_and_events_without_a_time_lie_with_the_beginning() {
+        let batch = batch(&[Some(0), Some(DAY_US - 1), Some(DAY_US), Some(-1), None]);
+        let days: Vec<_> = keys(&batch, 2).into_iter().map(|(day, _)| date(day)).collect();
+        let want = ["1970-01-01", "1970-01-01", "1970-01-02", "1969-12-31", "1970-01-03"];
+        assert_eq!(days, want);
+    }
+
+    #[test]
+    fn bytes_do_not_show_how_the_rows_were_cut() {
+        let whole = batch(&[Some(5), Some(6), Some(7)]);
+        let parts = [whole.slice(0, 1), whole.slice(1, 2)];
+        let joined = concat_batches(&export_schema(), &parts).expect("joins");
+        assert_eq!(encode(&whole).expect("encodes"), encode(&joined).expect("encodes"));
+    }
+
+    #[test]
+    fn names_are_safe_and_stay_apart() {
+        assert_eq!(file_stem("agent-a1~2"), "agent-a1~2");
+        let long = "x".repeat(500);
+        let odd = ["../x", "..", "", "a/b", "a\\b", "a b", long.as_str()];
+        let mut names: Vec<_> = odd.iter().map(|id| file_stem(id)).collect();
+        for name in &names {
+            assert!(!name.contains(['/', '\\', ' ']) && !name.starts_with('.'), "{name}");
+            assert!(name.len() <= 120, "{name}");
+        }
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), odd.len());
+    }
+}

@@ -1,0 +1,47 @@
+//! The sessions that a report or an export is about.
+
+use schemas::session::SessionRow;
+use schemas::{ErrorCode, Provider, Timestamp, ToolError};
+
+use super::list::filter;
+use crate::store::Snapshot;
+
+/// What sessions are chosen by; nothing chooses all.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Any unique prefixes.
+    pub session_ids: Vec<String>,
+    pub provider: Option<Provider>,
+    pub project: Option<String>,
+    /// A time or a span back from now, as every tool takes it.
+    pub since: Option<String>,
+}
+
+impl Selection {
+    /// The time that `since` means.
+    pub fn since(&self, now: Timestamp) -> Result<Option<Timestamp>, ToolError> {
+        self.since.as_deref().map(|since| Timestamp::parse_since("since", since, now)).transpose()
+    }
+
+    /// The sessions chosen, by their position in the snapshot; `session_not_found` when there is
+    /// none. With `since`: those that went on after it.
+    pub fn sessions(&self, snapshot: &Snapshot, now: Timestamp) -> Result<Vec<usize>, ToolError> {
+        let since = self.since(now)?.map(|since| since.0);
+        let passes = filter(self.project.as_deref(), self.provider, since);
+        let named = self.session_ids.iter().map(|id| snapshot.find(id));
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let rows = snapshot.sessions().iter().enumerate();
+        let chosen = |(at, row): &(usize, &SessionRow)| {
+            (named.is_empty() || named.contains(at)) && passes(row)
+        };
+        let found: Vec<_> = rows.filter(chosen).map(|(at, _)| at).collect();
+        if found.is_empty() {
+            let message = format!(
+                "None of {} sessions passes. Try without session_id, provider, project or since; list_sessions shows what there is",
+                snapshot.sessions().len()
+            );
+            return Err(ToolError::new(ErrorCode::SessionNotFound, message));
+        }
+        Ok(found)
+    }
+}

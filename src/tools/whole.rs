@@ -1,0 +1,46 @@
+//! One session whole, in the words of the contract, for what is written to files: no page, no
+//! budget.
+
+use schemas::price::PriceTable;
+use schemas::session::SessionRow;
+use schemas::tool::event::Event;
+use schemas::tool::list::{ListFormat, Session};
+use schemas::{ErrorCode, Timestamp, ToolError};
+
+use super::budget::Budget;
+use super::rows::{Links, Pager};
+use super::{Call, convert, rows};
+use crate::store::Snapshot;
+
+/// A session and all its events, with texts, links and sources.
+pub(crate) struct Whole {
+    pub(crate) session: Session,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Whole {
+    /// Reads the session at this position of the snapshot.
+    pub(crate) fn read(
+        snapshot: &Snapshot,
+        session: usize,
+        prices: &PriceTable,
+    ) -> Result<Self, ToolError> {
+        let row: &SessionRow = snapshot.sessions().get(session).ok_or_else(|| {
+            ToolError::new(ErrorCode::InternalError, "A session is not in its snapshot")
+        })?;
+        // A file takes as long as it takes.
+        let call = Call::new(Timestamp::now(), &|| false);
+        let events = rows::all(snapshot, session, &call)?;
+        let links = Links::of(&events);
+        let mut pager = Pager {
+            fields: None,
+            max_chars: usize::MAX,
+            budget: Budget::new(usize::MAX),
+            events: Vec::with_capacity(events.len()),
+        };
+        for event in &events {
+            pager.put(event, row, &links, 0);
+        }
+        Ok(Self { session: convert::session(row, ListFormat::Full, prices), events: pager.events })
+    }
+}

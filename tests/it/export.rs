@@ -1,0 +1,237 @@
+//! `sessions export`: what it writes holds what the store holds, and every text stays text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Date32Type, Int64Type, TimeUnit};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::Value;
+
+use crate::env::TestEnv;
+
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+const HOSTILE: &str = "c8564f25-71e8-4af6-b5dc-c26a951636c4";
+
+fn number(env: &TestEnv, sql: &str) -> i64 {
+    env.json(&["query", sql])["rows"][0][0].as_i64().expect("a number")
+}
+
+/// Every file below a folder, by its path in it.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).expect("lists") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(dir).expect("below").to_owned();
+                found.insert(name, fs::read(&path).expect("reads"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn parquet_holds_every_event_in_the_layout_of_the_lake() {
+    let env = TestEnv::with_samples();
+    let done = env.json(&["export", "--format", "parquet", "-o", "lake"]);
+    let events = number(&env, "SELECT count(*) FROM events");
+    assert_eq!(done["events"], events);
+    let (mut rows, mut output) = (0, 0);
+    for path in files(&env.path("lake")).keys() {
+        let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let [provider, date, name] = parts.as_slice() else { panic!("{}", path.display()) };
+        assert!(name.ends_with("-0.parquet"), "{name}");
+        let file = fs::File::open(env.path("lake").join(path)).expect("opens");
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
+        let schema = reader.schema().clone();
+        let kind = |name: &str| schema.field_with_name(name).expect(name).data_type().clone();
+        let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        assert_eq!((kind("timestamp"), kind("event_date")), (time, DataType::Date32));
+        assert!(schema.field_with_name("record_hash").is_err(), "bookkeeping stays in the store");
+        for batch in reader.build().expect("reads") {
+            let batch = batch.expect("reads");
+            rows += batch.num_rows() as i64;
+            let column = |name: &str| batch.column_by_name(name).expect(name).clone();
+            let providers = column("provider");
+            let dates = column("event_date");
+            let dates = dates.as_primitive::<Date32Type>();
+            for row in 0..batch.num_rows() {
+                assert_eq!(
+                    *provider,
+                    format!("p_provider={}", providers.as_string::<i32>().value(row))
+                );
+                // Events without a time lie with the beginning of their session.
+                if dates.is_valid(row) {
+                    let day = dates.value_as_date(row).expect("a day");
+                    assert_eq!(*date, format!("p_date={day}"));
+                }
+            }
+            output += arrow::compute::sum(column("output_tokens").as_primitive::<Int64Type>())
+                .unwrap_or(0);
+        }
+    }
+    assert_eq!(rows, events);
+    assert_eq!(output, number(&env, "SELECT sum(output_tokens)::BIGINT FROM events"));
+}
+
+#[test]
+fn files_that_are_there_stay_unless_they_hold_the_same() {
+    let env = TestEnv::with_samples();
+    let args = ["export", "--format", "parquet", "-o", "lake", "--session-id", MAIN];
+    let first = env.json(&args);
+    assert_eq!(first["files_unchanged"], 0);
+    let again = env.json(&args);
+    assert_eq!((again["files"].as_u64(), &again["files_unchanged"]), (Some(0), &first["files"]));
+    let lake = files(&env.path("lake"));
+    let victim = env.path("lake").join(lake.keys().next().expect("a file"));
+    fs::write(&victim, "something else").expect("writes");
+    assert!(env.run(&args).fails(2).contains("--force"));
+    assert_eq!(fs::read_to_string(&victim).expect("reads"), "something else");
+    env.run(&[&args[..], &["--force"]].concat()).ok();
+    assert_eq!(files(&env.path("lake")), lake);
+}
+
+/// Two machines that see the same log, one in pieces, publish the same bytes.
+#[test]
+fn bytes_follow_from_the_content_alone() {
+    let record = |n: usize, day: usize| {
+        format!(
+            "{{\"type\":\"user\",\"sessionId\":\"s\",\"timestamp\":\"2026-10-{day:02}T10:00:00.000Z\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"prompt {n}\"}}}}\n"
+        )
+    };
+    let lines: Vec<String> = (0..40).map(|n| record(n, 1 + n / 15)).collect();
+    let lake = |pieces: &[usize]| {
+        let env = TestEnv::new();
+        for end in pieces {
+            fs::write(env.path("s.jsonl"), lines[..*end].concat()).expect("writes");
+            env.run(&["ingest", "--quiet", "s.jsonl"]).ok();
+        }
+        env.run(&["export", "--format", "parquet", "-o", "lake"]).ok();
+        files(&env.path("lake"))
+    };
+    let whole = lake(&[40]);
+    assert_eq!(whole.len(), 3, "{:?}", whole.keys());
+    assert_eq!(whole, lake(&[7, 20, 21, 40]));
+}
+
+#[test]
+fn arrow_is_one_file_with_every_event() {
+    let env = TestEnv::with_samples();
+    env.run(&["export", "--format", "arrow", "-o", "events.arrow", "--provider", "codex"]).ok();
+    let file = fs::File::open(env.path("events.arrow")).expect("opens");
+    let reader = arrow::ipc::reader::FileReader::try_new(file, None).expect("Arrow");
+    let rows: usize = reader.map(|batch| batch.expect("reads").num_rows()).sum();
+    let events = number(&env, "SELECT count(*) FROM events WHERE provider = 'codex'");
+    assert_eq!(rows as i64, events);
+}
+
+#[test]
+fn json_lines_are_events_as_the_tools_give_them() {
+    let env = TestEnv::with_samples();
+    let text = env.run(&["export", "--format", "jsonl"]).ok();
+    let events: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let ids: BTreeSet<_> = events.iter().map(|event| event["event_id"].to_string()).collect();
+    assert_eq!(ids.len(), events.len());
+    assert_eq!(events.len() as i64, number(&env, "SELECT count(*) FROM events"));
+    let output: i64 = events.iter().filter_map(|e| e["usage"]["output_tokens"].as_i64()).sum();
+    assert_eq!(output, number(&env, "SELECT sum(output_tokens)::BIGINT FROM events"));
+    let id = format!("{MAIN}:14");
+    let one = events.iter().find(|event| event["event_id"] == id.as_str()).expect("there");
+    assert_eq!(*one, env.json(&["event", &id])["data"]["events"][0]);
+    env.run(&["export", "--format", "jsonl", "-o", "events.jsonl"]).ok();
+    assert_eq!(fs::read_to_string(env.path("events.jsonl")).expect("reads"), text);
+}
+
+#[test]
+fn transcripts_tell_the_story_with_coordinates() {
+    let env = TestEnv::with_samples();
+    for format in ["markdown", "html"] {
+        let text = env.run(&["export", "--format", format, "--session-id", "9ae82b3a"]).ok();
+        let order = [
+            "Make clones of RetryBudget share one counter",
+            "Since the connection pool landed",
+            "cargo test --lib retry",
+            "Exit code 101",
+            "Two ways out:",
+            "Share the counter. But first",
+            "was updated.",
+        ];
+        let mut from = 0;
+        for part in order {
+            let at = text[from..].find(part).unwrap_or_else(|| panic!("{format}: no {part}"));
+            from += at;
+        }
+        for id in ["5", "9", "14", "17", "31"] {
+            assert!(text.contains(&format!("{MAIN}:{id}")), "{format}: no event {id}");
+        }
+        assert!(text.contains("failed"), "{format}");
+    }
+    env.run(&["export", "--format", "markdown", "-o", "out", "--provider", "codex"]).ok();
+    let sql = "SELECT count(*) FROM sessions WHERE provider = 'codex' \
+        AND user_messages + messages + tool_calls > 0";
+    assert_eq!(files(&env.path("out")).len() as i64, number(&env, sql));
+    env.run(&["export", "--format", "html", "-o", "one.html", "--session-id", MAIN]).ok();
+    assert!(env.path("one.html").is_file());
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let env = TestEnv::with_samples();
+    let html = env.run(&["export", "--format", "html", "--session-id", HOSTILE]).ok();
+    let lower = html.to_lowercase();
+    for bad in ["<script", "<img", "onerror=alert(1)>", "href=\"javascript", "<iframe"] {
+        assert!(!lower.contains(bad), "{bad}");
+    }
+    assert!(html.contains("&lt;script&gt;"), "it is there as text");
+    assert!(html.contains("default-src 'none'; script-src 'none'"));
+    let markdown = env.run(&["export", "--format", "markdown", "--session-id", HOSTILE]).ok();
+    let outside = outside_of_fences(&markdown);
+    assert!(!outside.contains("<script") && !outside.contains("<img"), "{outside}");
+    for text in [html, markdown] {
+        for bad in ['\u{1b}', '\u{202e}', '\u{200b}', '\u{7}'] {
+            assert!(!text.contains(bad), "{bad:?}");
+        }
+    }
+}
+
+/// The lines of a document that are not inside a fence.
+fn outside_of_fences(markdown: &str) -> String {
+    let mut fence: Option<&str> = None;
+    let mut out = String::new();
+    for line in markdown.lines() {
+        match fence {
+            Some(end) if line == end => fence = None,
+            Some(_) => {}
+            None => match line.strip_suffix("text").filter(|ticks| ticks.starts_with("```")) {
+                Some(ticks) => fence = Some(ticks),
+                None => {
+                    out.push_str(line);
+                    out.push('\n');
+                }
+            },
+        }
+    }
+    assert!(fence.is_none(), "a fence is not closed");
+    out
+}
+
+#[test]
+fn wrong_calls_say_what_is_needed() {
+    let env = TestEnv::with_samples();
+    assert!(env.run(&["export", "--format", "parquet"]).fails(2).contains("-o"));
+    assert!(env.run(&["export", "--format", "arrow"]).fails(2).contains("-o"));
+    assert!(env.run(&["export", "--format", "html"]).fails(2).contains("--session-id"));
+    assert!(env.run(&["export", "--format", "xml"]).fails(2).contains("markdown"));
+    let nothing = env.run(&["export", "--format", "jsonl", "--since", "2099-01-01"]).fails(1);
+    assert!(nothing.contains("None of"), "{nothing}");
+    let unknown = env.run(&["export", "--format", "jsonl", "--session-id", "ffffff"]).fails(1);
+    assert!(unknown.contains("list_sessions"), "{unknown}");
+}
