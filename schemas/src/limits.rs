@@ -33,6 +33,10 @@ pub const SESSION_IDS_MAX: usize = 50;
 /// `get_session_details`: turns, steps or events on a page.
 pub const DETAIL_LIMIT_MAX: u32 = 500;
 
+/// `analyze_session`: findings on a page.
+pub const FINDINGS_LIMIT: u32 = 20;
+pub const FINDINGS_LIMIT_MAX: u32 = 100;
+
 /// Longest query text, in bytes.
 pub const QUERY_BYTES: usize = 4_096;
 

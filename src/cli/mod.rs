@@ -94,6 +94,12 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             printer.answer(&tools.details(&show.into())?)?;
             Ok(Outcome::Done)
         }
+        Command::Analyze(analyze) => {
+            let tools = Tools::new(store).with_prices(app::prices()?);
+            let answer = tools.analyze(&analyze.into(), &call)?;
+            printer.answer(&answer)?;
+            Ok(found(!answer.data.findings.is_empty()))
+        }
         Command::Query(query) => run_query(store, &query, printer),
         Command::Status => {
             let status = Tools::new(store).status(&app::known_roots())?;

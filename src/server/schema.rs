@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
-use schemas::tool::{TOOLS, ToolSpec, details, event, list, search};
+use schemas::tool::{TOOLS, ToolSpec, analyze, details, event, list, search};
 use serde_json::{Value, json};
 
 /// Every tool, in the order of names.
@@ -14,6 +14,7 @@ pub(super) fn tools() -> Vec<Tool> {
 
 fn tool(spec: &ToolSpec) -> Tool {
     let (input, data) = match spec.name {
+        "analyze_session" => (input::<analyze::AnalyzeArgs>(), output::<analyze::AnalyzeData>()),
         "search_events" => (input::<search::SearchArgs>(), output::<search::SearchData>()),
         "get_event_details" => (input::<event::EventArgs>(), output::<event::EventData>()),
         "list_sessions" => (input::<list::ListArgs>(), output::<list::ListData>()),

@@ -3,6 +3,7 @@
 //! One file a tool. They join the store and the search, keep answers within their budgets, and
 //! clean what comes from logs. They know nothing of MCP or the command line.
 
+mod analyze;
 mod budget;
 mod convert;
 mod cursor;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 use schemas::envelope::{Answer, Metadata, Pagination, Status, Warning};
 use schemas::limits::BYTES_PER_TOKEN;
 use schemas::price::PriceTable;
+use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::list::{ListArgs, ListData};
@@ -107,6 +109,15 @@ impl Tools {
     /// `get_session_details`.
     pub fn details(&self, args: &DetailArgs) -> Result<Answer<DetailData>, ToolError> {
         self.answer(|snapshot| details::run(snapshot, args, &self.prices))
+    }
+
+    /// `analyze_session`.
+    pub fn analyze(
+        &self,
+        args: &AnalyzeArgs,
+        call: &Call<'_>,
+    ) -> Result<Answer<AnalyzeData>, ToolError> {
+        self.answer(|snapshot| analyze::run(snapshot, args, call, &self.prices))
     }
 
     /// Runs a tool over the present snapshot and puts its reply into the envelope.

@@ -173,6 +173,12 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
             json!({ "session_id": "9ae82b3a", "detail_level": "full", "limit": 5 }),
             words("show|9ae82b3a|--detail-level|full|--limit|5"),
         ),
+        (
+            "analyze_session",
+            json!({ "session_id": "9ae82b3a", "checks": ["failures", "context"], "limit": 1 }),
+            words("analyze|9ae82b3a|--checks|failures|--checks|context|--limit|1"),
+        ),
+        ("analyze_session", json!({ "project": "harbor" }), words("analyze|--project|harbor")),
     ]
 }
 
@@ -289,6 +295,13 @@ fn errors_are_results_that_say_how_to_go_on() {
             "3-5",
         ),
         ("list_sessions", json!({ "sort": "size" }), "invalid_argument", "recent"),
+        ("analyze_session", json!({ "checks": "all" }), "invalid_argument", "oversized"),
+        (
+            "analyze_session",
+            json!({ "session_id": "ffffffff" }),
+            "session_not_found",
+            "list_sessions",
+        ),
     ];
     for (tool, arguments, code, word) in cases {
         let error = client.fails(tool, arguments.clone());
@@ -349,7 +362,7 @@ fn the_rmcp_client_gets_the_same() {
         let client =
             ().serve(TokioChildProcess::new(command).expect("spawns")).await.expect("connects");
         let tools = client.list_all_tools().await.expect("lists");
-        assert_eq!(tools.len(), 4);
+        assert_eq!(tools.len(), schemas::tool::TOOLS.len());
         let mut call = CallToolRequestParams::new("search_events");
         call.arguments = json!({ "query": "budget", "limit": 2 }).as_object().cloned();
         let result = client.call_tool(call).await.expect("answers");

@@ -3,6 +3,7 @@
 //! The MCP tool and the command of the command line share these: the field names are the
 //! argument names of the one and the flags of the other.
 
+pub mod analyze;
 pub mod details;
 pub mod event;
 pub mod list;
@@ -32,7 +33,8 @@ pub struct ToolSpec {
 }
 
 /// Every tool, in the order of names.
-pub const TOOLS: &[ToolSpec] = &[event::SPEC, details::SPEC, list::SPEC, search::SPEC];
+pub const TOOLS: &[ToolSpec] =
+    &[analyze::SPEC, event::SPEC, details::SPEC, list::SPEC, search::SPEC];
 
 /// One value or a list of them, as models write either.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
