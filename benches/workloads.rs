@@ -3,6 +3,7 @@
 use schemas::EventType;
 use schemas::Timestamp;
 use schemas::tool::OneOrMany;
+use schemas::tool::analyze::AnalyzeArgs;
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::EventArgs;
 use schemas::tool::list::ListArgs;
@@ -145,7 +146,21 @@ pub fn others(corpus: &Corpus) -> Vec<Other> {
         ..DetailArgs::default()
     };
     let (summary, turns) = (level(DetailLevel::Summary), level(DetailLevel::Turns));
+    let whole = AnalyzeArgs { session_id: Some(session.clone()), ..AnalyzeArgs::default() };
     vec![
+        (
+            "session analysis",
+            Box::new(move |tools: &Tools| {
+                assert!(tools.analyze(&whole, &Call::new(Timestamp(0), &|| false)).is_ok());
+            }),
+        ),
+        (
+            "recurring errors of all sessions",
+            Box::new(|tools: &Tools| {
+                let all = AnalyzeArgs::default();
+                assert!(tools.analyze(&all, &Call::new(Timestamp(0), &|| false)).is_ok());
+            }),
+        ),
         (
             "one event",
             Box::new(move |tools: &Tools| {

@@ -1,9 +1,43 @@
-//! How many threads to use: asked of the system once, as the answer takes several files to read.
+//! How many threads to use, and work shared out among them.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads that run side by side on this machine.
+/// Threads that run side by side on this machine; asked of the system once, as the answer takes
+/// several files to read.
 pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Hands `at_a_time` of the `units` to each core, and the next ones when it is done; the results
+/// are in no order.
+pub(crate) fn in_parallel<U: Sync, T: Send, E: Send>(
+    units: &[U],
+    at_a_time: usize,
+    work: impl Fn(&[U]) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let next = AtomicUsize::new(0);
+    let turns = || {
+        let mut results = Vec::new();
+        loop {
+            let from = next.fetch_add(at_a_time, Ordering::Relaxed);
+            let Some(rest) = units.get(from..).filter(|rest| !rest.is_empty()) else {
+                return results;
+            };
+            results.push(work(&rest[..rest.len().min(at_a_time)]));
+        }
+    };
+    let others = cores().min(units.len().div_ceil(at_a_time)).saturating_sub(1);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(turns)).collect();
+        let mut results = turns();
+        for other in others {
+            match other.join() {
+                Ok(more) => results.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results.into_iter().collect()
+    })
 }

@@ -53,6 +53,10 @@ pub const REFRESH_MS: u64 = 200;
 /// The same call is answered from memory for so many seconds while the store stays as it is.
 pub const CACHE_SECONDS: u64 = 60;
 
+/// `analyze_session`: findings on a page.
+pub const FINDINGS_LIMIT: u32 = 20;
+pub const FINDINGS_LIMIT_MAX: u32 = 100;
+
 /// Longest query text, in bytes.
 pub const QUERY_BYTES: usize = 4_096;
 

@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, Parser, Subcommand};
 use schemas::client::Client;
 use schemas::envelope::MetadataLevel;
 use schemas::tool::OneOrMany;
+use schemas::tool::analyze::{AnalyzeArgs, Check};
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::{EventArgs, EventField};
 use schemas::tool::list::{ListArgs, ListFormat, ListSort};
@@ -68,6 +69,8 @@ pub(super) enum Command {
     Show(ShowFlags),
     /// Add and remove labels on sessions, and set a note
     Label(LabelFlags),
+    /// Explain what went wrong in a session, or what goes wrong again and again
+    Analyze(AnalyzeFlags),
     /// Run one SQL SELECT over the store
     Query(QueryArgs),
     /// Write a report with charts as one HTML file
@@ -269,6 +272,45 @@ impl From<ShowFlags> for DetailArgs {
             turns: flags.turns,
             cursor: flags.cursor,
             limit: flags.limit,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct AnalyzeFlags {
+    /// Session id, any unique prefix, or 'last'; without it, errors that recur over sessions
+    #[arg(value_name = "ID")]
+    session_id: Option<String>,
+    /// failures, loops, slow, oversized, context, interruptions or ends (can be repeated)
+    #[arg(long, value_name = "CHECK")]
+    checks: Vec<Check>,
+    /// Only sessions whose working directory contains this text
+    #[arg(long)]
+    project: Option<String>,
+    /// Only this agent's sessions
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
+    #[arg(long)]
+    since: Option<String>,
+    /// Findings per page [default: 20, at most 100]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+impl From<AnalyzeFlags> for AnalyzeArgs {
+    fn from(flags: AnalyzeFlags) -> Self {
+        Self {
+            session_id: flags.session_id,
+            checks: (!flags.checks.is_empty()).then_some(OneOrMany::Many(flags.checks)),
+            project: flags.project,
+            provider: flags.provider,
+            since: flags.since,
+            limit: flags.limit,
+            cursor: flags.cursor,
         }
     }
 }

@@ -136,6 +136,12 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             printer.answer(&tools.details(&show.into(), &call)?)?;
             Ok(Outcome::Done)
         }
+        Command::Analyze(analyze) => {
+            let tools = app::tools(store).with_prices(app::prices()?);
+            let answer = tools.analyze(&analyze.into(), &call)?;
+            printer.answer(&answer)?;
+            Ok(found(!answer.data.findings.is_empty()))
+        }
         Command::Label(label) => {
             let answer = app::tools(store).label(&label.into(), &call)?;
             printer.answer(&answer)?;

@@ -1,5 +1,6 @@
 //! The only module that prints. Data goes to stdout, everything else to stderr.
 
+mod analyze;
 mod files;
 mod health;
 mod labels;

@@ -16,8 +16,9 @@ use super::matcher::Matcher;
 use super::multi::Multi;
 use super::page::{Hit, Request, Work};
 use super::query::Query;
-use super::scan::{cancelled, hits, in_parallel, read};
+use super::scan::{SHARE, cancelled, hits, read};
 use super::score::{Scorer, Term, Weights, form, rarity, terms, type_weight};
+use crate::cores::in_parallel;
 use crate::store::{Block, Grams, Snapshot, StoreError, grams};
 
 /// Pages looked at to estimate how rare the words are.
@@ -170,7 +171,8 @@ impl Ranking<'_> {
                 printed: essential(threshold / type_weight(EventType::Reasoning)),
             };
             let end = units.len().min(done + wave);
-            let parts = in_parallel(&units[done..end], |units| self.score(units, &bar, &halt))?;
+            let parts =
+                in_parallel(&units[done..end], SHARE, |units| self.score(units, &bar, &halt))?;
             for (candidates, work, whole) in parts {
                 self.timed_out |= !whole;
                 self.work += work;
@@ -293,7 +295,7 @@ fn weigh(
         return Ok(None);
     };
     let ascii = terms.iter().all(|term| term.stem.is_ascii());
-    let parts = in_parallel(&sample, |units| {
+    let parts = in_parallel(&sample, SHARE, |units| -> Result<_, StoreError> {
         let (mut counts, mut work) = (vec![0usize; terms.len()], Work::default());
         let (mut rows, mut lower) = (0, Vec::new());
         for unit in units {

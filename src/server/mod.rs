@@ -50,6 +50,7 @@ reasoning, tool call and result of past sessions. \
 Start with search_events (find text) or list_sessions (what was worked on); both return ids. \
 get_session_details shows one session: summary first, then turns, steps or full. \
 get_event_details gives whole events by id. \
+analyze_session tells what failed and what mended it, in one session or over all. \
 Coordinates: session_id, event_index, turn_index (a prompt and all that follows), step_index (one model response). \
 event_id is '<session_id>:<event_index>'; session ids may be shortened to any unique prefix. \
 Every answer has status, data, pagination, hint and metadata; when pagination.has_more is true, pass next_cursor with the same arguments. \
@@ -335,6 +336,7 @@ fn run(
         "search_events" => value(tools.search(&parse(name, arguments)?, call)?),
         "get_event_details" => value(tools.event(&parse(name, arguments)?, call)?),
         "list_sessions" => value(tools.list(&parse(name, arguments)?, call)?),
+        "analyze_session" => value(tools.analyze(&parse(name, arguments)?, call)?),
         "get_session_details" => value(tools.details(&parse(name, arguments)?, call)?),
         "tool_metadata" => value(tools.metadata(&parse(name, arguments)?)?),
         "update_session_labels" => value(tools.label(&parse(name, arguments)?, call)?),

@@ -3,6 +3,7 @@
 //! One file a tool. They join the store and the search, keep answers within their budgets, and
 //! clean what comes from logs. They know nothing of MCP or the command line.
 
+mod analyze;
 mod answer;
 mod budget;
 mod complete;
@@ -28,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use schemas::envelope::{Answer, Warning};
 use schemas::price::PriceTable;
+use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::label::{LabelArgs, LabelData};
@@ -170,6 +172,15 @@ impl Tools {
     /// `update_session_labels`.
     pub fn label(&self, args: &LabelArgs, call: &Call<'_>) -> Result<Answer<LabelData>, ToolError> {
         self.answer(|snapshot| label::run(self, snapshot, args, call))
+    }
+
+    /// `analyze_session`.
+    pub fn analyze(
+        &self,
+        args: &AnalyzeArgs,
+        call: &Call<'_>,
+    ) -> Result<Answer<AnalyzeData>, ToolError> {
+        self.answer(|snapshot| analyze::run(snapshot, args, call, &self.prices))
     }
 
     /// The present snapshot; `index_empty` when nothing was ingested yet.

@@ -184,6 +184,12 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
             json!({ "tools": ["search_events", "nonsense"] }),
             words("tools|search_events|nonsense"),
         ),
+        (
+            "analyze_session",
+            json!({ "session_id": "9ae82b3a", "checks": ["failures", "context"], "limit": 1 }),
+            words("analyze|9ae82b3a|--checks|failures|--checks|context|--limit|1"),
+        ),
+        ("analyze_session", json!({ "project": "harbor" }), words("analyze|--project|harbor")),
     ]
 }
 
@@ -301,6 +307,13 @@ fn errors_are_results_that_say_how_to_go_on() {
             "3-5",
         ),
         ("list_sessions", json!({ "sort": "size" }), "invalid_argument", "recent"),
+        ("analyze_session", json!({ "checks": "all" }), "invalid_argument", "oversized"),
+        (
+            "analyze_session",
+            json!({ "session_id": "ffffffff" }),
+            "session_not_found",
+            "list_sessions",
+        ),
     ];
     for (tool, arguments, code, word) in cases {
         let error = client.fails(tool, arguments.clone());

@@ -3,6 +3,7 @@
 //! The MCP tool and the command of the command line share these: the field names are the
 //! argument names of the one and the flags of the other.
 
+pub mod analyze;
 pub mod details;
 pub mod event;
 pub mod label;
@@ -124,8 +125,15 @@ pub const COMMON_ERRORS: &[ErrorCode] = &[
 ];
 
 /// Every tool, in the order of names.
-pub const TOOLS: &[ToolSpec] =
-    &[event::SPEC, details::SPEC, list::SPEC, search::SPEC, metadata::SPEC, label::SPEC];
+pub const TOOLS: &[ToolSpec] = &[
+    analyze::SPEC,
+    event::SPEC,
+    details::SPEC,
+    list::SPEC,
+    search::SPEC,
+    metadata::SPEC,
+    label::SPEC,
+];
 
 impl ToolSpec {
     /// Every code that it may answer.

@@ -1,0 +1,128 @@
+//! Tool calls with their results, and how they came out.
+
+use std::collections::{HashMap, VecDeque};
+
+use schemas::session::EventRow;
+use schemas::{EventType, ToolKind};
+
+use super::interruptions::{self, Stop};
+use super::short;
+
+/// Size of a shown call in bytes.
+const CALL: usize = 240;
+
+/// How a call came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The log has no result.
+    Open,
+    Worked,
+    Failed,
+    /// It was not let run to its end.
+    Stopped(Stop),
+}
+
+/// A tool call with its result.
+pub(super) struct Action<'r> {
+    /// The call; the result where the log has no call.
+    pub call: &'r EventRow,
+    pub result: Option<&'r EventRow>,
+    pub kind: ToolKind,
+    pub outcome: Outcome,
+}
+
+/// The calls of a session in their order, copied history left out. A result may stand before its
+/// call: records are not always written in order.
+pub(super) fn actions(rows: &[EventRow]) -> Vec<Action<'_>> {
+    let own = || rows.iter().filter(|row| !row.is_replay);
+    let mut actions = Vec::new();
+    let mut results: HashMap<&str, VecDeque<&EventRow>> = HashMap::new();
+    for row in own().filter(|row| is(row, EventType::ToolResult)) {
+        match &row.tool_call_id {
+            Some(id) => results.entry(id).or_default().push_back(row),
+            None => actions.push(Action::new(row, Some(row))),
+        }
+    }
+    for row in own().filter(|row| is(row, EventType::ToolCall)) {
+        let id = row.tool_call_id.as_deref();
+        // An id may have been given twice: the first result is of the first call.
+        let result = id.and_then(|id| results.get_mut(id)?.pop_front());
+        actions.push(Action::new(row, result));
+    }
+    // Results whose call the log does not have.
+    let others = results.into_values().flatten();
+    actions.extend(others.map(|row| Action::new(row, Some(row))));
+    actions.sort_by_key(|action| action.call.event_index);
+    actions
+}
+
+/// Whether a row is of this type.
+pub(super) fn is(row: &EventRow, kind: EventType) -> bool {
+    row.event_type == kind.as_str()
+}
+
+/// Whether a result, or a notification, is marked as failed. A command that the person ran beside
+/// the conversation is none of its failures.
+pub(super) fn failed(row: &EventRow) -> bool {
+    row.is_error.unwrap_or_else(|| row.exit_code.is_some_and(|code| code != 0))
+        && row.subtype.as_deref() != Some("bash_output")
+}
+
+impl<'r> Action<'r> {
+    fn new(call: &'r EventRow, result: Option<&'r EventRow>) -> Self {
+        let named = |row: &EventRow| row.tool_name.as_deref().map(ToolKind::of);
+        let known = call.tool_kind.as_ref().and_then(|kind| kind.parse().ok());
+        let kind = known.or_else(|| named(call)).or_else(|| result.and_then(named));
+        let outcome = match result {
+            None => Outcome::Open,
+            Some(result) => match interruptions::stop(result) {
+                Some(stop) => Outcome::Stopped(stop),
+                None if failed(result) => Outcome::Failed,
+                None => Outcome::Worked,
+            },
+        };
+        Self { call, result, kind: kind.unwrap_or(ToolKind::Other), outcome }
+    }
+
+    pub(super) fn worked(&self) -> bool {
+        self.outcome == Outcome::Worked
+    }
+
+    /// The event where it shows how the call came out.
+    pub(super) fn shown(&self) -> &'r EventRow {
+        self.result.unwrap_or(self.call)
+    }
+
+    pub(super) fn tool(&self) -> Option<&'r str> {
+        let of_result = || self.result.and_then(|result| result.tool_name.as_deref());
+        self.call.tool_name.as_deref().or_else(of_result)
+    }
+
+    pub(super) fn files(&self) -> &'r [String] {
+        self.call.files.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn command(&self) -> Option<&'r str> {
+        self.call.command.as_deref()
+    }
+
+    /// Whether it changes files: an edit, or a patch that a command line holds.
+    pub(super) fn edits(&self) -> bool {
+        match self.kind {
+            ToolKind::Edit | ToolKind::Write => true,
+            ToolKind::Execute => !self.files().is_empty(),
+            _ => false,
+        }
+    }
+
+    /// What was called, shortened: the command line, the files, or the arguments.
+    pub(super) fn label(&self) -> Option<String> {
+        let files = || Some(self.files().join(", ")).filter(|files| !files.is_empty());
+        let of_call = is(self.call, EventType::ToolCall).then_some(self.call.text.as_str());
+        let text = match self.command().filter(|_| self.files().is_empty()) {
+            Some(command) => command.to_owned(),
+            None => files().or_else(|| of_call.map(str::to_owned))?,
+        };
+        Some(short(&text, CALL)).filter(|text| !text.is_empty())
+    }
+}

@@ -1,0 +1,251 @@
+//! What changed: between the arguments of two calls, and in the text that an edit replaces.
+
+use super::short;
+
+/// Lines shown, and bytes of a line.
+const LINES: usize = 16;
+const LINE: usize = 200;
+
+/// Larger pairs of texts are not laid side by side: lines of the one times lines of the other.
+const LARGEST: usize = 40_000;
+
+/// Characters shown before the first difference of two long lines.
+const LEAD: usize = 40;
+
+/// Arguments of edit tools by the side they are on; the others end a side.
+const REMOVED: &[&str] = &[
+    "old_string",
+    "oldString",
+    "old_str",
+    "oldStr",
+    "old_text",
+    "oldText",
+    "old",
+    "search",
+    "TargetContent",
+];
+const ADDED: &[&str] = &[
+    "new_string",
+    "newString",
+    "new_str",
+    "newStr",
+    "new_text",
+    "newText",
+    "new",
+    "replace",
+    "ReplacementContent",
+    "content",
+    "contents",
+    "file_text",
+    "CodeContent",
+];
+const OTHER: &[&str] = &[
+    "file_path",
+    "filePath",
+    "path",
+    "target_file",
+    "TargetFile",
+    "absolute_path",
+    "notebook_path",
+    "replace_all",
+    "replaceAll",
+    "allow_multiple",
+    "expected_replacements",
+    "instruction",
+    "instructions",
+    "description",
+    "explanation",
+    "edits",
+    "command",
+    "cell_id",
+    "cell_type",
+    "edit_mode",
+    "insert_line",
+    "dry_run",
+];
+
+/// The two states of an edit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Edit {
+    pub removed: String,
+    pub added: String,
+}
+
+impl Edit {
+    /// Reads the arguments of an edit as their text shows them, `key: value` by `key: value`, or
+    /// the lines of a patch; `None` when they hold neither.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let mut edit = Self::default();
+        let patch = text.split_once("*** Begin Patch").map(|(_, patch)| patch);
+        for line in patch.into_iter().flat_map(str::lines) {
+            if let Some(line) = line.strip_prefix('-') {
+                edit.push(false, line);
+            } else if let Some(line) = line.strip_prefix('+') {
+                edit.push(true, line);
+            }
+        }
+        let listed = text.lines().any(|line| line == "edits:");
+        let mut side = None;
+        for line in text.lines().filter(|_| patch.is_none()) {
+            let begun = argument(line, listed);
+            if let Some((begun, _)) = begun {
+                side = begun;
+            }
+            if let Some(added) = side {
+                edit.push(added, begun.map_or(line, |(_, value)| value));
+            }
+        }
+        Some(edit).filter(|edit| *edit != Self::default())
+    }
+
+    fn push(&mut self, added: bool, line: &str) {
+        let side = if added { &mut self.added } else { &mut self.removed };
+        if !side.is_empty() {
+            side.push('\n');
+        }
+        side.push_str(line);
+    }
+
+    /// The edit that takes it back.
+    pub(super) fn inverse(&self) -> Self {
+        Self { removed: self.added.clone(), added: self.removed.clone() }
+    }
+
+    /// Its lines with - and +, at most `bytes`.
+    pub(super) fn diff(&self, bytes: usize) -> Option<String> {
+        diff(&self.removed, &self.added, bytes)
+    }
+}
+
+/// Whether a line begins an argument: of which side (true is what is added), and its value. Those
+/// of a list of edits are indented; other indented lines are part of a value.
+fn argument(line: &str, listed: bool) -> Option<(Option<bool>, &str)> {
+    let inner = line.strip_prefix("  - ").or_else(|| line.strip_prefix("    "));
+    let (key, value) = inner.filter(|_| listed).unwrap_or(line).split_once(':')?;
+    let value = if value.is_empty() { value } else { value.strip_prefix(' ')? };
+    if REMOVED.contains(&key) {
+        Some((Some(false), value))
+    } else if ADDED.contains(&key) {
+        Some((Some(true), value))
+    } else {
+        OTHER.contains(&key).then_some((None, value))
+    }
+}
+
+/// The lines that differ, with - and +, at most `bytes`; `None` when none does.
+pub(super) fn diff(before: &str, after: &str, bytes: usize) -> Option<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - head;
+    let backwards = old.iter().rev().zip(new.iter().rev());
+    let tail = backwards.take(most).take_while(|(a, b)| a == b).count();
+    let old = old.get(head..old.len() - tail).unwrap_or_default();
+    let new = new.get(head..new.len() - tail).unwrap_or_default();
+    let changed = changed(old, new);
+    let from = match changed.as_slice() {
+        [(false, old), (true, new)] => first_difference(old, new),
+        _ => 0,
+    };
+    let cut = if from > 0 { "…" } else { "" };
+    let mut out = String::new();
+    for (added, line) in changed.iter().take(LINES) {
+        let sign = if *added { '+' } else { '-' };
+        let line = short(line.get(from..).unwrap_or(line), LINE);
+        out.push_str(&format!("{sign} {cut}{line}\n"));
+    }
+    if changed.len() > LINES {
+        out.push_str(&format!("… {} more lines\n", changed.len() - LINES));
+    }
+    Some(short(&out, bytes)).filter(|diff| !diff.is_empty())
+}
+
+/// The lines that only one side has, in their order; true is what was added.
+fn changed<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(bool, &'t str)> {
+    let (mut i, mut j) = (0, 0);
+    let mut changed = Vec::new();
+    if old.len() * new.len() <= LARGEST {
+        // How many lines what is left of both has in common, at most.
+        let width = new.len() + 1;
+        let mut common = vec![0u32; (old.len() + 1) * width];
+        for (i, a) in old.iter().enumerate().rev() {
+            for (j, b) in new.iter().enumerate().rev() {
+                let without = common[(i + 1) * width + j].max(common[i * width + j + 1]);
+                let with = common[(i + 1) * width + j + 1] + 1;
+                common[i * width + j] = if a == b { with } else { without };
+            }
+        }
+        while let (Some(a), Some(b)) = (old.get(i), new.get(j)) {
+            if a == b {
+                (i, j) = (i + 1, j + 1);
+            } else if common[(i + 1) * width + j] >= common[i * width + j + 1] {
+                changed.push((false, *a));
+                i += 1;
+            } else {
+                changed.push((true, *b));
+                j += 1;
+            }
+        }
+    }
+    changed.extend(old.iter().skip(i).map(|line| (false, *line)));
+    changed.extend(new.iter().skip(j).map(|line| (true, *line)));
+    changed
+}
+
+/// Where to begin to show two lines, in bytes: a little before they differ, 0 for short ones.
+fn first_difference(old: &str, new: &str) -> usize {
+    let same = old.char_indices().zip(new.chars()).take_while(|((_, a), b)| a == b);
+    let differ = same.last().map_or(0, |((at, c), _)| at + c.len_utf8());
+    if differ <= 2 * LEAD { 0 } else { old.floor_char_boundary(differ - LEAD) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<(String, String)> {
+        Edit::read(text).map(|edit| (edit.removed, edit.added))
+    }
+
+    #[test]
+    fn both_sides_of_an_edit_are_read() {
+        let sides = |old: &str, new: &str| Some((old.to_owned(), new.to_owned()));
+        assert_eq!(
+            read("replace_all: false\nfile_path: /a\nold_string: x\n  y: 1\nnew_string: z"),
+            sides("x\n  y: 1", "z")
+        );
+        assert_eq!(read("path: /a\noldText: x\nnewText:\nreplaceAll: true"), sides("x", ""));
+        assert_eq!(
+            read(
+                "edits:\n  - old_string: a\n    new_string: b\n  - old_string: c\n    new_string: d"
+            ),
+            sides("a\nc", "b\nd")
+        );
+        assert_eq!(read("file_path: /a\ncontent: whole\nfile"), sides("", "whole\nfile"));
+        assert_eq!(
+            read("input: *** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n z\n*** End Patch"),
+            sides("x", "y")
+        );
+        assert_eq!(read("command: ls"), None);
+    }
+
+    #[test]
+    fn a_diff_shows_what_differs() {
+        let check = |before: &str, after: &str, want: Option<&str>| {
+            assert_eq!(diff(before, after, 600).as_deref(), want);
+        };
+        check("a\nb\nc", "a\nx\nc", Some("- b\n+ x"));
+        check("a\nc", "a\nb\nc", Some("+ b"));
+        check("a\na", "a", Some("- a"));
+        check("a\nx\nb\ny\nc", "a\nu\nb\nv\nc", Some("- x\n+ u\n- y\n+ v"));
+        check("x\ny", "new\nx\ny\nend", Some("+ new\n+ end"));
+        check("    a", "  a", Some("-     a\n+   a"));
+        check("same", "same", None);
+        check("", "new", Some("+ new"));
+        let long = "x ".repeat(60);
+        let shown = diff(&format!("{long}日 old"), &format!("{long}日 new"), 600).expect("differs");
+        assert!(shown.starts_with("- …") && shown.contains("日 old\n+ …"), "{shown}");
+        let lines = |word: &str| format!("{word}\n").repeat(20);
+        let shown = diff(&lines("a"), &lines("b"), 600).expect("differs");
+        assert!(shown.ends_with("\n… 24 more lines"), "{shown}");
+    }
+}

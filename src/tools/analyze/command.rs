@@ -1,0 +1,163 @@
+//! Command lines: which programs they run, and how much alike two of them are.
+
+use std::cmp::Ordering;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How much of a command line is compared.
+const BYTES: usize = 600;
+
+/// Programs that say nothing about what a line is for.
+const SILENT: &[&str] = &[
+    "cd", "echo", "export", "set", "true", "false", "sleep", "source", ".", "printf", "pwd", "if",
+    "fi", "for", "while", "done", "unset", "exit", "wait", "mkdir", "[", "test",
+];
+
+/// Words before the program.
+const BEFORE: &[&str] =
+    &["sudo", "time", "timeout", "env", "nohup", "command", "exec", "!", "then", "do", "else"];
+
+/// Programs whose first argument says what they do.
+const WITH_SUBCOMMAND: &[&str] = &[
+    "git", "cargo", "npm", "pnpm", "yarn", "bun", "go", "docker", "kubectl", "gh", "uv", "pip",
+    "pip3", "poetry", "make", "just", "mise", "npx", "bunx", "deno", "dotnet", "mvn", "gradle",
+    "helm", "brew", "apt", "apt-get", "python", "python3", "node", "ruby", "rustup", "flutter",
+    "mix", "composer", "bundle", "rake", "nix", "bazel",
+];
+
+/// Options that take a value, before a subcommand.
+const WITH_VALUE: &[&str] = &["-C", "--prefix", "--cwd", "--manifest-path"];
+
+/// A command line, ready to be compared.
+pub(super) struct Line {
+    /// As `cargo test`.
+    programs: Vec<String>,
+    /// Hashes of its words, sorted.
+    words: Vec<u64>,
+}
+
+impl Line {
+    pub(super) fn of(command: &str) -> Self {
+        let command = &command[..command.floor_char_boundary(BYTES)];
+        let split = |c: char| c.is_whitespace() || "\"'=;|&()".contains(c);
+        let words = command.split(split).filter(|word| !word.is_empty());
+        let mut words: Vec<u64> = words.map(|word| xxh3_64(word.as_bytes())).collect();
+        words.sort_unstable();
+        Self { programs: programs(command), words }
+    }
+
+    /// Whether the other line may be another try at the same: it runs the same program for the
+    /// same purpose, or has most of its words.
+    pub(super) fn resembles(&self, other: &Self) -> bool {
+        let shared = || self.programs.iter().filter(|program| other.programs.contains(program));
+        if shared().any(|program| program.contains(' ')) {
+            return true;
+        }
+        self.likeness(other) >= if shared().next().is_some() { 40 } else { 60 }
+    }
+
+    /// Percent of the words that both have.
+    fn likeness(&self, other: &Self) -> usize {
+        let (mut mine, mut theirs) = (self.words.iter().peekable(), other.words.iter().peekable());
+        let mut common = 0;
+        while let (Some(a), Some(b)) = (mine.peek(), theirs.peek()) {
+            match a.cmp(b) {
+                Ordering::Less => {
+                    mine.next();
+                }
+                Ordering::Greater => {
+                    theirs.next();
+                }
+                Ordering::Equal => {
+                    common += 1;
+                    mine.next();
+                    theirs.next();
+                }
+            }
+        }
+        200 * common / (self.words.len() + other.words.len()).max(1)
+    }
+}
+
+/// The programs that a line runs, with their subcommands; what a here-document holds is no line.
+pub(super) fn programs(command: &str) -> Vec<String> {
+    let command = command.split("<<").next().unwrap_or_default();
+    let parts = command.split(['\n', ';']).flat_map(|part| part.split("&&"));
+    let mut programs: Vec<String> =
+        parts.flat_map(|part| part.split("||")).filter_map(program).collect();
+    programs.dedup();
+    programs
+}
+
+/// The first program of a pipe.
+fn program(part: &str) -> Option<String> {
+    let part = part.split('|').next().unwrap_or_default();
+    let mut words = part.split_whitespace().skip_while(|word| is_before(word));
+    let name = words.next()?.trim_matches(['(', ')', '{', '}', '"', '\'']);
+    let name = name.rsplit('/').next().unwrap_or(name);
+    if name.is_empty() || SILENT.contains(&name) {
+        return None;
+    }
+    let mut program = name.to_owned();
+    if !WITH_SUBCOMMAND.contains(&name) {
+        return Some(program);
+    }
+    while let Some(word) = words.next() {
+        if WITH_VALUE.contains(&word) {
+            words.next();
+        } else if !word.starts_with(['-', '+']) {
+            program.push(' ');
+            program.push_str(word);
+            // `npm run` says nothing yet.
+            if !matches!(word, "run" | "exec" | "x" | "tool") {
+                break;
+            }
+        }
+    }
+    Some(program)
+}
+
+/// Words as `sudo`, `RUST_LOG=debug` and the `60` of `timeout 60`.
+fn is_before(word: &str) -> bool {
+    let assigns = word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    });
+    let duration = word.trim_end_matches(['s', 'm', 'h']);
+    let counts = !duration.is_empty() && duration.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    BEFORE.contains(&word) || assigns || counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_stand_with_their_subcommands() {
+        for (command, want) in [
+            ("cargo test --lib retry 2>&1", &["cargo test"][..]),
+            ("cd /x && RUST_LOG=debug cargo +nightly test | tail -5", &["cargo test"][..]),
+            ("git -C /a/b status --short; ls", &["git status", "ls"][..]),
+            (
+                "npm --prefix web run check && npm run build",
+                &["npm run check", "npm run build"][..],
+            ),
+            ("timeout 60 /usr/bin/python3 - <<'E'\nimport os; rm\nE", &["python3"][..]),
+            ("echo a", &[][..]),
+            ("", &[][..]),
+        ] {
+            assert_eq!(programs(command), want, "{command}");
+        }
+    }
+
+    #[test]
+    fn another_try_is_told_from_another_command() {
+        let resembles = |a: &str, b: &str| Line::of(a).resembles(&Line::of(b));
+        assert!(resembles("cargo test --lib retry", "cargo test"));
+        assert!(resembles("python x.py --all data", "python3 x.py --all data"));
+        assert!(resembles("rg -n foo src/a docs", "rg -n foo src"));
+        assert!(!resembles("rg -n foo src/a", "rg bar"));
+        assert!(!resembles("cargo test", "cargo build"));
+        assert!(!resembles("ls", "cat x"));
+        assert!(!resembles("", ""));
+    }
+}

@@ -1,0 +1,137 @@
+//! The next call like a failed one that worked, and what changed between the two.
+
+use schemas::ToolKind;
+use schemas::tool::analyze::{Fix, FixEdit, FixMatch};
+
+use super::action::{Action, is};
+use super::change::{Edit, diff};
+use super::command::Line;
+use super::short;
+use crate::clean::clean;
+use crate::tools::convert;
+
+/// How many calls later the same call may come, and one that only resembles it.
+const FAR: usize = 200;
+const NEAR: usize = 40;
+
+/// Sizes of what is shown, in bytes, and how many edits.
+const DIFF: usize = 500;
+const EDIT: usize = 300;
+const EDITS: usize = 3;
+const PATH: usize = 200;
+
+/// Where the call that worked stands among the actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mended {
+    pub at: usize,
+    pub matched: FixMatch,
+}
+
+/// The command line of every action, ready to be compared.
+pub(super) fn lines(actions: &[Action<'_>]) -> Vec<Option<Line>> {
+    actions.iter().map(|action| action.command().map(Line::of)).collect()
+}
+
+/// Looks for the call that worked after the one at `at`.
+pub(super) fn mended(actions: &[Action<'_>], lines: &[Option<Line>], at: usize) -> Option<Mended> {
+    let failed = actions.get(at)?;
+    let line = lines.get(at)?.as_ref();
+    // What only resembles it; the same call counts more, if it comes soon.
+    let mut alike = None;
+    let reach = if by_command(failed) || failed.edits() { FAR } else { NEAR };
+    let later = actions.iter().zip(lines).enumerate().skip(at + 1).take(reach);
+    for (number, (other, other_line)) in later.filter(|(_, (other, _))| other.worked()) {
+        let is_near = number - at <= NEAR;
+        if !is_near && alike.is_some() {
+            break;
+        }
+        let Some(matched) = compare(failed, line, other, other_line.as_ref()) else { continue };
+        let found = Mended { at: number, matched };
+        if matched == FixMatch::SameCall || !by_command(failed) {
+            return Some(found);
+        }
+        if is_near && alike.is_none() {
+            alike = Some(found);
+        }
+    }
+    alike
+}
+
+/// Whether a call is told by its command line.
+fn by_command(action: &Action<'_>) -> bool {
+    action.kind == ToolKind::Execute && action.command().is_some() && action.files().is_empty()
+}
+
+/// How a later call is like the failed one.
+fn compare(
+    failed: &Action<'_>,
+    line: Option<&Line>,
+    other: &Action<'_>,
+    other_line: Option<&Line>,
+) -> Option<FixMatch> {
+    if by_command(failed) {
+        if !by_command(other) {
+            return None;
+        }
+        let same = failed.command() == other.command();
+        let resembles = || line.zip(other_line).is_some_and(|(line, other)| line.resembles(other));
+        return if same {
+            Some(FixMatch::SameCall)
+        } else {
+            resembles().then_some(FixMatch::SimilarCommand)
+        };
+    }
+    let reads = failed.kind == ToolKind::Read;
+    if (reads || failed.edits()) && !failed.files().is_empty() {
+        let alike = if reads { other.kind == ToolKind::Read } else { other.edits() };
+        let name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_owned);
+        let same = |path: &String| {
+            // A file that was not there is found elsewhere under its name.
+            other.files().iter().any(|known| known == path || (reads && name(known) == name(path)))
+        };
+        return (alike && failed.files().iter().any(same)).then_some(FixMatch::SameFile);
+    }
+    (failed.tool().is_some() && failed.tool() == other.tool()).then_some(FixMatch::SameTool)
+}
+
+/// What is told about it. `actions` hold the texts.
+pub(super) fn describe(actions: &[Action<'_>], at: usize, mended: Mended) -> Option<Fix> {
+    let (failed, worked) = (actions.get(at)?, actions.get(mended.at)?);
+    let between = actions.get(at + 1..mended.at)?;
+    let arguments = |action: &Action<'_>| {
+        let is_call = is(action.call, schemas::EventType::ToolCall);
+        clean(if is_call { action.call.text.as_str() } else { "" })
+    };
+    let command = |action: &Action<'_>| clean(action.command().unwrap_or_default());
+    let changed = match mended.matched {
+        FixMatch::SameCall => None,
+        FixMatch::SimilarCommand => diff(&command(failed), &command(worked), DIFF),
+        FixMatch::SameFile | FixMatch::SameTool => {
+            diff(&arguments(failed), &arguments(worked), DIFF)
+        }
+    };
+    let edits: Vec<_> = between.iter().filter(|action| action.worked() && action.edits()).collect();
+    // An edit beside an edit explains nothing.
+    let edits = if by_command(failed) { edits } else { Vec::new() };
+    let shown = edits.len().saturating_sub(EDITS);
+    Some(Fix {
+        event_id: convert::event_id(worked.call),
+        result_event_id: worked
+            .result
+            .filter(|result| result.event_index != worked.call.event_index)
+            .map(convert::event_id),
+        matched: mended.matched,
+        calls_between: between.len(),
+        diff: changed,
+        edits: edits.iter().skip(shown).map(|edit| fix_edit(edit)).collect(),
+        edits_omitted: shown,
+    })
+}
+
+fn fix_edit(action: &Action<'_>) -> FixEdit {
+    FixEdit {
+        event_id: convert::event_id(action.call),
+        files: action.files().iter().take(EDITS).map(|path| short(path, PATH)).collect(),
+        diff: Edit::read(&clean(&action.call.text)).and_then(|edit| edit.diff(EDIT)),
+    }
+}

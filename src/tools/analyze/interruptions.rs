@@ -1,0 +1,215 @@
+//! Calls that were refused and work that was stopped, told by subtypes and by the words that the
+//! agents put into results.
+
+use schemas::EventType;
+use schemas::envelope::Severity;
+use schemas::session::EventRow;
+use schemas::tool::analyze::{Check, Finding};
+
+use super::action::{Action, Outcome, is};
+use super::{finding, short};
+use crate::tools::convert;
+
+/// Size of a shown text in bytes.
+const WORDS: usize = 300;
+
+/// Events between two records of one interruption, and between it and what the person says next.
+const BESIDE: i32 = 3;
+const SOON: i32 = 8;
+
+/// Why a call was not let run to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Somebody, or a rule, said no.
+    Denied,
+    Interrupted,
+    /// A call beside it failed.
+    Beside,
+}
+
+/// Beginnings of results, in lower case.
+const BEGINNINGS: &[(&str, Stop)] = &[
+    ("the user doesn't want to", Stop::Denied),
+    ("the user does not want to", Stop::Denied),
+    ("permission for this tool use was denied", Stop::Denied),
+    ("permission to use ", Stop::Denied),
+    ("permission denied by ", Stop::Denied),
+    ("claude requested permissions", Stop::Denied),
+    ("this command requires approval", Stop::Denied),
+    ("the user rejected", Stop::Denied),
+    ("the user denied", Stop::Denied),
+    ("user rejected", Stop::Denied),
+    ("user denied", Stop::Denied),
+    ("rejected by user", Stop::Denied),
+    ("exec command rejected", Stop::Denied),
+    ("patch rejected", Stop::Denied),
+    ("the tool call is rejected", Stop::Denied),
+    ("tool call rejected", Stop::Denied),
+    ("i deny this tool request", Stop::Denied),
+    ("[operation cancelled] reason: user d", Stop::Denied),
+    ("[operation cancelled] reason: the user", Stop::Denied),
+    ("[operation cancelled]", Stop::Interrupted),
+    ("[request interrupted", Stop::Interrupted),
+    ("the user interrupted", Stop::Interrupted),
+    ("aborted by user", Stop::Interrupted),
+    ("tool execution aborted", Stop::Interrupted),
+    ("command aborted", Stop::Interrupted),
+    ("operation aborted", Stop::Interrupted),
+    ("sibling tool call errored", Stop::Beside),
+    ("cancelled: parallel tool call", Stop::Beside),
+];
+
+/// Parts of a subtype.
+const SUBTYPES: &[(&str, Stop)] = &[
+    ("denied", Stop::Denied),
+    ("reject", Stop::Denied),
+    ("declined", Stop::Denied),
+    ("interrupt", Stop::Interrupted),
+    ("abort", Stop::Interrupted),
+    ("cancel", Stop::Interrupted),
+];
+
+/// Why the call of this result was stopped; `None` when it was not.
+pub(super) fn stop(result: &EventRow) -> Option<Stop> {
+    let by_subtype = result.subtype.as_deref().and_then(of_subtype);
+    if result.is_error != Some(true) {
+        return by_subtype;
+    }
+    let text = result.text.trim_start();
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    let beginning = |(words, _): &&(&str, Stop)| {
+        text.get(..words.len()).is_some_and(|start| start.eq_ignore_ascii_case(words))
+    };
+    BEGINNINGS.iter().find(beginning).map(|(_, stop)| *stop).or(by_subtype)
+}
+
+fn of_subtype(subtype: &str) -> Option<Stop> {
+    let subtype = subtype.to_ascii_lowercase();
+    // What becomes of a compaction is not what becomes of the work.
+    if subtype.contains("compact") {
+        return None;
+    }
+    SUBTYPES.iter().find(|(part, _)| subtype.contains(part)).map(|(_, stop)| *stop)
+}
+
+/// Why a notification says that work was stopped.
+pub(super) fn stopped(row: &EventRow) -> Option<Stop> {
+    let subtype = row.subtype.as_deref().filter(|_| is(row, EventType::Notification))?;
+    let asked = subtype.contains("permission") && {
+        let text = row.text.to_ascii_lowercase();
+        text.contains("denied") || text.contains("reject")
+    };
+    if asked { Some(Stop::Denied) } else { of_subtype(subtype) }
+}
+
+pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = actions.iter().filter_map(of_action).collect();
+    let mut near: Vec<i32> = actions
+        .iter()
+        .filter(|action| matches!(action.outcome, Outcome::Stopped(_)))
+        .map(|action| action.shown().event_index)
+        .collect();
+    for (at, row) in rows.iter().enumerate().filter(|(_, row)| !row.is_replay) {
+        let Some(stop) = stopped(row) else { continue };
+        // The agents write one interruption down twice or three times.
+        if near.iter().any(|index| (index - row.event_index).abs() <= BESIDE) {
+            near.push(row.event_index);
+            continue;
+        }
+        near.push(row.event_index);
+        let (severity, reason) = match stop {
+            Stop::Denied => (Severity::Warning, "A permission was denied"),
+            _ => (Severity::Info, "The work was interrupted"),
+        };
+        let next = rows.iter().skip(at).find(|row| is(row, EventType::User));
+        let next = next.filter(|next| next.event_index - row.event_index <= SOON);
+        let reason = match next {
+            Some(_) => format!("{reason}; the message is what the person said next"),
+            None => reason.to_owned(),
+        };
+        found.push(Finding {
+            message: Some(short(&next.unwrap_or(row).text, WORDS)).filter(|text| !text.is_empty()),
+            related_event_ids: next.map(convert::event_id).into_iter().collect(),
+            ..finding(Check::Interruptions, severity, row, reason)
+        });
+    }
+    found
+}
+
+fn of_action(action: &Action<'_>) -> Option<Finding> {
+    let (severity, reason) = match action.outcome {
+        Outcome::Stopped(Stop::Denied) => (Severity::Warning, "The call was refused"),
+        Outcome::Stopped(Stop::Interrupted) => (Severity::Info, "The call was interrupted"),
+        _ => return None,
+    };
+    let text = &action.shown().text;
+    // What the person said stands behind a sentence of the agent's.
+    let said = text.split_once("user said:").map(|(_, said)| said.trim());
+    let reason = match said {
+        Some(_) => format!("{reason}; the message is what the person said"),
+        None => reason.to_owned(),
+    };
+    Some(Finding {
+        call: action.label(),
+        message: Some(short(said.unwrap_or(text), WORDS)).filter(|text| !text.is_empty()),
+        ..finding(Check::Interruptions, severity, action.shown(), reason)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(text: &str, subtype: Option<&str>) -> Option<Stop> {
+        stop(&EventRow {
+            text: text.to_owned(),
+            subtype: subtype.map(str::to_owned),
+            is_error: Some(true),
+            ..EventRow::default()
+        })
+    }
+
+    #[test]
+    fn refusals_and_interruptions_are_told_from_failures() {
+        for (text, want) in [
+            ("The user doesn't want to proceed with this tool use.", Some(Stop::Denied)),
+            ("[Operation Cancelled] Reason: User denied execution.", Some(Stop::Denied)),
+            ("[Operation Cancelled] Reason: User did not allow tool call", Some(Stop::Denied)),
+            ("[Operation Cancelled] Reason: Operation cancelled", Some(Stop::Interrupted)),
+            ("aborted by user after 29.7s", Some(Stop::Interrupted)),
+            ("<tool_use_error>Sibling tool call errored</tool_use_error>", Some(Stop::Beside)),
+            ("sed: can't read x: Permission denied", None),
+            ("日本", None),
+        ] {
+            assert_eq!(result(text, None), want, "{text}");
+        }
+        assert_eq!(result("no", Some("rejected-by-user")), Some(Stop::Denied));
+        assert_eq!(result("no", Some("cancelled")), Some(Stop::Interrupted));
+    }
+
+    #[test]
+    fn one_interruption_is_one_finding_with_what_was_said_next() {
+        let row = |index: i32, kind: EventType, subtype: Option<&str>, text: &str| EventRow {
+            session_id: "s".to_owned(),
+            event_index: index,
+            event_type: kind.as_str().to_owned(),
+            subtype: subtype.map(str::to_owned),
+            text: text.to_owned(),
+            ..EventRow::default()
+        };
+        let rows = [
+            row(0, EventType::Notification, Some("turn_aborted"), "reason: interrupted"),
+            row(1, EventType::Notification, Some("interrupted"), "<turn_aborted>"),
+            row(2, EventType::User, None, "not that way"),
+            row(3, EventType::Notification, Some("full_compaction.cancel"), ""),
+        ];
+        let found = findings(&rows, &[]);
+        assert_eq!(found.len(), 1);
+        let first = found.first().expect("one");
+        assert_eq!(
+            (first.event_id.as_str(), first.message.as_deref()),
+            ("s:0", Some("not that way"))
+        );
+        assert_eq!(first.related_event_ids, ["s:2"]);
+    }
+}

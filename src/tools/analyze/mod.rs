@@ -1,0 +1,257 @@
+//! `analyze_session`: one session looked through for what went wrong and what mended it, or the
+//! errors that recur over many.
+
+mod action;
+mod change;
+mod command;
+mod context;
+mod ends;
+mod failures;
+mod fix;
+mod interruptions;
+mod loops;
+mod recurring;
+mod signature;
+mod slow;
+mod telling;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+
+use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::price::PriceTable;
+use schemas::session::{EventRow, SessionRow};
+use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, CheckCount, Finding};
+use schemas::tool::checked_limit;
+use schemas::tool::list::ListFormat;
+use schemas::{ErrorCode, Timestamp, ToolError, limits};
+
+use super::budget::{Budget, head};
+use super::family::is_subagent;
+use super::{Call, Reply, convert, cursor, list, rows};
+use crate::clean::clean;
+use crate::store::Snapshot;
+
+/// Names the newest session.
+const LAST: &str = "last";
+
+/// Other events that a finding lists.
+const RELATED: usize = 5;
+
+/// A session whose log was written to so short ago may go on, in microseconds.
+const RUNNING: i64 = 10 * 60 * 1_000_000;
+
+pub(super) fn run(
+    snapshot: &Snapshot,
+    args: &AnalyzeArgs,
+    call: &Call<'_>,
+    prices: &PriceTable,
+) -> Result<Reply<AnalyzeData>, ToolError> {
+    let limit =
+        checked_limit("limit", args.limit, limits::FINDINGS_LIMIT, limits::FINDINGS_LIMIT_MAX)?;
+    let since = args
+        .since
+        .as_deref()
+        .map(|since| Timestamp::parse_since("since", since, call.now))
+        .transpose()?
+        .map(|since| since.0);
+    let bound = AnalyzeArgs { cursor: None, ..args.clone() };
+    let page = Page { args: &bound, cursor: args.cursor.as_deref(), limit };
+    let passes = list::filter(args.project.as_deref(), args.provider, since);
+    let wanted = |(_, row): &(usize, &SessionRow)| row.is_conversation() && passes(row);
+    let sessions = || snapshot.sessions().iter().enumerate().filter(wanted);
+    let mut reply = match args.session_id.as_deref().map(str::trim) {
+        None => {
+            let wanted: HashSet<usize> = sessions().map(|(at, _)| at).collect();
+            recurring::run(snapshot, &wanted, since, &page, call)?
+        }
+        Some(LAST) => {
+            let own = sessions().filter(|(_, row)| !is_subagent(row));
+            let (last, _) =
+                own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).ok_or_else(none_passes)?;
+            one(snapshot, last, &page, call, prices)?
+        }
+        Some(id) => one(snapshot, snapshot.find(id)?, &page, call, prices)?,
+    };
+    reply.warnings.extend(ignored(args));
+    Ok(reply)
+}
+
+fn none_passes() -> ToolError {
+    let message =
+        "No session passes project, provider and since. Try without them, or see list_sessions";
+    ToolError::new(ErrorCode::SessionNotFound, message)
+}
+
+/// Arguments that can do nothing.
+fn ignored(args: &AnalyzeArgs) -> Option<Warning> {
+    let names = match args.session_id.as_deref().map(str::trim) {
+        None => vec![args.checks.as_ref().map(|_| "checks")],
+        Some(LAST) => Vec::new(),
+        Some(_) => vec![
+            args.project.as_ref().map(|_| "project"),
+            args.provider.map(|_| "provider"),
+            args.since.as_ref().map(|_| "since"),
+        ],
+    };
+    let names: Vec<&str> = names.into_iter().flatten().collect();
+    let with = if args.session_id.is_some() { "with" } else { "without" };
+    (!names.is_empty()).then(|| Warning {
+        code: WarningCode::ParameterIgnored,
+        message: format!("Without effect {with} session_id: {}", names.join(", ")),
+        severity: Severity::Warning,
+    })
+}
+
+/// Which part of the findings is asked for.
+struct Page<'a> {
+    /// Without the cursor.
+    args: &'a AnalyzeArgs,
+    cursor: Option<&'a str>,
+    limit: usize,
+}
+
+impl Page<'_> {
+    fn checks(&self) -> Vec<Check> {
+        self.args.checks.as_ref().map_or_else(|| Check::ALL.to_vec(), |checks| checks.to_vec())
+    }
+
+    /// The room that is left for findings beside the rest of the data.
+    fn budget(&self, data: &AnalyzeData) -> Budget {
+        let frame = serde_json::to_vec(data).map_or(0, |json| json.len());
+        Budget::new(limits::ANSWER_BYTES.saturating_sub(frame))
+    }
+}
+
+/// How many findings there are of each check.
+fn counts(findings: impl Iterator<Item = (Check, Severity)>) -> Vec<CheckCount> {
+    let mut counts: BTreeMap<Check, CheckCount> = BTreeMap::new();
+    for (check, severity) in findings {
+        let none = CheckCount { check, findings: 0, errors: 0, warnings: 0 };
+        let count = counts.entry(check).or_insert(none);
+        count.findings += 1;
+        count.errors += usize::from(severity == Severity::Error);
+        count.warnings += usize::from(severity == Severity::Warning);
+    }
+    counts.into_values().collect()
+}
+
+/// Where a finding stands in the order.
+fn key(finding: &Finding) -> (Reverse<Severity>, Check, u32, &str) {
+    (Reverse(finding.severity), finding.check, finding.event_index, finding.reason.as_str())
+}
+
+/// Looks through one session.
+fn one(
+    snapshot: &Snapshot,
+    session: usize,
+    page: &Page<'_>,
+    call: &Call<'_>,
+    prices: &PriceTable,
+) -> Result<Reply<AnalyzeData>, ToolError> {
+    let row = &snapshot.sessions()[session];
+    let rows = rows::all(snapshot, session, call)?;
+    let actions = action::actions(&rows);
+    let running =
+        row.ended_at.is_some_and(|end| (0..RUNNING).contains(&call.now.0.saturating_sub(end)));
+    let (mut context, mut findings) = (None, Vec::new());
+    for check in page.checks() {
+        match check {
+            Check::Failures => findings.extend(failures::findings(&rows, &actions)),
+            Check::Loops => findings.extend(loops::findings(&actions)),
+            Check::Slow => findings.extend(slow::slow(&actions)),
+            Check::Oversized => findings.extend(slow::oversized(&actions)),
+            Check::Context => {
+                let (over, found) = context::findings(&rows, &actions);
+                context = over;
+                findings.extend(found);
+            }
+            Check::Interruptions => findings.extend(interruptions::findings(&rows, &actions)),
+            Check::Ends => findings.extend(ends::findings(&rows, &actions, running)),
+        }
+    }
+    findings.sort_by(|a, b| key(a).cmp(&key(b)));
+    // A check may have been named twice.
+    findings.dedup();
+    let counts = counts(findings.iter().map(|found| (found.check, found.severity)));
+    let total = findings.len();
+    if let Some(text) = page.cursor {
+        let (severity, check, index, reason): (Severity, Check, u32, String) =
+            cursor::decode(page.args, text)?;
+        findings.retain(|found| key(found) > (Reverse(severity), check, index, reason.as_str()));
+    }
+    let mut data = AnalyzeData {
+        session: Some(convert::session(row, ListFormat::Minimal, prices)),
+        sessions: 1,
+        counts,
+        context,
+        tools: Vec::new(),
+        findings: Vec::new(),
+    };
+    let mut budget = page.budget(&data);
+    let left = findings.len();
+    data.findings =
+        findings.into_iter().take(page.limit).take_while(|found| budget.take(found)).collect();
+    let returned = data.findings.len();
+    let place =
+        |found: &Finding| (found.severity, found.check, found.event_index, found.reason.clone());
+    let last = data.findings.last().filter(|_| returned < left).map(place);
+    let mut reply = Reply::new(data, returned);
+    reply.total = Some((left, true));
+    reply.next_cursor = last.map(|place| cursor::encode(page.args, &place));
+    reply.hint = Some(hint(row, total));
+    Ok(reply)
+}
+
+fn hint(row: &SessionRow, total: usize) -> String {
+    if total > 0 {
+        return "get_event_details(event_ids=[...]) gives the full text, get_session_details(session_id, detail_level 'steps', turns 'N') what happened around it.".to_owned();
+    }
+    match &row.parent_session_id {
+        Some(parent) if row.replay_events == row.events => format!(
+            "All {} events are history copied from {parent}; analyze that session.",
+            row.events
+        ),
+        _ => format!("Nothing stands out in {} events.", row.events),
+    }
+}
+
+/// A finding at an event.
+fn finding(check: Check, severity: Severity, row: &EventRow, reason: String) -> Finding {
+    Finding {
+        check,
+        severity,
+        reason,
+        event_id: convert::event_id(row),
+        session_id: row.session_id.clone(),
+        event_index: convert::index(row.event_index),
+        turn_index: convert::index(row.turn_index),
+        step_index: convert::index(row.step_index),
+        event_type: convert::event_type(&row.event_type),
+        timestamp: convert::time(row.timestamp),
+        tool_name: row.tool_name.as_deref().map(clean),
+        call: None,
+        message: None,
+        signature: None,
+        occurrences: None,
+        sessions: None,
+        fixed: None,
+        duration_ms: None,
+        bytes: None,
+        tokens: None,
+        related_event_ids: Vec::new(),
+        fix: None,
+        lost: None,
+    }
+}
+
+/// The beginning of a text from a log, cleaned, at most `bytes` long in JSON.
+fn short(text: &str, bytes: usize) -> String {
+    let text = text.trim_end();
+    // No more is cleaned than can be shown.
+    let part = &text[..text.floor_char_boundary(4 * bytes)];
+    let cleaned = clean(part);
+    let (kept, omitted) = head(&cleaned, bytes);
+    let is_cut = omitted > 0 || part.len() < text.len();
+    format!("{kept}{}", if is_cut { "…" } else { "" })
+}

@@ -1,0 +1,211 @@
+//! What `analyze_session` finds in the sample sessions, and that it counts as SQL does.
+
+use serde_json::Value;
+
+use crate::env::{TestEnv, real_logs, samples};
+
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+const REBASED: &str = "01a13941-6cb9-7f1e-a741-65890d73c8a5";
+
+fn findings(answer: &Value) -> &[Value] {
+    answer["data"]["findings"].as_array().expect("findings")
+}
+
+/// The finding of a check at an event.
+fn at<'a>(answer: &'a Value, check: &str, event: &str) -> &'a Value {
+    let here = |finding: &&Value| finding["check"] == check && finding["event_id"] == event;
+    findings(answer).iter().find(here).unwrap_or_else(|| panic!("{check} {event}: {answer:#}"))
+}
+
+#[test]
+fn the_failing_test_and_its_fix_come_out() {
+    let env = TestEnv::with_samples();
+    let answer = env.json(&["analyze", "9ae82b3a"]);
+    let failure = at(&answer, "failures", &format!("{MAIN}:14"));
+    assert_eq!((&failure["severity"], &failure["turn_index"]), (&"warning".into(), &2.into()));
+    assert_eq!(failure["call"], "cargo test --lib retry 2>&1");
+    let starts = |value: &Value, text: &str| value.as_str().is_some_and(|v| v.starts_with(text));
+    assert!(starts(&failure["message"], "assertion failed: budget.remaining() == 3"), "{failure}");
+    assert_eq!(
+        failure["reason"],
+        "Failed with exit code 101; the same command worked after 3 other calls, 1 of them an edit"
+    );
+    let fix = &failure["fix"];
+    assert_eq!(
+        (&fix["event_id"], &fix["result_event_id"], &fix["match"]),
+        (&format!("{MAIN}:34").into(), &format!("{MAIN}:36").into(), &"same_call".into())
+    );
+    assert!(fix.get("diff").is_none(), "the command is the same");
+    let edit = &fix["edits"][0];
+    assert_eq!(edit["event_id"], format!("{MAIN}:31"));
+    assert!(starts(&edit["diff"], "+ use std::sync::Arc;\n- /// Counts"), "{edit}");
+    let text = env.run(&["analyze", "9ae82b3a"]).ok();
+    assert!(text.contains("fixed by") && text.contains("+ use std::sync::Arc;"), "{text}");
+}
+
+#[test]
+fn what_stopped_a_session_and_what_it_forgot() {
+    let env = TestEnv::with_samples();
+    let answer = env.json(&["analyze", "9ae82b3a", "--limit", "100"]);
+    let stopped = at(&answer, "interruptions", &format!("{MAIN}:61"));
+    assert_eq!(stopped["related_event_ids"][0], format!("{MAIN}:62"));
+    assert!(stopped["message"].as_str().is_some_and(|text| text.starts_with("No, leave that")));
+    let compacted = at(&answer, "context", &format!("{MAIN}:44"));
+    assert_eq!(
+        compacted["reason"],
+        "Compacted from 25533 to 21553 tokens; the summary leaves out 0 of 2 prompts and 0 of 1 files"
+    );
+    let context = &answer["data"]["context"];
+    assert_eq!(
+        (&context["requests"], &context["compactions"], &context["peak_tokens"]),
+        (&11.into(), &1.into(), &25533.into())
+    );
+    assert_eq!(context["series"][0], serde_json::json!([7, 20333]));
+    // A refusal is no failure.
+    let refused = env.json(&["analyze", "be34bc14", "--limit", "100"]);
+    let denied =
+        findings(&refused).iter().find(|f| f["check"] == "interruptions").expect("refused");
+    assert_eq!((&denied["severity"], &denied["event_index"]), (&"warning".into(), &31.into()));
+    assert!(
+        findings(&refused).iter().all(|f| f["check"] != "failures" || f["event_index"] != 31),
+        "{refused:#}"
+    );
+    // Only what was asked for.
+    let ended = env.json(&["analyze", "14612321", "--checks", "ends"]);
+    let reasons: Vec<_> = findings(&ended).iter().map(|f| f["reason"].as_str()).collect();
+    assert_eq!(
+        reasons,
+        [
+            Some("The last prompt has no answer: an error came instead"),
+            Some("The session ends with an error")
+        ]
+    );
+    assert!(ended["data"].get("context").is_none());
+}
+
+#[test]
+fn an_error_of_two_agents_recurs_with_the_fix_that_worked_last() {
+    // Of these agents only: the story is told in the samples of others too.
+    let env = TestEnv::new();
+    let folders = ["claude", "codex"].map(|name| samples().join(name));
+    let folders = folders.map(|path| path.to_string_lossy().into_owned());
+    env.run(&["ingest", "--quiet", &folders[0], &folders[1]]).ok();
+    let answer = env.json(&["analyze", "--limit", "100"]);
+    let signature = "assertion failed: budget.remaining() == <n>";
+    let error = findings(&answer)
+        .iter()
+        .find(|finding| finding["signature"] == signature)
+        .unwrap_or_else(|| panic!("{answer:#}"));
+    assert_eq!(
+        (&error["occurrences"], &error["sessions"], &error["fixed"]),
+        (&2.into(), &2.into(), &2.into())
+    );
+    assert_eq!(error["event_id"], format!("{REBASED}:8"), "the last time");
+    assert_eq!(error["related_event_ids"][0], format!("{MAIN}:14"));
+    assert_eq!(error["fix"]["event_id"], format!("{REBASED}:24"));
+    assert_eq!(error["fix"]["edits"][0]["event_id"], format!("{REBASED}:21"));
+    let tools = answer["data"]["tools"].as_array().expect("tools");
+    assert!(
+        tools.iter().any(|tool| tool["tool_name"] == "Bash" && tool["errors"] == 3),
+        "{tools:?}"
+    );
+    // Of one agent it happened once.
+    let claude = env.json(&["analyze", "--provider", "claude", "--limit", "100"]);
+    assert!(findings(&claude).iter().all(|finding| finding["signature"] != signature));
+    let late = env.json(&["analyze", "--since", "2026-10-13", "--limit", "100"]);
+    assert!(findings(&late).iter().all(|finding| finding["signature"] != signature));
+}
+
+#[test]
+fn last_is_the_newest_that_passes_and_pages_follow_each_other() {
+    let env = TestEnv::with_samples();
+    for filters in [&[][..], &["--provider", "codex"], &["--project", "harbor"]] {
+        let listed = env.json(&[&["list", "--limit", "1"][..], filters].concat());
+        let last = env.json(&[&["analyze", "last"][..], filters].concat());
+        assert_eq!(
+            last["data"]["session"]["session_id"], listed["data"]["sessions"][0]["session_id"],
+            "{filters:?}"
+        );
+    }
+    for args in [&["analyze", "9ae82b3a"][..], &["analyze"]] {
+        let whole = env.json(&[args, &["--limit", "100"]].concat());
+        let (mut paged, mut cursor) = (Vec::new(), None);
+        loop {
+            let held: Option<String> = cursor.take();
+            let mut args: Vec<&str> = args.to_vec();
+            args.extend(["--limit", "1"]);
+            args.extend(held.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]));
+            let page = env.json(&args);
+            paged.extend(findings(&page).to_vec());
+            cursor = page["pagination"]["next_cursor"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(paged, findings(&whole), "{args:?}");
+        assert_eq!(whole["metadata"]["results_total"], paged.len());
+        let ranks: Vec<_> = paged
+            .iter()
+            .map(|f| ["error", "warning", "info"].iter().position(|s| f["severity"] == *s))
+            .collect();
+        assert!(ranks.is_sorted() && !ranks.is_empty(), "{ranks:?}");
+    }
+}
+
+#[test]
+fn wrong_arguments_say_what_is_right() {
+    let env = TestEnv::with_samples();
+    assert!(env.run(&["analyze", "ffffffff"]).fails(1).contains("list_sessions"));
+    assert!(env.run(&["analyze", "--checks", "all"]).fails(2).contains("interruptions"));
+    assert!(env.run(&["analyze", "--limit", "0"]).fails(2).contains("1-100"));
+    assert!(env.run(&["analyze", "--cursor", "abc"]).fails(2).contains("next_cursor"));
+    assert!(env.run(&["analyze", "last", "--project", "nowhere"]).fails(1).contains("No session"));
+    assert!(env.run(&["analyze", "--project", "nowhere"]).fails(1).contains("Nothing failed"));
+    let ignored = env.json(&["analyze", "9ae82b3a", "--project", "harbor"]);
+    assert_eq!(ignored["warnings"][0]["code"], "PARAMETER_IGNORED");
+}
+
+/// Every failed result that SQL counts is in one finding: it failed, or it was stopped.
+fn counts_as_sql_does(env: &TestEnv, least: usize) {
+    let sql = "SELECT session_id, count(*) FROM events WHERE event_type = 'tool_result' AND is_error \
+        AND NOT is_replay GROUP BY 1 ORDER BY 2 DESC LIMIT 60";
+    let table = env.json(&["query", sql]);
+    let rows = table["rows"].as_array().expect("rows");
+    assert!(rows.len() >= least, "{}", rows.len());
+    for row in rows {
+        let session = row[0].as_str().expect("id");
+        let checks = ["--checks", "failures", "--checks", "interruptions"];
+        let (mut counted, mut cursor) = (0, None);
+        loop {
+            let held: Option<String> = cursor.take();
+            let mut args = vec!["analyze", session, "--limit", "100"];
+            args.extend(checks);
+            args.extend(held.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]));
+            let answer = env.json(&args);
+            assert!(answer.to_string().len() <= 100_000, "{session}");
+            let results = findings(&answer).iter().filter(|f| f["event_type"] == "tool_result");
+            counted += results.map(|f| f["occurrences"].as_u64().unwrap_or(1)).sum::<u64>();
+            cursor = answer["pagination"]["next_cursor"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(Some(counted), row[1].as_u64(), "{session}");
+    }
+}
+
+#[test]
+fn every_failed_result_is_in_one_finding() {
+    counts_as_sql_does(&TestEnv::with_samples(), 10);
+}
+
+#[test]
+fn real_failures_are_all_found_and_recurring_ones_fit_an_answer() {
+    let Some(logs) = real_logs() else { return };
+    let env = TestEnv::with_real_logs(&logs);
+    counts_as_sql_does(&env, 50);
+    let answer = env.json(&["analyze", "--limit", "100"]);
+    assert!(answer.to_string().len() <= 100_000);
+    let fixed = findings(&answer).iter().filter(|finding| finding["fix"].is_object()).count();
+    assert!(fixed > 10, "{fixed} of {}", findings(&answer).len());
+}
