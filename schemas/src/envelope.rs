@@ -162,7 +162,7 @@ closed_enum! {
 
 /// What only a developer asks for: always in the `_meta` of a tool's result, and in `metadata`
 /// under `--metadata full`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DebugMetadata {
     pub request_id: String,
     pub tool_version: &'static str,
@@ -185,7 +185,7 @@ pub struct DebugMetadata {
 }
 
 /// What a call ran in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ToolContext {
     pub tool: String,
     /// Generation of the store that answered.

@@ -16,7 +16,7 @@ use ingest::provider::Places;
 use ingest::report::Report;
 use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
 use schemas::limits::BYTES_PER_TOKEN;
-use schemas::{ErrorCode, SCHEMA_VERSION, Timestamp, ToolError};
+use schemas::{ErrorCode, Timestamp, ToolError};
 
 use self::args::{Args, Command, IngestArgs, QueryArgs};
 pub use self::reference::help;
@@ -96,7 +96,7 @@ fn debug(arguments: &[OsString]) -> DebugMetadata {
     DebugMetadata {
         request_id: format!("cli-{}", std::process::id()),
         tool_version: env!("CARGO_PKG_VERSION"),
-        schema_version: SCHEMA_VERSION,
+        schema_version: schemas::tool::CONTRACT_VERSION,
         adapter: "cli",
         tokens_input: bytes.div_ceil(BYTES_PER_TOKEN),
         tokens_output: 0,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use schemas::ErrorCode;
-use schemas::envelope::{Metadata, Pagination, Warning};
+use schemas::envelope::{DebugMetadata, Metadata, Pagination, Warning};
 use schemas::tool::{TOOLS, ToolSpec, schema};
 use serde_json::Value;
 
@@ -69,6 +69,10 @@ pub fn envelope_text() -> String {
         ("metadata", schema::documented::<Metadata>()),
         ("pagination", schema::documented::<Pagination>()),
         ("warnings (each)", schema::documented::<Warning>()),
+        (
+            "_meta of a result, and metadata under --metadata full",
+            schema::documented::<DebugMetadata>(),
+        ),
     ] {
         let _ = write!(out, "### {name}\n\n{}\n", fields_table(&schema));
     }

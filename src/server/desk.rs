@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use ratelimit::{Ratelimiter, TryWaitError};
 use schemas::envelope::{Answer, DebugMetadata, MetadataLevel, ToolContext};
 use schemas::limits::{self, BYTES_PER_TOKEN};
-use schemas::tool::{TOOLS, label};
-use schemas::{ErrorCode, SCHEMA_VERSION, Timestamp, ToolError};
+use schemas::tool::{CONTRACT_VERSION, TOOLS, label};
+use schemas::{ErrorCode, Timestamp, ToolError};
 use serde_json::Value;
 
 use super::cache::AnswerCache;
@@ -177,7 +177,7 @@ impl Desk {
         DebugMetadata {
             request_id: asked.id.clone(),
             tool_version: env!("CARGO_PKG_VERSION"),
-            schema_version: SCHEMA_VERSION,
+            schema_version: CONTRACT_VERSION,
             adapter: self.adapter,
             tokens_input: asked.arguments.to_string().len().div_ceil(BYTES_PER_TOKEN),
             tokens_output: 0,

@@ -180,7 +180,7 @@ impl Tools {
         args: &AnalyzeArgs,
         call: &Call<'_>,
     ) -> Result<Answer<AnalyzeData>, ToolError> {
-        self.answer(|snapshot| analyze::run(snapshot, args, call, &self.prices))
+        self.answer(|snapshot| analyze::run(snapshot, args, call, &self.prices, &self.caller))
     }
 
     /// The present snapshot; `index_empty` when nothing was ingested yet.

@@ -36,7 +36,8 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
     for result in [initialized, discovered] {
         let block = &result["capabilities"]["extensions"][dashdash()];
         assert_eq!(block["specVersion"], "0.2.0", "{result}");
-        assert_eq!(block["accessLevel"], "read");
+        // Labels are all that is written.
+        assert_eq!(block["accessLevel"], "write");
         assert_eq!(&result["capabilities"]["experimental"]["dashdash"], block);
         assert_eq!(&result["_meta"][dashdash()], block);
         assert_eq!(result["_meta"]["schema_version"], CONTRACT_VERSION);
@@ -207,7 +208,9 @@ fn tools_are_described_without_any_logs() {
         for field in ["tool", "connectorId", "title", "riskLevel", "category", "actionTemplate"] {
             assert!(!tool[field].is_null(), "{field}: {tool}");
         }
-        assert_eq!((&tool["connectorId"], &tool["riskLevel"]), (&json!("sessions"), &json!(1)));
+        let spec = TOOLS.iter().find(|spec| tool["tool"] == spec.name).expect("a row");
+        assert_eq!(tool["connectorId"], "sessions");
+        assert_eq!(tool["riskLevel"], spec.risk.level());
     }
     let some = client.call("tool_metadata", json!({ "tools": ["list_sessions", "nonsense"] }));
     assert_eq!(some["data"]["tools"][0]["tool"], "list_sessions");

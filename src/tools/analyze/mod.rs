@@ -28,7 +28,7 @@ use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 use super::budget::{Budget, head};
 use super::family::is_subagent;
-use super::{Call, Reply, convert, cursor, list, rows};
+use super::{Call, Caller, Reply, convert, cursor, list, rows};
 use crate::clean::clean;
 use crate::store::Snapshot;
 
@@ -46,6 +46,7 @@ pub(super) fn run(
     args: &AnalyzeArgs,
     call: &Call<'_>,
     prices: &PriceTable,
+    caller: &Caller,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let limit =
         checked_limit("limit", args.limit, limits::FINDINGS_LIMIT, limits::FINDINGS_LIMIT_MAX)?;
@@ -71,7 +72,12 @@ pub(super) fn run(
                 own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).ok_or_else(none_passes)?;
             one(snapshot, last, &page, call, prices)?
         }
-        Some(id) => one(snapshot, snapshot.find(id)?, &page, call, prices)?,
+        Some(id) => {
+            let found = caller.find(snapshot, id)?;
+            let mut reply = one(snapshot, found, &page, call, prices)?;
+            reply.warnings.extend(caller.note(id, &snapshot.sessions()[found]));
+            reply
+        }
     };
     reply.warnings.extend(ignored(args));
     Ok(reply)
