@@ -255,7 +255,7 @@ pub fn watch(
             Err(error) if !anything && error.code == ErrorCode::InvalidArgument => {}
             Err(error) => return Err(error),
         }
-        next = match watch.next() {
+        next = match watch.wait() {
             Changed::Files(files) => files,
             Changed::Anything => roots.clone(),
         };

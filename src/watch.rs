@@ -62,7 +62,7 @@ impl Watch {
     }
 
     /// Waits until something changed below the roots, or until it is time to look at everything.
-    pub fn next(&mut self) -> Changed {
+    pub fn wait(&mut self) -> Changed {
         let poll = if self.watcher.is_some() { POLL } else { POLL_ONLY };
         let mut files = BTreeSet::new();
         let mut overflow = false;
@@ -137,11 +137,11 @@ mod tests {
         let mut watch = Watch::new(&[dir.path().to_owned()]);
         if !watch.has_events() {
             // Without events everything is looked at every second.
-            return assert_eq!(watch.next(), Changed::Anything);
+            return assert_eq!(watch.wait(), Changed::Anything);
         }
         std::fs::write(dir.path().join("notes.txt"), "x").expect("writes");
         let log = dir.path().join("a.jsonl");
         std::fs::write(&log, "{}\n").expect("writes");
-        assert_eq!(watch.next(), Changed::Files(vec![log]));
+        assert_eq!(watch.wait(), Changed::Files(vec![log]));
     }
 }

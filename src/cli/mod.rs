@@ -64,6 +64,12 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
+    if arguments.len() < 2 {
+        // The environment may name a store, which clap takes for an argument.
+        let help = Args::command().render_help().to_string();
+        let _ = Printer { json: false, quiet: false, debug: None }.note(&help);
+        return ExitCode::from(2);
+    }
     let args = match Args::try_parse_from(&arguments) {
         Ok(args) => args,
         Err(error) => {

@@ -170,8 +170,8 @@ fn duration(ms: i64) -> String {
     let (seconds, minutes) = (ms / 1000, ms / 60_000);
     match ms {
         ..1000 => format!("{ms} ms"),
-        ..60_000 => format!("{seconds}.{} s", ms % 1000 / 100),
-        ..3_600_000 => format!("{minutes} min {} s", seconds % 60),
+        1000..60_000 => format!("{seconds}.{} s", ms % 1000 / 100),
+        60_000..3_600_000 => format!("{minutes} min {} s", seconds % 60),
         _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
 }

@@ -106,7 +106,7 @@ fn an_error_of_two_agents_recurs_with_the_fix_that_worked_last() {
     assert_eq!(error["fix"]["edits"][0]["event_id"], format!("{REBASED}:21"));
     let tools = answer["data"]["tools"].as_array().expect("tools");
     assert!(
-        tools.iter().any(|tool| tool["tool_name"] == "Bash" && tool["errors"] == 3),
+        tools.iter().any(|tool| tool["tool_name"] == "Bash" && tool["errors"] == 2),
         "{tools:?}"
     );
     // Of one agent it happened once.
@@ -165,7 +165,8 @@ fn wrong_arguments_say_what_is_right() {
     assert_eq!(ignored["warnings"][0]["code"], "PARAMETER_IGNORED");
 }
 
-/// Every failed result that SQL counts is in one finding: it failed, or it was stopped.
+/// Every failed result that SQL counts is in one finding: it failed, or it was stopped. Refusals that
+/// the log does not mark as failed come on top.
 fn counts_as_sql_does(env: &TestEnv, least: usize) {
     let sql = "SELECT session_id, count(*) FROM events WHERE event_type = 'tool_result' AND is_error \
         AND NOT is_replay GROUP BY 1 ORDER BY 2 DESC LIMIT 60";
@@ -190,7 +191,7 @@ fn counts_as_sql_does(env: &TestEnv, least: usize) {
                 break;
             }
         }
-        assert_eq!(Some(counted), row[1].as_u64(), "{session}");
+        assert!(Some(counted) >= row[1].as_u64(), "{session}: {counted}, {row}");
     }
 }
 

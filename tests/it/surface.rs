@@ -37,7 +37,7 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
         let block = &result["capabilities"]["extensions"][dashdash()];
         assert_eq!(block["specVersion"], "0.2.0", "{result}");
         // Labels are all that is written.
-        assert_eq!(block["accessLevel"], "write");
+        assert_eq!(block["accessLevel"], "interact");
         assert_eq!(&result["capabilities"]["experimental"]["dashdash"], block);
         assert_eq!(&result["_meta"][dashdash()], block);
         assert_eq!(result["_meta"]["schema_version"], CONTRACT_VERSION);

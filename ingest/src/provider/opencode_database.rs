@@ -171,7 +171,7 @@ fn assemble(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
 /// The fields of a session.
 fn info(connection: &Connection, table: &str, id: &str) -> Result<Option<Map<String, Json>>> {
     let mut statement = connection.prepare(&format!("SELECT * FROM {table} WHERE id = ?1"))?;
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let read = |row: &Row<'_>| {
         let mut info = Map::new();
         let mut time = Map::new();

@@ -126,12 +126,15 @@ struct Part {
     rows: Vec<RowSpan>,
 }
 
+/// What to read, by session.
+type Parts = BTreeMap<usize, Vec<Part>>;
+
 /// The rows to read of the sessions that have a failure, by session, and the tools that failed.
 fn plan(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
     since: Option<i64>,
-) -> Result<(BTreeMap<usize, Vec<Part>>, Vec<ToolCount>), StoreError> {
+) -> Result<(Parts, Vec<ToolCount>), StoreError> {
     let mut parts: BTreeMap<usize, Vec<Part>> = BTreeMap::new();
     let mut failing: HashSet<usize> = HashSet::new();
     let mut tools: HashMap<&str, (usize, usize)> = HashMap::new();
