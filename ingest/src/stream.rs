@@ -256,6 +256,13 @@ impl Stream {
         }
     }
 
+    /// Adds a real prompt: it begins a turn and may name the session.
+    pub fn prompt(&mut self, text: &str) {
+        self.begin_turn();
+        self.title(TitleFrom::Prompt, text);
+        self.push(EventType::User, Draft { text, ..Draft::default() });
+    }
+
     /// A model response begins.
     pub fn begin_step(&mut self) -> i32 {
         self.state.step += 1;

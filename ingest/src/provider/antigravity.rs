@@ -18,7 +18,7 @@ use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::stream::{Draft, RecordAt, Stream, micros};
 
 pub const FORMAT: Format = Format {
     provider: Provider::Antigravity,
@@ -159,9 +159,7 @@ impl Decoder {
             notify("user_context", told, false, out);
         }
         if !prompt.is_empty() {
-            out.begin_turn();
-            out.title(TitleFrom::Prompt, prompt);
-            out.push(EventType::User, Draft { text: prompt, ..Draft::default() });
+            out.prompt(prompt);
         }
     }
 

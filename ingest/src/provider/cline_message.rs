@@ -8,7 +8,7 @@ use super::Outcome;
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::stream::{Draft, RecordAt, Stream};
 
 /// Elements that Cline puts into a prompt.
 const NOTICES: &[&str] = &["mode_notice", "environment_notice"];
@@ -81,9 +81,7 @@ impl Decoder {
             }
         }
         if !words.is_empty() {
-            out.begin_turn();
-            out.title(TitleFrom::Prompt, &words);
-            out.push(EventType::User, Draft { text: &words, ..Draft::default() });
+            out.prompt(&words);
         }
         for block in blocks {
             match block.text("type") {

@@ -10,7 +10,7 @@ use super::cline_message::millis;
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, embedded};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::stream::{Draft, RecordAt, Stream};
 
 /// Kinds that only repeat or frame others.
 const FRAMES: &[&str] =
@@ -116,9 +116,7 @@ impl Decoder {
             }
         }
         if !self.text.is_empty() {
-            out.begin_turn();
-            out.title(TitleFrom::Prompt, &self.text);
-            out.push(EventType::User, Draft { text: &self.text, ..Draft::default() });
+            out.prompt(&self.text);
         }
     }
 

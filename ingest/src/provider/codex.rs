@@ -310,9 +310,7 @@ impl Decoder {
         }
         self.state.in_response = false;
         self.state.after_prompt = family == Family::Item;
-        out.begin_turn();
-        out.title(TitleFrom::Prompt, text);
-        out.push(EventType::User, Draft { text, ..Draft::default() });
+        out.prompt(text);
         Outcome::Events
     }
 

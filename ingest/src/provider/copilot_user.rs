@@ -36,9 +36,7 @@ pub(super) fn command(data: Value<'_>, text: &mut String, out: &mut Stream) {
     text.clear();
     text.push('!');
     text.push_str(command.or_else(|| data.text("toolName")).unwrap_or(""));
-    out.begin_turn();
-    out.title(TitleFrom::Prompt, text);
-    out.push(EventType::User, Draft { text, ..Draft::default() });
+    out.prompt(text);
 }
 
 /// The subtype when a message in the user's role was not written by the person.

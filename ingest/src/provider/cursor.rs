@@ -14,7 +14,7 @@ use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat, is_uuid, us
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value, string};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::stream::{Draft, RecordAt, Stream};
 
 pub const FORMAT: Format = Format {
     provider: Provider::Cursor,
@@ -124,9 +124,7 @@ impl Decoder {
             out.push(EventType::Notification, draft);
         }
         if !words.prompt.is_empty() {
-            out.begin_turn();
-            out.title(TitleFrom::Prompt, &words.prompt);
-            out.push(EventType::User, Draft { text: &words.prompt, ..Draft::default() });
+            out.prompt(&words.prompt);
         }
     }
 

@@ -6,7 +6,7 @@ use schemas::EventType;
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
-use crate::stream::{Draft, Stream, TitleFrom};
+use crate::stream::{Draft, Stream};
 
 /// Decodes a message of the log.
 pub(super) fn message(
@@ -72,9 +72,7 @@ pub(super) fn typed(text: &str, out: &mut Stream) {
     if prompt.is_empty() && out.pushed() > 0 {
         return;
     }
-    out.begin_turn();
-    out.title(TitleFrom::Prompt, prompt);
-    out.push(EventType::User, Draft { text: prompt, ..Draft::default() });
+    out.prompt(prompt);
 }
 
 /// Makes the reminders at the beginning of `text` notifications of their own; returns the rest.

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::stream::{Draft, RecordAt, Stream, micros};
 
 /// Beginnings of machine text in the user's role.
 const MACHINE: &[(&str, &str)] = &[
@@ -53,9 +53,7 @@ impl Decoder {
             let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
             return out.push(EventType::Notification, draft);
         }
-        out.begin_turn();
-        out.title(TitleFrom::Prompt, &self.text);
-        out.push(EventType::User, Draft { text: &self.text, ..Draft::default() });
+        out.prompt(&self.text);
     }
 
     fn reply(&mut self, message: Value<'_>, out: &mut Stream) {

@@ -191,9 +191,7 @@ impl Decoder {
             notify(words.subtype, &words.context, out);
         }
         if !words.prompt.is_empty() {
-            out.begin_turn();
-            out.title(TitleFrom::Prompt, &words.prompt);
-            out.push(EventType::User, Draft { text: &words.prompt, ..Draft::default() });
+            out.prompt(&words.prompt);
         }
     }
 

@@ -6,7 +6,7 @@ use super::{Outcome, chat};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, embedded, string};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::stream::{Draft, RecordAt, Stream, micros};
 
 /// Beginnings of machine text in the user's role, in lower case.
 const MACHINE: &[(&str, &str)] = &[
@@ -89,9 +89,7 @@ impl Decoder {
         if let Some((_, subtype)) = MACHINE.iter().find(|(words, _)| start.starts_with(words)) {
             return self.notify(subtype, out);
         }
-        out.begin_turn();
-        out.title(TitleFrom::Prompt, &self.text);
-        out.push(EventType::User, Draft { text: &self.text, ..Draft::default() });
+        out.prompt(&self.text);
     }
 
     /// One response of the model. Its reasoning stands under several names, and in older logs at

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::json::{Fields, Parser, Value};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::stream::{Draft, RecordAt, Stream};
 
 /// Records carry the time they were written at, to the millisecond or better, and copies keep it:
 /// with it their bytes are as good as an id.
@@ -201,9 +201,7 @@ impl Decoder {
         out.branch(self.state.depth);
         self.state.depth += 1;
         self.end_step("");
-        out.begin_turn();
-        out.title(TitleFrom::Prompt, text);
-        out.push(EventType::User, Draft { text, ..Draft::default() });
+        out.prompt(text);
     }
 
     /// Remembers that the message of a prompt is still to come.

@@ -8,7 +8,7 @@ use super::Outcome;
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value, string};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::stream::{Draft, RecordAt, Stream, micros};
 
 /// What Kiro writes in the user's role when the person stopped a tool.
 const STOPPED: &[&str] = &["The user interrupted the tool execution.", "I deny this tool request."];
@@ -71,7 +71,7 @@ impl Decoder {
             Some(words) if STOPPED.iter().any(|start| words.starts_with(start)) => {
                 self.notify("interrupted", words, out);
             }
-            Some(words) => prompt(words, out),
+            Some(words) => out.prompt(words),
             None => {}
         }
     }
@@ -123,7 +123,7 @@ impl Decoder {
             }
         }
         if !self.text.is_empty() {
-            prompt(&self.text, out);
+            out.prompt(&self.text);
         }
     }
 
@@ -189,13 +189,6 @@ impl Decoder {
         let draft = Draft { subtype: Some(subtype), text: &text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
-}
-
-/// Adds a real prompt.
-fn prompt(text: &str, out: &mut Stream) {
-    out.begin_turn();
-    out.title(TitleFrom::Prompt, text);
-    out.push(EventType::User, Draft { text, ..Draft::default() });
 }
 
 /// Adds the model's words.

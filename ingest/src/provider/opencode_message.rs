@@ -8,7 +8,7 @@ use super::{Outcome, opencode_v2};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::stream::{Draft, RecordAt, Stream};
 
 /// What OpenCode puts into the user's role when the person ran a command with `!`, which is the
 /// next message.
@@ -78,7 +78,7 @@ impl Decoder {
             }
         }
         if !words.is_empty() {
-            prompt(&words, out);
+            out.prompt(&words);
         }
         for part in parts {
             match part.text("type") {
@@ -161,7 +161,7 @@ impl Decoder {
             ended: millis(time, "end"),
         };
         if typed_command {
-            prompt(&format!("!{}", arguments.draft().command), out);
+            out.prompt(&format!("!{}", arguments.draft().command));
         }
         call.push(&arguments, out);
         self.text.clear();
@@ -288,13 +288,6 @@ impl Call<'_> {
         };
         out.push(EventType::ToolResult, draft);
     }
-}
-
-/// Adds a real prompt.
-pub(super) fn prompt(text: &str, out: &mut Stream) {
-    out.begin_turn();
-    out.title(TitleFrom::Prompt, text);
-    out.push(EventType::User, Draft { text, ..Draft::default() });
 }
 
 /// Adds what went wrong.

@@ -6,7 +6,7 @@ use schemas::{Confidence, EventType};
 
 use super::Outcome;
 use super::opencode_message::{
-    Call, add_line, attached, identity, millis, prompt, push_error, push_usage, subtype_of,
+    Call, add_line, attached, identity, millis, push_error, push_usage, subtype_of,
 };
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
@@ -74,13 +74,13 @@ fn user(message: Value<'_>, text: &mut String, out: &mut Stream) {
         attached(None, None, agent.text("name"), mention(agent).as_deref(), text);
     }
     if !text.is_empty() {
-        prompt(text, out);
+        out.prompt(text);
     }
 }
 
 /// A command that the person ran with `!`, and what it printed.
 fn shell(message: Value<'_>, text: &mut String, out: &mut Stream) {
-    prompt(&format!("!{}", message.text("command").unwrap_or("")), out);
+    out.prompt(&format!("!{}", message.text("command").unwrap_or("")));
     let output = message.object("output").and_then(|output| output.text("output"));
     let exit_code = message.int("exit").and_then(|code| i32::try_from(code).ok());
     if output.is_none() && exit_code.is_none() {

@@ -19,7 +19,7 @@ use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::stream::{Draft, RecordAt, Stream};
 
 pub const FORMAT: Format = Format {
     provider: Provider::VsCopilot,
@@ -228,9 +228,7 @@ impl Decoder {
         if prompt.is_empty() || !remember(Some(turn), &mut state.prompts) {
             return;
         }
-        out.begin_turn();
-        out.title(TitleFrom::Prompt, &prompt);
-        out.push(EventType::User, Draft { text: &prompt, ..Draft::default() });
+        out.prompt(&prompt);
     }
 
     fn tool(&mut self, span: &Span<'_>, out: &mut Stream) {
