@@ -22,6 +22,12 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// This program, to be started again. Its file may have been replaced since; what runs is meant.
+pub fn program() -> PathBuf {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { running.to_owned() } else { std::env::current_exe().unwrap_or_default() }
+}
+
 /// The user's home directory.
 pub fn home() -> PathBuf {
     etcetera::home_dir().unwrap_or_default()

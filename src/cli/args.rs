@@ -10,6 +10,8 @@ use schemas::tool::list::{ListArgs, ListFormat, ListSort};
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
 
+use super::counts::{QueryFlags, StatsFlags, UsageFlags};
+
 /// Search, read and count the session logs of coding agents
 #[derive(Debug, Parser)]
 #[command(
@@ -46,13 +48,20 @@ pub(super) enum Command {
     /// Show one session
     Show(ShowFlags),
     /// Run one SQL SELECT over the store
-    Query(QueryArgs),
+    Query(QueryFlags),
+    /// Count and sum by tool, model, day or whatever else
+    Stats(StatsFlags),
+    /// Show tokens and cost by day, week or month
+    Usage(UsageFlags),
     /// Say what the store holds and how fresh it is
     Status,
     /// Say where the agents keep their logs, what was found, and what was unknown in it
     Doctor,
     /// Serve the tools over MCP on stdin and stdout
     Mcp,
+    /// Run a query handed over by another process of this program
+    #[command(hide = true)]
+    SqlWorker,
     /// Print a completion script for a shell
     Completions {
         /// Shell
@@ -226,16 +235,4 @@ impl From<ShowFlags> for DetailArgs {
             limit: flags.limit,
         }
     }
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct QueryArgs {
-    /// One SELECT
-    pub(super) sql: Option<String>,
-    /// Show the tables and their columns
-    #[arg(long)]
-    pub(super) schema: bool,
-    /// Most rows to print
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(super) max_rows: u32,
 }

@@ -1,6 +1,7 @@
 //! The command line: arguments in, exit code out. Only this module names clap.
 
 mod args;
+mod counts;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use ingest::provider::Places;
 use ingest::report::Report;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
-use self::args::{Args, Command, IngestArgs, QueryArgs};
+use self::args::{Args, Command, IngestArgs};
 use crate::app;
 use crate::output::{Bar, Printer, Show};
 use crate::store::{Store, Verify};
@@ -94,7 +95,14 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             printer.answer(&tools.details(&show.into())?)?;
             Ok(Outcome::Done)
         }
-        Command::Query(query) => run_query(store, &query, printer),
+        Command::Query(flags) => counts::query(&counting(store)?, flags, &call, printer),
+        Command::Stats(flags) => counts::stats(&counting(store)?, flags, &call, printer),
+        Command::Usage(flags) => counts::usage(&counting(store)?, flags, &call, printer),
+        Command::SqlWorker => {
+            let input = std::io::stdin().lock();
+            crate::sql::serve(input, printer.rows(), &mut printer.report())?;
+            Ok(Outcome::Done)
+        }
         Command::Status => {
             let status = Tools::new(store).status(&app::known_roots())?;
             if printer.json {
@@ -114,8 +122,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Command::Mcp => {
-            let tools = Tools::new(store).with_prices(app::prices()?);
-            crate::server::serve_stdio(tools).map_err(internal)?;
+            crate::server::serve_stdio(counting(store)?).map_err(internal)?;
             Ok(Outcome::Done)
         }
         Command::Completions { shell } => {
@@ -169,23 +176,9 @@ fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
     }
 }
 
-fn run_query(store: Store, args: &QueryArgs, printer: &Printer) -> Result<Outcome, Failure> {
-    if args.schema {
-        printer.data(&crate::sql::schema_text())?;
-        return Ok(Outcome::Done);
-    }
-    let Some(sql) = &args.sql else {
-        let message = "query: no SQL given. Try `sessions query 'SELECT provider, count(*) FROM sessions GROUP BY 1'`, or --schema for the tables";
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
-    };
-    let table = crate::sql::query(&store, sql, args.max_rows as usize)?;
-    if printer.json {
-        printer.json(&table)?;
-    } else {
-        printer.data(&table.show())?;
-        printer.note(table.note().as_deref().unwrap_or(""))?;
-    }
-    Ok(if table.rows.is_empty() { Outcome::NothingFound } else { Outcome::Done })
+/// The tools with prices and queries.
+fn counting(store: Store) -> Result<Tools, Failure> {
+    Ok(Tools::new(store).with_prices(app::prices()?).with_program(app::program()))
 }
 
 fn internal(error: std::io::Error) -> Failure {

@@ -4,7 +4,6 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::Deref;
-use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use schemas::{ErrorCode, ToolError};
@@ -13,7 +12,6 @@ use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
 use super::page::{Found, Hit, Position, Request, Work};
 use super::snippet;
-use crate::cores::cores;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
 /// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
@@ -151,35 +149,12 @@ pub(super) fn read(
 /// Pages that a core takes at a time.
 const SHARE: usize = 8;
 
-/// Hands shares of `units` to the cores, to each the next when it is done; the results are in no
-/// order.
+/// Hands shares of `units` to the cores; the results are in no order.
 pub(super) fn in_parallel<T: Send>(
     units: &[Unit],
     share: impl Fn(&[Unit]) -> Result<T, StoreError> + Sync,
 ) -> Result<Vec<T>, StoreError> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut results = Vec::new();
-        loop {
-            let from = next.fetch_add(SHARE, std::sync::atomic::Ordering::Relaxed);
-            let Some(rest) = units.get(from..).filter(|rest| !rest.is_empty()) else {
-                return results;
-            };
-            results.push(share(&rest[..rest.len().min(SHARE)]));
-        }
-    };
-    let others = cores().min(units.len().div_ceil(SHARE)).saturating_sub(1);
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
-        let mut results = work();
-        for other in others {
-            match other.join() {
-                Ok(more) => results.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        results.into_iter().collect()
-    })
+    crate::cores::in_parallel(units, SHARE, share)
 }
 
 /// What the search ends with when nobody waits for it any more.

@@ -28,6 +28,7 @@ reasoning, tool call and result of past sessions. \
 Start with search_events (find text) or list_sessions (what was worked on); both return ids. \
 get_session_details shows one session: summary first, then turns, steps or full. \
 get_event_details gives whole events by id. \
+session_stats counts and sums tokens, cost, errors and durations by group; query_sql answers anything else with SQL. \
 Coordinates: session_id, event_index, turn_index (a prompt and all that follows), step_index (one model response). \
 event_id is '<session_id>:<event_index>'; session ids may be shortened to any unique prefix. \
 Every answer has status, data, pagination, hint and metadata; when pagination.has_more is true, pass next_cursor with the same arguments. \
@@ -135,6 +136,8 @@ fn run(tools: &Tools, name: &str, arguments: Value, call: &Call<'_>) -> Result<V
         "get_event_details" => value(tools.event(&parse(name, arguments)?)?),
         "list_sessions" => value(tools.list(&parse(name, arguments)?, call)?),
         "get_session_details" => value(tools.details(&parse(name, arguments)?)?),
+        "query_sql" => value(tools.query(&parse(name, arguments)?, call)?),
+        "session_stats" => value(tools.stats(&parse(name, arguments)?, call)?),
         _ => Err(ToolError::new(
             ErrorCode::InternalError,
             format!("{name} is listed but not served"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
-use schemas::tool::{TOOLS, ToolSpec, details, event, list, search};
+use schemas::tool::{TOOLS, ToolSpec, details, event, list, query, search, stats};
 use serde_json::{Value, json};
 
 /// Every tool, in the order of names.
@@ -17,6 +17,8 @@ fn tool(spec: &ToolSpec) -> Tool {
         "search_events" => (input::<search::SearchArgs>(), output::<search::SearchData>()),
         "get_event_details" => (input::<event::EventArgs>(), output::<event::EventData>()),
         "list_sessions" => (input::<list::ListArgs>(), output::<list::ListData>()),
+        "query_sql" => (input::<query::QueryArgs>(), output::<query::QueryData>()),
+        "session_stats" => (input::<stats::StatsArgs>(), output::<stats::StatsData>()),
         _ => (input::<details::DetailArgs>(), output::<details::DetailData>()),
     };
     let mut tool = Tool::default();

@@ -6,6 +6,7 @@
 
 mod compact;
 mod error;
+mod export;
 mod files;
 mod index;
 mod manifest;
@@ -16,6 +17,7 @@ mod snapshot;
 mod writer;
 
 pub use error::StoreError;
+pub use export::ParquetFile;
 pub use index::{Block, Grams, Labels, RowFacts, SkipIndex, grams};
 pub use manifest::{Manifest, SegmentEntry};
 pub use pages::{PageReader, TextPage, TextValues};

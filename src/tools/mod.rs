@@ -11,10 +11,14 @@ pub mod doctor;
 mod event;
 mod family;
 mod list;
+mod query;
 mod rows;
 mod search;
+mod stats;
 pub mod status;
 
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,17 +28,22 @@ use schemas::price::PriceTable;
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::list::{ListArgs, ListData};
+use schemas::tool::query::{QueryArgs, QueryData};
 use schemas::tool::search::{SearchArgs, SearchData};
+use schemas::tool::stats::{StatsArgs, StatsData};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 use serde::Serialize;
 
+use self::stats::Extent;
 use crate::error::store_error;
+use crate::sql::{Query, QueryError, Sandbox, Summary};
 use crate::store::{Snapshot, Store};
 
 /// The tools over one store.
 pub struct Tools {
     store: Store,
     prices: PriceTable,
+    sandbox: Sandbox,
 }
 
 /// What a call is given beside its arguments.
@@ -44,12 +53,19 @@ pub struct Call<'a> {
     pub stop: &'a (dyn Fn() -> bool + Sync),
     /// How long a search may take; then it answers what it found so far.
     pub search_time: Duration,
+    /// How long a query may take; then it is ended.
+    pub query_time: Duration,
 }
 
 impl<'a> Call<'a> {
     /// A call with the usual limits.
     pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Self { now, stop, search_time: Duration::from_secs(limits::SEARCH_SECONDS) }
+        Self {
+            now,
+            stop,
+            search_time: Duration::from_secs(limits::SEARCH_SECONDS),
+            query_time: Duration::from_secs(limits::SQL_SECONDS),
+        }
     }
 }
 
@@ -60,19 +76,36 @@ struct Reply<T> {
     /// Over all pages, and whether that is exact.
     total: Option<(usize, bool)>,
     next_cursor: Option<String>,
+    /// More was left out than a cursor leads to.
+    truncated: bool,
     hint: Option<String>,
     warnings: Vec<Warning>,
 }
 
 impl<T> Reply<T> {
     fn new(data: T, returned: usize) -> Self {
-        Self { data, returned, total: None, next_cursor: None, hint: None, warnings: Vec::new() }
+        Self {
+            data,
+            returned,
+            total: None,
+            next_cursor: None,
+            truncated: false,
+            hint: None,
+            warnings: Vec::new(),
+        }
     }
 }
 
 impl Tools {
     pub fn new(store: Store) -> Self {
-        Self { store, prices: PriceTable::built_in() }
+        let sandbox = Sandbox::new(PathBuf::new());
+        Self { store, prices: PriceTable::built_in(), sandbox }
+    }
+
+    /// With the program that runs queries, which is this one.
+    #[must_use]
+    pub fn with_program(self, program: PathBuf) -> Self {
+        Self { sandbox: Sandbox::new(program), ..self }
     }
 
     /// With other prices than the built-in ones.
@@ -107,6 +140,35 @@ impl Tools {
     /// `get_session_details`.
     pub fn details(&self, args: &DetailArgs) -> Result<Answer<DetailData>, ToolError> {
         self.answer(|snapshot| details::run(snapshot, args, &self.prices))
+    }
+
+    /// `query_sql`.
+    pub fn query(&self, args: &QueryArgs, call: &Call<'_>) -> Result<Answer<QueryData>, ToolError> {
+        self.answer(|snapshot| query::run(snapshot, args, call, &self.prices, &self.sandbox))
+    }
+
+    /// Runs a query and writes its rows, in the form asked for, to `out`.
+    pub fn write_query(
+        &self,
+        query: &Query<'_>,
+        out: &mut dyn Write,
+        call: &Call<'_>,
+    ) -> Result<Summary, QueryError> {
+        self.sandbox.run(&*self.snapshot()?, &self.prices, query, out, call.stop)
+    }
+
+    /// `session_stats`.
+    pub fn stats(&self, args: &StatsArgs, call: &Call<'_>) -> Result<Answer<StatsData>, ToolError> {
+        self.answer(|snapshot| stats::run(snapshot, args, Extent::Answer, call, &self.prices))
+    }
+
+    /// The same with all groups, for people.
+    pub fn all_stats(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<Answer<StatsData>, ToolError> {
+        self.answer(|snapshot| stats::run(snapshot, args, Extent::All, call, &self.prices))
     }
 
     /// Runs a tool over the present snapshot and puts its reply into the envelope.
@@ -144,7 +206,7 @@ impl Tools {
                 results_total: reply.total.map(|(total, _)| total),
                 results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
                 results_returned: reply.returned,
-                results_truncated: reply.next_cursor.is_some(),
+                results_truncated: reply.truncated || reply.next_cursor.is_some(),
                 index_size: snapshot.events(),
                 index_last_updated: Some(Timestamp(manifest.updated_at).to_string()),
             },

@@ -14,4 +14,7 @@ mod readers;
 mod real;
 mod real_coordinates;
 mod samples;
+mod sql;
+mod sql_escapes;
+mod stats;
 mod work;

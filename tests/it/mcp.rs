@@ -173,6 +173,21 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
             json!({ "session_id": "9ae82b3a", "detail_level": "full", "limit": 5 }),
             words("show|9ae82b3a|--detail-level|full|--limit|5"),
         ),
+        (
+            "query_sql",
+            json!({ "sql": "SELECT tool_name, files FROM tool_calls ORDER BY event_id", "max_rows": 9 }),
+            words("query|SELECT tool_name, files FROM tool_calls ORDER BY event_id|--max-rows|9"),
+        ),
+        (
+            "session_stats",
+            json!({ "group_by": ["day", "model"], "provider": "claude", "until": "2026-12-01" }),
+            words("stats|--by|day,model|--provider|claude|--until|2026-12-01"),
+        ),
+        (
+            "session_stats",
+            json!({ "group_by": "file", "project": "harbor", "sort": "errors", "limit": 3 }),
+            words("stats|--by|file|--project|harbor|--sort|errors|--limit|3"),
+        ),
     ]
 }
 
@@ -349,7 +364,7 @@ fn the_rmcp_client_gets_the_same() {
         let client =
             ().serve(TokioChildProcess::new(command).expect("spawns")).await.expect("connects");
         let tools = client.list_all_tools().await.expect("lists");
-        assert_eq!(tools.len(), 4);
+        assert_eq!(tools.len(), schemas::tool::TOOLS.len());
         let mut call = CallToolRequestParams::new("search_events");
         call.arguments = json!({ "query": "budget", "limit": 2 }).as_object().cloned();
         let result = client.call_tool(call).await.expect("answers");

@@ -66,8 +66,7 @@ fn ids_parents_and_tokens_are_those_of_the_manifest() {
     let env = TestEnv::with_samples();
     let sql = "SELECT source_path, native_id, agent_id, parent_session_id, provider, input_tokens, output_tokens, \
         cache_read_tokens, cache_write_tokens, reasoning_tokens FROM sessions";
-    let rows = env.json(&["query", sql]);
-    let rows = rows["rows"].as_array().expect("rows");
+    let rows = env.rows(sql);
     let mut compared = 0;
     for file in manifest().file {
         let path = samples().join(&file.path).canonicalize().expect("there");

@@ -6,7 +6,9 @@
 pub mod details;
 pub mod event;
 pub mod list;
+pub mod query;
 pub mod search;
+pub mod stats;
 
 use std::borrow::Cow;
 
@@ -32,7 +34,8 @@ pub struct ToolSpec {
 }
 
 /// Every tool, in the order of names.
-pub const TOOLS: &[ToolSpec] = &[event::SPEC, details::SPEC, list::SPEC, search::SPEC];
+pub const TOOLS: &[ToolSpec] =
+    &[event::SPEC, details::SPEC, list::SPEC, query::SPEC, search::SPEC, stats::SPEC];
 
 /// One value or a list of them, as models write either.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
