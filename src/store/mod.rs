@@ -12,6 +12,7 @@ mod index;
 mod labels;
 mod manifest;
 mod pages;
+mod parquet_file;
 mod reader;
 mod segment;
 mod snapshot;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use error::StoreError;
 pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
+pub use parquet_file::ParquetFile;
 pub use index::{Block, Grams, Labels, RowFacts, SkipIndex, grams};
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use manifest::{Manifest, SegmentEntry};

@@ -25,4 +25,7 @@ mod redaction;
 mod report;
 mod samples;
 mod surface;
+mod sql;
+mod sql_escapes;
+mod stats;
 mod work;

@@ -10,7 +10,9 @@ pub mod label;
 pub mod list;
 pub mod metadata;
 pub mod schema;
+pub mod query;
 pub mod search;
+pub mod stats;
 
 use std::borrow::Cow;
 
@@ -130,7 +132,9 @@ pub const TOOLS: &[ToolSpec] = &[
     event::SPEC,
     details::SPEC,
     list::SPEC,
+    query::SPEC,
     search::SPEC,
+    stats::SPEC,
     metadata::SPEC,
     label::SPEC,
 ];
