@@ -15,9 +15,9 @@ use schemas::tool::metadata::MetadataArgs;
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
 
+use super::counts::{QueryFlags, StatsFlags, UsageFlags};
 use super::files::{ExportFlags, ReportFlags};
 use super::serve::{LabelFlags, ServeFlags};
-use super::counts::{QueryFlags, StatsFlags, UsageFlags};
 
 /// Search, read and count the session logs of coding agents
 #[derive(Debug, Parser)]

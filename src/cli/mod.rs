@@ -2,10 +2,10 @@
 
 mod args;
 mod connect;
+mod counts;
 mod files;
 mod reference;
 mod serve;
-mod counts;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use ingest::provider::Places;
 use ingest::report::Report;
 use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
 use schemas::limits::BYTES_PER_TOKEN;
-use schemas::{ErrorCode, Timestamp, ToolError};
+use schemas::{Timestamp, ToolError};
 
 use self::args::{Args, Command, IngestArgs};
 pub use self::reference::help;

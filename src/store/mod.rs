@@ -20,11 +20,11 @@ mod writer;
 
 pub use error::StoreError;
 pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
-pub use parquet_file::ParquetFile;
 pub use index::{Block, Grams, Labels, RowFacts, SkipIndex, grams};
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use manifest::{Manifest, SegmentEntry};
 pub use pages::{PageReader, TextPage, TextValues};
+pub use parquet_file::ParquetFile;
 pub use reader::{Column, EventReader, RowSpan};
 pub use snapshot::{Place, Segment, Snapshot, Span};
 pub use writer::{Verify, Writer};

@@ -9,8 +9,8 @@ pub mod event;
 pub mod label;
 pub mod list;
 pub mod metadata;
-pub mod schema;
 pub mod query;
+pub mod schema;
 pub mod search;
 pub mod stats;
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Category, Example, Risk, ToolSpec, schema};
-use crate::event::closed_enum;
 use crate::ErrorCode;
+use crate::event::closed_enum;
 
 pub const SPEC: ToolSpec = ToolSpec {
     name: "query_sql",

@@ -25,7 +25,11 @@ hour is the hour of the day, week the day it begins; all UTC.",
     action_template: "Count by {group_by}",
     command: "stats",
     answers: "counts, errors, tokens, cost and durations by provider, project, model, tool, time",
-    use_when: &["where did the tokens go", "which tool fails most", "how did usage grow this month"],
+    use_when: &[
+        "where did the tokens go",
+        "which tool fails most",
+        "how did usage grow this month",
+    ],
     examples: &[Example {
         description: "Tools by use, with their error rates",
         arguments: r#"{"group_by": "tool", "limit": 3}"#,
