@@ -31,6 +31,12 @@ pub fn program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sessions"))
 }
 
+/// This program, to be started again. Its file may have been replaced since; what runs is meant.
+pub fn running() -> PathBuf {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { running.to_owned() } else { std::env::current_exe().unwrap_or_default() }
+}
+
 /// The user's home directory.
 pub fn home() -> PathBuf {
     etcetera::home_dir().unwrap_or_default()
@@ -83,7 +89,7 @@ pub fn serving_tools(store: Store, near: bool) -> Result<Tools, ToolError> {
     // Before anybody asks: the first call finds it done.
     refresh.refresh(Duration::ZERO);
     let tools = if near { tools(store) } else { Tools::new(store) };
-    Ok(tools.with_prices(prices()?).with_refresh(refresh))
+    Ok(tools.with_prices(prices()?).with_refresh(refresh).with_program(running()))
 }
 
 /// The price table: the built-in one with what the user's file adds or replaces.

@@ -26,9 +26,38 @@ fn is_invisible(c: char) -> bool {
     }
 }
 
+/// The beginning of `text` that takes at most `bytes` inside a JSON string, and how many
+/// characters it leaves out.
+pub(crate) fn head(text: &str, bytes: usize) -> (&str, usize) {
+    let mut room = bytes;
+    for (at, c) in text.char_indices() {
+        match room.checked_sub(json_bytes(c)) {
+            Some(rest) => room = rest,
+            None => return (&text[..at], text[at..].chars().count()),
+        }
+    }
+    (text, 0)
+}
+
+/// Bytes that a character takes inside a JSON string.
+fn json_bytes(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        c if c < ' ' => 6,
+        c => c.len_utf8(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_are_cut_by_their_json_size() {
+        assert_eq!(head("abc", 3), ("abc", 0));
+        assert_eq!(head("a\nbc", 3), ("a\n", 2));
+        assert_eq!(head("日本語", 6), ("日本", 1));
+    }
 
     #[test]
     fn escapes_and_invisible_characters_go_text_stays() {

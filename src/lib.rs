@@ -7,6 +7,7 @@
 pub mod app;
 mod clean;
 pub mod cli;
+mod columns;
 mod cores;
 pub mod error;
 pub mod export;

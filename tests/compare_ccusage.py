@@ -145,9 +145,9 @@ def run(command, **variables):
 
 def ours(binary, logs, store, apart):
     run([binary, "ingest", "--quiet", "--store", store, logs])
-    answer = json_or_none(run([binary, "query", "--json", "--max-rows", "100000", "--store", store, OURS]))
+    rows = run([binary, "query", "--quiet", "--max-rows", "100000", "--output", "ndjson", "--store", store, OURS])
     counts = collections.defaultdict(lambda: ZERO)
-    for day, model, *tokens in (answer or {}).get("rows", []):
+    for day, model, *tokens in (json.loads(row).values() for row in rows.splitlines()):
         read_in, out, read, write, reasoning = (int(count or 0) for count in tokens)
         counts[day, model] = plus(counts[day, model], (read_in, out - reasoning * apart, read, write))
     return counts

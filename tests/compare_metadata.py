@@ -21,9 +21,9 @@ FIELDS = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_
 
 
 def rows(sessions, store, sql):
-    command = [sessions, "--store", store, "--json", "query", "--max-rows", "1000000", sql]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    return json.loads(answer.stdout)["rows"]
+    command = [sessions, "--store", store, "query", "--output", "ndjson", "--max-rows", "1000000", sql]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [list(json.loads(line).values()) for line in answer.stdout.splitlines()]
 
 
 def start_of(log, metadata):

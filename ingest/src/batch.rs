@@ -20,6 +20,8 @@ pub fn arrow_schema(table: &Table) -> SchemaRef {
             ColumnType::Bool => DataType::Boolean,
             ColumnType::TextList => DataType::new_list(DataType::Utf8, true),
             ColumnType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            ColumnType::Date => DataType::Date32,
+            ColumnType::Double => DataType::Float64,
         };
         Field::new(column.name, kind, column.nullable)
     });
@@ -69,6 +71,7 @@ pub struct EventBatch {
     timestamp: TimestampMicrosecondBuilder,
     provider: StringBuilder,
     text: StringBuilder,
+    text_sizes: Int32Builder,
     tool_name: StringBuilder,
     tool_kind: StringBuilder,
     tool_call_id: StringBuilder,
@@ -123,6 +126,7 @@ impl EventBatch {
         self.timestamp.append_option(event.timestamp);
         self.provider.append_value(provider);
         self.text.append_value(event.text);
+        self.text_sizes.append_value(i32::try_from(event.text.len()).unwrap_or(i32::MAX));
         self.tool_name.append_option(event.tool_name);
         self.tool_kind.append_option(event.tool_kind);
         self.tool_call_id.append_option(event.tool_call_id);
@@ -170,6 +174,7 @@ impl EventBatch {
             Arc::new(timestamp),
             Arc::new(self.provider.finish()),
             Arc::new(self.text.finish()),
+            Arc::new(self.text_sizes.finish()),
             Arc::new(self.tool_name.finish()),
             Arc::new(self.tool_kind.finish()),
             Arc::new(self.tool_call_id.finish()),

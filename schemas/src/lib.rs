@@ -19,6 +19,7 @@ pub mod table;
 pub mod time;
 pub mod tool;
 pub mod tool_kind;
+pub mod view;
 
 pub use error::{ErrorCode, ToolError};
 pub use event::{Confidence, EventType, Provider, Usage};
@@ -30,4 +31,4 @@ pub use tool_kind::ToolKind;
 
 /// Version of the tables and the manifest. A store of a newer version is refused; one of an
 /// older version is opened or the message says what to do (DESIGN.md section 4).
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;

@@ -57,6 +57,26 @@ pub const CACHE_SECONDS: u64 = 60;
 pub const FINDINGS_LIMIT: u32 = 20;
 pub const FINDINGS_LIMIT_MAX: u32 = 100;
 
+/// `session_stats`: groups in an answer, and spans of a trend.
+pub const STATS_LIMIT: u32 = 50;
+pub const STATS_LIMIT_MAX: u32 = 500;
+pub const TREND_SPANS: usize = 12;
+
+/// `query_sql`: rows and columns of an answer, bytes of one cell, bytes of the SQL itself.
+pub const SQL_ROWS: u32 = 100;
+pub const SQL_ROWS_MAX: u32 = 1000;
+pub const SQL_COLUMNS_MAX: usize = 200;
+pub const SQL_CELL_BYTES: usize = 8_000;
+pub const SQL_BYTES: usize = 20_000;
+
+/// What one SQL query may take: seconds, megabytes of memory, of which DuckDB manages the second
+/// number itself, threads, and bytes of what the command line writes.
+pub const SQL_SECONDS: u64 = 30;
+pub const SQL_MEMORY_MB: u64 = 512;
+pub const SQL_ENGINE_MB: u64 = 400;
+pub const SQL_THREADS: i64 = 2;
+pub const SQL_OUTPUT_BYTES: u64 = 1 << 30;
+
 /// Longest query text, in bytes.
 pub const QUERY_BYTES: usize = 4_096;
 

@@ -212,6 +212,7 @@ pub struct EventRow {
     pub timestamp: Option<i64>,
     pub provider: String,
     pub text: String,
+    pub text_bytes: i32,
     pub tool_name: Option<String>,
     pub tool_kind: Option<String>,
     pub tool_call_id: Option<String>,

@@ -13,6 +13,26 @@ pub enum ColumnType {
     TextList,
     /// Microseconds, UTC.
     Timestamp,
+    /// A day, UTC; in views only.
+    Date,
+    /// In views only.
+    Double,
+}
+
+impl ColumnType {
+    /// The type's name in SQL.
+    pub const fn sql(self) -> &'static str {
+        match self {
+            Self::Text => "VARCHAR",
+            Self::Int => "INTEGER",
+            Self::BigInt => "BIGINT",
+            Self::Bool => "BOOLEAN",
+            Self::TextList => "VARCHAR[]",
+            Self::Timestamp => "TIMESTAMP",
+            Self::Date => "DATE",
+            Self::Double => "DOUBLE",
+        }
+    }
 }
 
 /// One column.
@@ -35,11 +55,11 @@ pub struct Table {
     pub columns: &'static [Column],
 }
 
-const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
+pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
     Column { name, kind, nullable: false, doc, internal: false }
 }
 
-const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
+pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
     Column { name, kind, nullable: true, doc, internal: false }
 }
 
@@ -75,6 +95,7 @@ pub const EVENTS: Table = Table {
         optional("timestamp", Timestamp, "When; null where the log names no time."),
         required("provider", Text, "Agent that wrote the log."),
         required("text", Text, "What a person would read: decoded, with real newlines; untrusted."),
+        required("text_bytes", Int, "Length of `text` in bytes of UTF-8."),
         optional("tool_name", Text, "Tool as the provider names it, on calls and results."),
         optional(
             "tool_kind",

@@ -20,6 +20,29 @@ impl Timestamp {
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
 
+    /// Its day in UTC as `2026-11-01`; `None` outside jiff's range, as for the two below.
+    pub fn day(self) -> Option<String> {
+        Some(self.date()?.to_string())
+    }
+
+    /// The Monday that its week begins with.
+    pub fn week(self) -> Option<String> {
+        let date = self.date()?;
+        let since_monday = jiff::Span::new().days(date.weekday().to_monday_zero_offset());
+        Some(date.checked_sub(since_monday).ok()?.to_string())
+    }
+
+    /// Its month as `2026-11`.
+    pub fn month(self) -> Option<String> {
+        let date = self.date()?;
+        Some(format!("{:04}-{:02}", date.year(), date.month()))
+    }
+
+    fn date(self) -> Option<jiff::civil::Date> {
+        let time = jiff::Timestamp::from_microsecond(self.0).ok()?;
+        Some(time.to_zoned(jiff::tz::TimeZone::UTC).date())
+    }
+
     /// Reads the forms of [`ACCEPTED`], spans counted back from `now`. Dates are midnight UTC.
     pub fn parse_since(field: &str, text: &str, now: Self) -> Result<Self, ToolError> {
         let text = text.trim();
@@ -66,6 +89,16 @@ mod tests {
         let time = Timestamp::parse("2026-10-01T12:00:00.5+02:00").expect("valid");
         assert_eq!(time.to_string(), "2026-10-01T10:00:00.500Z");
         assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn days_weeks_and_months_are_those_of_utc() {
+        let time = Timestamp::parse("2026-11-01T23:30:00-02:00").expect("valid");
+        assert_eq!(time.day().as_deref(), Some("2026-11-02"));
+        assert_eq!(time.week().as_deref(), Some("2026-11-02"));
+        assert_eq!(Timestamp(time.0 - 86_400_000_000).week().as_deref(), Some("2026-10-26"));
+        assert_eq!(time.month().as_deref(), Some("2026-11"));
+        assert_eq!(Timestamp(i64::MAX).day(), None);
     }
 
     #[test]

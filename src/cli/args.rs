@@ -15,6 +15,7 @@ use schemas::tool::metadata::MetadataArgs;
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
 
+use super::counts::{QueryFlags, StatsFlags, UsageFlags};
 use super::files::{ExportFlags, ReportFlags};
 use super::serve::{LabelFlags, ServeFlags};
 
@@ -72,7 +73,11 @@ pub(super) enum Command {
     /// Explain what went wrong in a session, or what goes wrong again and again
     Analyze(AnalyzeFlags),
     /// Run one SQL SELECT over the store
-    Query(QueryArgs),
+    Query(QueryFlags),
+    /// Count and sum by tool, model, day or whatever else
+    Stats(StatsFlags),
+    /// Show tokens and cost by day, week or month
+    Usage(UsageFlags),
     /// Write a report with charts as one HTML file
     Report(ReportFlags),
     /// Write sessions to files: Parquet, Arrow, JSON lines, transcripts
@@ -93,6 +98,9 @@ pub(super) enum Command {
     },
     /// Describe the tools: title, risk, category
     Tools(ToolFlags),
+    /// Run a query handed over by another process of this program
+    #[command(hide = true)]
+    SqlWorker,
     /// Print a completion script for a shell
     Completions {
         /// Shell
@@ -313,18 +321,6 @@ impl From<AnalyzeFlags> for AnalyzeArgs {
             cursor: flags.cursor,
         }
     }
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct QueryArgs {
-    /// One SELECT
-    pub(super) sql: Option<String>,
-    /// Show the tables and their columns
-    #[arg(long)]
-    pub(super) schema: bool,
-    /// Most rows to print
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(super) max_rows: u32,
 }
 
 #[derive(Debug, clap::Args)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod connect;
+mod counts;
 mod files;
 mod reference;
 mod serve;
@@ -16,9 +17,9 @@ use ingest::provider::Places;
 use ingest::report::Report;
 use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
 use schemas::limits::BYTES_PER_TOKEN;
-use schemas::{ErrorCode, Timestamp, ToolError};
+use schemas::{Timestamp, ToolError};
 
-use self::args::{Args, Command, IngestArgs, QueryArgs};
+use self::args::{Args, Command, IngestArgs};
 pub use self::reference::help;
 use crate::app;
 use crate::output::{Bar, Printer, Show};
@@ -153,9 +154,16 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             printer.answer(&answer)?;
             Ok(found(answer.data.failed.is_empty()))
         }
-        Command::Query(query) => run_query(store, &query, printer),
         Command::Report(report) => files::report(store, report, printer, call.now),
         Command::Export(export) => files::export(store, export, printer, call.now),
+        Command::Query(flags) => counts::query(&counting(store)?, flags, &call, printer),
+        Command::Stats(flags) => counts::stats(&counting(store)?, flags, &call, printer),
+        Command::Usage(flags) => counts::usage(&counting(store)?, flags, &call, printer),
+        Command::SqlWorker => {
+            let input = std::io::stdin().lock();
+            crate::sql::serve(input, printer.rows(), &mut printer.report())?;
+            Ok(Outcome::Done)
+        }
         Command::Status => {
             let status = Tools::new(store).status(&app::known_roots())?;
             if printer.json {
@@ -233,21 +241,7 @@ fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
     }
 }
 
-fn run_query(store: Store, args: &QueryArgs, printer: &Printer) -> Result<Outcome, Failure> {
-    if args.schema {
-        printer.data(&crate::sql::schema_text())?;
-        return Ok(Outcome::Done);
-    }
-    let Some(sql) = &args.sql else {
-        let message = "query: no SQL given. Try `sessions query 'SELECT provider, count(*) FROM sessions GROUP BY 1'`, or --schema for the tables";
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
-    };
-    let table = crate::sql::query(&store, sql, args.max_rows as usize)?;
-    if printer.json {
-        printer.json(&table)?;
-    } else {
-        printer.data(&table.show())?;
-        printer.note(table.note().as_deref().unwrap_or(""))?;
-    }
-    Ok(if table.rows.is_empty() { Outcome::NothingFound } else { Outcome::Done })
+/// The tools with prices and queries.
+fn counting(store: Store) -> Result<Tools, Failure> {
+    Ok(app::tools(store).with_prices(app::prices()?).with_program(app::running()))
 }

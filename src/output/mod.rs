@@ -5,9 +5,10 @@ mod files;
 mod health;
 mod labels;
 mod progress;
+mod stats;
 mod text;
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use schemas::ToolError;
 use schemas::envelope::{Answer, DebugMetadata, Failure};
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 pub use files::Written;
 pub use progress::Bar;
+pub use stats::usage_table;
 pub use text::Show;
 
 use crate::clean::clean;
@@ -72,6 +74,21 @@ impl Printer {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         out.flush()
+    }
+
+    /// stdout, for rows that are written as they come.
+    pub fn rows(&self) -> Box<dyn Write + Send> {
+        Box::new(BufWriter::new(io::stdout()))
+    }
+
+    /// Whether a person reads stdout.
+    pub fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// stderr, for a process that reads it.
+    pub fn report(&self) -> io::Stderr {
+        io::stderr()
     }
 
     /// Prints a remark, unless asked to be quiet.

@@ -8,9 +8,6 @@ use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
 use schemas::{Confidence, Usage};
-use serde_json::Value;
-
-use crate::sql::ResultTable;
 
 /// Text for a terminal. What comes from logs is cleaned already.
 pub trait Show {
@@ -274,23 +271,6 @@ impl Show for DetailData {
             );
         }
         out.extend(self.events.iter().flatten().map(event_lines));
-        out
-    }
-}
-
-impl Show for ResultTable {
-    fn show(&self) -> String {
-        let cell = |value: &Value| match value {
-            Value::Null => String::new(),
-            Value::String(text) => text.replace('\n', "\\n").replace('\t', " "),
-            other => other.to_string(),
-        };
-        let mut out = self.columns.join("\t");
-        out.push('\n');
-        for row in &self.rows {
-            out.push_str(&row.iter().map(cell).collect::<Vec<_>>().join("\t"));
-            out.push('\n');
-        }
         out
     }
 }

@@ -51,6 +51,7 @@ Start with search_events (find text) or list_sessions (what was worked on); both
 get_session_details shows one session: summary first, then turns, steps or full. \
 get_event_details gives whole events by id. \
 analyze_session tells what failed and what mended it, in one session or over all. \
+session_stats counts and sums tokens, cost, errors and durations by group; query_sql answers anything else with SQL. \
 Coordinates: session_id, event_index, turn_index (a prompt and all that follows), step_index (one model response). \
 event_id is '<session_id>:<event_index>'; session ids may be shortened to any unique prefix. \
 Every answer has status, data, pagination, hint and metadata; when pagination.has_more is true, pass next_cursor with the same arguments. \
@@ -340,6 +341,8 @@ fn run(
         "get_session_details" => value(tools.details(&parse(name, arguments)?, call)?),
         "tool_metadata" => value(tools.metadata(&parse(name, arguments)?)?),
         "update_session_labels" => value(tools.label(&parse(name, arguments)?, call)?),
+        "query_sql" => value(tools.query(&parse(name, arguments)?, call)?),
+        "session_stats" => value(tools.stats(&parse(name, arguments)?, call)?),
         _ => Err(ToolError::new(
             ErrorCode::InternalError,
             format!("{name} is listed but not served"),

@@ -102,7 +102,7 @@ impl Tools {
                 results_total: reply.total.map(|(total, _)| total),
                 results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
                 results_returned: reply.returned,
-                results_truncated: reply.next_cursor.is_some(),
+                results_truncated: reply.truncated || reply.next_cursor.is_some(),
                 index_size: snapshot.events(),
                 index_last_updated: (manifest.generation > 0).then_some(updated),
                 newest_event: newest,

@@ -18,12 +18,16 @@ mod fresh;
 mod label;
 mod list;
 mod metadata;
+mod query;
 mod rows;
 mod search;
 pub mod selection;
+mod stats;
 pub mod status;
 mod whole;
 
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,14 +39,18 @@ use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::label::{LabelArgs, LabelData};
 use schemas::tool::list::{ListArgs, ListData};
 use schemas::tool::metadata::{MetadataArgs, MetadataData};
+use schemas::tool::query::{QueryArgs, QueryData};
 use schemas::tool::search::{SearchArgs, SearchData};
+use schemas::tool::stats::{StatsArgs, StatsData};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 pub use self::current::Caller;
 pub(crate) use self::family::is_subagent;
 pub use self::fresh::{Freshness, Lag, Refresh};
+use self::stats::Extent;
 pub(crate) use self::whole::Whole;
 use crate::error::store_error;
+use crate::sql::{Query, QueryError, Sandbox, Summary};
 use crate::store::{Snapshot, Store};
 
 /// The tools over one store.
@@ -51,6 +59,7 @@ pub struct Tools {
     prices: PriceTable,
     caller: Caller,
     refresh: Option<Arc<dyn Refresh>>,
+    sandbox: Sandbox,
 }
 
 /// What a call is given beside its arguments.
@@ -62,13 +71,16 @@ pub struct Call<'a> {
     pub search_time: Duration,
     /// When the call ends, whatever it does.
     pub deadline: Option<Instant>,
+    /// How long a query may take; then it is ended.
+    pub query_time: Duration,
 }
 
 impl<'a> Call<'a> {
     /// A call with the usual limits.
     pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
         let search_time = Duration::from_secs(limits::SEARCH_SECONDS);
-        Self { now, stop, search_time, deadline: None }
+        let query_time = Duration::from_secs(limits::SQL_SECONDS);
+        Self { now, stop, search_time, query_time, deadline: None }
     }
 
     /// Ends a call that nobody waits for any more, or that took too long.
@@ -97,20 +109,37 @@ struct Reply<T> {
     /// Over all pages, and whether that is exact.
     total: Option<(usize, bool)>,
     next_cursor: Option<String>,
+    /// More was left out than a cursor leads to.
+    truncated: bool,
     hint: Option<String>,
     warnings: Vec<Warning>,
 }
 
 impl<T> Reply<T> {
     fn new(data: T, returned: usize) -> Self {
-        Self { data, returned, total: None, next_cursor: None, hint: None, warnings: Vec::new() }
+        Self {
+            data,
+            returned,
+            total: None,
+            next_cursor: None,
+            truncated: false,
+            hint: None,
+            warnings: Vec::new(),
+        }
     }
 }
 
 impl Tools {
     pub fn new(store: impl Into<Arc<Store>>) -> Self {
         let (store, prices) = (store.into(), PriceTable::built_in());
-        Self { store, prices, caller: Caller::default(), refresh: None }
+        let sandbox = Sandbox::new(PathBuf::new());
+        Self { store, prices, caller: Caller::default(), refresh: None, sandbox }
+    }
+
+    /// With the program that runs queries, which is this one.
+    #[must_use]
+    pub fn with_program(self, program: PathBuf) -> Self {
+        Self { sandbox: Sandbox::new(program), ..self }
     }
 
     /// With other prices than the built-in ones.
@@ -181,6 +210,35 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<Answer<AnalyzeData>, ToolError> {
         self.answer(|snapshot| analyze::run(snapshot, args, call, &self.prices, &self.caller))
+    }
+
+    /// `query_sql`.
+    pub fn query(&self, args: &QueryArgs, call: &Call<'_>) -> Result<Answer<QueryData>, ToolError> {
+        self.answer(|snapshot| query::run(snapshot, args, call, &self.prices, &self.sandbox))
+    }
+
+    /// Runs a query and writes its rows, in the form asked for, to `out`.
+    pub fn write_query(
+        &self,
+        query: &Query<'_>,
+        out: &mut dyn Write,
+        call: &Call<'_>,
+    ) -> Result<Summary, QueryError> {
+        self.sandbox.run(&*self.snapshot()?, &self.prices, query, out, call.stop)
+    }
+
+    /// `session_stats`.
+    pub fn stats(&self, args: &StatsArgs, call: &Call<'_>) -> Result<Answer<StatsData>, ToolError> {
+        self.answer(|snapshot| stats::run(snapshot, args, Extent::Answer, call, &self.prices))
+    }
+
+    /// The same with all groups, for people.
+    pub fn all_stats(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<Answer<StatsData>, ToolError> {
+        self.answer(|snapshot| stats::run(snapshot, args, Extent::All, call, &self.prices))
     }
 
     /// The present snapshot; `index_empty` when nothing was ingested yet.

@@ -12,7 +12,7 @@ const CODEX: &str = "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13
 fn events(env: &TestEnv) -> serde_json::Value {
     let sql = "SELECT session_id, event_index, event_type, text, source_offset, source_length \
         FROM events ORDER BY ALL";
-    env.json(&["query", "--max-rows", "100000", sql])["rows"].clone()
+    env.rows(sql).into()
 }
 
 #[test]

@@ -112,15 +112,12 @@ fn ids(answer: &serde_json::Value) -> Vec<String> {
 fn sql_reads_the_live_rows_only() {
     let env = TestEnv::with_samples();
     let listed = env.json(&["status"]);
-    let counted = env.json(&["query", "SELECT count(*) AS n FROM events"]);
-    assert_eq!(counted["rows"][0][0], listed["events"]);
-    let latest = env.json(&["query", "SELECT count(*), count(DISTINCT session_id) FROM sessions"]);
-    assert_eq!(latest["rows"][0][0], latest["rows"][0][1]);
-    let times = env.json(&[
-        "query",
-        &format!("SELECT timestamp FROM events WHERE session_id = '{MAIN}' AND event_index = 5"),
-    ]);
-    assert_eq!(times["rows"][0][0], time_of(&env));
+    let counted = env.rows("SELECT count(*) AS n FROM events");
+    assert_eq!(counted[0][0], listed["events"]);
+    let latest = env.rows("SELECT count(*), count(DISTINCT session_id) FROM sessions");
+    assert_eq!(latest[0][0], latest[0][1]);
+    let times = env.rows(&format!("SELECT timestamp FROM events WHERE event_id = '{MAIN}:5'"));
+    assert_eq!(times[0][0], time_of(&env));
 }
 
 /// The time that the event tool gives, so that both agree.

@@ -9,8 +9,7 @@ use crate::env::{Random, TestEnv, real_logs, samples};
 pub fn content(env: &TestEnv) -> serde_json::Value {
     let events = "SELECT session_id, count(*), max(event_index), bit_xor(hash(e)) FROM events e GROUP BY 1 ORDER BY 1";
     let sessions = "SELECT bit_xor(hash(s)), count(*) FROM sessions s";
-    let rows = |sql| env.json(&["query", "--max-rows", "100000", sql])["rows"].clone();
-    serde_json::json!([rows(events), rows(sessions)])
+    serde_json::json!([env.rows(events), env.rows(sessions)])
 }
 
 fn killed_runs(paths: &[String], kills: usize, seed: u64) {

@@ -7,8 +7,7 @@ use std::process::Command;
 use crate::env::{Ran, TestEnv, samples};
 
 fn count(env: &TestEnv) -> serde_json::Value {
-    env.json(&["query", "SELECT count(*), count(DISTINCT session_id) FROM events"])["rows"][0]
-        .clone()
+    env.rows("SELECT count(*), count(DISTINCT session_id) FROM events").remove(0).into()
 }
 
 #[test]

@@ -67,6 +67,18 @@ impl TestEnv {
         serde_json::from_str(&ran.stdout)
             .unwrap_or_else(|error| panic!("{args:?}: {error}: {}{}", ran.stdout, ran.stderr))
     }
+
+    /// All rows of a query.
+    pub fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
+        let args = ["query", "--quiet", "--max-rows", "1000000", "--output", "ndjson", sql];
+        let ran = self.run(&args);
+        assert!(ran.code <= 1, "{sql}: {}", ran.stderr);
+        let row = |line: &str| match serde_json::from_str(line).expect("JSON") {
+            Value::Object(row) => row.into_iter().map(|(_, value)| value).collect(),
+            other => panic!("{other} is no row"),
+        };
+        ran.stdout.lines().map(row).collect()
+    }
 }
 
 impl From<Output> for Ran {

@@ -15,7 +15,7 @@ const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 const HOSTILE: &str = "c8564f25-71e8-4af6-b5dc-c26a951636c4";
 
 fn number(env: &TestEnv, sql: &str) -> i64 {
-    env.json(&["query", sql])["rows"][0][0].as_i64().expect("a number")
+    env.rows(sql)[0][0].as_i64().expect("a number")
 }
 
 /// Every file below a folder, by its path in it.

@@ -24,5 +24,8 @@ mod real_coordinates;
 mod redaction;
 mod report;
 mod samples;
+mod sql;
+mod sql_escapes;
+mod stats;
 mod surface;
 mod work;

@@ -190,6 +190,21 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
             words("analyze|9ae82b3a|--checks|failures|--checks|context|--limit|1"),
         ),
         ("analyze_session", json!({ "project": "harbor" }), words("analyze|--project|harbor")),
+        (
+            "query_sql",
+            json!({ "sql": "SELECT tool_name, files FROM tool_calls ORDER BY event_id", "max_rows": 9 }),
+            words("query|SELECT tool_name, files FROM tool_calls ORDER BY event_id|--max-rows|9"),
+        ),
+        (
+            "session_stats",
+            json!({ "group_by": ["day", "model"], "provider": "claude", "until": "2026-12-01" }),
+            words("stats|--by|day,model|--provider|claude|--until|2026-12-01"),
+        ),
+        (
+            "session_stats",
+            json!({ "group_by": "file", "project": "harbor", "sort": "errors", "limit": 3 }),
+            words("stats|--by|file|--project|harbor|--sort|errors|--limit|3"),
+        ),
     ]
 }
 

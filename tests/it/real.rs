@@ -51,9 +51,8 @@ fn every_object_is_an_event_or_counted_and_a_second_run_reads_nothing() {
         .collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let report = env.json(&args);
-    let known = env.json(&["query", "--max-rows", "100000", "SELECT source_path FROM sessions"]);
-    let known: HashSet<&str> =
-        known["rows"].as_array().expect("rows").iter().filter_map(|row| row[0].as_str()).collect();
+    let known = env.rows("SELECT source_path FROM sessions");
+    let known: HashSet<&str> = known.iter().filter_map(|row| row[0].as_str()).collect();
     let mut decoded = 0;
     let mut unknown = Vec::new();
     for path in &paths {
@@ -70,17 +69,15 @@ fn every_object_is_an_event_or_counted_and_a_second_run_reads_nothing() {
     assert_eq!(report["problems"].get("bad_json"), None, "{report}");
     assert_eq!(report["objects"].as_u64(), Some(decoded));
     // Objects that gave events: their places in the files are all different.
-    let places = env.json(&[
-        "query",
-        "SELECT count(*) FROM (SELECT DISTINCT session_id, source_offset FROM events)",
-    ]);
+    let places =
+        env.rows("SELECT count(*) FROM (SELECT DISTINCT session_id, source_offset FROM events)");
     let merged: u64 = report["objects_merged"]
         .as_object()
         .expect("merged")
         .values()
         .filter_map(Value::as_u64)
         .sum();
-    assert_eq!(places["rows"][0][0].as_u64().expect("count") + merged, decoded);
+    assert_eq!(places[0][0].as_u64().expect("count") + merged, decoded);
     let again = env.json(&args);
     for field in
         ["files_opened", "bytes_read", "events", "files_new", "files_grown", "files_rewritten"]
@@ -93,9 +90,9 @@ fn every_object_is_an_event_or_counted_and_a_second_run_reads_nothing() {
 /// What the growth must not change.
 fn content(env: &TestEnv) -> Value {
     let sql = "SELECT * FROM events ORDER BY session_id, event_index";
-    let events = env.json(&["query", "--max-rows", "1000000", sql]);
+    let events = env.rows(sql);
     let sql = "SELECT * EXCLUDE (source_path) FROM sessions ORDER BY session_id";
-    json!([events["rows"], env.json(&["query", sql])["rows"]])
+    json!([events, env.rows(sql)])
 }
 
 #[test]
@@ -156,9 +153,9 @@ fn check_growth(name: &str, states: &[PathBuf]) {
 fn the_largest_session_stays_within_the_size_of_every_level() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::with_real_logs(&logs);
-    let ids = env.json(&["query", "SELECT session_id FROM sessions ORDER BY events DESC LIMIT 3"]);
+    let ids = env.rows("SELECT session_id FROM sessions ORDER BY events DESC LIMIT 3");
     let mut client = Client::legacy(&env);
-    for row in ids["rows"].as_array().expect("rows") {
+    for row in ids {
         let id = row[0].as_str().expect("id");
         for (level, most) in
             [("summary", 10_500), ("turns", 31_000), ("steps", 100_000), ("full", 100_000)]
@@ -205,11 +202,8 @@ fn the_largest_session_stays_within_the_size_of_every_level() {
 fn a_huge_event_is_read_in_pages() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::with_real_logs(&logs);
-    let longest = env.json(&[
-        "query",
-        "SELECT session_id, event_index FROM events ORDER BY length(text) DESC LIMIT 1",
-    ]);
-    let id = format!("{}:{}", longest["rows"][0][0].as_str().expect("id"), longest["rows"][0][1]);
+    let longest = env.rows("SELECT event_id FROM events ORDER BY text_bytes DESC LIMIT 1");
+    let id = longest[0][0].as_str().expect("id");
     let mut client = Client::legacy(&env);
     let mut text = String::new();
     let mut cursor: Option<Value> = None;
@@ -238,13 +232,7 @@ fn a_huge_event_is_read_in_pages() {
 fn random_events_lead_back_to_their_records() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::with_real_logs(&logs);
-    let all = env.json(&[
-        "query",
-        "--max-rows",
-        "1000000",
-        "SELECT session_id, event_index FROM events ORDER BY 1, 2",
-    ]);
-    let all = all["rows"].as_array().expect("rows");
+    let all = env.rows("SELECT session_id, event_index FROM events ORDER BY 1, 2");
     let mut random = Random(2026);
     let mut client = Client::legacy(&env);
     for _ in 0..200 {

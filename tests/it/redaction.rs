@@ -92,7 +92,7 @@ fn everything(env: &TestEnv) -> String {
     };
     for table in ["events", "sessions", "problems"] {
         let sql = format!("SELECT * FROM {table}");
-        add(&["query", "--json", "--max-rows", "100000", &sql]);
+        add(&["query", "--output", "ndjson", "--max-rows", "100000", &sql]);
     }
     add(&["list", "--format", "full", "--json"]);
     add(&["show", "5ec4e75a", "--detail-level", "turns", "--json"]);

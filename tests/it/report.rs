@@ -33,7 +33,7 @@ fn the_numbers_are_those_of_the_store() {
     let (_, data) = report(&env, &[]);
     let sql = "SELECT sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT, sum(cache_read_tokens)::BIGINT, \
         sum(cache_write_tokens)::BIGINT, sum(tool_calls)::BIGINT, sum(tool_errors)::BIGINT FROM sessions";
-    let want = &env.json(&["query", sql])["rows"][0];
+    let want = &env.rows(sql)[0];
     for (at, field) in ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
         .into_iter()
         .enumerate()
@@ -135,7 +135,7 @@ fn filters_hold_for_every_number() {
     let (_, data) = report(&env, &["--provider", "codex", "--since", "2026-10-01"]);
     let sql = "SELECT sum(output_tokens)::BIGINT, count(*) FILTER (event_type = 'tool_call') FROM events \
         WHERE provider = 'codex' AND NOT is_replay AND timestamp >= TIMESTAMP '2026-10-01'";
-    let want = &env.json(&["query", sql])["rows"][0];
+    let want = &env.rows(sql)[0];
     assert_eq!(data["totals"]["output_tokens"], want[0]);
     assert_eq!(data["totals"]["tool_calls"], want[1]);
     assert_eq!(data["provider"], "codex");

@@ -93,8 +93,7 @@ fn sessions_are_those_of_the_manifest() {
         count(*) FILTER (event_type = 'tool_call'), count(*) FILTER (event_type = 'tool_result'), \
         count(*) FILTER (is_error AND event_type = 'tool_result') \
         FROM sessions s LEFT JOIN events e ON e.session_id = s.session_id AND NOT e.is_replay GROUP BY ALL";
-    let rows = env.json(&["query", "--max-rows", "1000", sql]);
-    let rows = rows["rows"].as_array().expect("rows");
+    let rows: Vec<_> = env.rows(sql).into_iter().map(serde_json::Value::Array).collect();
     let find = |path: &Path, inside: &str| {
         let key = format!("{}{inside}", path.display());
         rows.iter().find(|row| row[0].as_str() == Some(&key)).map(Row)

@@ -9,8 +9,10 @@ pub mod event;
 pub mod label;
 pub mod list;
 pub mod metadata;
+pub mod query;
 pub mod schema;
 pub mod search;
+pub mod stats;
 
 use std::borrow::Cow;
 
@@ -130,7 +132,9 @@ pub const TOOLS: &[ToolSpec] = &[
     event::SPEC,
     details::SPEC,
     list::SPEC,
+    query::SPEC,
     search::SPEC,
+    stats::SPEC,
     metadata::SPEC,
     label::SPEC,
 ];

@@ -1,0 +1,193 @@
+//! `session_stats`: counts, errors, tokens, cost, durations and sizes by group.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Category, Example, OneOrMany, Risk, ToolSpec, schema};
+use crate::event::closed_enum;
+use crate::{ErrorCode, Provider, Usage};
+
+pub const SPEC: ToolSpec = ToolSpec {
+    name: "session_stats",
+    title: "Count and sum",
+    description: "Counts and sums events by one or two keys: sessions, events, tool calls, errors and their rate, tokens (each request once), cost, durations (p50, p95), sizes. \
+Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'token trend over a week' (group_by day, since 7d). \
+Copied history is left out; tokens.as_recorded has it. Groups of time come in order, the latest limit of them; others largest first. \
+hour is the hour of the day, week the day it begins; all UTC.",
+    read_only: true,
+    destructive: false,
+    idempotent: true,
+    open_world: false,
+    max_result_chars: 100_000,
+    risk: Risk::Read,
+    category: Category::Statistics,
+    action_template: "Count by {group_by}",
+    command: "stats",
+    answers: "counts, errors, tokens, cost and durations by provider, project, model, tool, time",
+    use_when: &[
+        "where did the tokens go",
+        "which tool fails most",
+        "how did usage grow this month",
+    ],
+    examples: &[Example {
+        description: "Tools by use, with their error rates",
+        arguments: r#"{"group_by": "tool", "limit": 3}"#,
+        command: "sessions stats --by tool --limit 3",
+    }],
+    errors: &[
+        ErrorCode::InvalidSessionId,
+        ErrorCode::SessionNotFound,
+        ErrorCode::AmbiguousSessionPrefix,
+    ],
+    aliases: &[],
+    input: schema::input::<StatsArgs>,
+    output: schema::output::<StatsData>,
+};
+
+/// Arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatsArgs {
+    /// One key, or a list of two
+    pub group_by: OneOrMany<GroupKey>,
+    /// Only this agent's logs
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// Only sessions whose working directory contains this text
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Only this session; any unique prefix
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only events before, in the same forms
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Order; default: time in order, else most events first
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sort: Option<StatsSort>,
+    /// Most groups
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 500), extend("default" = 50))]
+    pub limit: Option<u32>,
+}
+
+closed_enum! {
+    /// What events are grouped by. By tool, tool_kind, error or file only calls and results count.
+    GroupKey {
+        Provider = "provider",
+        Project = "project",
+        Model = "model",
+        Tool = "tool",
+        ToolKind = "tool_kind",
+        EventType = "event_type",
+        /// failed or ok; tool results only.
+        Error = "error",
+        Day = "day",
+        Week = "week",
+        Month = "month",
+        Hour = "hour",
+        Session = "session",
+        Branch = "branch",
+        File = "file",
+    }
+}
+
+impl GroupKey {
+    /// Whether its values are times that follow each other.
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::Day | Self::Week | Self::Month | Self::Hour)
+    }
+
+    /// Whether only tool calls and results have it.
+    pub const fn is_of_tools(self) -> bool {
+        matches!(self, Self::Tool | Self::ToolKind | Self::Error | Self::File)
+    }
+}
+
+closed_enum! {
+    /// Order of groups, the largest first, but `key` in the order of its text.
+    StatsSort {
+        Key = "key",
+        Events = "events",
+        Errors = "errors",
+        ErrorRate = "error_rate",
+        Tokens = "tokens",
+        Cost = "cost",
+        Duration = "duration",
+        Size = "size",
+    }
+}
+
+/// Answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StatsData {
+    #[schemars(with = "Vec<String>")]
+    pub group_by: Vec<GroupKey>,
+    pub groups: Vec<Group>,
+}
+
+/// Sums over one group. What its events do not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Group {
+    /// Value by key; a key that the events lack is absent.
+    pub group: Map<String, Value>,
+    /// Of the session, when grouped by that; quoted log text, untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub sessions: usize,
+    pub events: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub tool_errors: u64,
+    /// Errors over results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_rate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<GroupTokens>,
+    /// From the price table; absent when no request in it is priced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Tokens of models that the price table does not know.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_tokens: i64,
+    /// Models of the requests, unless grouped by that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+    /// Of tool calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<Spread>,
+    /// Of tool results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<Spread>,
+    /// Of all its events.
+    pub text_bytes: u64,
+    /// Events in twelve equal spans from the first to the last time asked for; not by time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trend: Vec<u64>,
+}
+
+/// Token sums of a group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GroupTokens {
+    /// Every request once, history copied from another session left out.
+    pub counted_once: Usage,
+    /// What the logs show, copied history too.
+    pub as_recorded: Usage,
+}
+
+/// How numbers spread: half of them are at most `p50`, 95 in a hundred at most `p95`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Spread {
+    pub p50: u64,
+    pub p95: u64,
+    pub total: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(count: &i64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,130 @@
+//! Values of a batch, and rows of them as text.
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{
+    DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use schemas::Timestamp;
+use serde_json::{Number, Value};
+
+use super::plan::Form;
+use crate::clean::clean;
+
+/// Characters of a cell in a table for people.
+const TABLE_CELL: usize = 80;
+
+/// The value of a cell. Whole numbers beyond 64 bits are texts, so that none is rounded.
+pub(super) fn value(column: &dyn Array, row: usize, form: Form) -> Value {
+    if column.is_null(row) {
+        return Value::Null;
+    }
+    match column.data_type() {
+        DataType::Boolean => column.as_boolean().value(row).into(),
+        DataType::Int8 => column.as_primitive::<Int8Type>().value(row).into(),
+        DataType::Int16 => column.as_primitive::<Int16Type>().value(row).into(),
+        DataType::Int32 => column.as_primitive::<Int32Type>().value(row).into(),
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into(),
+        DataType::UInt8 => column.as_primitive::<UInt8Type>().value(row).into(),
+        DataType::UInt16 => column.as_primitive::<UInt16Type>().value(row).into(),
+        DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into(),
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().value(row).into(),
+        DataType::Float32 => float(column.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => float(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Decimal128(_, _) => {
+            decimal(&column.as_primitive::<Decimal128Type>().value_as_string(row))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            let time = column.as_primitive::<TimestampMicrosecondType>().value(row);
+            Timestamp(time).to_string().into()
+        }
+        DataType::Utf8 => {
+            let text = clean(column.as_string::<i32>().value(row));
+            let json = (form == Form::Json).then(|| serde_json::from_str(&text).ok()).flatten();
+            json.unwrap_or(Value::String(text))
+        }
+        // A plan reads every other type as text.
+        other => format!("({other})").into(),
+    }
+}
+
+/// JSON has no infinity.
+fn float(number: f64) -> Value {
+    Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
+}
+
+fn decimal(text: &str) -> Value {
+    let whole =
+        text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from));
+    if let Ok(number) = whole {
+        return number;
+    }
+    // As many digits as a double surely holds.
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    match text.parse().ok().and_then(Number::from_f64) {
+        Some(number) if digits <= 15 && text.contains('.') => Value::Number(number),
+        _ => text.into(),
+    }
+}
+
+/// A value as text; null is none.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A line of CSV (RFC 4180). Null is nothing, an empty text two quotes.
+pub(super) fn csv(values: &[Value]) -> String {
+    let cell = |value: &Value| {
+        let text = text(value);
+        let plain = !text.contains([',', '"', '\n', '\r']) && !text.starts_with(' ');
+        if value.is_null() || plain && !text.is_empty() {
+            text
+        } else {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+    };
+    values.iter().map(cell).collect::<Vec<_>>().join(",")
+}
+
+/// A line of a Markdown table.
+pub(super) fn markdown(cells: &[String]) -> String {
+    let cell = |text: &String| text.replace('|', "\\|").replace('\n', "<br>");
+    format!("| {} |", cells.iter().map(cell).collect::<Vec<_>>().join(" | "))
+}
+
+/// A cell of a table for people: one line, not too long.
+pub(super) fn short(value: &Value) -> String {
+    let text = text(value).replace('\n', "\\n").replace('\t', " ");
+    match text.char_indices().nth(TABLE_CELL) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_digit_is_lost() {
+        assert_eq!(decimal("42"), json!(42));
+        assert_eq!(decimal("18446744073709551615"), json!(u64::MAX));
+        let huge = "170141183460469231731687303715884105727";
+        assert_eq!(decimal(huge), json!(huge));
+        assert_eq!(decimal("1.500"), json!(1.5));
+        assert_eq!(decimal("0.12345678901234567890"), json!("0.12345678901234567890"));
+        assert_eq!(float(f64::NAN), json!("NaN"));
+    }
+
+    #[test]
+    fn rows_as_text() {
+        let values = [json!(null), json!(""), json!("a,\"b\"\nc"), json!(1.5), json!([1])];
+        assert_eq!(csv(&values), ",\"\",\"a,\"\"b\"\"\nc\",1.5,[1]");
+        assert_eq!(markdown(&["a|b".to_owned(), "c\nd".to_owned()]), "| a\\|b | c<br>d |");
+    }
+}

@@ -1,0 +1,178 @@
+//! Runs queries in a process of their own and ends those that take too long or that nobody waits
+//! for any more.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use schemas::price::PriceTable;
+use schemas::{ErrorCode, ToolError, limits};
+
+use super::{Query, QueryError, Report, Request, Summary, views};
+use crate::store::Snapshot;
+
+/// How often it is asked whether anybody still waits.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Starts the processes that run queries.
+pub struct Sandbox {
+    program: PathBuf,
+    /// Queries run one after the other, so that together they take no more memory than one.
+    turn: Mutex<()>,
+}
+
+impl Sandbox {
+    /// The hidden command that a process is started with.
+    pub const COMMAND: &'static str = "sql-worker";
+
+    /// `program` is this program.
+    pub fn new(program: PathBuf) -> Self {
+        Self { program, turn: Mutex::new(()) }
+    }
+
+    /// Runs a query over `snapshot` and writes its rows to `out`. `stop` is asked now and then;
+    /// true ends the query.
+    pub fn run(
+        &self,
+        snapshot: &Snapshot,
+        prices: &PriceTable,
+        query: &Query<'_>,
+        out: &mut dyn Write,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Summary, QueryError> {
+        if query.sql.len() > limits::SQL_BYTES {
+            let message = format!("sql: longer than {} bytes", limits::SQL_BYTES);
+            return Err(ToolError::new(ErrorCode::InvalidArgument, message)
+                .with("field", "sql")
+                .into());
+        }
+        let request = Request {
+            sql: query.sql.to_owned(),
+            views: views::definitions(snapshot, prices),
+            files: views::files(snapshot),
+            format: query.format,
+            max_rows: query.max_rows,
+            max_bytes: query.max_bytes,
+        };
+        let request = serde_json::to_vec(&request).unwrap_or_default();
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = self.start().map_err(|error| not_started(&error))?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (done, watched) = channel::<()>();
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(move || watch(&mut child, &watched, query.time, stop));
+            // A worker that ended early says why in its report.
+            let _ = stdin.map(|mut stdin| stdin.write_all(&request));
+            let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
+            let mut said = String::new();
+            if copied.is_ok() {
+                let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut said));
+            }
+            drop(done);
+            let end = watch.join().unwrap_or(End::Itself);
+            copied.map_err(QueryError::Output)?;
+            let report = said.lines().rev().find_map(|line| serde_json::from_str(line).ok());
+            match (report, end) {
+                (Some(Report::Done(summary)), _) => Ok(summary),
+                (Some(Report::Failed(failed)), _) => Err(failed.error().into()),
+                (None, End::Itself) => Err(died(&said).into()),
+                (None, End::TooLong) => Err(too_long(query.time).into()),
+                (None, End::Stopped) => Err(cancelled().into()),
+            }
+        })
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        Command::new(&self.program)
+            .arg(Self::COMMAND)
+            // Times are UTC wherever DuckDB has zones.
+            .env("TZ", "UTC")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+}
+
+/// How a worker ended.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Itself,
+    TooLong,
+    Stopped,
+}
+
+/// Waits until the answer is there, and ends the worker if it must be.
+fn watch(
+    child: &mut Child,
+    done: &Receiver<()>,
+    time: Duration,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> End {
+    let start = Instant::now();
+    let end = loop {
+        match done.recv_timeout(POLL) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => break End::Itself,
+            Err(RecvTimeoutError::Timeout) if stop() => break End::Stopped,
+            Err(RecvTimeoutError::Timeout) if start.elapsed() > time => break End::TooLong,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    };
+    // One that has answered ends by itself; for one whose reader has gone nothing else is left.
+    let _ = child.kill();
+    let _ = child.wait();
+    end
+}
+
+fn cap(name: &str, message: &str) -> ToolError {
+    ToolError::new(ErrorCode::SqlError, message).with("cap", name)
+}
+
+/// What a worker means that ended without a report: where memory is refused at a place that cannot
+/// go on without, the system or the language ends the process.
+fn died(said: &str) -> ToolError {
+    match said.lines().next_back() {
+        Some(line) if !said.contains("alloc") => {
+            let message = format!("The query's process ended: {}", crate::clean::clean(line));
+            ToolError::new(ErrorCode::InternalError, message)
+        }
+        _ => out_of_memory(),
+    }
+}
+
+pub(super) fn out_of_memory() -> ToolError {
+    let message = format!(
+        "The query needs more than {} MB of memory. Narrow it with WHERE, select fewer columns, or aggregate before joining and sorting",
+        limits::SQL_MEMORY_MB
+    );
+    cap("memory", &message)
+}
+
+fn too_long(time: Duration) -> ToolError {
+    let message = format!(
+        "The query was stopped after {} s. Narrow it with WHERE (session_id, timestamp), or aggregate less",
+        time.as_secs()
+    );
+    cap("time", &message)
+}
+
+pub(super) fn output_too_large() -> ToolError {
+    let message = format!(
+        "The rows take more than {} MB. Select fewer columns, or fewer rows with WHERE or --max-rows",
+        limits::SQL_OUTPUT_BYTES >> 20
+    );
+    cap("bytes", &message)
+}
+
+fn cancelled() -> ToolError {
+    ToolError::new(ErrorCode::SearchTimeout, "The query was cancelled")
+}
+
+fn not_started(error: &io::Error) -> ToolError {
+    let message = format!("No process could be started for the query: {error}");
+    ToolError::new(ErrorCode::InternalError, message)
+}

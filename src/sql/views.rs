@@ -1,0 +1,211 @@
+//! The definitions of the views over the live rows of a snapshot, and their documentation.
+//!
+//! Names that begin with an underscore are for the views alone: the files as they are, with the
+//! bookkeeping of the store, and the price table.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use schemas::price::{PriceTable, Rate};
+use schemas::session::{ModelUsage, SessionRow};
+use schemas::table::{Column, ColumnType, EVENTS, PROBLEMS, SESSIONS, Table};
+use schemas::view::{EXAMPLES, VIEWS, VIEWS_VERSION, View};
+use serde::{Deserialize, Serialize};
+
+use crate::store::Snapshot;
+
+/// The tables that the views are made of.
+const TABLES: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
+
+/// Views that are more than a table: their SQL, and the views it names.
+const COMPUTED: &[(&str, &str, &[&str])] = &[
+    ("tool_calls", include_str!("views/tool_calls.sql"), &["events"]),
+    ("turns", include_str!("views/turns.sql"), &["events"]),
+    ("usage", include_str!("views/usage.sql"), &["events", "_prices"]),
+    ("files", include_str!("views/files.sql"), &["tool_calls"]),
+    ("lineage", include_str!("views/lineage.sql"), &["events", "sessions"]),
+    ("problems", include_str!("views/problems.sql"), &["_problems", "_sessions"]),
+];
+
+/// A view as it is created.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Definition {
+    pub name: String,
+    pub sql: String,
+    /// Views that it names.
+    pub needs: Vec<String>,
+}
+
+impl Definition {
+    fn new(name: &str, sql: String, needs: &[&str]) -> Self {
+        let needs = needs.iter().map(|&name| name.to_owned()).collect();
+        Self { name: name.to_owned(), sql, needs }
+    }
+}
+
+/// Every view over `snapshot`.
+pub(super) fn definitions(snapshot: &Snapshot, prices: &PriceTable) -> Vec<Definition> {
+    let mut all: Vec<_> = TABLES.iter().map(|table| over_files(snapshot, table)).collect();
+    all.push(Definition::new("_prices", price_rows(snapshot.sessions(), prices), &[]));
+    all.extend(VIEWS.iter().map(|view| {
+        let computed = COMPUTED.iter().find(|(name, ..)| *name == view.name);
+        match (computed, view.name) {
+            (Some((name, sql, needs)), _) => Definition::new(name, (*sql).to_owned(), needs),
+            (None, "events") => {
+                Definition::new("events", over_table(view, "_events"), &["_events"])
+            }
+            (None, "sessions") => {
+                Definition::new("sessions", over_table(view, "_sessions"), &["_sessions"])
+            }
+            (None, name) => Definition::new(name, label_rows(snapshot, view), &[]),
+        }
+    }));
+    all
+}
+
+/// The labels and notes, which lie beside the segments.
+fn label_rows(snapshot: &Snapshot, view: &View) -> String {
+    let text = |text: Option<&str>| text.map_or_else(|| "NULL".to_owned(), quote);
+    let rows: Vec<_> = snapshot
+        .labels()
+        .rows()
+        .map(|row| {
+            let (label, note) = (text(row.label), text(row.note));
+            let id = quote(row.session_id);
+            format!("({id}, {label}, {note}, make_timestamp({}))", row.updated_at)
+        })
+        .collect();
+    if rows.is_empty() {
+        return nothing(view.columns());
+    }
+    let columns: Vec<_> = view.columns().map(|column| column.name).collect();
+    format!("SELECT * FROM (VALUES {}) AS labels({})", rows.join(", "), columns.join(", "))
+}
+
+/// The files that the views read.
+pub(super) fn files(snapshot: &Snapshot) -> Vec<String> {
+    TABLES.iter().flat_map(|table| paths(snapshot, table)).collect()
+}
+
+fn paths(snapshot: &Snapshot, table: &Table) -> Vec<String> {
+    let with_rows =
+        snapshot.segments().iter().filter(|segment| segment.entry.file(table.name).is_some());
+    with_rows.map(|segment| segment.path(table.name).to_string_lossy().into_owned()).collect()
+}
+
+/// The live rows of a table as they are in the files.
+fn over_files(snapshot: &Snapshot, table: &Table) -> Definition {
+    let name = format!("_{}", table.name);
+    let files: Vec<_> = paths(snapshot, table).iter().map(|path| quote(path)).collect();
+    if files.is_empty() {
+        return Definition::new(&name, nothing(table.columns.iter()), &[]);
+    }
+    let live = match table.name {
+        // The row with the highest segment number of a session counts.
+        "sessions" => {
+            "QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY segment DESC) = 1"
+                .to_owned()
+        }
+        "events" => live_events(snapshot),
+        _ => String::new(),
+    };
+    let sql = format!("SELECT * FROM read_parquet([{}]) {live}", files.join(", "));
+    Definition::new(&name, sql, &[])
+}
+
+/// Rows of sessions that were read anew later are superseded.
+fn live_events(snapshot: &Snapshot) -> String {
+    let dead: Vec<_> = snapshot
+        .superseded()
+        .map(|row| {
+            format!("(session_id = {} AND segment < {})", quote(&row.session_id), row.live_from)
+        })
+        .collect();
+    if dead.is_empty() { String::new() } else { format!("WHERE NOT ({})", dead.join(" OR ")) }
+}
+
+/// A view of no rows.
+fn nothing(columns: impl Iterator<Item = &'static Column>) -> String {
+    let nulls: Vec<_> =
+        columns.map(|column| format!("NULL::{} AS {}", column.kind.sql(), column.name)).collect();
+    format!("SELECT {} WHERE false", nulls.join(", "))
+}
+
+/// The public columns of a table, and what is computed from them.
+fn over_table(view: &View, table: &str) -> String {
+    let columns: Vec<_> = view
+        .columns()
+        .map(|column| match (column.name, column.kind) {
+            ("event_id", _) => "concat(session_id, ':', event_index) AS event_id".to_owned(),
+            ("duration_ms", _) if view.name == "sessions" => {
+                "(epoch_us(ended_at) - epoch_us(started_at)) // 1000 AS duration_ms".to_owned()
+            }
+            // Plain timestamps in UTC: their type with a zone would need ICU to be shown.
+            (name, ColumnType::Timestamp) => format!("make_timestamp(epoch_us({name})) AS {name}"),
+            (name, _) => name.to_owned(),
+        })
+        .collect();
+    format!("SELECT {} FROM {table}", columns.join(", "))
+}
+
+/// The rates of the models that the sessions name: one row for prompts of more than `above` and
+/// at most `up_to` tokens.
+fn price_rows(sessions: &[SessionRow], prices: &PriceTable) -> String {
+    let mut models = BTreeSet::new();
+    for row in sessions {
+        models.extend(row.model.clone());
+        let usage = row.usage_by_model.as_deref().unwrap_or("[]");
+        let usage: Vec<ModelUsage> = serde_json::from_str(usage).unwrap_or_default();
+        models.extend(usage.into_iter().filter_map(|entry| entry.model));
+    }
+    let mut rows = Vec::new();
+    for (model, rate) in models.iter().filter_map(|model| Some((model, prices.rate(model)?))) {
+        let Rate { input, output, cache_read, cache_write_5m, cache_write_1h, .. } = *rate;
+        let short = [Some(input), Some(output), cache_read, cache_write_5m, cache_write_1h];
+        let border = rate.long.as_ref().map_or(i64::MAX, |long| long.above_tokens);
+        rows.push(price_row(model, -1, border, short));
+        if let Some(long) = &rate.long {
+            let rates = [
+                Some(long.input),
+                Some(long.output),
+                long.cache_read,
+                long.cache_write_5m,
+                long.cache_write_1h,
+            ];
+            rows.push(price_row(model, border, i64::MAX, rates));
+        }
+    }
+    // A list of values cannot be empty.
+    rows.push(price_row("", 0, 0, [None; 5]));
+    let columns = "model, above, up_to, input, output, cache_read, cache_write_5m, cache_write_1h";
+    format!("SELECT * FROM (VALUES {}) prices({columns})", rows.join(", "))
+}
+
+fn price_row(model: &str, above: i64, up_to: i64, rates: [Option<f64>; 5]) -> String {
+    let rates = rates
+        .map(|rate| rate.map_or("NULL::DOUBLE".to_owned(), |rate| format!("'{rate}'::DOUBLE")));
+    format!("({}, {above}::BIGINT, {up_to}::BIGINT, {})", quote(model), rates.join(", "))
+}
+
+/// A text as SQL.
+pub(super) fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The views, their columns and the examples, as text.
+pub fn schema_text() -> String {
+    let mut out = format!("Views, version {VIEWS_VERSION}. Times are UTC.\n\n");
+    for view in VIEWS {
+        let _ = writeln!(out, "{}: {}", view.name, view.doc);
+        for column in view.columns() {
+            let _ =
+                writeln!(out, "    {:<22} {:<10} {}", column.name, column.kind.sql(), column.doc);
+        }
+        out.push('\n');
+    }
+    out.push_str("Examples\n\n");
+    for example in EXAMPLES {
+        let _ = writeln!(out, "-- {}\n{}\n", example.question, example.sql);
+    }
+    out
+}

@@ -1,0 +1,156 @@
+//! The process that runs a query: checks it, opens DuckDB over the files it may read and nothing
+//! else, and writes the rows. What it must not do, the system keeps it from as well.
+
+use std::io::{self, Read, Write};
+
+use duckdb::{Config, Connection};
+use schemas::tool::query::QueryColumn;
+use schemas::{ErrorCode, ToolError, limits};
+use serde_json::Value;
+
+use super::output::Rows;
+use super::plan::Plan;
+use super::views::{Definition, quote};
+use super::{Failed, Report, Request, Summary, guard, hint};
+
+/// Answers the request on `input`: rows on `out`, and how it went on `report`.
+pub fn serve(
+    mut input: impl Read,
+    out: Box<dyn Write + Send>,
+    report: &mut dyn Write,
+) -> io::Result<()> {
+    let mut text = Vec::new();
+    input.read_to_end(&mut text)?;
+    let request: Request = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    confine();
+    let result = match answer(&request, out) {
+        Ok(summary) => Report::Done(summary),
+        Err(error) => Report::Failed(Failed::of(error)),
+    };
+    serde_json::to_writer(&mut *report, &result).map_err(io::Error::other)?;
+    report.write_all(b"\n")?;
+    report.flush()
+}
+
+/// Gives up what a query has no need of: memory, time on the processors even when nobody waits
+/// any more, and writing files.
+#[cfg(unix)]
+fn confine() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let threads = limits::SQL_THREADS.unsigned_abs();
+    for (resource, most) in [
+        (Resource::Data, limits::SQL_MEMORY_MB << 20),
+        (Resource::Cpu, 2 * threads * limits::SQL_SECONDS),
+        (Resource::Fsize, 0),
+        (Resource::Core, 0),
+    ] {
+        // Where the system does not know a limit, DuckDB's own has to do.
+        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    }
+}
+
+#[cfg(not(unix))]
+fn confine() {}
+
+fn answer(request: &Request, out: Box<dyn Write + Send>) -> Result<Summary, ToolError> {
+    let sql = request.sql.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+    let connection = open().map_err(|error| engine_error(&error))?;
+    let parsed: String = connection
+        .query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))
+        .map_err(|error| hint::sql_error(&error, sql, 0, &[]))?;
+    let parsed: Value = serde_json::from_str(&parsed).map_err(|_| {
+        let message = "The query is nested too deeply. Use WITH to name its parts";
+        ToolError::new(ErrorCode::SqlError, message)
+    })?;
+    let used = guard::views_of(sql, &parsed)?;
+    create(&connection, request, &used).map_err(|error| engine_error(&error))?;
+    let plan = plan(&connection, request, sql, &used)?;
+    let select = plan.select(sql, request.max_rows);
+    let broken = |error: &duckdb::Error| hint::sql_error(error, sql, plan.before(), &used);
+    let mut statement = connection.prepare(&select).map_err(|error| broken(&error))?;
+    let schema = statement.stream_arrow([]).map_err(|error| broken(&error))?.get_schema();
+    let mut rows = Rows::new(&plan, schema, request, out).map_err(|error| unwritten(&error))?;
+    while let Some(chunk) = statement.step().map_err(|error| broken(&error))? {
+        if !rows.write(&chunk.into()).map_err(|error| unwritten(&error))? {
+            break;
+        }
+    }
+    rows.finish().map_err(|error| unwritten(&error))
+}
+
+/// DuckDB in memory, with as little as it needs.
+fn open() -> duckdb::Result<Connection> {
+    let config = Config::default()
+        .threads(limits::SQL_THREADS)?
+        .max_memory(&format!("{}MB", limits::SQL_ENGINE_MB))?
+        .enable_autoload_extension(false)?;
+    let connection = Connection::open_in_memory_with_flags(config)?;
+    connection.execute_batch("SET temp_directory = ''; SET errors_as_json = true;")?;
+    Ok(connection)
+}
+
+/// Creates the views that the query names, with those they need, and locks everything else.
+fn create(connection: &Connection, request: &Request, used: &[&str]) -> duckdb::Result<()> {
+    let mut wanted: Vec<&Definition> = Vec::new();
+    let mut open: Vec<&str> = used.to_vec();
+    while let Some(name) = open.pop() {
+        let definition = request.views.iter().find(|view| view.name == name);
+        if let Some(definition) = definition {
+            open.extend(definition.needs.iter().map(String::as_str));
+            // The last place is the one before everything that names it.
+            wanted.retain(|view| view.name != name);
+            wanted.push(definition);
+        }
+    }
+    for view in wanted.iter().rev() {
+        connection.execute_batch(&format!("CREATE VIEW {} AS {}", view.name, view.sql))?;
+    }
+    let files: Vec<_> = request.files.iter().map(|file| quote(file)).collect();
+    connection.execute_batch(&format!(
+        "SET allowed_paths = [{}]; SET enable_external_access = false; SET lock_configuration = true;",
+        files.join(", ")
+    ))
+}
+
+/// The columns of the query, and how each is read.
+fn plan(
+    connection: &Connection,
+    request: &Request,
+    sql: &str,
+    used: &[&str],
+) -> Result<Plan, ToolError> {
+    const DESCRIBE: &str = "DESCRIBE SELECT * FROM (\n";
+    let broken = |error: &duckdb::Error| hint::sql_error(error, sql, DESCRIBE.len(), used);
+    let mut statement =
+        connection.prepare(&format!("{DESCRIBE}{sql}\n)")).map_err(|error| broken(&error))?;
+    let columns = statement
+        .query_map([], |row| Ok(QueryColumn { name: row.get(0)?, sql_type: row.get(1)? }))
+        .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
+        .map_err(|error| broken(&error))?;
+    let most = limits::SQL_COLUMNS_MAX;
+    if columns.len() > most {
+        let message =
+            format!("The query has {} columns; at most {most}. Name those you need", columns.len());
+        return Err(ToolError::new(ErrorCode::SqlError, message).with("cap", "columns"));
+    }
+    let binary = request.format.is_some_and(schemas::tool::query::QueryFormat::is_binary);
+    Ok(Plan::new(columns, binary))
+}
+
+/// DuckDB could not read the store.
+fn engine_error(error: &duckdb::Error) -> ToolError {
+    let words = hint::words(error);
+    ToolError::new(
+        ErrorCode::StoreDamaged,
+        format!(
+            "{words}\nRun `sessions ingest --verify`: it sets damaged parts aside and reads the logs again"
+        ),
+    )
+}
+
+fn unwritten(error: &io::Error) -> ToolError {
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        return super::sandbox::output_too_large();
+    }
+    ToolError::new(ErrorCode::InternalError, format!("The rows could not be written: {error}"))
+}

@@ -1,0 +1,45 @@
+//! Writes batches as a Parquet file for other programs.
+
+use std::io::{self, Write};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+/// A Parquet file under construction.
+pub struct ParquetFile<W: Write + Send>(ArrowWriter<W>);
+
+impl<W: Write + Send> ParquetFile<W> {
+    /// Begins a file of rows of `schema` on `out`.
+    pub fn new(out: W, schema: SchemaRef) -> io::Result<Self> {
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+            .set_created_by(concat!("sessions ", env!("CARGO_PKG_VERSION")).to_owned());
+        let writer = ArrowWriter::try_new(out, schema, Some(properties.build()));
+        writer.map(Self).map_err(cause)
+    }
+
+    /// Adds rows.
+    pub fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        self.0.write(batch).map_err(cause)
+    }
+
+    /// Ends the file.
+    pub fn finish(self) -> io::Result<W> {
+        self.0.into_inner().map_err(cause)
+    }
+}
+
+/// The error of the writer below, where it was that.
+fn cause(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,72 @@
+//! `query_sql`.
+
+use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::price::PriceTable;
+use schemas::tool::checked_limit;
+use schemas::tool::query::{QueryArgs, QueryData};
+use schemas::{ErrorCode, ToolError, limits};
+
+use super::{Call, Reply};
+use crate::sql::{Cut, Query, QueryError, Sandbox, Summary};
+use crate::store::Snapshot;
+
+pub(super) fn run(
+    snapshot: &Snapshot,
+    args: &QueryArgs,
+    call: &Call<'_>,
+    prices: &PriceTable,
+    sandbox: &Sandbox,
+) -> Result<Reply<QueryData>, ToolError> {
+    let max_rows =
+        checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?;
+    let max_bytes = limits::ANSWER_BYTES as u64;
+    let time = call.query_time;
+    let query = Query { sql: &args.sql, format: None, max_rows, max_bytes, time };
+    let mut json = Vec::new();
+    let summary =
+        sandbox.run(snapshot, prices, &query, &mut json, call.stop).map_err(
+            |error| match error {
+                QueryError::Tool(error) => error,
+                QueryError::Output(error) => {
+                    ToolError::new(ErrorCode::InternalError, error.to_string())
+                }
+            },
+        )?;
+    let data: QueryData = serde_json::from_slice(&json)
+        .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
+    let mut reply = Reply::new(data, summary.rows);
+    reply.truncated = summary.cut.is_some();
+    // One row more is known to be there.
+    reply.total = Some((summary.rows + usize::from(reply.truncated), !reply.truncated));
+    reply.warnings = warnings(&summary);
+    if summary.rows == 0 && !reply.truncated {
+        reply.hint = Some("No row. DESCRIBE and the name of a view shows its columns.".to_owned());
+    }
+    Ok(reply)
+}
+
+fn warnings(summary: &Summary) -> Vec<Warning> {
+    let rows = summary.rows;
+    let cut = summary.cut.map(|cut| match cut {
+        Cut::Rows => format!(
+            "Only the first {rows} rows; max_rows allows {}. Aggregate, or narrow with WHERE",
+            limits::SQL_ROWS_MAX
+        ),
+        Cut::Bytes => format!(
+            "Only the first {rows} rows fit the answer's {} bytes. Select fewer columns, or left(text, 300)",
+            limits::ANSWER_BYTES
+        ),
+    });
+    let cells = (summary.cells_cut > 0).then(|| {
+        format!(
+            "{} cells were cut. substr(text, 8001) goes on, or get_event_details(event_ids=[...]) shows whole texts",
+            summary.cells_cut
+        )
+    });
+    let warning = |message| Warning {
+        code: WarningCode::ResultsTruncated,
+        message,
+        severity: Severity::Warning,
+    };
+    [cut, cells].into_iter().flatten().map(warning).collect()
+}

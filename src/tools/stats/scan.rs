@@ -1,0 +1,165 @@
+//! Reads the rows that are asked for, segment by segment over the cores.
+
+use std::collections::HashMap;
+
+use schemas::price::PriceTable;
+use schemas::tool::stats::{Group, GroupKey};
+use schemas::{ErrorCode, ToolError};
+
+use super::group::Groups;
+use super::sums::Sums;
+use crate::cores::in_parallel;
+use crate::error::store_error;
+use crate::store::{Column, EventReader, RowSpan, Segment, Snapshot, StoreError};
+
+/// Rows that a core takes at a time, at least; a session's rows stay together.
+const UNIT_ROWS: usize = 1 << 14;
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 1 << 13;
+
+/// What is counted, and how.
+pub(super) struct Scan<'a> {
+    pub snapshot: &'a Snapshot,
+    pub keys: &'a [GroupKey],
+    /// For every session whether it is asked for.
+    pub chosen: &'a [bool],
+    pub since: Option<i64>,
+    pub until: Option<i64>,
+    /// The times that trends go over; `None` without trends.
+    pub range: Option<(i64, i64)>,
+    pub prices: &'a PriceTable,
+}
+
+/// Some spans of a segment.
+struct Unit<'a> {
+    number: usize,
+    segment: &'a Segment,
+    /// Session, first row and rows.
+    spans: Vec<(usize, RowSpan)>,
+}
+
+impl Scan<'_> {
+    /// The groups, in no order.
+    pub(super) fn groups(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Group>, ToolError> {
+        let units = self.units();
+        let read = |units: &[Unit<'_>]| -> Result<Vec<_>, StoreError> {
+            let mut done = Vec::new();
+            for unit in units.iter().take_while(|_| !stop()) {
+                done.push((unit.number, self.read(unit)?));
+            }
+            Ok(done)
+        };
+        let mut parts: Vec<_> =
+            in_parallel(&units, 1, read).map_err(store_error)?.into_iter().flatten().collect();
+        if parts.len() < units.len() {
+            return Err(ToolError::new(ErrorCode::SearchTimeout, "The call was cancelled"));
+        }
+        // Always in the same order, so that the same question gives the same cost to the last digit.
+        parts.sort_by_key(|(number, _)| *number);
+        let mut all: HashMap<String, Sums> = HashMap::new();
+        for (key, sums) in parts.into_iter().flat_map(|(_, part)| part) {
+            all.entry(key).or_default().merge(sums);
+        }
+        let groups = all.into_iter().filter(|(_, sums)| !sums.is_empty());
+        Ok(groups.map(|(key, sums)| sums.group(self, &key)).collect())
+    }
+
+    /// The rows that are asked for.
+    fn units(&self) -> Vec<Unit<'_>> {
+        let mut units: Vec<Unit<'_>> = Vec::new();
+        for segment in self.snapshot.segments().iter().filter(|segment| self.may_have(segment)) {
+            let mut rows = UNIT_ROWS;
+            for span in segment.spans.iter().filter(|span| self.is_chosen(span.session)) {
+                if rows >= UNIT_ROWS {
+                    units.push(Unit { number: units.len(), segment, spans: Vec::new() });
+                    rows = 0;
+                }
+                rows += span.count;
+                let row_span = RowSpan { start: span.start, count: span.count };
+                if let Some(unit) = units.last_mut() {
+                    unit.spans.push((span.session, row_span));
+                }
+            }
+        }
+        units
+    }
+
+    fn is_chosen(&self, session: usize) -> bool {
+        self.chosen.get(session).copied().unwrap_or(false)
+    }
+
+    /// Whether a segment holds events of the times asked for.
+    fn may_have(&self, segment: &Segment) -> bool {
+        if self.since.is_none() && self.until.is_none() {
+            return true;
+        }
+        segment.entry.times.is_some_and(|(first, last)| {
+            self.since.is_none_or(|since| last >= since)
+                && self.until.is_none_or(|until| first < until)
+        })
+    }
+
+    fn read(&self, unit: &Unit<'_>) -> Result<HashMap<String, Sums>, StoreError> {
+        let mut groups = Groups::new(self);
+        let mut spans = unit.spans.iter();
+        let (mut session, mut left) = (0, 0);
+        let rows = joined(unit.spans.iter().map(|(_, span)| *span));
+        let mut reader = EventReader::open(unit.segment, &rows, &self.columns(), BATCH_ROWS)?;
+        while let Some(batch) = reader.next_batch()? {
+            let mut done = 0;
+            while done < batch.num_rows() {
+                if left == 0 {
+                    let Some((next, span)) = spans.next() else { break };
+                    (session, left) = (*next, span.count);
+                    groups.begin();
+                }
+                let rows = left.min(batch.num_rows() - done);
+                groups.add(session, &batch.slice(done, rows));
+                left -= rows;
+                done += rows;
+            }
+        }
+        Ok(groups.finish())
+    }
+
+    /// What is read of a row: never its text, and tokens only where they can be told apart.
+    fn columns(&self) -> Vec<Column> {
+        let mut columns =
+            vec!["event_type", "timestamp", "is_replay", "is_error", "duration_ms", "text_bytes"];
+        if !self.keys.iter().any(|key| key.is_of_tools()) {
+            columns.extend([
+                "subtype",
+                "model",
+                "request_id",
+                "input_tokens",
+                "output_tokens",
+                "cache_read_tokens",
+                "cache_write_tokens",
+                "cache_write_1h_tokens",
+                "reasoning_tokens",
+            ]);
+        }
+        columns.extend(self.keys.iter().filter_map(|key| match key {
+            GroupKey::Model => Some("model"),
+            GroupKey::Tool => Some("tool_name"),
+            GroupKey::ToolKind => Some("tool_kind"),
+            GroupKey::Branch => Some("git_branch"),
+            GroupKey::File => Some("files"),
+            _ => None,
+        }));
+        columns
+    }
+}
+
+/// Spans that follow each other as one.
+fn joined(spans: impl Iterator<Item = RowSpan>) -> Vec<RowSpan> {
+    let mut all: Vec<RowSpan> = Vec::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if last.start + last.count == span.start => last.count += span.count,
+            _ => all.push(span),
+        }
+    }
+    all
+}

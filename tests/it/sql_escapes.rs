@@ -1,0 +1,109 @@
+//! `tests/sql_escapes.txt`: every way out of the sandbox is refused, every way to exhaust it is
+//! capped, and the program goes on.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemas::tool::query::QueryArgs;
+use schemas::{ErrorCode, Timestamp, ToolError};
+use serde_json::json;
+use sessions::store::Store;
+use sessions::tools::{Call, Tools};
+
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+/// A program that answers in one process after the other.
+fn tools(env: &TestEnv) -> Tools {
+    Tools::new(Store::new(env.store())).with_program(PathBuf::from(env!("CARGO_BIN_EXE_sessions")))
+}
+
+fn ask(tools: &Tools, sql: &str, seconds: u64) -> Result<usize, ToolError> {
+    let call =
+        Call { query_time: Duration::from_secs(seconds), ..Call::new(Timestamp::now(), &|| false) };
+    let args = QueryArgs { sql: sql.to_owned(), max_rows: None };
+    tools.query(&args, &call).map(|answer| answer.data.rows.len())
+}
+
+/// How an attempt must end, and its SQL.
+fn attempts(env: &TestEnv) -> Vec<(String, String)> {
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql_escapes.txt");
+    let list = std::fs::read_to_string(list).expect("the list");
+    let store = Store::new(env.store()).snapshot().expect("snapshot");
+    let with_events = store.segments().iter().find(|s| s.entry.file("events").is_some());
+    let segment = with_events.expect("a segment").path("events");
+    let attempts = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    attempts
+        .map(|line| {
+            let (end, sql) = line.split_once('\t').expect("end and SQL");
+            (end.to_owned(), sql.replace("SEGMENT", &segment.to_string_lossy()))
+        })
+        .collect()
+}
+
+fn check(tools: &Tools, (end, sql): &(String, String)) {
+    let seconds = if end == "time" { 2 } else { 30 };
+    let error = match ask(tools, sql, seconds) {
+        Ok(rows) => panic!("{rows} rows: {sql}"),
+        Err(error) => error,
+    };
+    let cap = error.details.get("cap").and_then(|cap| cap.as_str()).unwrap_or("");
+    let (code, expected) = match end.as_str() {
+        "not_allowed" => (ErrorCode::SqlNotAllowed, ""),
+        "error" => (ErrorCode::SqlError, ""),
+        cap => (ErrorCode::SqlError, cap),
+    };
+    assert_eq!((error.code, cap), (code, expected), "{sql}: {error}");
+    if !cap.is_empty() {
+        assert!(error.message.contains("WHERE"), "{sql}: {error} says nothing of what to do");
+    }
+}
+
+#[test]
+fn every_attempt_is_refused_or_capped() {
+    let env = TestEnv::with_samples();
+    let attempts = attempts(&env);
+    assert!(attempts.len() >= 80, "{}", attempts.len());
+    std::thread::scope(|scope| {
+        for half in attempts.chunks(attempts.len().div_ceil(2)) {
+            let tools = tools(&env);
+            scope.spawn(move || {
+                half.iter().for_each(|attempt| check(&tools, attempt));
+                assert_eq!(ask(&tools, "SELECT count(*) FROM events", 30), Ok(1));
+            });
+        }
+    });
+    for written in ["/tmp/escape.csv", "/tmp/escape.parquet", "/tmp/escape.db", "/tmp/escape"] {
+        assert!(!Path::new(written).exists(), "{written}");
+    }
+}
+
+#[test]
+fn a_server_lives_through_it() {
+    let env = TestEnv::with_samples();
+    let mut client = Client::legacy(&env);
+    for sql in [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT length(repeat('x', 1000000000))",
+        "SELECT histogram(repeat('x', 100000) || x) FROM range(1000000) t(x)",
+        "SELECT 1; SELECT 2",
+    ] {
+        client.fails("query_sql", json!({ "sql": sql }));
+    }
+    let counted = client.call("query_sql", json!({ "sql": "SELECT count(*) AS n FROM events" }));
+    assert_eq!(counted["data"]["columns"], json!([{ "name": "n", "type": "BIGINT" }]));
+    assert!(counted["data"]["rows"][0][0].as_u64() > Some(100), "{counted}");
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn nobody_waits_for_a_query_that_was_cancelled() {
+    let env = TestEnv::with_samples();
+    let tools = tools(&env);
+    let call = Call::new(Timestamp::now(), &|| true);
+    let endless = "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c";
+    let start = std::time::Instant::now();
+    let error = tools.query(&QueryArgs { sql: endless.to_owned(), max_rows: None }, &call);
+    assert_eq!(error.expect_err("cancelled").code, ErrorCode::SearchTimeout);
+    assert!(start.elapsed() < Duration::from_secs(20), "it ran on");
+}

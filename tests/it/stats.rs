@@ -1,0 +1,259 @@
+//! `session_stats` and `sessions usage` on the sample sessions, against SQL over the same store:
+//! the one adds up rows in this program, the other in DuckDB.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+
+/// The groups of an answer by the values of their keys.
+fn groups(env: &TestEnv, args: &[&str]) -> BTreeMap<Vec<String>, Value> {
+    let mut words = vec!["stats", "--limit", "500"];
+    words.extend(args);
+    let answer = env.json(&words);
+    assert_eq!(answer["status"], "ok", "{answer}");
+    let keys = answer["data"]["group_by"].as_array().expect("keys").clone();
+    let value = |group: &Value, key: &Value| {
+        group["group"][key.as_str().expect("key")].as_str().unwrap_or("").to_owned()
+    };
+    let groups = answer["data"]["groups"].as_array().expect("groups");
+    groups
+        .iter()
+        .map(|group| (keys.iter().map(|key| value(group, key)).collect(), group.clone()))
+        .collect()
+}
+
+/// Compares one number of every group with SQL that gives the keys and the number.
+fn compare(env: &TestEnv, args: &[&str], number: impl Fn(&Value) -> Option<f64>, sql: &str) {
+    let rows = env.rows(sql).into_iter().filter_map(|mut row| {
+        let number = row.pop()?.as_f64()?;
+        let text = |value: Value| value.as_str().unwrap_or("").to_owned();
+        Some((row.into_iter().map(text).collect::<Vec<_>>(), number))
+    });
+    let expected: BTreeMap<_, _> = rows.filter(|(_, number)| *number != 0.0).collect();
+    let got: BTreeMap<_, _> = groups(env, args)
+        .into_iter()
+        .filter_map(|(key, group)| Some((key, number(&group)?)))
+        .filter(|(_, number)| *number != 0.0)
+        .collect();
+    assert!(!expected.is_empty(), "{sql}");
+    assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{args:?}");
+    for (key, number) in &got {
+        assert!((number - expected[key]).abs() < 1e-5, "{key:?}: {number}, SQL {}", expected[key]);
+    }
+}
+
+const LIVE: &str = "FROM events WHERE NOT is_replay";
+
+#[test]
+fn counts_are_those_of_sql_by_every_key() {
+    let env = TestEnv::with_samples();
+    let events = |group: &Value| group["events"].as_f64();
+    let of_tools = "event_type IN ('tool_call', 'tool_result')";
+    for (by, key) in [
+        ("provider", "provider"),
+        ("model", "model"),
+        ("event_type", "event_type"),
+        ("session", "session_id"),
+        ("branch", "git_branch"),
+        ("day", "strftime(timestamp, '%Y-%m-%d')"),
+        ("week", "strftime(date_trunc('week', timestamp), '%Y-%m-%d')"),
+        ("month", "strftime(timestamp, '%Y-%m')"),
+        ("hour", "strftime(timestamp, '%H')"),
+    ] {
+        compare(&env, &["--by", by], events, &format!("SELECT {key}, count(*) {LIVE} GROUP BY 1"));
+    }
+    for (by, key) in [("tool", "tool_name"), ("tool_kind", "tool_kind"), ("file", "unnest(files)")]
+    {
+        let sql = format!("SELECT {key} AS k, count(*) {LIVE} AND {of_tools} GROUP BY 1");
+        compare(&env, &["--by", by], events, &sql);
+    }
+    let sql = format!(
+        "SELECT CASE WHEN is_error THEN 'failed' WHEN NOT is_error THEN 'ok' END AS k, count(*) {LIVE} \
+         AND event_type = 'tool_result' GROUP BY 1"
+    );
+    compare(&env, &["--by", "error"], events, &sql);
+    let sql = "SELECT project, count(*) FROM events JOIN sessions USING (session_id) WHERE NOT is_replay GROUP BY 1";
+    compare(&env, &["--by", "project"], events, sql);
+    let sql = format!("SELECT provider, event_type, count(*) {LIVE} GROUP BY ALL");
+    compare(&env, &["--by", "provider,event_type"], events, &sql);
+}
+
+#[test]
+fn the_other_numbers_are_those_of_sql() {
+    let env = TestEnv::with_samples();
+    let number = |name: &'static str| move |group: &Value| group[name].as_f64();
+    let results = "FROM events WHERE NOT is_replay AND event_type = 'tool_result'";
+    for (name, sum) in [
+        ("sessions", "count(DISTINCT session_id)"),
+        ("tool_calls", "count(*) FILTER (event_type = 'tool_call')"),
+        ("tool_results", "count(*) FILTER (event_type = 'tool_result')"),
+        ("tool_errors", "count(*) FILTER (event_type = 'tool_result' AND is_error)"),
+        ("text_bytes", "sum(text_bytes)"),
+    ] {
+        let sql = format!("SELECT provider, {sum} {LIVE} GROUP BY 1");
+        compare(&env, &["--by", "provider"], number(name), &sql);
+    }
+    let rate = "round(count(*) FILTER (is_error) / count(*), 4)";
+    let sql = format!("SELECT tool_name, {rate} {results} GROUP BY 1");
+    compare(&env, &["--by", "tool"], number("error_rate"), &sql);
+    for (name, part) in [("p50", 0.5), ("p95", 0.95)] {
+        for (field, column) in [("duration_ms", "duration_ms"), ("output_bytes", "text_bytes")] {
+            let ranked = format!("list_sort(list({column}) FILTER ({column} >= 0))");
+            let sql = format!(
+                "SELECT tool_name, s[greatest(ceil(len(s) * {part})::INTEGER, 1)] FROM \
+                 (SELECT tool_name, {ranked} AS s {results} GROUP BY 1)"
+            );
+            let value = |group: &Value| group[field][name].as_f64();
+            compare(&env, &["--by", "tool"], value, &sql);
+        }
+    }
+    let sql = format!("SELECT tool_name, sum(duration_ms) {results} GROUP BY 1");
+    compare(&env, &["--by", "tool"], |group| group["duration_ms"]["total"].as_f64(), &sql);
+}
+
+#[test]
+fn tokens_and_cost_are_those_of_the_usage_view() {
+    let env = TestEnv::with_samples();
+    let once =
+        |name: &'static str| move |group: &Value| group["tokens"]["counted_once"][name].as_f64();
+    for name in [
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "cache_write_1h_tokens",
+        "reasoning_tokens",
+    ] {
+        let sql = format!("SELECT model, sum({name}) FROM usage GROUP BY 1");
+        compare(&env, &["--by", "model"], once(name), &sql);
+    }
+    let cost = |group: &Value| group["cost_usd"].as_f64();
+    compare(&env, &["--by", "model"], cost, "SELECT model, sum(cost_usd) FROM usage GROUP BY 1");
+    let sql = "SELECT strftime(day, '%Y-%m-%d'), sum(cost_usd) FROM usage GROUP BY 1";
+    compare(&env, &["--by", "day"], cost, sql);
+    let sql = "SELECT session_id, sum(cost_usd) FROM usage GROUP BY 1";
+    compare(&env, &["--by", "session"], cost, sql);
+    let recorded = |group: &Value| group["tokens"]["as_recorded"]["output_tokens"].as_f64();
+    let sql = "SELECT session_id, recorded_output_tokens FROM sessions";
+    compare(&env, &["--by", "session"], recorded, sql);
+    let unpriced = |group: &Value| group["unpriced_tokens"].as_f64();
+    let sql = "SELECT model, sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0) + coalesce(cache_read_tokens, 0) \
+        + coalesce(cache_write_tokens, 0)) FROM usage WHERE cost_usd IS NULL GROUP BY 1";
+    compare(&env, &["--by", "model"], unpriced, sql);
+}
+
+#[test]
+fn filters_choose_sessions_and_times() {
+    let env = TestEnv::with_samples();
+    let events = |group: &Value| group["events"].as_f64();
+    let by = |args: &[&'static str]| [&["--by", "provider"][..], args].concat();
+    let from = "SELECT provider, count(*) FROM events WHERE NOT is_replay";
+    let sql =
+        format!("{from} AND timestamp >= '2026-10-15' AND timestamp < '2026-10-17' GROUP BY 1");
+    compare(&env, &by(&["--since", "2026-10-15", "--until", "2026-10-17"]), events, &sql);
+    let sql = format!("{from} AND provider = 'codex' GROUP BY 1");
+    compare(&env, &by(&["--provider", "codex"]), events, &sql);
+    let sql = format!("{from} AND session_id = '{MAIN}' GROUP BY 1");
+    compare(&env, &by(&["--session-id", "9ae82b3a"]), events, &sql);
+    let sql = "SELECT e.provider, count(*) FROM events e JOIN sessions s USING (session_id) \
+        WHERE NOT is_replay AND contains(lower(concat(s.cwd, ' ', s.project, ' ', s.repository)), 'harbor') GROUP BY 1";
+    compare(&env, &by(&["--project", "HARBOR"]), events, sql);
+    let none = env.run(&["stats", "--by", "day", "--since", "2031-01-01"]);
+    assert_eq!(none.code, 1);
+    assert!(none.stderr.contains("No event passes"), "{}", none.stderr);
+    let trend =
+        &groups(&env, &["--by", "session", "--session-id", "9ae82b3a"])[&vec![MAIN.to_owned()]];
+    let parts = trend["trend"].as_array().expect("trend");
+    let sum: u64 = parts.iter().filter_map(Value::as_u64).sum();
+    assert_eq!((parts.len(), Some(sum)), (12, trend["events"].as_u64()));
+    assert_eq!(trend["title"], "Make clones of RetryBudget share one counter");
+}
+
+#[test]
+fn groups_come_in_order_and_what_is_left_out_is_counted() {
+    let env = TestEnv::with_samples();
+    let order = |args: &[&str], field: &str| -> Vec<Value> {
+        let answer = env.json(args);
+        let groups = answer["data"]["groups"].as_array().expect("groups").clone();
+        groups.into_iter().map(|group| group.pointer(field).cloned().unwrap_or_default()).collect()
+    };
+    let days = order(&["stats", "--by", "day"], "/group/day");
+    let texts: Vec<_> = days.iter().filter_map(Value::as_str).collect();
+    assert!(texts.is_sorted() && texts.len() > 3, "{texts:?}");
+    let latest = order(&["stats", "--by", "day", "--limit", "2"], "/group/day");
+    let dated: Vec<_> = days.iter().filter(|day| day.is_string()).cloned().collect();
+    assert!(dated.ends_with(&latest) && latest.len() == 2, "{latest:?}");
+    for (sort, field) in [
+        ("events", "/events"),
+        ("errors", "/tool_errors"),
+        ("error_rate", "/error_rate"),
+        ("duration", "/duration_ms/p95"),
+        ("size", "/text_bytes"),
+    ] {
+        let values = order(&["stats", "--by", "tool", "--sort", sort], field);
+        let numbers: Vec<_> = values.iter().map(|value| value.as_f64().unwrap_or(-1.0)).collect();
+        assert!(numbers.windows(2).all(|pair| pair[0] >= pair[1]), "{sort}: {numbers:?}");
+    }
+    let costs = order(&["stats", "--by", "model", "--sort", "cost"], "/cost_usd");
+    let costs: Vec<_> = costs.iter().map(|value| value.as_f64().unwrap_or(-1.0)).collect();
+    assert!(costs.windows(2).all(|pair| pair[0] >= pair[1]), "{costs:?}");
+    let cut = env.json(&["stats", "--by", "file", "--limit", "3"]);
+    assert_eq!(cut["data"]["groups"].as_array().map(Vec::len), Some(3));
+    assert_eq!(cut["metadata"]["results_truncated"], true);
+    let total = env.rows("SELECT count(DISTINCT path) FROM files").remove(0).remove(0);
+    assert_eq!(cut["metadata"]["results_total"], total);
+    assert!(cut["hint"].as_str().is_some_and(|hint| hint.contains("limit")), "{cut}");
+}
+
+#[test]
+fn wrong_keys_are_answered_with_the_valid_ones() {
+    let env = TestEnv::with_samples();
+    let mut client = Client::legacy(&env);
+    for (arguments, says) in [
+        (json!({ "group_by": "colour" }), "tool_kind"),
+        (json!({ "group_by": [] }), "tool_kind"),
+        (json!({ "group_by": ["tool", "tool"] }), "two different"),
+        (json!({ "group_by": ["tool", "day", "model"] }), "two different"),
+        (json!({ "group_by": "tool", "limit": 501 }), "1-500"),
+        (json!({ "group_by": "tool", "since": "yesterday" }), "7d"),
+        (json!({ "group_by": "tool", "until": "yesterday" }), "7d"),
+        (json!({}), "group_by"),
+    ] {
+        let error = client.fails("session_stats", arguments.clone());
+        assert_eq!(error["code"], "invalid_argument", "{arguments}: {error}");
+        assert!(
+            error["message"].as_str().is_some_and(|m| m.contains(says)),
+            "{arguments}: {error}"
+        );
+    }
+    let error = client.fails("session_stats", json!({ "group_by": "tool", "session_id": "zzzz" }));
+    assert_eq!(error["code"], "session_not_found");
+    assert!(env.run(&["stats", "--by", "colour"]).fails(2).contains("tool_kind"));
+}
+
+#[test]
+fn people_get_tables() {
+    let env = TestEnv::with_samples();
+    let tools = env.run(&["stats", "--by", "tool"]).ok();
+    let mut lines = tools.lines();
+    let head: Vec<_> = lines.next().expect("names").split_whitespace().collect();
+    assert_eq!(&head[..5], ["tool", "sessions", "events", "calls", "errors"]);
+    assert!(!tools.contains("cost"), "tools have no cost: {tools}");
+    assert!(tools.contains('█') && tools.contains(" ms"), "{tools}");
+    let days = env.run(&["stats", "--by", "day"]).ok();
+    assert!(days.contains("\ntokens  ") && days.contains('$'), "{days}");
+    for period in ["daily", "weekly", "monthly"] {
+        let usage = env.run(&["usage", period]).ok();
+        let cost = env.rows("SELECT sum(cost_usd) FROM usage")[0][0].as_f64().expect("cost");
+        assert!(usage.contains("total") && usage.contains(&format!("${cost:.2}")), "{usage}");
+        assert!(usage.contains("claude-"), "{usage}");
+    }
+    let answer = env.json(&["usage", "monthly"]);
+    assert_eq!(answer["data"]["group_by"], json!(["month"]));
+    assert_eq!(env.run(&["usage", "--since", "2031-01-01"]).code, 1);
+}
