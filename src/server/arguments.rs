@@ -1,7 +1,7 @@
 //! Reads the arguments of a tool, and says exactly what is wrong with them: the field, its value,
 //! what is valid there, and what was probably meant.
 
-use rmcp::model::JsonObject;
+use schemas::tool::TOOLS;
 use schemas::{ErrorCode, ToolError, nearest};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -11,9 +11,9 @@ use serde_path_to_error::Segment;
 pub(super) fn parse<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, ToolError> {
     let given = arguments.clone();
     serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let tool = super::schema::tools().into_iter().find(|tool| tool.name == name);
-        let schema = tool.map(|tool| JsonObject::clone(&tool.input_schema)).unwrap_or_default();
-        explain(name, &Value::Object(schema), &given, error.path(), &error.inner().to_string())
+        let tool = TOOLS.iter().find(|tool| tool.name == name);
+        let schema = tool.map(|tool| (tool.input)()).unwrap_or_default();
+        explain(name, &schema, &given, error.path(), &error.inner().to_string())
     })
 }
 

@@ -18,15 +18,15 @@ fn tool(spec: &ToolSpec) -> Tool {
     tool.name = spec.name.into();
     tool.title = Some(spec.title.to_owned());
     tool.description = Some(spec.description.into());
-    tool.input_schema = Arc::new(object((spec.input)()));
-    tool.output_schema = Some(Arc::new(envelope((spec.output)())));
-    tool.annotations = Some(
-        ToolAnnotations::new()
-            .read_only(spec.read_only)
-            .destructive(spec.destructive)
-            .idempotent(spec.idempotent)
-            .open_world(spec.open_world),
-    );
+    tool.input_schema = Arc::new(object(listed(spec)));
+    tool.output_schema = Some(Arc::new(envelope(spec)));
+    let annotations = ToolAnnotations::new()
+        .read_only(spec.read_only)
+        .destructive(spec.destructive)
+        .open_world(spec.open_world);
+    // What reads only is idempotent; the protocol gives the hint a meaning for the others.
+    tool.annotations =
+        Some(if spec.read_only { annotations } else { annotations.idempotent(spec.idempotent) });
     tool.meta = Some(MetaObject(object(json!({
         "anthropic/maxResultSizeChars": spec.max_result_chars,
         "schema_version": CONTRACT_VERSION,
@@ -35,14 +35,25 @@ fn tool(spec: &ToolSpec) -> Tool {
     tool
 }
 
+/// The arguments as the list of tools shows them. The names of the agents, twenty words, stand
+/// there once; where else an agent is asked for, its description says where.
+fn listed(spec: &ToolSpec) -> Value {
+    let mut schema = (spec.input)();
+    let provider = schema.pointer_mut("/properties/provider").and_then(Value::as_object_mut);
+    if let Some(provider) = provider.filter(|_| spec.name != "list_sessions") {
+        provider.remove("enum");
+    }
+    schema
+}
+
 /// The envelope around a tool's data, as far as a program needs it to go on: the rest of it is the
 /// same for every tool and would be paid for nine times.
-fn envelope(data: Value) -> JsonObject {
-    object(json!({
-        "type": "object",
-        "properties": { "data": data, "pagination": { "type": "object" } },
-        "required": ["data"],
-    }))
+fn envelope(spec: &ToolSpec) -> JsonObject {
+    let mut properties = json!({ "data": (spec.output)() });
+    if (spec.input)()["properties"]["cursor"].is_object() {
+        properties["pagination"] = json!({ "type": "object" });
+    }
+    object(json!({ "type": "object", "properties": properties, "required": ["data"] }))
 }
 
 pub(super) fn object(value: Value) -> JsonObject {

@@ -56,7 +56,7 @@ fn answer(request: &Request, out: Box<dyn Write + Send>) -> Result<Summary, Tool
     let sql = request.sql.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let connection = open().map_err(|error| engine_error(&error))?;
     let parsed: String = connection
-        .query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))
+        .query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get(0))
         .map_err(|error| hint::sql_error(&error, sql, 0, &[]))?;
     let parsed: Value = serde_json::from_str(&parsed).map_err(|_| {
         let message = "The query is nested too deeply. Use WITH to name its parts";

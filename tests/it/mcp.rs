@@ -256,9 +256,10 @@ fn discovery_and_annotations() {
         let hints = &tool["annotations"];
         let writes = tool["name"] == "update_session_labels";
         assert_eq!(hints["readOnlyHint"], !writes, "{tool}");
-        for hint in ["destructiveHint", "idempotentHint", "openWorldHint"] {
+        for hint in ["destructiveHint", "openWorldHint"] {
             assert!(hints[hint].is_boolean(), "{tool}");
         }
+        assert_eq!(hints["idempotentHint"].is_boolean(), writes, "{tool}");
         assert!(
             tool["title"].is_string()
                 && tool["description"].as_str().is_some_and(|d| d.len() < 2048)

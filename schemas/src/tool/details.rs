@@ -72,7 +72,7 @@ pub struct DetailArgs {
     /// Only these turns: '4', '3-5', '3-'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<String>,
-    /// next_cursor of the page before, with the same other arguments
+    /// next_cursor of the page before
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most turns, steps or events on a page; the size budget holds anyway

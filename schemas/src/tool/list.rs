@@ -54,7 +54,7 @@ pub struct ListArgs {
     /// Only this agent's sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Also list the sessions of subagents, which otherwise count into those that started them
+    /// Also list subagents' sessions, which otherwise count into those that started them
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub subagents: Option<bool>,
@@ -80,7 +80,7 @@ pub struct ListArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100), extend("default" = 20))]
     pub limit: Option<u32>,
-    /// next_cursor of the page before, with the same other arguments
+    /// next_cursor of the page before
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }

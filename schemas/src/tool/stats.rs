@@ -14,7 +14,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Counts and sums events by one or two keys: sessions, events, tool calls, errors and their rate, tokens (each request once), cost, durations (p50, p95), sizes. \
 Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'token trend over a week' (group_by day, since 7d). \
 Copied history is left out; tokens.as_recorded has it. Groups of time come in order, the latest limit of them; others largest first. \
-hour is the hour of the day, week the day it begins; all UTC.",
+hour is of the day, week its first day; UTC.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -51,7 +51,7 @@ hour is the hour of the day, week the day it begins; all UTC.",
 pub struct StatsArgs {
     /// One key, or a list of two
     pub group_by: OneOrMany<GroupKey>,
-    /// Only this agent's logs
+    /// Only this agent's logs, named as in list_sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
@@ -66,7 +66,7 @@ pub struct StatsArgs {
     /// Only events before, in the same forms
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// Order; default: time in order, else most events first
+    /// Order
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<StatsSort>,
     /// Most groups
