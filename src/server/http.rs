@@ -11,14 +11,16 @@ use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use rmcp::ErrorData;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 
@@ -117,12 +119,12 @@ fn config(address: SocketAddr) -> StreamableHttpServerConfig {
 
 async fn respond(service: &Service, token: Option<&str>, request: Request<Incoming>) -> Answer {
     if !is_allowed(token, request.headers()) {
-        let mut answer = plain(StatusCode::UNAUTHORIZED, "a bearer token is needed\n");
+        let mut answer = refusal(StatusCode::UNAUTHORIZED, "a bearer token is needed");
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return answer;
     }
     if request.uri().path() != PATH {
-        return plain(StatusCode::NOT_FOUND, "the server is at /mcp\n");
+        return refusal(StatusCode::NOT_FOUND, "the server is at /mcp");
     }
     service.handle(request).await
 }
@@ -138,9 +140,13 @@ fn is_allowed(token: Option<&str>, headers: &HeaderMap) -> bool {
     })
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+/// A refusal before the protocol is reached, in its words: some clients show nothing else.
+fn refusal(status: StatusCode, message: &'static str) -> Answer {
+    let error = ErrorData::invalid_request(message, None);
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+    let mut answer = Response::new(Full::new(Bytes::from(body)).boxed());
     *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 

@@ -130,6 +130,8 @@ fn a_token_is_made_kept_and_asked_for() {
             "{}",
             refused.head
         );
+        // Clients show the user a refusal only if it is the protocol's.
+        assert_eq!(refused.json()["error"]["message"], "a bearer token is needed");
     }
     let listed = server.post("tools/list", json!({}), &[("Authorization", &token)]);
     assert_eq!(listed.status, 200, "{}", listed.body);

@@ -4,6 +4,7 @@
 //! it has to run before DuckDB is there to link them.
 
 mod cargo;
+mod clients;
 mod demo;
 mod digest;
 mod duckdb;
@@ -66,6 +67,15 @@ Runs `cargo nextest run --workspace`, or `cargo test --workspace` where cargo-ne
 installed. Arguments other than --bundled go to that command.
 SESSIONS_REAL_LOGS=<dir> adds the tests that read real logs.",
         run: suite::run,
+    },
+    Command {
+        name: "clients",
+        arguments: "[--bundled]",
+        about: "Run the server under the official clients and the conformance suite of MCP",
+        details: "\
+Needs Python 3.11 or newer with venv, npm, and the registries of both. Puts the clients into
+target/clients and tests/clients/typescript/node_modules.",
+        run: clients::run,
     },
     Command {
         name: "demo",
