@@ -2,6 +2,7 @@
 //! their session ids, and puts logs that share history into one unit of work.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
@@ -20,7 +21,7 @@ use crate::worker::rules_version;
 #[derive(Debug, Default)]
 pub struct Known {
     pub sources: HashMap<String, SourceRow>,
-    pub sessions: HashMap<String, SessionRow>,
+    pub sessions: HashMap<String, Arc<SessionRow>>,
 }
 
 /// Why a file is read.
@@ -94,9 +95,9 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
         let hangs = x.parent.is_some().cmp(&y.parent.is_some());
         hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
     });
-    let mut taken: HashSet<String> = known.sessions.keys().cloned().collect();
+    let mut taken = HashSet::new();
     for (file, claim) in claims {
-        let session_id = free_id(&claim.native_id, &mut taken);
+        let session_id = free_id(&claim.native_id, &known.sessions, &mut taken);
         works.push(Work {
             file,
             change: Change::New,
@@ -109,7 +110,9 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
             session: None,
         });
     }
-    link(&mut works, known);
+    if !works.is_empty() {
+        link(&mut works, known);
+    }
     plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.offset())).sum();
     plan.units = units(works);
     plan
@@ -162,7 +165,7 @@ impl Plan {
                 source_gone: gone,
                 row_start: 0,
                 row_count: 0,
-                ..session.clone()
+                ..SessionRow::clone(session)
             });
         }
     }
@@ -206,7 +209,7 @@ impl Plan {
         let change =
             if grows && same && masked_by(row, rules) { Change::Grown } else { Change::Rewritten };
         let session_id = row.session_id.clone().unwrap_or_default();
-        let session = known.sessions.get(&session_id).cloned();
+        let session = known.sessions.get(&session_id).map(|row| SessionRow::clone(row));
         works.push(Work {
             file,
             change,
@@ -315,7 +318,7 @@ fn sniff_in_parallel(files: Vec<Candidate>) -> Vec<(Candidate, std::io::Result<S
 }
 
 /// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses.
-fn free_id(native: &str, taken: &mut HashSet<String>) -> String {
+fn free_id<V>(native: &str, known: &HashMap<String, V>, taken: &mut HashSet<String>) -> String {
     let clean: String = native
         .chars()
         .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
@@ -324,7 +327,7 @@ fn free_id(native: &str, taken: &mut HashSet<String>) -> String {
     let base = if clean.is_empty() { "session".to_owned() } else { clean };
     let mut id = base.clone();
     let mut number = 1;
-    while !taken.insert(id.clone()) {
+    while known.contains_key(&id) || !taken.insert(id.clone()) {
         number += 1;
         id = format!("{base}~{number}");
     }
@@ -337,11 +340,12 @@ mod tests {
 
     #[test]
     fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
-        let mut taken = HashSet::new();
-        assert_eq!(free_id("a", &mut taken), "a");
-        assert_eq!(free_id("a", &mut taken), "a~2");
-        assert_eq!(free_id("a", &mut taken), "a~3");
-        assert_eq!(free_id("b c\n", &mut taken), "b_c_");
-        assert_eq!(free_id("", &mut taken), "session");
+        let (known, mut taken) = (HashMap::from([("known".to_owned(), ())]), HashSet::new());
+        assert_eq!(free_id("known", &known, &mut taken), "known~2");
+        assert_eq!(free_id("a", &known, &mut taken), "a");
+        assert_eq!(free_id("a", &known, &mut taken), "a~2");
+        assert_eq!(free_id("a", &known, &mut taken), "a~3");
+        assert_eq!(free_id("b c\n", &known, &mut taken), "b_c_");
+        assert_eq!(free_id("", &known, &mut taken), "session");
     }
 }

@@ -60,6 +60,8 @@ pub const FINDINGS_LIMIT_MAX: u32 = 100;
 /// `session_stats`: groups in an answer, and spans of a trend.
 pub const STATS_LIMIT: u32 = 50;
 pub const STATS_LIMIT_MAX: u32 = 500;
+/// Groups that a call may make before the largest are chosen; a thousand take half a megabyte.
+pub const STATS_GROUPS: usize = 200_000;
 pub const TREND_SPANS: usize = 12;
 
 /// `query_sql`: rows and columns of an answer, bytes of one cell, bytes of the SQL itself.

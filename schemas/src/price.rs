@@ -22,7 +22,8 @@ pub struct Rate {
     pub output: f64,
     /// Input tokens read from a cache.
     pub cache_read: Option<f64>,
-    /// Input tokens written to a cache for five minutes, or for a time the log does not tell.
+    /// Input tokens written to a cache for five minutes, or for a time the log does not tell. Where
+    /// writing has no price of its own, they are input like any other.
     pub cache_write_5m: Option<f64>,
     /// Input tokens written to a cache for an hour.
     pub cache_write_1h: Option<f64>,
@@ -46,8 +47,8 @@ pub struct LongRate {
     pub cache_write_1h: Option<f64>,
 }
 
-/// The rates by name, in the order of [`FIELDS`].
-type Rates = [Option<f64>; 5];
+/// The rates of input, output, cache reads, cache writes for five minutes and for an hour.
+pub type Rates = [Option<f64>; 5];
 
 const FIELDS: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
 
@@ -76,14 +77,15 @@ impl Rate {
         costs.try_fold(0.0, |sum, cost| cost.map(|cost| sum + cost))
     }
 
-    fn rates(&self, long: bool) -> Rates {
+    /// What requests with a long prompt cost, or others.
+    pub fn rates(&self, long: bool) -> Rates {
         match self.long.as_ref().filter(|_| long) {
             Some(long) => long.rates(),
             None => [
                 Some(self.input),
                 Some(self.output),
                 self.cache_read,
-                self.cache_write_5m,
+                self.cache_write_5m.or(Some(self.input)),
                 self.cache_write_1h,
             ],
         }
@@ -135,7 +137,7 @@ impl LongRate {
             Some(self.input),
             Some(self.output),
             self.cache_read,
-            self.cache_write_5m,
+            self.cache_write_5m.or(Some(self.input)),
             self.cache_write_1h,
         ]
     }

@@ -40,6 +40,8 @@ enum Driver {
     Exact(Finder<'static>),
     /// One of these is in every match; in the lowered bytes.
     Any(Multi),
+    /// Where this matches in the bytes as they are, its row may match.
+    Regex(LineRegex),
     /// Every row is looked at.
     Rows,
 }
@@ -128,8 +130,7 @@ impl Matcher {
     fn lower(&self, text: &[u8], lower: &mut Vec<u8>) {
         lower.clear();
         if self.lowers {
-            lower.extend_from_slice(text);
-            lower.make_ascii_lowercase();
+            lower.extend(text.iter().map(u8::to_ascii_lowercase));
         }
     }
 
@@ -139,6 +140,8 @@ impl Matcher {
             Driver::Lower(finder) => Some((finder.find(&lower[at..])?, finder.needle().len())),
             Driver::Exact(finder) => Some((finder.find(&page[at..])?, finder.needle().len())),
             Driver::Any(any) => any.find(&lower[at..]),
+            // How long it is says nothing: it may reach into the next row.
+            Driver::Regex(regex) => Some((regex.find_in_rows(&page[at..])?, 0)),
             Driver::Rows => None,
         }
     }
@@ -179,6 +182,10 @@ fn driver(required: &[Vec<Needle>]) -> (Driver, Option<usize>) {
                 Some(run) => return (Driver::Lower(run.clone()), None),
                 None => continue,
             },
+            // The row has to be looked at for itself: a match may reach into the next one.
+            [Needle::Regex(regex)] if regex.finds_rows() => {
+                return (Driver::Regex(regex.clone()), None);
+            }
             [_] => continue,
             several => {
                 let lower: Option<Vec<_>> = several.iter().map(Needle::lower).collect();

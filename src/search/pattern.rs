@@ -22,6 +22,8 @@ pub enum Pattern {
 pub struct LineRegex {
     unicode: Regex,
     ascii: Regex,
+    /// No match depends on what stands beside it, and none is empty.
+    free: bool,
 }
 
 impl LineRegex {
@@ -32,6 +34,16 @@ impl LineRegex {
 
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
         self.fitting(text).is_match(text)
+    }
+
+    /// Whether every row with a match can be found by [`Self::find_in_rows`].
+    pub(super) fn finds_rows(&self) -> bool {
+        self.free
+    }
+
+    /// Where in many texts side by side a match begins: no later than the first match in one of them.
+    pub(super) fn find_in_rows(&self, texts: &[u8]) -> Option<usize> {
+        self.unicode.find(texts).map(|found| found.start())
     }
 
     fn fitting(&self, text: &[u8]) -> &Regex {
@@ -53,7 +65,7 @@ pub(super) struct BadRegex {
 impl Pattern {
     /// Compiles a regular expression.
     pub(super) fn regex(source: &str, case_sensitive: bool) -> Result<Self, BadRegex> {
-        if let Err(error) = regex_syntax::parse(source) {
+        let hir = regex_syntax::parse(source).map_err(|error| {
             let (position, reason) = match error {
                 regex_syntax::Error::Parse(error) => {
                     (Some(error.span().start.column), error.kind().to_string())
@@ -63,8 +75,11 @@ impl Pattern {
                 }
                 other => (None, other.to_string()),
             };
-            return Err(BadRegex { position, reason });
-        }
+            BadRegex { position, reason }
+        })?;
+        let properties = hir.properties();
+        let free = properties.look_set().is_empty()
+            && properties.minimum_len().is_none_or(|least| least > 0);
         let build = |unicode: bool| {
             RegexBuilder::new(source)
                 .case_insensitive(!case_sensitive)
@@ -78,7 +93,7 @@ impl Pattern {
         // Classes like \p{Greek} need Unicode, and letters beyond ASCII may stand for ASCII (ſ).
         let ascii = build(false).ok().filter(|_| source.is_ascii());
         let ascii = ascii.unwrap_or_else(|| unicode.clone());
-        Ok(Self::Regex { source: source.to_owned(), regex: LineRegex { unicode, ascii } })
+        Ok(Self::Regex { source: source.to_owned(), regex: LineRegex { unicode, ascii, free } })
     }
 
     /// What a text must hold to match: of every group one literal.

@@ -18,6 +18,7 @@ use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 /// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
 const FIRST_WAVE: usize = 8;
 const LARGEST_WAVE: usize = 512;
+const COUNTING_WAVE: usize = 2048;
 
 /// Pages looked at for the sake of the total, when the page of results is full.
 const COUNT_PAGES: usize = 32;
@@ -66,7 +67,9 @@ pub fn search(
     let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let halt = || stop() || late();
     let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
-    let (mut matched, mut done, mut wave) = (0, 0, FIRST_WAVE);
+    // Where everything is looked at, no page may turn out to have been for nothing.
+    let first = if request.query.exact_total { COUNTING_WAVE } else { FIRST_WAVE };
+    let (mut matched, mut done, mut wave) = (0, 0, first);
     let mut timed_out = false;
     while done < units.len() {
         let full = best.len() > request.limit
@@ -96,7 +99,7 @@ pub fn search(
             }
         }
         done = end;
-        wave = LARGEST_WAVE.min(wave * 2);
+        wave = wave.max(LARGEST_WAVE.min(wave * 2));
     }
     let mut rows: Vec<Row> = best.into_sorted_vec().into_iter().map(|found| found.0).collect();
     let mut next = None;

@@ -103,18 +103,24 @@ pub fn serve_http(
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(http::serve(Server::new(parts, "mcp_http"), options, ready));
-    // Calls that were cut off notice it soon; the process does not wait for them.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    end(runtime);
     result
 }
 
 /// Serves the tools on stdin and stdout until stdin ends.
 pub fn serve_stdio(parts: Parts) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let (read, write) = rmcp::transport::stdio();
         serve(parts, read, write).await
-    })
+    });
+    end(runtime);
+    result
+}
+
+/// Calls that were cut off notice it soon; the process does not wait for them.
+fn end(runtime: tokio::runtime::Runtime) {
+    runtime.shutdown_timeout(Duration::from_secs(1));
 }
 
 /// Serves the tools to one client, a message a line, until `read` ends.

@@ -40,8 +40,11 @@ pub(super) fn value(column: &dyn Array, row: usize, form: Form) -> Value {
         }
         DataType::Utf8 => {
             let text = clean(column.as_string::<i32>().value(row));
-            let json = (form == Form::Json).then(|| serde_json::from_str(&text).ok()).flatten();
-            json.unwrap_or(Value::String(text))
+            match form {
+                Form::Whole => decimal(&text),
+                Form::Json => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+                Form::Plain | Form::Text => Value::String(text),
+            }
         }
         // A plan reads every other type as text.
         other => format!("({other})").into(),

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use schemas::price::{PriceTable, Rate};
+use schemas::price::{PriceTable, Rates};
 use schemas::session::{ModelUsage, SessionRow};
 use schemas::table::{Column, ColumnType, EVENTS, PROBLEMS, SESSIONS, Table};
 use schemas::view::{EXAMPLES, VIEWS, VIEWS_VERSION, View};
@@ -150,7 +151,7 @@ fn over_table(view: &View, table: &str) -> String {
 
 /// The rates of the models that the sessions name: one row for prompts of more than `above` and
 /// at most `up_to` tokens.
-fn price_rows(sessions: &[SessionRow], prices: &PriceTable) -> String {
+fn price_rows(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut models = BTreeSet::new();
     for row in sessions {
         models.extend(row.model.clone());
@@ -160,19 +161,10 @@ fn price_rows(sessions: &[SessionRow], prices: &PriceTable) -> String {
     }
     let mut rows = Vec::new();
     for (model, rate) in models.iter().filter_map(|model| Some((model, prices.rate(model)?))) {
-        let Rate { input, output, cache_read, cache_write_5m, cache_write_1h, .. } = *rate;
-        let short = [Some(input), Some(output), cache_read, cache_write_5m, cache_write_1h];
         let border = rate.long.as_ref().map_or(i64::MAX, |long| long.above_tokens);
-        rows.push(price_row(model, -1, border, short));
-        if let Some(long) = &rate.long {
-            let rates = [
-                Some(long.input),
-                Some(long.output),
-                long.cache_read,
-                long.cache_write_5m,
-                long.cache_write_1h,
-            ];
-            rows.push(price_row(model, border, i64::MAX, rates));
+        rows.push(price_row(model, -1, border, rate.rates(false)));
+        if rate.long.is_some() {
+            rows.push(price_row(model, border, i64::MAX, rate.rates(true)));
         }
     }
     // A list of values cannot be empty.
@@ -181,7 +173,7 @@ fn price_rows(sessions: &[SessionRow], prices: &PriceTable) -> String {
     format!("SELECT * FROM (VALUES {}) prices({columns})", rows.join(", "))
 }
 
-fn price_row(model: &str, above: i64, up_to: i64, rates: [Option<f64>; 5]) -> String {
+fn price_row(model: &str, above: i64, up_to: i64, rates: Rates) -> String {
     let rates = rates
         .map(|rate| rate.map_or("NULL::DOUBLE".to_owned(), |rate| format!("'{rate}'::DOUBLE")));
     format!("({}, {above}::BIGINT, {up_to}::BIGINT, {})", quote(model), rates.join(", "))

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use schemas::problem::{Problem, ProblemKind};
-use schemas::session::{ProblemRow, SourceRow};
+use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::SegmentWriter;
@@ -72,7 +72,7 @@ pub(super) fn merge(
     }
     // The writer keeps the last row of a session and of a file: that of the latest segment.
     for segment in merged {
-        segment.sessions().iter().for_each(|row| writer.session(row.clone()));
+        segment.sessions().iter().for_each(|row| writer.session(SessionRow::clone(row)));
         let sources = reader::table::<SourceRow>(dir, &segment.entry, "sources", None)?;
         sources.into_iter().for_each(|row| writer.source(row));
     }

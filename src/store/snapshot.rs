@@ -44,7 +44,7 @@ pub struct Segment {
 
 /// What snapshots of several generations share about a segment.
 struct Shared {
-    sessions: Vec<SessionRow>,
+    sessions: Vec<Arc<SessionRow>>,
     /// The events file, opened when first needed: it can be read when it was superseded since.
     events: OnceLock<Arc<File>>,
     /// Its footer.
@@ -57,7 +57,7 @@ struct Shared {
 pub struct Snapshot {
     manifest: Manifest,
     dir: PathBuf,
-    sessions: Vec<SessionRow>,
+    sessions: Vec<Arc<SessionRow>>,
     by_id: HashMap<String, usize>,
     segments: Vec<Segment>,
     segments_read: usize,
@@ -112,7 +112,7 @@ impl Snapshot {
 
     /// The row with the highest segment number of each session counts.
     fn merge_sessions(&mut self, shared: &[Arc<Shared>]) {
-        let mut latest: HashMap<&str, &SessionRow> = HashMap::new();
+        let mut latest: HashMap<&str, &Arc<SessionRow>> = HashMap::new();
         for row in shared.iter().flat_map(|segment| &segment.sessions) {
             let best = latest.entry(&row.session_id).or_insert(row);
             if row.segment > best.segment {
@@ -160,7 +160,7 @@ impl Snapshot {
     }
 
     /// Every session, by id.
-    pub fn sessions(&self) -> &[SessionRow] {
+    pub fn sessions(&self) -> &[Arc<SessionRow>] {
         &self.sessions
     }
 
@@ -198,7 +198,7 @@ impl Snapshot {
             .iter()
             .zip(rows)
             .filter(|(session, rows)| session.events != *rows)
-            .map(|(session, _)| session)
+            .map(|(session, _)| &**session)
     }
 
     /// Sessions that were read anew and of which older rows still lie in some segment.
@@ -211,12 +211,13 @@ impl Snapshot {
             })
             .map(|row| row.session_id.as_str())
             .collect();
-        self.sessions.iter().filter(move |row| dead.contains(row.session_id.as_str()))
+        let rows = self.sessions.iter().map(|row| &**row);
+        rows.filter(move |row| dead.contains(row.session_id.as_str()))
     }
 
     /// The session of exactly this id.
     pub fn session(&self, id: &str) -> Option<&SessionRow> {
-        self.by_id.get(id).map(|at| &self.sessions[*at])
+        self.by_id.get(id).map(|at| &*self.sessions[*at])
     }
 
     /// Finds a session by its id or any unique prefix of at least three characters. Where all
@@ -329,7 +330,8 @@ fn head(text: &str, chars: usize) -> &str {
 /// Reads the segments of `manifest` at these positions, side by side.
 fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<Shared>, StoreError> {
     let read = |at: &usize| {
-        let sessions = reader::table(dir, &manifest.segments[*at], "sessions", None)?;
+        let rows = reader::table::<SessionRow>(dir, &manifest.segments[*at], "sessions", None)?;
+        let sessions = rows.into_iter().map(Arc::new).collect();
         Ok(Shared {
             sessions,
             events: OnceLock::new(),
@@ -358,7 +360,7 @@ fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<Shared>, St
 
 impl Segment {
     /// Its rows of `sessions`: how each session was when the segment was written.
-    pub(super) fn sessions(&self) -> &[SessionRow] {
+    pub(super) fn sessions(&self) -> &[Arc<SessionRow>] {
         &self.shared.sessions
     }
 

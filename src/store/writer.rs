@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -82,7 +83,7 @@ impl Writer {
             .before
             .sessions()
             .iter()
-            .map(|row| (row.session_id.clone(), row.clone()))
+            .map(|row| (row.session_id.clone(), Arc::clone(row)))
             .collect();
         Ok(Known { sources, sessions })
     }

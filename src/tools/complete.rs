@@ -37,6 +37,6 @@ impl Tools {
         rows.sort_by(|a, b| {
             b.ended_at.cmp(&a.ended_at).then_with(|| a.session_id.cmp(&b.session_id))
         });
-        Ok(rows.into_iter().filter_map(value).collect())
+        Ok(rows.into_iter().filter_map(|row| value(row)).collect())
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ingest::discover::discover;
 use ingest::provider::{FORMATS, Places};
@@ -97,7 +98,7 @@ fn place(path: PathBuf) -> Place {
     Place { path, exists, files: files.len(), bytes }
 }
 
-fn health(provider: Provider, sessions: &[SessionRow]) -> ProviderHealth {
+fn health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
     let mut of_provider: Vec<_> =
         sessions.iter().filter(|row| row.provider == provider.as_str()).collect();
     of_provider.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
@@ -117,7 +118,7 @@ fn health(provider: Provider, sessions: &[SessionRow]) -> ProviderHealth {
     }
 }
 
-fn drift(sessions: &[SessionRow]) -> Vec<Drift> {
+fn drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
     let mut sums: BTreeMap<(String, String, String), u64> = BTreeMap::new();
     for row in sessions {
         let version = row.agent_version.as_deref().map(clean).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Sums over sessions, and over a session with its subagents.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use schemas::event::Relation;
 use schemas::price::PriceTable;
@@ -67,7 +68,7 @@ pub(super) struct Families<'s> {
 }
 
 impl<'s> Families<'s> {
-    pub(super) fn of(sessions: &'s [SessionRow]) -> Self {
+    pub(super) fn of(sessions: &'s [Arc<SessionRow>]) -> Self {
         let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
         for row in sessions.iter().filter(|row| is_subagent(row)) {
             if let Some(parent) = &row.parent_session_id {

@@ -110,7 +110,8 @@ fn candidates<'s>(
             is_subagent(row) && parent.is_some_and(|parent| known.contains(parent))
         };
         let listed = |row: &&SessionRow| row.is_conversation() && (subagents || !inside(row));
-        return Ok((snapshot.sessions().iter().filter(listed).collect(), Vec::new()));
+        let rows = snapshot.sessions().iter().map(|row| &**row);
+        return Ok((rows.filter(listed).collect(), Vec::new()));
     };
     if ids.is_empty() || ids.len() > limits::SESSION_IDS_MAX {
         let valid = format!("1-{} ids", limits::SESSION_IDS_MAX);
@@ -131,7 +132,7 @@ fn candidates<'s>(
     }
     found.sort_unstable();
     found.dedup();
-    Ok((found.into_iter().map(|at| &snapshot.sessions()[at]).collect(), not_found))
+    Ok((found.into_iter().map(|at| &*snapshot.sessions()[at]).collect(), not_found))
 }
 
 /// The filters that sessions are chosen by.

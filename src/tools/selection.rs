@@ -2,6 +2,7 @@
 
 use schemas::session::SessionRow;
 use schemas::{ErrorCode, Provider, Timestamp, ToolError};
+use std::sync::Arc;
 
 use super::list::filter;
 use crate::store::Snapshot;
@@ -31,7 +32,7 @@ impl Selection {
         let named = self.session_ids.iter().map(|id| snapshot.find(id));
         let named = named.collect::<Result<Vec<_>, _>>()?;
         let rows = snapshot.sessions().iter().enumerate();
-        let chosen = |(at, row): &(usize, &SessionRow)| {
+        let chosen = |(at, row): &(usize, &Arc<SessionRow>)| {
             (named.is_empty() || named.contains(at)) && passes(row)
         };
         let found: Vec<_> = rows.filter(chosen).map(|(at, _)| at).collect();

@@ -6,6 +6,8 @@ mod scan;
 mod sums;
 
 use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use schemas::price::PriceTable;
 use schemas::session::SessionRow;
@@ -53,7 +55,16 @@ pub(super) fn run(
     } else {
         range(sessions.iter().zip(&chosen), since, until)
     };
-    let scan = Scan { snapshot, keys: &keys, chosen: &chosen, since, until, range, prices };
+    let scan = Scan {
+        snapshot,
+        keys: &keys,
+        chosen: &chosen,
+        since,
+        until,
+        range,
+        prices,
+        made: AtomicUsize::new(0),
+    };
     let mut groups = scan.groups(call.stop)?;
     let sort = args.sort.unwrap_or(default_sort(&keys));
     // Of times the latest are wanted, in their order.
@@ -127,7 +138,7 @@ fn chosen(snapshot: &Snapshot, args: &StatsArgs) -> Result<Vec<bool>, ToolError>
 
 /// First and last time of what is asked for.
 fn range<'s>(
-    sessions: impl Iterator<Item = (&'s SessionRow, &'s bool)>,
+    sessions: impl Iterator<Item = (&'s Arc<SessionRow>, &'s bool)>,
     since: Option<i64>,
     until: Option<i64>,
 ) -> Option<(i64, i64)> {
@@ -163,7 +174,10 @@ fn compare(a: &Group, b: &Group, sort: StatsSort) -> Ordering {
             u64::try_from(tokens.unwrap_or(0)).unwrap_or(0)
         }),
         StatsSort::Cost => float(|group| group.cost_usd),
-        StatsSort::Duration => number(|group| group.duration_ms.map_or(0, |spread| spread.p95)),
+        StatsSort::Duration => {
+            let p95 = |group: &Group| Reverse(group.duration_ms.map(|spread| spread.p95));
+            p95(a).cmp(&p95(b))
+        }
         StatsSort::Size => number(|group| group.text_bytes),
     };
     // Groups without a key come last.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -42,7 +43,8 @@ impl Memory {
                 .sources
                 .values()
                 .map(|row| (row.path.clone(), SourceRow { state: None, ..row.clone() }));
-            let sessions = rows.sessions.values().map(|row| (row.session_id.clone(), row.clone()));
+            let sessions =
+                rows.sessions.values().map(|row| (row.session_id.clone(), Arc::new(row.clone())));
             Known { sources: sources.collect(), sessions: sessions.collect() }
         };
         run(plan(discover(paths), &known, None), &self, None, &()).expect("infallible")

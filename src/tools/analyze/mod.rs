@@ -17,6 +17,7 @@ mod telling;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::price::PriceTable;
@@ -59,7 +60,7 @@ pub(super) fn run(
     let bound = AnalyzeArgs { cursor: None, ..args.clone() };
     let page = Page { args: &bound, cursor: args.cursor.as_deref(), limit };
     let passes = list::filter(args.project.as_deref(), args.provider, since);
-    let wanted = |(_, row): &(usize, &SessionRow)| row.is_conversation() && passes(row);
+    let wanted = |(_, row): &(usize, &Arc<SessionRow>)| row.is_conversation() && passes(row);
     let sessions = || snapshot.sessions().iter().enumerate().filter(wanted);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         None => {

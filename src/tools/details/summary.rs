@@ -1,6 +1,7 @@
 //! Level `summary`: what the session was about and how it went.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use schemas::EventType;
 use schemas::session::{EventRow, SessionRow};
@@ -78,8 +79,8 @@ fn tools(events: &[EventRow]) -> Vec<ToolCount> {
 
 fn children(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
     let hangs_here =
-        |row: &&SessionRow| row.parent_session_id.as_ref() == Some(&session.session_id);
-    let child = |row: &SessionRow| Child {
+        |row: &&Arc<SessionRow>| row.parent_session_id.as_ref() == Some(&session.session_id);
+    let child = |row: &Arc<SessionRow>| Child {
         session_id: row.session_id.clone(),
         relation: row.relation.clone().unwrap_or_default(),
         title: row

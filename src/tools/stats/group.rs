@@ -8,7 +8,6 @@ use arrow::array::{
 };
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use schemas::price::Rate;
-use schemas::session::SessionRow;
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, limits};
 
@@ -239,6 +238,7 @@ impl<'a> Groups<'a> {
         if counts {
             match self.groups.get_mut(key.as_str()) {
                 Some(sums) => sums.add(fact),
+                None if !scan.may_make() => {}
                 None => self.groups.entry(key.clone()).or_default().add(fact),
             }
         }
@@ -253,7 +253,7 @@ impl<'a> Groups<'a> {
         fact: &Fact<'v>,
         file: &'v str,
     ) -> Option<&'v str> {
-        let session: Option<&'v SessionRow> = self.scan.snapshot.sessions().get(fact.session);
+        let session = self.scan.snapshot.sessions().get(fact.session);
         match kind {
             GroupKey::Provider => session.map(|row| row.provider.as_str()),
             GroupKey::Project => session.and_then(|row| row.project.as_deref()),

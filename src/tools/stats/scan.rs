@@ -1,10 +1,11 @@
 //! Reads the rows that are asked for, segment by segment over the cores.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schemas::price::PriceTable;
 use schemas::tool::stats::{Group, GroupKey};
-use schemas::{ErrorCode, ToolError};
+use schemas::{ErrorCode, ToolError, limits};
 
 use super::group::Groups;
 use super::sums::Sums;
@@ -29,6 +30,8 @@ pub(super) struct Scan<'a> {
     /// The times that trends go over; `None` without trends.
     pub range: Option<(i64, i64)>,
     pub prices: &'a PriceTable,
+    /// Groups made so far, by all cores: each takes memory.
+    pub made: AtomicUsize,
 }
 
 /// Some spans of a segment.
@@ -45,13 +48,17 @@ impl Scan<'_> {
         let units = self.units();
         let read = |units: &[Unit<'_>]| -> Result<Vec<_>, StoreError> {
             let mut done = Vec::new();
-            for unit in units.iter().take_while(|_| !stop()) {
-                done.push((unit.number, self.read(unit)?));
+            for unit in units {
+                let Some(groups) = self.read(unit, stop)? else { break };
+                done.push((unit.number, groups));
             }
             Ok(done)
         };
         let mut parts: Vec<_> =
             in_parallel(&units, 1, read).map_err(store_error)?.into_iter().flatten().collect();
+        if self.has_too_many() {
+            return Err(self.too_many());
+        }
         if parts.len() < units.len() {
             return Err(ToolError::new(ErrorCode::SearchTimeout, "The call was cancelled"));
         }
@@ -63,6 +70,24 @@ impl Scan<'_> {
         }
         let groups = all.into_iter().filter(|(_, sums)| !sums.is_empty());
         Ok(groups.map(|(key, sums)| sums.group(self, &key)).collect())
+    }
+
+    /// Whether one more group may be made.
+    pub(super) fn may_make(&self) -> bool {
+        self.made.fetch_add(1, Ordering::Relaxed) < limits::STATS_GROUPS
+    }
+
+    fn has_too_many(&self) -> bool {
+        self.made.load(Ordering::Relaxed) > limits::STATS_GROUPS
+    }
+
+    fn too_many(&self) -> ToolError {
+        let names = self.keys.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(",");
+        let message = format!(
+            "group_by: '{names}' gives more than {} groups. Narrow with provider, project, session_id, since or until, or group by fewer keys",
+            limits::STATS_GROUPS
+        );
+        ToolError::new(ErrorCode::InvalidArgument, message).with("field", "group_by")
     }
 
     /// The rows that are asked for.
@@ -100,13 +125,21 @@ impl Scan<'_> {
         })
     }
 
-    fn read(&self, unit: &Unit<'_>) -> Result<HashMap<String, Sums>, StoreError> {
+    /// The groups of a unit; `None` when it was told to stop, or there are too many.
+    fn read(
+        &self,
+        unit: &Unit<'_>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<HashMap<String, Sums>>, StoreError> {
         let mut groups = Groups::new(self);
         let mut spans = unit.spans.iter();
         let (mut session, mut left) = (0, 0);
         let rows = joined(unit.spans.iter().map(|(_, span)| *span));
         let mut reader = EventReader::open(unit.segment, &rows, &self.columns(), BATCH_ROWS)?;
         while let Some(batch) = reader.next_batch()? {
+            if stop() || self.has_too_many() {
+                return Ok(None);
+            }
             let mut done = 0;
             while done < batch.num_rows() {
                 if left == 0 {
@@ -120,7 +153,7 @@ impl Scan<'_> {
                 done += rows;
             }
         }
-        Ok(groups.finish())
+        Ok(Some(groups.finish()))
     }
 
     /// What is read of a row: never its text, and tokens only where they can be told apart.
