@@ -2,7 +2,9 @@
 //! their session ids, and puts logs that share history into one unit of work.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
+use schemas::Provider;
 use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
@@ -11,7 +13,7 @@ use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
 use crate::link::{link, units};
-use crate::provider::{Claim, Reader, format, is_beside_log};
+use crate::provider::{Claim, Reader, companion, format, is_beside_log};
 use crate::redact::Redactor;
 use crate::sniff::{Sniffed, sniff};
 use crate::worker::rules_version;
@@ -73,7 +75,8 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     plan.vanished(&found.files, &found.roots, known);
     let mut works = Vec::new();
     let mut unseen = Vec::new();
-    for file in found.files {
+    let told = told_of(&found.files, known);
+    for file in found.files.into_iter().chain(told) {
         match known.sources.get(&file.key()) {
             Some(row) if unchanged(&file, row) && masked_by(row, rules) => {
                 plan.settle_unchanged(row, known);
@@ -95,7 +98,8 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
         hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
     });
     let mut taken: HashSet<String> = known.sessions.keys().cloned().collect();
-    for (file, claim) in claims {
+    for (mut file, claim) in claims {
+        file.modified_us = changed_at(&file, Some(claim.provider));
         let session_id = free_id(&claim.native_id, &mut taken);
         works.push(Work {
             file,
@@ -125,8 +129,33 @@ impl Work {
     }
 }
 
-fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
-    row.size.cast_unsigned() == file.size && row.modified_us == file.modified_us
+/// Whether a log is as it was when it was read, and the file that tells of it too.
+pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
+    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, provider(row))
+}
+
+/// When a log changed last, or the file that tells of it. Only that file's time is looked at.
+fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
+    let beside = provider.and_then(|provider| companion(provider, Path::new(&file.key())));
+    let beside = beside.and_then(|path| Candidate::named(path).ok());
+    beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
+}
+
+fn provider(row: &SourceRow) -> Option<Provider> {
+    row.provider.as_deref()?.parse().ok()
+}
+
+/// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
+/// named alone.
+fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
+    let present: HashSet<String> = found.iter().map(Candidate::key).collect();
+    let is_told_of = |row: &&SourceRow| {
+        let beside = provider(row).and_then(|provider| companion(provider, Path::new(&row.path)));
+        beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
+            && !present.contains(&row.path)
+    };
+    let logs = known.sources.values().filter(is_told_of);
+    logs.filter_map(|row| Candidate::named(PathBuf::from(&row.path)).ok()).collect()
 }
 
 /// Whether what was read of a file was masked by these rules.
@@ -136,7 +165,7 @@ fn masked_by(row: &SourceRow, rules: i64) -> bool {
 
 impl Plan {
     /// Files below a readable root that are no longer there.
-    fn vanished(&mut self, files: &[Candidate], roots: &[std::path::PathBuf], known: &Known) {
+    fn vanished(&mut self, files: &[Candidate], roots: &[PathBuf], known: &Known) {
         let present: HashSet<String> = files.iter().map(Candidate::key).collect();
         let roots: Vec<_> =
             roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
@@ -144,9 +173,7 @@ impl Plan {
             .sources
             .values()
             .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
-            .filter(|row| {
-                roots.iter().any(|root| std::path::Path::new(&row.path).starts_with(root))
-            })
+            .filter(|row| roots.iter().any(|root| Path::new(&row.path).starts_with(root)))
             .collect();
         gone.sort_by(|a, b| a.path.cmp(&b.path));
         for row in gone {
@@ -180,7 +207,7 @@ impl Plan {
     /// A file that was read before and is another now.
     fn known_file(
         &mut self,
-        file: Candidate,
+        mut file: Candidate,
         row: &SourceRow,
         rules: i64,
         known: &Known,
@@ -202,6 +229,7 @@ impl Plan {
             Ok(_) => return,
             Err(error) => return self.failed(&file, &error),
         };
+        file.modified_us = changed_at(&file, Some(claim.provider));
         let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
         let change =
             if grows && same && masked_by(row, rules) { Change::Grown } else { Change::Rewritten };
