@@ -59,6 +59,9 @@ pub struct Plan {
     pub settled: Vec<SourceRow>,
     /// Sessions whose log vanished or came back.
     pub sessions: Vec<SessionRow>,
+    /// Logs that are gone and that were masked by other rules than those in force: their rows are
+    /// all there is to mask.
+    pub outdated: Vec<String>,
     pub problems: Vec<Problem>,
     pub files: u64,
     pub unchanged: u64,
@@ -73,6 +76,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let mut plan =
         Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
     plan.vanished(&found.files, &found.roots, known);
+    plan.outdated(&found.files, rules, known);
     let mut works = Vec::new();
     let mut unseen = Vec::new();
     let told = told_of(&found.files, known);
@@ -180,6 +184,24 @@ impl Plan {
             self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
             self.mark_session(row, true, known);
         }
+    }
+
+    /// Notes the logs that are gone, now or before, and were masked by other rules.
+    fn outdated(&mut self, files: &[Candidate], rules: i64, known: &Known) {
+        // Without rules nothing is unmasked.
+        if rules == 0 {
+            return;
+        }
+        let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
+        let mut paths: Vec<String> = rows
+            .chain(&self.settled)
+            .filter(|row| !masked_by(row, rules))
+            .map(|row| row.path.clone())
+            .collect();
+        // What came back is read anew.
+        let present: HashSet<String> = files.iter().map(Candidate::key).collect();
+        paths.retain(|path| !present.contains(path));
+        self.outdated = paths;
     }
 
     fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
