@@ -52,6 +52,7 @@ pub(crate) mod opencode_store;
 mod opencode_v2;
 mod pi;
 mod pi_message;
+mod prompt;
 mod qwen;
 mod qwen_response;
 mod qwen_system;
