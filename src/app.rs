@@ -208,10 +208,14 @@ pub fn ingest(
     let writer = writer(store, options)?;
     let known = writer.known().map_err(store_error)?;
     let redactor = options.redactor.as_ref();
-    let plan = plan(found, &known, redactor.map(Arc::as_ref));
+    let mut plan = plan(found, &known, redactor.map(Arc::as_ref));
+    let outdated = std::mem::take(&mut plan.outdated);
     let mut report = ingest::run::run(plan, &&writer, redactor, progress).map_err(store_error)?;
     report.segments_set_aside = writer.set_aside();
-    if report.files_rewritten > 0 {
+    if let Some(redactor) = redactor.filter(|_| !outdated.is_empty()) {
+        writer.mask_again(&outdated, redactor).map_err(store_error)?;
+    }
+    if report.files_rewritten > 0 || !outdated.is_empty() {
         writer.purge().map_err(store_error)?;
     }
     writer.compact().map_err(store_error)?;

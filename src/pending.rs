@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use ingest::discover::{Candidate, discover};
+use ingest::plan::unchanged;
 use schemas::session::{SourceRow, SourceStatus};
 
 /// What is on disk beside what the store knows.
@@ -29,10 +30,9 @@ pub fn pending(roots: &[PathBuf], store: &Path, known: &BTreeMap<String, SourceR
         .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
         .map(|row| row.path.clone())
         .collect();
-    let changed = found.files.into_iter().filter(|file| {
-        known.get(&file.key()).is_none_or(|row| {
-            row.size.cast_unsigned() != file.size || row.modified_us != file.modified_us
-        })
-    });
+    let changed = found
+        .files
+        .into_iter()
+        .filter(|file| known.get(&file.key()).is_none_or(|row| !unchanged(file, row)));
     Pending { changed: changed.collect(), vanished }
 }

@@ -8,7 +8,8 @@ CCUSAGE   the native binary of ccusage, for example out of the npm package @ccus
 LOGS      a folder with one folder of logs per provider: LOGS/claude, LOGS/codex, ...
 
 Both read the same logs: ccusage out of a temporary tree in the layout it expects. Prints every
-difference; exit code 1 when one is not explained, 2 when something could not be run.
+difference, and at the end what was compared and what was not; exit code 1 when a difference is not
+explained, 2 when nothing could be compared.
 
 A difference is explained when it is the sum of known reasons, each computed from the logs:
   rules   below (`RULES`), where ccusage and `sessions` count by different rules on purpose
@@ -76,7 +77,6 @@ def tree_of_links(name):
     """ccusage walks the folder `name` recursively: a link to the logs will do."""
 
     def build(logs, tree):
-        tree.mkdir(parents=True)
         (tree / name).symlink_to(logs.resolve(), target_is_directory=True)
 
     return build
@@ -93,6 +93,21 @@ def tree_of_copies(pattern, *endings):
             shutil.copyfile(path, target)
 
     return build
+
+
+def tree_of_threads(logs, tree):
+    """Amp's threads, under the names they have."""
+    for path in logs_of(logs, ".json"):
+        target = tree / "threads" / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
+def tree_of_openclaw(logs, tree):
+    """OpenClaw's logs under the names they have, which tell copies apart."""
+    for n, folder in enumerate(sorted({path.parent for path in logs_of(logs, "") if ".jsonl" in path.name})):
+        target = tree / "agents" / str(n) / "sessions"
+        shutil.copytree(folder, target, ignore=lambda _, names: [name for name in names if ".jsonl" not in name])
 
 
 def tree_of_opencode(logs, tree):
@@ -113,9 +128,10 @@ def tree_of_opencode(logs, tree):
             shutil.copyfile(path, target)
 
 
-# The variable that points ccusage at its tree, the part of the tree that it names, how the tree is
-# made, and whether ccusage leaves reasoning out of the output.
-Provider = collections.namedtuple("Provider", "variable inside build apart", defaults=(False,))
+# The variable that points ccusage at its tree (HOME is the tree too), the part of the tree that it
+# names, how the tree is made, whether ccusage leaves reasoning out of the output, and whether its days
+# are those on which files were written, so that only whole sums can be compared.
+Provider = collections.namedtuple("Provider", "variable inside build apart undated", defaults=(False, False))
 
 PROVIDERS = {
     "claude": Provider("CLAUDE_CONFIG_DIR", "", tree_of_links("projects")),
@@ -124,13 +140,28 @@ PROVIDERS = {
     "opencode": Provider("OPENCODE_DATA_DIR", "", tree_of_opencode, True),
     "copilot": Provider("COPILOT_HOME", "", tree_of_copies("session-state/{n}/events.jsonl", ".jsonl")),
     "pi": Provider("PI_AGENT_DIR", "sessions", tree_of_copies("sessions/--{n}--/{n}.jsonl", ".jsonl")),
-    "qwen": Provider("QWEN_DATA_DIR", "", tree_of_copies("projects/{n}/chats/{n}.jsonl", ".jsonl"), True),
+    "qwen": Provider("QWEN_DATA_DIR", "", tree_of_copies("projects/{n}/chats/{n}.jsonl", ".jsonl")),
     "kimi": Provider("KIMI_DATA_DIR", "", tree_of_copies("sessions/{n}/{n}/wire.jsonl", ".jsonl")),
+    "amp": Provider("AMP_DATA_DIR", "", tree_of_threads),
+    "droid": Provider("DROID_SESSIONS_DIR", "sessions", tree_of_links("sessions"), undated=True),
+    "openclaw": Provider("OPENCLAW_DIR", "", tree_of_openclaw),
+}
+
+# Providers that both know, but by different files.
+OTHER_FILES = {
+    "antigravity": "ccusage reads conversations/*.db, `sessions` the transcripts, which hold no tokens",
+    "grok": "ccusage reads updates.jsonl, `sessions` chat_history.jsonl, which holds no tokens",
+    "hermes": "ccusage reads state.db, `sessions` the saved sessions, which hold no tokens",
 }
 
 
 # What ccusage calls a model where the log names none (with Codex it says so itself).
 GUESSED = {"kimi": "kimi-for-coding"}
+
+# What ccusage has before the name of a model: its own mark, and with Kimi Code the name that a person's
+# settings give the model. `llm.request` records tell the name under which it was asked (`model` beside
+# `modelAlias`), which is what has a price.
+PREFIX = {"pi": "[pi] ", "openclaw": "[openclaw] ", "kimi": "moonshot-ai/"}
 
 
 # --- running both ------------------------------------------------------------------------------------
@@ -163,7 +194,7 @@ def theirs(binary, name, report, tree):
         models = row.get("modelBreakdowns") or [dict(m, modelName=k) for k, m in row.get("models", {}).items()]
         for model in models:
             # A model that ccusage took because the log names none is no model.
-            label = model["modelName"].removeprefix(f"[{name}]").strip()
+            label = model["modelName"].removeprefix(PREFIX.get(name, ""))
             if model.get("isFallback") or label == GUESSED.get(name):
                 label = None
             keys = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens")
@@ -182,6 +213,10 @@ RULES = {
     "repeated": "lines of one message without requestId: ccusage 20.0.24 counts every time stamp anew in `daily` "
     "alone (its later releases and its other reports do not). Once is right.",
     "spaced": "lines with a space behind \"usage\": ccusage looks for the bytes `\"usage\":{` only. Reading them is right.",
+    "no_shutdown": "output that Copilot's messages name behind the last `session.shutdown`: ccusage reads the sums of "
+    "shutdowns only, and a run that is open or was killed left none. The output was made, so counting it is right; "
+    "what such a run read is in no record, and the session's confidence says `partial`.",
+    "exec": "what `droid exec` printed as stream-json, with its usage; ccusage reads settings files only. Counting it is right.",
     "cached_twice": "Qwen's promptTokenCount includes cachedContentTokenCount, as with Gemini; ccusage counts the "
     "cached tokens as input and as cache reads. Once is right.",
     "replaced": "messages that stand only in a `$set` record, which replaces the list of messages; ccusage skips "
@@ -306,7 +341,47 @@ def qwen_reasons(logs, _report):
                 yield Reason("cached_twice", day_of(record["timestamp"]), record.get("model"), counts, where)
 
 
-REASONS = {"claude": claude_reasons, "gemini": gemini_reasons, "qwen": qwen_reasons}
+def copilot_reasons(logs, _report):
+    for path in logs_of(logs, ".jsonl"):
+        calls = {}
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line)
+            data = record.get("data") if isinstance(record, dict) else None
+            if not isinstance(data, dict):
+                continue
+            if record.get("type") == "session.shutdown":
+                calls = {}
+            elif record.get("type") == "assistant.message" and day_of(record.get("timestamp")):
+                # The pieces of one response repeat its count.
+                calls[data.get("apiCallId") or number] = number, record["timestamp"], data
+        for number, time, data in calls.values():
+            counts = (0, -(data.get("outputTokens") or 0), 0, 0)
+            where = f"{path.relative_to(logs.parent)}:{number}"
+            yield Reason("no_shutdown", day_of(time), data.get("model"), counts, where)
+
+
+def droid_reasons(logs, _report):
+    for path in logs_of(logs, ".jsonl"):
+        model = None
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line)
+            record = record if isinstance(record, dict) else {}
+            model = record.get("model") or model
+            usage = record.get("usage")
+            if record.get("type") == "completion" and isinstance(usage, dict):
+                names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+                counts = minus(ZERO, [usage.get(name) or 0 for name in names])
+                where = f"{path.relative_to(logs.parent)}:{number}"
+                yield Reason("exec", None, model, counts, where)
+
+
+REASONS = {
+    "claude": claude_reasons,
+    "gemini": gemini_reasons,
+    "qwen": qwen_reasons,
+    "copilot": copilot_reasons,
+    "droid": droid_reasons,
+}
 
 
 def lines_of_table(table, name):
@@ -337,17 +412,19 @@ def explanation(difference, reasons):
 
 def compare(name, report, ours_by_day, ccusage, reasons, verbose):
     """Prints the differences of one report; gives the numbers of equal, explained and other rows."""
-    cut = (lambda day: day) if report == "daily" else (lambda day: day[:7])
-    mine = collections.defaultdict(lambda: ZERO)
-    for (day, model), tokens in ours_by_day.items():
-        mine[cut(day), model] = plus(mine[cut(day), model], tokens)
+    length = 0 if PROVIDERS[name].undated else len("2026-01-01" if report == "daily" else "2026-01")
+    cut = lambda day: (day or "")[:length]
+    mine, other = collections.defaultdict(lambda: ZERO), collections.defaultdict(lambda: ZERO)
+    for counts, rows in ((ours_by_day, mine), (ccusage, other)):
+        for (day, model), tokens in counts.items():
+            rows[cut(day), model] = plus(rows[cut(day), model], tokens)
     by_row = collections.defaultdict(list)
     for reason in reasons:
         by_row[cut(reason.day), reason.model].append(reason)
     counts = collections.Counter()
     used = collections.defaultdict(list)
-    for row in sorted(set(mine) | set(ccusage), key=str):
-        difference = minus(ccusage[row], mine[row])
+    for row in sorted(set(mine) | set(other), key=str):
+        difference = minus(other[row], mine[row])
         if difference == ZERO:
             counts["equal"] += mine[row] != ZERO
             continue
@@ -360,7 +437,9 @@ def compare(name, report, ours_by_day, ccusage, reasons, verbose):
         for reason in by_row[row]:
             if reason.rule in (chosen or ()):
                 used[reason.rule].append(reason)
-    print(f"{name} {report}: {counts['equal']} rows equal, {counts['explained']} explained, {counts['unexplained']} not")
+    rows = "sums by model" if PROVIDERS[name].undated else "rows"
+    equal = f"{counts['equal']} {rows} equal" if other or mine else "neither counts a token"
+    print(f"{name} {report}: {equal}, {counts['explained']} explained, {counts['unexplained']} not")
     for rule, found in used.items():
         total = ZERO
         for reason in found:
@@ -379,18 +458,17 @@ def main():
     parser.add_argument("-v", "--verbose", action="store_true", help="print explained rows too")
     options = parser.parse_args()
     table = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
-    unexplained, used, compared = 0, set(), 0
+    unexplained, used, compared, absent = 0, set(), [], []
     with tempfile.TemporaryDirectory(prefix="compare-ccusage-") as scratch:
         for name in options.provider or PROVIDERS:
             logs = options.logs / name
             if not logs.is_dir():
+                absent.append(name)
                 continue
             provider, tree = PROVIDERS[name], pathlib.Path(scratch) / name
             counts = ours(options.sessions.resolve(), logs, pathlib.Path(scratch) / f"{name}.store", provider.apart)
-            if not counts:
-                print(f"{name}: not compared, `sessions` found no usage")
-                continue
-            compared += 1
+            compared.append(name)
+            tree.mkdir()
             provider.build(logs, tree)
             for report in ("daily", "monthly") if name == "claude" else ("daily",):
                 found = list(REASONS.get(name, lambda *_: ())(logs, report)) + list(lines_of_table(table, name))
@@ -405,6 +483,14 @@ def main():
         where = f"{entry['file']}:{entry['line']}"
         if where in used:
             print(f"{where}: {entry['reason']}")
+    whole = [name for name in compared if PROVIDERS[name].undated]
+    print(f"\nCompared, by day and model: {', '.join(name for name in compared if name not in whole) or 'nothing'}.")
+    if whole:
+        print(f"Compared by model, as ccusage takes the day on which a file was written: {', '.join(whole)}.")
+    if absent:
+        print(f"Not compared, as there is no folder of them: {', '.join(absent)}.")
+    for name, why in OTHER_FILES.items():
+        print(f"Not comparable: {name}: {why}.")
     return 1 if unexplained else 0 if compared else 2
 
 

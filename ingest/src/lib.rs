@@ -19,6 +19,7 @@ mod link;
 pub mod plan;
 pub mod provider;
 pub mod redact;
+pub mod remask;
 mod render;
 pub mod report;
 mod repository;

@@ -2,8 +2,10 @@
 //! their session ids, and puts logs that share history into one unit of work.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schemas::Provider;
 use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
@@ -12,7 +14,7 @@ use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
 use crate::link::{link, units};
-use crate::provider::{Claim, Reader, format, is_beside_log};
+use crate::provider::{Claim, Reader, companion, format, is_beside_log};
 use crate::redact::Redactor;
 use crate::sniff::{Sniffed, sniff};
 use crate::worker::rules_version;
@@ -58,6 +60,9 @@ pub struct Plan {
     pub settled: Vec<SourceRow>,
     /// Sessions whose log vanished or came back.
     pub sessions: Vec<SessionRow>,
+    /// Logs that are gone and that were masked by other rules than those in force: their rows are
+    /// all there is to mask.
+    pub outdated: Vec<String>,
     pub problems: Vec<Problem>,
     pub files: u64,
     pub unchanged: u64,
@@ -72,9 +77,11 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let mut plan =
         Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
     plan.vanished(&found.files, &found.roots, known);
+    plan.outdated(&found.files, rules, known);
     let mut works = Vec::new();
     let mut unseen = Vec::new();
-    for file in found.files {
+    let told = told_of(&found.files, known);
+    for file in found.files.into_iter().chain(told) {
         match known.sources.get(&file.key()) {
             Some(row) if unchanged(&file, row) && masked_by(row, rules) => {
                 plan.settle_unchanged(row, known);
@@ -96,7 +103,8 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
         hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
     });
     let mut taken = HashSet::new();
-    for (file, claim) in claims {
+    for (mut file, claim) in claims {
+        file.modified_us = changed_at(&file, Some(claim.provider));
         let session_id = free_id(&claim.native_id, &known.sessions, &mut taken);
         works.push(Work {
             file,
@@ -128,8 +136,33 @@ impl Work {
     }
 }
 
-fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
-    row.size.cast_unsigned() == file.size && row.modified_us == file.modified_us
+/// Whether a log is as it was when it was read, and the file that tells of it too.
+pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
+    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, provider(row))
+}
+
+/// When a log changed last, or the file that tells of it. Only that file's time is looked at.
+fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
+    let beside = provider.and_then(|provider| companion(provider, Path::new(&file.key())));
+    let beside = beside.and_then(|path| Candidate::named(path).ok());
+    beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
+}
+
+fn provider(row: &SourceRow) -> Option<Provider> {
+    row.provider.as_deref()?.parse().ok()
+}
+
+/// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
+/// named alone.
+fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
+    let present: HashSet<String> = found.iter().map(Candidate::key).collect();
+    let is_told_of = |row: &&SourceRow| {
+        let beside = provider(row).and_then(|provider| companion(provider, Path::new(&row.path)));
+        beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
+            && !present.contains(&row.path)
+    };
+    let logs = known.sources.values().filter(is_told_of);
+    logs.filter_map(|row| Candidate::named(PathBuf::from(&row.path)).ok()).collect()
 }
 
 /// Whether what was read of a file was masked by these rules.
@@ -139,7 +172,7 @@ fn masked_by(row: &SourceRow, rules: i64) -> bool {
 
 impl Plan {
     /// Files below a readable root that are no longer there.
-    fn vanished(&mut self, files: &[Candidate], roots: &[std::path::PathBuf], known: &Known) {
+    fn vanished(&mut self, files: &[Candidate], roots: &[PathBuf], known: &Known) {
         let present: HashSet<String> = files.iter().map(Candidate::key).collect();
         let roots: Vec<_> =
             roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
@@ -147,15 +180,31 @@ impl Plan {
             .sources
             .values()
             .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
-            .filter(|row| {
-                roots.iter().any(|root| std::path::Path::new(&row.path).starts_with(root))
-            })
+            .filter(|row| roots.iter().any(|root| Path::new(&row.path).starts_with(root)))
             .collect();
         gone.sort_by(|a, b| a.path.cmp(&b.path));
         for row in gone {
             self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
             self.mark_session(row, true, known);
         }
+    }
+
+    /// Notes the logs that are gone, now or before, and were masked by other rules.
+    fn outdated(&mut self, files: &[Candidate], rules: i64, known: &Known) {
+        // Without rules nothing is unmasked.
+        if rules == 0 {
+            return;
+        }
+        let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
+        let mut paths: Vec<String> = rows
+            .chain(&self.settled)
+            .filter(|row| !masked_by(row, rules))
+            .map(|row| row.path.clone())
+            .collect();
+        // What came back is read anew.
+        let present: HashSet<String> = files.iter().map(Candidate::key).collect();
+        paths.retain(|path| !present.contains(path));
+        self.outdated = paths;
     }
 
     fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
@@ -183,7 +232,7 @@ impl Plan {
     /// A file that was read before and is another now.
     fn known_file(
         &mut self,
-        file: Candidate,
+        mut file: Candidate,
         row: &SourceRow,
         rules: i64,
         known: &Known,
@@ -205,6 +254,7 @@ impl Plan {
             Ok(_) => return,
             Err(error) => return self.failed(&file, &error),
         };
+        file.modified_us = changed_at(&file, Some(claim.provider));
         let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
         let change =
             if grows && same && masked_by(row, rules) { Change::Grown } else { Change::Rewritten };

@@ -233,6 +233,7 @@ impl<T: Target> Worker<'_, T> {
             }
         }
         cursor.at_end = true;
+        decoder.end(RecordAt { offset: cursor.consumed, length: 0, line: cursor.line }, stream);
         self.progress.advanced(cursor.consumed - noted);
         self.report.bytes_read += cursor.consumed - start;
         cursor.objects += tally.objects;

@@ -7,7 +7,6 @@
 mod page;
 mod read;
 mod session;
-mod signature;
 mod sums;
 
 use std::collections::HashMap;

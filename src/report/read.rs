@@ -15,6 +15,7 @@ const NUMBERS: &[Column] = &[
     "timestamp",
     "tool_name",
     "tool_kind",
+    "command",
     "is_error",
     "duration_ms",
     "model",

@@ -9,11 +9,10 @@ use serde::Serialize;
 
 use super::Spent;
 use super::read;
-use super::signature::signature;
 use super::sums::{Sums, shown};
 use crate::clean::clean;
 use crate::store::{Place, StoreError};
-use crate::tools::is_subagent;
+use crate::tools::{error_signature, is_subagent};
 
 /// Turns and failures shown at most; characters of an excerpt.
 const TURNS: usize = 60;
@@ -149,7 +148,7 @@ pub(super) fn page(
     let text = |index: i32| texts.get(&index).map_or("", String::as_str);
     for event in &count.failed {
         let tool = shown(event.tool_name.as_ref());
-        sums.failed(id, &tool, event, signature(&clean(text(event.event_index))));
+        sums.failed(id, &tool, event, error_signature(event, text(event.event_index)));
     }
     let tool_errors = count.failed.len();
     let failures = count.failed.iter().skip(tool_errors.saturating_sub(FAILURES));

@@ -82,7 +82,7 @@ pub(super) fn merge(
 }
 
 /// Writes what still counts of segments whose events are all superseded as one segment `number`:
-/// the files that were looked at last then, and their problems.
+/// the sessions and files that were looked at last then, and their problems.
 pub(super) fn without_events(
     dir: &Path,
     snapshot: &Snapshot,
@@ -93,6 +93,10 @@ pub(super) fn without_events(
     let latest: HashMap<_, _> =
         snapshot.sources(false)?.into_iter().map(|row| (row.path, row.segment)).collect();
     for segment in dead {
+        let sessions = segment.sessions().iter().filter(|row| {
+            snapshot.session(&row.session_id).is_some_and(|now| now.segment == row.segment)
+        });
+        sessions.for_each(|row| writer.session(SessionRow::clone(row)));
         let sources = reader::table::<SourceRow>(dir, &segment.entry, "sources", None)?;
         let kept = sources.into_iter().filter(|row| latest.get(&row.path) == Some(&row.segment));
         kept.for_each(|row| writer.source(row));
@@ -103,7 +107,7 @@ pub(super) fn without_events(
 }
 
 /// A row of `problems` as it was reported; a kind that is not known any more is left out.
-fn problem(row: ProblemRow) -> Option<Problem> {
+pub(super) fn problem(row: ProblemRow) -> Option<Problem> {
     let kind = row.kind.parse::<ProblemKind>().ok()?;
     let (line, byte) = (row.line.cast_unsigned(), row.byte.cast_unsigned());
     Some(Problem { path: row.path, line, byte, kind, message: row.message })

@@ -177,7 +177,7 @@ impl SegmentWriter {
 
     /// Closes and syncs all files; `None` when there was nothing to write.
     pub(super) fn finish(mut self) -> Result<Option<SegmentEntry>, StoreError> {
-        if self.sources.is_empty() {
+        if self.sources.is_empty() && self.sessions.is_empty() {
             return Ok(None);
         }
         files::create_private_dir(&self.dir)?;

@@ -1,6 +1,6 @@
 //! The one writer: holds the lock, takes rows from ingest, commits segments.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::time::UNIX_EPOCH;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use ingest::plan::Known;
+use ingest::redact::Redactor;
+use ingest::remask::Remask;
 use ingest::run::{Sink, Target};
 use schemas::Timestamp;
 use schemas::problem::Problem;
@@ -23,6 +25,9 @@ use super::{EventReader, RowSpan, StoreError, compact, files};
 
 /// A segment is committed at the first checkpoint after its events take this much on disk.
 const SEGMENT_BYTES: usize = 32 << 20;
+
+/// Rows masked at a time.
+const MASKED_ROWS: usize = 4096;
 
 /// Superseded segments stay this long, in microseconds: readers of an older manifest may need them.
 const GRACE: i64 = 10 * 60 * 1_000_000;
@@ -108,14 +113,18 @@ impl Writer {
     }
 
     /// Takes out the segments of which every event is superseded, as when all logs were read anew
-    /// because the rules grew by which secrets are masked.
+    /// because the rules grew by which secrets are masked: titles and states hold secrets too.
     pub fn purge(&self) -> Result<(), StoreError> {
         let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
+        let superseded = |row: &Arc<SessionRow>| {
+            snapshot.session(&row.session_id).is_some_and(|now| row.segment < now.live_from)
+        };
         let dead: Vec<_> = snapshot
             .segments()
             .iter()
-            .filter(|segment| segment.entry.events > 0 && segment.spans.is_empty())
+            .filter(|segment| segment.spans.is_empty())
+            .filter(|segment| segment.sessions().iter().any(superseded))
             .collect();
         if dead.is_empty() {
             return Ok(());
@@ -124,6 +133,42 @@ impl Writer {
         let number = self.next_segment.fetch_add(1, Ordering::Relaxed);
         let rest = compact::without_events(&self.dir, &snapshot, &dead, number)?;
         self.commit(rest, &old)
+    }
+
+    /// Masks what is kept of logs that are gone once more, as they cannot be read anew: `paths` are
+    /// their files. The rows as they were are superseded. Sessions that lost rows by damage stay, as
+    /// rows of one segment lie without a gap.
+    pub fn mask_again(&self, paths: &[String], redactor: &Redactor) -> Result<(), StoreError> {
+        let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
+        let of_paths = |row: &SourceRow| paths.contains(&row.path);
+        let sources = snapshot.sources(false)?.into_iter().filter(of_paths);
+        let sources: HashMap<_, _> = sources.map(|row| (row.session_id.clone(), row)).collect();
+        let damaged: HashSet<&str> =
+            snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect();
+        let problems = snapshot.problems()?;
+        let mut sink = WriterSink { writer: self, segment: None };
+        for (session, places) in snapshot.sessions().iter().zip(snapshot.places()) {
+            let source = sources.get(&Some(session.session_id.clone()));
+            let Some(source) = source.filter(|_| !damaged.contains(session.session_id.as_str()))
+            else {
+                continue;
+            };
+            let mut remask = Remask::new(redactor, sink.segment()?);
+            for (segment, span) in places {
+                let rows = RowSpan { start: span.start, count: span.count };
+                let mut batches = EventReader::open(segment, &[rows], &[], MASKED_ROWS)?;
+                while let Some(batch) = batches.next_batch()? {
+                    let damage = |error| StoreError::damaged(&segment.path("events"), error);
+                    sink.events(&remask.events(&batch).map_err(damage)?)?;
+                }
+            }
+            let of_log = problems.iter().filter(|problem| problem.path == source.path).cloned();
+            let problems = of_log.filter_map(compact::problem).map(|row| remask.problem(row));
+            let (problems, source) = (problems.collect(), remask.source(source));
+            sink.checkpoint(remask.session(session), source, problems)?;
+        }
+        sink.finish()
     }
 
     /// Names a new segment in the manifest, in the place of `old` ones.

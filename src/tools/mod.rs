@@ -44,6 +44,7 @@ use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::tool::stats::{StatsArgs, StatsData};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
+pub(crate) use self::analyze::error_signature;
 pub use self::current::Caller;
 pub(crate) use self::family::is_subagent;
 pub use self::fresh::{Freshness, Lag, Refresh};

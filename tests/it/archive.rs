@@ -84,6 +84,70 @@ fn what_was_read_stays_when_the_log_vanishes() {
 }
 
 #[test]
+fn a_file_that_tells_of_a_log_may_change_alone() {
+    let env = TestEnv::new();
+    let droid = "droid/sessions/-home-mira-code-harbor/bd0faa6f-fde2-4301-b5df-41b9350611a0";
+    let kimi = "kimi/sessions/wd_harbor_cef702472212/session_5aaa847f-c7d7-4ff7-bdbb-0fd6d8632f93";
+    let kiro = "kiro/sessions/cli/7c1f0c52-3a57-4f0b-9a51-1f2c9e6b40d3";
+    let grok = "grok/sessions/%2Fhome%2Fmira%2Fcode%2Fharbor/01a16469-9b80-7e09-9210-af9b16703813";
+    let files = [
+        format!("{droid}.jsonl"),
+        format!("{droid}.settings.json"),
+        format!("{kimi}/agents/main/wire.jsonl"),
+        format!("{kimi}/state.json"),
+        format!("{kiro}.jsonl"),
+        format!("{kiro}.json"),
+        format!("{grok}/chat_history.jsonl"),
+        format!("{grok}/summary.json"),
+    ];
+    for file in &files {
+        let place = env.path("logs").join(file);
+        fs::create_dir_all(place.with_file_name("")).expect("creates");
+        fs::copy(samples().join(file), place).expect("copies");
+    }
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    let replace = |file: &str, from: &str, to: &str| {
+        let place = env.path("logs").join(file);
+        let text = fs::read_to_string(&place).expect("reads");
+        assert!(text.contains(from), "{file}: {from}");
+        fs::write(place, text.replace(from, to)).expect("writes");
+    };
+    let output = || {
+        env.rows("SELECT sum(output_tokens) FROM events WHERE provider = 'droid'")[0][0].as_i64()
+    };
+    let titles = || env.rows("SELECT title FROM sessions ORDER BY provider")[1..].concat();
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    let before = events(&env);
+    assert_eq!(output(), Some(1388));
+    assert_eq!(env.json(&["ingest", &logs])["files_opened"], 0);
+
+    replace(&files[1], "\"outputTokens\": 1388", "\"outputTokens\": 1400");
+    replace(&files[3], "Is budget.remaining() == 3 still asserted", "Of Kimi");
+    replace(&files[5], "Load test and the budget", "Of Kiro");
+    replace(
+        &files[7],
+        "\"generated_title\": \"Ordering",
+        "\"generated_title\": \"Of Grok, ordering",
+    );
+    let told = env.json(&["ingest", &logs]);
+    assert_eq!(told["files_opened"], 4, "{told}");
+    let document = fs::metadata(env.path("logs").join(&files[4])).expect("is there").len();
+    assert_eq!(told["bytes_read"], document, "logs of lines are not read again: {told}");
+    assert_eq!(output(), Some(1400), "the difference, once");
+    assert_eq!(titles(), ["Of Grok, ordering of the budget counter", "Of Kimi", "Of Kiro"]);
+    let after = events(&env);
+    let rows = |value: &serde_json::Value| value.as_array().map_or(0, Vec::len);
+    assert_eq!(rows(&after), rows(&before) + 1, "one event of tokens more");
+    assert_eq!(env.json(&["ingest", &logs])["files_opened"], 0);
+
+    // A watch names the file that changed alone.
+    replace(&files[1], "\"outputTokens\": 1400", "\"outputTokens\": 1450");
+    let settings = env.path("logs").join(&files[1]).to_string_lossy().into_owned();
+    assert_eq!(env.json(&["ingest", &settings])["files_opened"], 1);
+    assert_eq!(output(), Some(1450));
+}
+
+#[test]
 fn doctor_names_every_agent_and_what_was_unknown() {
     let env = TestEnv::with_samples();
     let doctor = env.json(&["doctor"]);

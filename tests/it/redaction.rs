@@ -169,3 +169,65 @@ fn a_rule_of_the_user_masks_what_was_read_before() {
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
     assert!(wrong.stderr.contains("boat"), "{}", wrong.stderr);
 }
+
+/// The bytes of the segments that the manifest names, as text: others are kept for readers for some
+/// minutes.
+fn live_bytes(env: &TestEnv) -> String {
+    let manifest = fs::read(env.path("store/manifest.json")).expect("reads");
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+    let segments = manifest["segments"].as_array().expect("segments");
+    let number = |segment: &serde_json::Value| segment["number"].as_i64().expect("a number");
+    let dirs = segments.iter().map(|segment| format!("store/segments/{:010}", number(segment)));
+    dirs.map(|dir| bytes_of(&env.path(&dir))).collect()
+}
+
+#[test]
+fn a_rule_of_the_user_masks_what_is_kept_of_logs_that_are_gone() {
+    let env = TestEnv::new();
+    let texts = ["the boat is called Kittiwake", "nothing to hide"].map(str::to_owned);
+    let gone = env.path("logs/5ec4e75a-1111-4000-8000-000000000000.jsonl");
+    write_log(&gone, &texts);
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    // The rest of the log lies in a segment of its own.
+    let mut log = fs::read_to_string(&gone).expect("reads");
+    let more = log.replace("00000000-", "00000077-").replace("00000001-", "00000078-");
+    log.push_str(&more.replace("msg_", "msg_7"));
+    fs::write(&gone, log).expect("writes");
+    let grown = env.json(&["ingest", &logs]);
+    assert_eq!(grown["files_grown"], 1, "{grown}");
+    let columns = "event_id, event_index, turn_index, step_index, event_type, source_offset";
+    let shape = || env.rows(&format!("SELECT {columns} FROM events ORDER BY ALL"));
+    let problems = || env.rows("SELECT path, line, byte, kind FROM problems ORDER BY ALL");
+    let before = (shape(), problems());
+    assert!(!before.1.is_empty() && live_bytes(&env).contains("Kittiwake"));
+    fs::remove_file(&gone).expect("removes");
+    assert_eq!(env.json(&["ingest", &logs])["files_vanished"], 1);
+
+    let rules = env.path(".config/sessions/redact.toml");
+    fs::create_dir_all(rules.parent().expect("a folder")).expect("creates");
+    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"Kittiwake\"\n").expect("writes");
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    assert_eq!(env.run(&["search", "kittiwake"]).code, 1);
+    assert_eq!(env.run(&["search", "REDACTED:boat"]).code, 0);
+    let found = everything(&env);
+    assert!(found.contains("[REDACTED:boat]") && !found.contains("Kittiwake"), "{found}");
+    assert!(!live_bytes(&env).contains("Kittiwake"));
+    assert_eq!((shape(), problems()), before, "the rest is as it was");
+    let boats = env.json(&["status"])["redactions"]["boat"].as_u64();
+    assert!(boats > Some(5), "{boats:?}");
+    // Done once: the next run changes nothing.
+    let manifest = || fs::read(env.path("store/manifest.json")).expect("reads");
+    let masked = manifest();
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    assert_eq!(manifest(), masked);
+
+    // A log that vanishes in the moment in which the rules grow, and one that comes back.
+    write_log(&gone, &texts);
+    assert_eq!(env.json(&["ingest", &logs])["files_rewritten"], 1);
+    fs::remove_file(&gone).expect("removes");
+    let two = "[[rule]]\nname = \"boat\"\nregex = \"Kittiwake\"\n[[rule]]\nname = \"hidden\"\nregex = \"nothing to hide\"\n";
+    fs::write(&rules, two).expect("writes");
+    assert_eq!(env.json(&["ingest", &logs])["files_vanished"], 1);
+    assert!(!everything(&env).contains("nothing to hide"));
+}

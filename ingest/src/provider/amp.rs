@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use super::amp_message::{Counted, Decoder};
 use super::document::{self, Document, Layout};
-use super::{Claim, Format, Head, Outcome, Reader, Tally};
+use super::{Claim, Format, Head, Outcome, Reader, Tally, chat};
 use crate::json::{Fields, Value};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 
@@ -86,7 +86,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
 /// The thread's own fields.
 fn header(fields: Value<'_>, out: &mut Stream) {
     out.title(TitleFrom::Agent, fields.text("title").unwrap_or(""));
-    out.widen(fields.int("created").filter(|ms| *ms > 0).map(|ms| ms.saturating_mul(1000)));
+    out.widen(chat::millis(Some(fields), "created"));
     let Some(initial) = fields.object("env").and_then(|env| env.object("initial")) else { return };
     out.set_version(initial.object("platform").and_then(|client| client.text("clientVersion")));
     let trees = initial.items("trees");

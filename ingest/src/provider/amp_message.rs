@@ -5,7 +5,7 @@ use schemas::{EventType, Usage};
 use simd_json::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::claude_user;
+use super::prompt;
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value, string};
 use crate::render;
@@ -90,7 +90,7 @@ impl Decoder {
                     Draft { subtype: Some("thread_message"), text: &prompt, ..Draft::default() };
                 out.push(EventType::Notification, draft);
             } else {
-                claude_user::prompt(&prompt, starts_turn, out);
+                prompt::typed(&prompt, starts_turn, out);
             }
         }
         for (key, subtype) in CONTEXT {
@@ -236,7 +236,7 @@ impl Decoder {
                 let command =
                     args.and_then(|args| args.text("cmd").or_else(|| args.text("command")));
                 let typed = format!("$ {}", command.unwrap_or(""));
-                claude_user::prompt(&typed, starts_turn, out);
+                prompt::typed(&typed, starts_turn, out);
                 if let Some(run) = block.object("toolRun") {
                     self.bash_output(run, out);
                 }

@@ -70,6 +70,12 @@ pub(super) fn instant(time: Value<'_>) -> Option<i64> {
     Some(micros)
 }
 
+/// Microseconds of a time in milliseconds, which a field of an object may hold.
+pub(super) fn millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
+    let millis = object?.int(key).filter(|millis| *millis > 0)?;
+    Some(millis.saturating_mul(1000))
+}
+
 /// The exit code that a line tells.
 pub(super) fn exit_code(line: &str) -> Option<i32> {
     let (_, rest) = EXIT_CODES.iter().find_map(|words| line.split_once(words))?;

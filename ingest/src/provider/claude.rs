@@ -11,7 +11,7 @@ use simd_json::prelude::*;
 use super::claude_queue::Queue;
 use super::{
     Claim, Format, Head, LineDecoder, Outcome, Places, Reader, claude_subagent, claude_user, drift,
-    is_uuid, uuid_identity,
+    is_uuid, prompt, uuid_identity,
 };
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
@@ -347,7 +347,7 @@ impl Decoder {
         if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
             attachment.field("prompt").inspect(|prompt| render::content(*prompt, &mut self.text));
             if !self.state.queue.attached(&self.text, out) {
-                return claude_user::prompt(&self.text, true, out);
+                return prompt::typed(&self.text, true, out);
             }
         }
         render::fields(attachment, &["type", "toolUseID"], &mut self.text);

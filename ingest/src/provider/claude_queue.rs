@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::claude_user;
+use super::prompt;
 use crate::json::{Fields, Value};
 use crate::stream::{RecordAt, Stream};
 
@@ -68,7 +68,7 @@ impl Queue {
                     length: queued.length,
                     line: queued.line,
                 });
-                claude_user::prompt(&queued.text, true, out);
+                prompt::typed(&queued.text, true, out);
                 if self.taken_up.len() == REMEMBERED {
                     self.taken_up.pop_front();
                 }

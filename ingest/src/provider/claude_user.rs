@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use schemas::EventType;
 
+use super::prompt;
 use crate::json::{Fields, Value};
 use crate::render;
-use crate::stream::{Draft, Stream, TitleFrom};
+use crate::stream::{Draft, Stream};
 
 /// What a text in the user's role is.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,27 +94,12 @@ fn meta(object: Value<'_>) -> Option<&'static str> {
 
 fn typed(text: &str, meta: Option<&'static str>, starts_turns: bool, out: &mut Stream) {
     match classify(text, meta) {
-        Text::Prompt(text) => prompt(&text, starts_turns, out),
+        Text::Prompt(text) => prompt::typed(&text, starts_turns, out),
         Text::Machine(subtype) => {
             let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
             out.push(EventType::Notification, draft);
         }
     }
-}
-
-/// Adds a real prompt.
-pub(super) fn prompt(text: &str, starts_turn: bool, out: &mut Stream) {
-    if starts_turn {
-        out.begin_turn();
-        // A command without words says nothing about the session.
-        let first = text.split_whitespace().next().unwrap_or("");
-        let bare = first.starts_with('/')
-            && (first == text.trim() || matches!(first, "/model" | "/compact"));
-        if !bare {
-            out.title(TitleFrom::Prompt, text);
-        }
-    }
-    out.push(EventType::User, Draft { text, ..Draft::default() });
 }
 
 impl Text<'_> {

@@ -100,11 +100,15 @@ fn task(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// A session's manifest: `<id>/<id>.json`, for the sessions of other agents in that folder too.
-fn manifest(log: &Path) -> Option<Json> {
+/// Where a session's manifest is: `<id>/<id>.json`, for the sessions of other agents in that folder
+/// too.
+pub(super) fn manifest_path(log: &Path) -> Option<PathBuf> {
     let folder = log.parent()?;
-    let name = format!("{}.json", folder.file_name()?.to_string_lossy());
-    serde_json::from_slice(&std::fs::read(folder.join(name)).ok()?).ok()
+    Some(folder.join(format!("{}.json", folder.file_name()?.to_string_lossy())))
+}
+
+fn manifest(log: &Path) -> Option<Json> {
+    serde_json::from_slice(&std::fs::read(manifest_path(log)?).ok()?).ok()
 }
 
 const SESSION: Layout = Layout { list: Some("messages"), header: &[] };

@@ -4,7 +4,7 @@
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Outcome;
+use super::{Outcome, chat};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
@@ -26,7 +26,7 @@ impl Decoder {
         at: RecordAt,
         out: &mut Stream,
     ) -> Outcome {
-        let time = millis(message, "ts");
+        let time = chat::millis(Some(message), "ts");
         let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
         out.begin_record(at, identity, time);
         let said = message.text("content");
@@ -255,12 +255,6 @@ fn usage(metrics: Value<'_>) -> Usage {
         cache_write_1h: None,
         reasoning: None,
     }
-}
-
-/// A time in milliseconds as one in microseconds.
-pub(super) fn millis(object: Value<'_>, key: &str) -> Option<i64> {
-    let millis = object.int(key).filter(|millis| *millis > 0)?;
-    Some(millis.saturating_mul(1000))
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Outcome;
-use super::cline_message::millis;
+use super::{Outcome, chat};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, embedded};
 use crate::render;
@@ -71,7 +70,7 @@ impl Decoder {
         at: RecordAt,
         out: &mut Stream,
     ) -> Outcome {
-        let time = millis(message, "ts");
+        let time = chat::millis(Some(message), "ts");
         let kind = message.text("say").or_else(|| message.text("ask")).unwrap_or("untyped");
         let identity = time.map(|time| xxh3_64(format!("{kind} {time}").as_bytes()) | 1);
         out.begin_record(at, identity, time);

@@ -89,6 +89,9 @@ struct State {
     /// The part of the session's total tokens that was counted.
     #[serde(default)]
     counted: Usage,
+    /// The model answered: tokens belong behind its first words.
+    #[serde(default)]
+    answered: bool,
     /// The run that a stream tells of.
     #[serde(default)]
     run: Run,
@@ -118,6 +121,7 @@ impl LineDecoder for Decoder {
                 out.branch(xxh3_64(parent.as_bytes()));
             }
             if message.text("role") == Some("assistant") && visibility.is_none_or(|v| v == "both") {
+                self.state.answered = true;
                 self.settle(out);
             }
             droid_message::message(message, visibility, &mut self.text, out);
@@ -128,6 +132,13 @@ impl LineDecoder for Decoder {
         }
         self.side_record(kind, record, out);
         Outcome::Events
+    }
+
+    fn end(&mut self, at: RecordAt, out: &mut Stream) {
+        if self.state.answered {
+            out.begin_record(at, None, None);
+            self.settle(out);
+        }
     }
 
     fn save(&self) -> Json {

@@ -1,13 +1,18 @@
 //! What Factory Droid keeps beside a session's log, in `<uuid>.settings.json`: the model, and the
 //! tokens of the whole session, which it writes anew after every turn.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemas::Usage;
 use serde_json::Value as Json;
 
 /// Longer files are none of these.
 const BYTES: u64 = 1 << 20;
+
+/// Where the settings of a log's session are.
+pub(super) fn path(log: &Path) -> PathBuf {
+    log.with_extension("settings.json")
+}
 
 /// The settings of a session.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,7 +25,7 @@ pub(super) struct Settings {
 impl Settings {
     /// The settings beside a log.
     pub(super) fn beside(log: &str) -> Option<Self> {
-        let path = Path::new(log).with_extension("settings.json");
+        let path = path(Path::new(log));
         let metadata = std::fs::metadata(&path).ok()?;
         if !metadata.is_file() || metadata.len() > BYTES {
             return None;

@@ -14,7 +14,7 @@ use schemas::{EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, uuid_identity};
-use super::{chat, claude_user, generic_chat};
+use super::{chat, generic_chat, prompt};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
@@ -156,7 +156,7 @@ impl Decoder {
             Ok(EventType::User) => {
                 self.state.ask();
                 let starts_turn = !sidechain && object.flag("turn") != Some(false);
-                claude_user::prompt(&self.text, starts_turn, out);
+                prompt::typed(&self.text, starts_turn, out);
             }
             Ok(EventType::Reasoning) => {
                 self.state.respond(anew, out);

@@ -8,7 +8,7 @@
 use schemas::{EventType, Provider, Usage};
 
 use super::generic::State;
-use super::{Claim, Head, chat, claude_user};
+use super::{Claim, Head, chat, prompt};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
@@ -83,7 +83,7 @@ pub(super) fn decode(
             }
             if !text.is_empty() || results.is_empty() {
                 state.ask();
-                claude_user::prompt(&text, true, out);
+                prompt::typed(&text, true, out);
             }
         }
         Some("assistant") => {

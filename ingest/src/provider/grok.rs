@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider};
@@ -76,10 +76,15 @@ fn is_record(object: &Json, stem: &str) -> bool {
     }
 }
 
+/// Where what the session is stands.
+pub(super) fn summary_path(log: &Path) -> PathBuf {
+    log.with_file_name("summary.json")
+}
+
 /// What the file beside the conversation says of the session.
-fn summary(path: &Path) -> Option<Json> {
+fn summary(log: &Path) -> Option<Json> {
     let mut bytes = Vec::new();
-    let file = File::open(path.with_file_name("summary.json")).ok()?;
+    let file = File::open(summary_path(log)).ok()?;
     file.take(SUMMARY_BYTES).read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
@@ -135,9 +140,7 @@ impl LineDecoder for Decoder {
     ) -> Outcome {
         let first = !std::mem::replace(&mut self.state.begun, true);
         out.begin_record(at, None, self.start.filter(|_| first));
-        if !std::mem::replace(&mut self.looked, true) {
-            tell(&summary(Path::new(&out.session.source_path)).unwrap_or_default(), out);
-        }
+        self.look(out);
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");
         match kind {
@@ -163,6 +166,12 @@ impl LineDecoder for Decoder {
         if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
     }
 
+    fn end(&mut self, _: RecordAt, out: &mut Stream) {
+        if self.state.begun {
+            self.look(out);
+        }
+    }
+
     fn save(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
@@ -174,6 +183,13 @@ fn notify(subtype: &str, text: &str, out: &mut Stream) {
 }
 
 impl Decoder {
+    /// Tells the stream what stands beside the log, once in every reading.
+    fn look(&mut self, out: &mut Stream) {
+        if !std::mem::replace(&mut self.looked, true) {
+            tell(&summary(Path::new(&out.session.source_path)).unwrap_or_default(), out);
+        }
+    }
+
     /// What was typed, also while the agent worked; everything else the client wrote gives its
     /// reason.
     fn user(&mut self, object: Value<'_>, out: &mut Stream) {

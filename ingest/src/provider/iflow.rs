@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, uuid_identity};
-use super::{claude_user, qwen_response};
+use super::{prompt, qwen_response};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
@@ -158,7 +158,7 @@ impl Decoder {
         } else if object.flag("isMeta") == Some(true) {
             self.notify("meta", out);
         } else {
-            claude_user::prompt(&self.text, starts_turn, out);
+            prompt::typed(&self.text, starts_turn, out);
         }
     }
 

@@ -160,13 +160,17 @@ impl LineDecoder for Decoder {
             .iter()
             .find_map(|key| chat::instant(object.field(key)?));
         out.begin_record(at, time.map(|_| xxh3_64(raw) | 1), time);
-        if !std::mem::replace(&mut self.looked, true) {
-            kimi_beside::of(Path::new(&out.session.source_path)).tell(out);
-        }
+        self.look(out);
         match message.filter(|message| message.field("payload").is_some()) {
             Some(message) => kimi_wire::record(self, message, "", out),
             None if object.field("role").is_some() => kimi_context::record(self, object, out),
             None => kimi_code::record(self, object, out),
+        }
+    }
+
+    fn end(&mut self, _: RecordAt, out: &mut Stream) {
+        if out.session.events > 0 {
+            self.look(out);
         }
     }
 
@@ -176,6 +180,13 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
+    /// Tells the stream what stands beside the log, once in every reading.
+    fn look(&mut self, out: &mut Stream) {
+        if !std::mem::replace(&mut self.looked, true) {
+            kimi_beside::of(Path::new(&out.session.source_path)).tell(out);
+        }
+    }
+
     /// The response that an agent is giving; begins one when none is under way.
     pub fn step(&mut self, agent: &str, out: &mut Stream) -> i32 {
         if let Some(step) = self.state.steps.get(agent) {

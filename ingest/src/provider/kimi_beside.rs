@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
@@ -32,17 +32,39 @@ impl Beside {
 
 /// What stands beside `log`; nothing beside those of subagents.
 pub(super) fn of(log: &Path) -> Beside {
-    let named =
-        |up: usize, name: &str| log.ancestors().nth(up).is_some_and(|place| place.ends_with(name));
-    if named(2, "agents") {
-        return if named(1, "main") { code(log) } else { Beside::default() };
+    match session(log) {
+        Some((Generation::Code, folder)) => code(folder),
+        Some((Generation::Cli, folder)) => cli(folder),
+        None => Beside::default(),
     }
-    if named(2, "subagents") { Beside::default() } else { cli(log) }
+}
+
+/// Where the state of a log's session is.
+pub(super) fn state(log: &Path) -> Option<PathBuf> {
+    session(log).map(|(_, folder)| folder.join(STATE))
+}
+
+const STATE: &str = "state.json";
+
+/// The two Kimis.
+enum Generation {
+    Code,
+    Cli,
+}
+
+/// The folder of the session that a log is, unless it is a subagent's.
+fn session(log: &Path) -> Option<(Generation, &Path)> {
+    let up = |places: usize| log.ancestors().nth(places);
+    let named = |places, name: &str| up(places).is_some_and(|place| place.ends_with(name));
+    if named(2, "agents") {
+        return Some((Generation::Code, up(3)?)).filter(|_| named(1, "main"));
+    }
+    Some((Generation::Cli, up(1)?)).filter(|_| !named(2, "subagents"))
 }
 
 /// Kimi Code: `<session>/state.json`.
-fn code(log: &Path) -> Beside {
-    let state = json(log, 3, "state.json");
+fn code(session: &Path) -> Beside {
+    let state = json(&session.join(STATE));
     let is_custom = state["isCustomTitle"] == true;
     let from = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
     Beside {
@@ -53,12 +75,13 @@ fn code(log: &Path) -> Beside {
 }
 
 /// Kimi CLI: `<session>/state.json`, and the folders of all sessions in one file.
-fn cli(log: &Path) -> Beside {
-    let state = json(log, 1, "state.json");
+fn cli(session: &Path) -> Beside {
+    let state = json(&session.join(STATE));
     let from = if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::Person };
-    let session = log.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-    let folders = json(log, 4, "kimi.json");
-    let cwd = session.and_then(|session| text(&folders["session_to_workdir"][session]));
+    let id = session.file_name().and_then(|name| name.to_str());
+    let folders = session.ancestors().nth(3).map(|home| json(&home.join("kimi.json")));
+    let folders = folders.unwrap_or_default();
+    let cwd = id.and_then(|id| text(&folders["session_to_workdir"][id]));
     let title = text(&state["custom_title"]).map(|title| (from, title));
     Beside { cwd, title, forked_from: None }
 }
@@ -67,11 +90,11 @@ fn text(value: &Json) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The file `name` in the folder that lies `up` places above the log; null when there is none.
-fn json(log: &Path, up: usize, name: &str) -> Json {
+/// What a file holds; null when there is none.
+fn json(path: &Path) -> Json {
     let read = || {
         let mut bytes = Vec::new();
-        let file = File::open(log.ancestors().nth(up)?.join(name)).ok()?;
+        let file = File::open(path).ok()?;
         file.take(BYTES).read_to_end(&mut bytes).ok()?;
         serde_json::from_slice(&bytes).ok()
     };

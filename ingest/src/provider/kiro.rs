@@ -80,9 +80,14 @@ fn journal(head: &Head<'_>) -> Claim {
     }
 }
 
+/// Where Kiro keeps what it knows of a journal's session.
+pub(super) fn about_path(journal: &Path) -> PathBuf {
+    journal.with_extension("json")
+}
+
 /// What Kiro keeps about a journal's session, in the file beside it.
 fn about(journal: &Path) -> Option<Json> {
-    serde_json::from_slice(&std::fs::read(journal.with_extension("json")).ok()?).ok()
+    serde_json::from_slice(&std::fs::read(about_path(journal)).ok()?).ok()
 }
 
 const LAYOUT: Layout =

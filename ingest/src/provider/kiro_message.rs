@@ -4,7 +4,7 @@
 use schemas::EventType;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Outcome;
+use super::{Outcome, chat};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value, string};
 use crate::render;
@@ -30,7 +30,7 @@ impl Decoder {
         let reply = entry
             .object("assistant")
             .and_then(|reply| reply.object("Response").or_else(|| reply.object("ToolUse")));
-        let started = request.and_then(|request| millis(request, "request_start_timestamp_ms"));
+        let started = chat::millis(request, "request_start_timestamp_ms");
         let time = micros(user.and_then(|user| user.text("timestamp"))).or(started);
         let id = reply.and_then(|reply| reply.non_empty("message_id"));
         out.begin_record(at, id.map(|id| xxh3_64(id.as_bytes()) | 1), time);
@@ -223,10 +223,4 @@ fn exit_status(result: Value<'_>) -> Option<i32> {
 fn timestamp(meta: Value<'_>) -> Option<i64> {
     let seconds = || meta.int("timestamp").filter(|seconds| *seconds > 0);
     micros(meta.text("timestamp")).or_else(|| Some(seconds()?.saturating_mul(1_000_000)))
-}
-
-/// A time in milliseconds as one in microseconds.
-fn millis(object: Value<'_>, key: &str) -> Option<i64> {
-    let millis = object.int(key).filter(|millis| *millis > 0)?;
-    Some(millis.saturating_mul(1000))
 }

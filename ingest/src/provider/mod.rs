@@ -52,6 +52,7 @@ pub(crate) mod opencode_store;
 mod opencode_v2;
 mod pi;
 mod pi_message;
+mod prompt;
 mod qwen;
 mod qwen_response;
 mod qwen_system;
@@ -120,6 +121,19 @@ pub(crate) fn is_beside_log(path: &Path) -> bool {
     name.starts_with("context") && beside("wire.jsonl")
         || name == "transcript.jsonl" && beside("transcript_full.jsonl")
         || matches!(name.as_ref(), "updates.jsonl" | "events.jsonl") && beside("chat_history.jsonl")
+}
+
+/// The file beside a log that tells more of its session, and that may change alone.
+pub(crate) fn companion(provider: Provider, log: &Path) -> Option<PathBuf> {
+    let beside = match provider {
+        Provider::Droid => droid_settings::path(log),
+        Provider::Kimi => kimi_beside::state(log)?,
+        Provider::Grok => grok::summary_path(log),
+        Provider::Kiro => kiro::about_path(log),
+        Provider::Cline => cline::manifest_path(log)?,
+        _ => return None,
+    };
+    (beside != log).then_some(beside)
 }
 
 /// Where agents keep things on this machine.
@@ -206,6 +220,10 @@ pub enum Outcome {
 pub trait LineDecoder {
     /// Decodes one object. `raw` are its bytes, `at` is where they stand.
     fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome;
+
+    /// Called behind the last record of a reading, also when there was none: the place for what a
+    /// file beside the log tells.
+    fn end(&mut self, _at: RecordAt, _out: &mut Stream) {}
 
     /// What it must be given to go on at this point.
     fn save(&self) -> serde_json::Value;

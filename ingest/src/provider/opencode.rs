@@ -10,8 +10,8 @@ use schemas::event::Relation;
 use serde_json::{Map, Value as Json};
 
 use super::document::{self, Document, Layout};
-use super::opencode_message::{Decoder, millis};
-use super::{Claim, Format, Head, Places, Reader, Tally, opencode_store};
+use super::opencode_message::Decoder;
+use super::{Claim, Format, Head, Places, Reader, Tally, chat, opencode_store};
 use crate::json::{Fields, Value};
 use crate::stream::{Stream, TitleFrom};
 
@@ -110,7 +110,7 @@ const NO_TITLES: &[&str] = &["New session - ", "Child session - "];
 
 /// The session's own fields.
 fn header(info: Value<'_>, out: &mut Stream) {
-    out.widen(millis(info.object("time"), "created"));
+    out.widen(chat::millis(info.object("time"), "created"));
     let location = info.object("location").and_then(|location| location.text("directory"));
     out.set_cwd(info.text("directory").or(location));
     out.set_version(info.text("version"));

@@ -4,7 +4,7 @@
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Outcome, opencode_v2};
+use super::{Outcome, chat, opencode_v2};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value};
 use crate::render;
@@ -35,7 +35,7 @@ impl Decoder {
         let Some(info) = message.object("info") else {
             return opencode_v2::message(message, at, &mut self.text, out);
         };
-        let created = millis(info.object("time"), "created");
+        let created = chat::millis(info.object("time"), "created");
         let parts = message.items("parts");
         let role = info.text("role").unwrap_or("untyped");
         let anchor = parts
@@ -157,8 +157,8 @@ impl Decoder {
             tool_call_id: part.non_empty("callID"),
             status: state.and_then(|state| state.text("status")),
             metadata: state.and_then(|state| state.object("metadata")),
-            started: millis(time, "start"),
-            ended: millis(time, "end"),
+            started: chat::millis(time, "start"),
+            ended: chat::millis(time, "end"),
         };
         if typed_command {
             out.prompt(&format!("!{}", arguments.draft().command));
@@ -234,7 +234,7 @@ impl Decoder {
 /// What the assistant wrote or thought.
 fn speech(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
     let text = part.text("text").unwrap_or("");
-    let timestamp = millis(part.object("time"), "start");
+    let timestamp = chat::millis(part.object("time"), "start");
     let draft = Draft { text, timestamp, ..Draft::default() };
     match kind {
         "reasoning" => out.push(EventType::Reasoning, draft),
@@ -379,10 +379,4 @@ pub(super) fn add_line(line: &str, text: &mut String) {
 pub(super) fn identity(role: &str, created: Option<i64>, anchor: Option<&str>) -> Option<u64> {
     let key = format!("{role} {} {}", created?, anchor.unwrap_or(""));
     Some(xxh3_64(key.as_bytes()) | 1)
-}
-
-/// A time in milliseconds as one in microseconds.
-pub(super) fn millis(times: Option<Value<'_>>, key: &str) -> Option<i64> {
-    let millis = times?.int(key).filter(|millis| *millis > 0)?;
-    Some(millis.saturating_mul(1000))
 }

@@ -4,10 +4,10 @@
 
 use schemas::{Confidence, EventType};
 
-use super::Outcome;
 use super::opencode_message::{
-    Call, add_line, attached, identity, millis, push_error, push_usage, subtype_of,
+    Call, add_line, attached, identity, push_error, push_usage, subtype_of,
 };
+use super::{Outcome, chat};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
@@ -24,7 +24,7 @@ pub(super) fn message(
     out: &mut Stream,
 ) -> Outcome {
     let kind = message.text("type").unwrap_or("untyped");
-    let created = millis(message.object("time"), "created");
+    let created = chat::millis(message.object("time"), "created");
     let content = message.items("content");
     let anchor = message.non_empty("text").or_else(|| {
         content.iter().find_map(|part| part.non_empty("text").or_else(|| part.non_empty("id")))
@@ -91,7 +91,7 @@ fn shell(message: Value<'_>, text: &mut String, out: &mut Stream) {
         subtype: Some("bash_output"),
         text,
         exit_code,
-        timestamp: millis(message.object("time"), "completed"),
+        timestamp: chat::millis(message.object("time"), "completed"),
         ..Draft::default()
     };
     out.push(EventType::Notification, draft);
@@ -108,7 +108,7 @@ fn assistant(message: Value<'_>, content: &[Value<'_>], text: &mut String, out: 
             "text" if words.is_empty() => {}
             "text" => out.push(EventType::Message, Draft { text: words, ..Draft::default() }),
             "reasoning" => {
-                let timestamp = millis(part.object("time"), "created");
+                let timestamp = chat::millis(part.object("time"), "created");
                 let draft = Draft { text: words, timestamp, ..Draft::default() };
                 out.push(EventType::Reasoning, draft);
             }
@@ -150,8 +150,8 @@ fn tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
         tool_call_id: part.non_empty("id"),
         status: state.and_then(|state| state.text("status")),
         metadata: state.and_then(|state| state.object("metadata")),
-        started: millis(time, "ran").or_else(|| millis(time, "created")),
-        ended: millis(time, "completed"),
+        started: chat::millis(time, "ran").or_else(|| chat::millis(time, "created")),
+        ended: chat::millis(time, "completed"),
     };
     call.push(&arguments, out);
     text.clear();

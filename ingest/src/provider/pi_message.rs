@@ -3,11 +3,11 @@
 
 use schemas::{EventType, Usage};
 
-use super::openclaw;
+use super::{openclaw, prompt};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
-use crate::stream::{Draft, Stream, TitleFrom};
+use crate::stream::{Draft, Stream};
 
 /// Roles that stand for something else than a person, the model or a tool.
 const SIDE_ROLES: &[&str] = &["custom", "hookMessage", "branchSummary", "compactionSummary"];
@@ -107,19 +107,10 @@ fn user(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stre
     match skill(typed) {
         Some((name, body, words)) => {
             notify("skill", body, None, out);
-            prompt(format!("/skill:{name} {words}").trim_end(), out);
+            prompt::typed(format!("/skill:{name} {words}").trim_end(), true, out);
         }
-        None => prompt(typed, out),
+        None => prompt::typed(typed, true, out),
     }
-}
-
-fn prompt(text: &str, out: &mut Stream) {
-    out.begin_turn();
-    // A command without words says nothing about the session.
-    if !(text.starts_with('/') && text.split_whitespace().nth(1).is_none()) {
-        out.title(TitleFrom::Prompt, text);
-    }
-    out.push(EventType::User, Draft { text, ..Draft::default() });
 }
 
 /// Name, body and words of `/skill:name words`, which stands in the log with the skill's text.

@@ -4,7 +4,7 @@
 use schemas::EventType;
 
 use super::Outcome;
-use super::claude_user;
+use super::prompt;
 use super::qwen::{Command, ENVELOPE, State};
 use crate::json::{Fields, Value, string};
 use crate::render;
@@ -106,7 +106,7 @@ fn command(
     state.command = Some(Command { raw: raw.to_owned(), uuid, at: time });
     let items = payload.items("outputHistoryItems");
     if payload.text("phase") != Some("result") && items.is_empty() {
-        claude_user::prompt(raw, starts_turns, out);
+        prompt::typed(raw, starts_turns, out);
         return Outcome::Events;
     }
     for item in items {

@@ -3,7 +3,7 @@
 
 use schemas::EventType;
 
-use super::claude_user;
+use super::prompt;
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, Stream};
@@ -42,7 +42,7 @@ pub(super) fn record(object: Value<'_>, starts_turn: bool, out: &mut Stream) {
     let typed = typed(&parts.prompt);
     let prompt = shown.unwrap_or(typed);
     let joint = if prompt.is_empty() || parts.attached.is_empty() { "" } else { "\n" };
-    claude_user::prompt(&format!("{prompt}{joint}{}", parts.attached), starts_turn, out);
+    prompt::typed(&format!("{prompt}{joint}{}", parts.attached), starts_turn, out);
     if prompt.trim() != typed.trim() {
         notify("expanded_prompt", typed, out);
     }

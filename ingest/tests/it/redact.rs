@@ -214,31 +214,6 @@ fn wrong_rules_are_named() {
     assert!(user_rules("").expect("no rules").is_empty());
 }
 
-#[test]
-fn anchors_that_repeat_cost_little() {
-    let repeated = [
-        "/ops_eyJ",
-        "/xoxb-",
-        "/fm2_",
-        "token=\"",
-        "eyJ",
-        "_key",
-        "-----BEGIN PRI‹›VATE KEY-----",
-        "b3BlbnNzaC1rZXktdjE ",
-        "curl -u a:",
-        "A=1\nTOKEN=abc\n",
-        "Cookie: a=b; ",
-        "x://a:",
-    ];
-    let began = std::time::Instant::now();
-    for piece in repeated {
-        let text = piece.replace("‹›", "").repeat((128 << 10) / piece.len());
-        assert!(!mask(&text).is_empty());
-    }
-    // Far less when each place costs the same; minutes when it costs what follows it.
-    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
-}
-
 /// Pieces of secrets, of what stands around them, and of neither.
 fn pieces() -> impl Strategy<Value = String> {
     let mut pieces: Vec<String> = secrets().into_iter().map(|(_, secret)| secret).collect();

@@ -1,0 +1,181 @@
+//! Masks rows once more, by rules that came after those they were masked by: for sessions whose log
+//! is gone, of which the store's rows are all there is.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use schemas::problem::Problem;
+use schemas::session::{SessionRow, SourceRow};
+
+use crate::ledger::Ledger;
+use crate::redact::{Counts, Redactor};
+use crate::worker::rules_version;
+
+/// Masks the rows of one session.
+pub struct Remask<'r> {
+    redactor: &'r Redactor,
+    /// The segment that the rows go to.
+    segment: i64,
+    /// What was masked in texts.
+    counts: Counts,
+}
+
+impl<'r> Remask<'r> {
+    /// Rows will be as if they had been read into `segment`.
+    pub fn new(redactor: &'r Redactor, segment: i64) -> Self {
+        Self { redactor, segment, counts: Counts::default() }
+    }
+
+    /// Rows of `events`, all columns.
+    pub fn events(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let (texts, commands) = self.texts(batch);
+        let sizes = texts.iter().flatten().map(|text| i32::try_from(text.len()));
+        let sizes: Int32Array = sizes.map(|size| Some(size.unwrap_or(i32::MAX))).collect();
+        let (texts, commands): (ArrayRef, ArrayRef) = (Arc::new(texts), Arc::new(commands));
+        let sizes: ArrayRef = Arc::new(sizes);
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns());
+        let columns = columns.map(|(field, column)| -> ArrayRef {
+            match field.name().as_str() {
+                "text" => Arc::clone(&texts),
+                "text_bytes" => Arc::clone(&sizes),
+                "command" => Arc::clone(&commands),
+                "files" => self.list(column),
+                "model" | "git_branch" => self.column(column),
+                "segment" => Arc::new(Int64Array::from_value(self.segment, batch.num_rows())),
+                _ => Arc::clone(column),
+            }
+        });
+        RecordBatch::try_new(Arc::clone(&schema), columns.collect())
+    }
+
+    /// The session, with what was masked in its events added to its counts.
+    pub fn session(self, row: &SessionRow) -> SessionRow {
+        let masked = |text: &Option<String>| text.as_deref().map(|text| self.plain(text));
+        let mut masked = SessionRow {
+            title: masked(&row.title),
+            project: masked(&row.project),
+            cwd: masked(&row.cwd),
+            repository: masked(&row.repository),
+            git_branch: masked(&row.git_branch),
+            model: masked(&row.model),
+            agent_version: masked(&row.agent_version),
+            live_from: self.segment,
+            ..row.clone()
+        };
+        let mut ledger = Ledger::of(row);
+        ledger.redacted(self.counts);
+        ledger.write(&mut masked);
+        masked
+    }
+
+    /// The log's file. The decoder's state is left out: it may hold what is masked now, and without
+    /// it a log that comes back is read anew.
+    pub fn source(&self, row: &SourceRow) -> SourceRow {
+        let redaction_rules = rules_version(Some(self.redactor));
+        SourceRow { redaction_rules, state: None, ..row.clone() }
+    }
+
+    /// A problem of the log.
+    pub fn problem(&self, problem: Problem) -> Problem {
+        Problem { message: self.plain(&problem.message), ..problem }
+    }
+
+    /// Texts and commands. As when they were read, a command tells more of what is a secret in it
+    /// than the same in the text.
+    fn texts(&mut self, batch: &RecordBatch) -> (StringArray, StringArray) {
+        let column = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
+        let (texts, commands) = (column("text"), column("command"));
+        let cell = |column: Option<&StringArray>, row: usize| {
+            column.filter(|column| column.is_valid(row)).map(|column| column.value(row).to_owned())
+        };
+        let mut masked: (Vec<String>, Vec<Option<String>>) = (Vec::new(), Vec::new());
+        for row in 0..batch.num_rows() {
+            let mut text = cell(texts, row).unwrap_or_default();
+            let command = cell(commands, row).map(|command| {
+                let masked = self.plain(&command);
+                if masked != command {
+                    text = text.replace(&command, &masked);
+                }
+                masked
+            });
+            masked.0.push(self.redactor.mask(&text, &mut self.counts).into_owned());
+            masked.1.push(command);
+        }
+        (StringArray::from(masked.0), StringArray::from(masked.1))
+    }
+
+    fn column(&self, column: &ArrayRef) -> ArrayRef {
+        let Some(texts) = column.as_string_opt::<i32>() else { return Arc::clone(column) };
+        let masked = texts.iter().map(|text| text.map(|text| self.plain(text)));
+        Arc::new(masked.collect::<StringArray>())
+    }
+
+    fn list(&self, column: &ArrayRef) -> ArrayRef {
+        let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type())
+        else {
+            return Arc::clone(column);
+        };
+        let values = self.column(list.values());
+        let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+        Arc::new(ListArray::new(Arc::clone(field), offsets, values, nulls))
+    }
+
+    /// A text that is not counted: it stands in another one too, or is no event's.
+    fn plain(&self, text: &str) -> String {
+        self.redactor.mask(text, &mut Counts::default()).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{EventBatch, EventCells, events_schema};
+    use crate::redact::UserRule;
+
+    #[test]
+    fn every_text_of_a_row_is_masked_and_the_rest_stays() {
+        let rule = UserRule { name: "boat".to_owned(), regex: "Kittiwake".to_owned() };
+        let redactor = Redactor::new(&[rule]).expect("a rule");
+        let mut rows = EventBatch::default();
+        let event = EventCells {
+            event_type: "tool_call",
+            text: "command: sail Kittiwake\n# Kittiwake",
+            command: Some("sail Kittiwake"),
+            files: "boats/Kittiwake.md\nREADME.md",
+            git_branch: Some("Kittiwake"),
+            request_id: Some("r"),
+            ..EventCells::default()
+        };
+        rows.push("s", "claude", &event);
+        rows.push("s", "claude", &EventCells { event_type: "user", ..EventCells::default() });
+        let batch = rows.finish(&events_schema(), 3);
+        let mut remask = Remask::new(&redactor, 9);
+        let masked = remask.events(&batch).expect("masks");
+        assert_eq!(masked.schema(), batch.schema());
+        let row = |batch: &RecordBatch, at: usize| {
+            let text = |name: &str| {
+                let column = batch.column_by_name(name).expect(name).as_string::<i32>();
+                column.is_valid(at).then(|| column.value(at).to_owned())
+            };
+            let files = batch.column_by_name("files").expect("files").as_list::<i32>();
+            let files = files.is_valid(at).then(|| format!("{:?}", files.value(at)));
+            (text("text"), text("command"), text("git_branch"), text("request_id"), files)
+        };
+        let (text, command, branch, request, files) = row(&masked, 0);
+        assert_eq!(text.as_deref(), Some("command: sail [REDACTED:boat]\n# [REDACTED:boat]"));
+        assert_eq!(command.as_deref(), Some("sail [REDACTED:boat]"));
+        assert_eq!((branch.as_deref(), request.as_deref()), (Some("[REDACTED:boat]"), Some("r")));
+        let files = files.expect("a list");
+        assert!(files.contains("README.md") && !files.contains("Kittiwake"), "{files}");
+        assert_eq!(row(&masked, 1), row(&batch, 1));
+        let of_row = SessionRow { title: Some("Of Kittiwake".to_owned()), ..SessionRow::default() };
+        let session = remask.session(&of_row);
+        assert_eq!(session.title.as_deref(), Some("Of [REDACTED:boat]"));
+        assert_eq!((session.live_from, session.redactions.as_deref()), (9, Some(r#"{"boat":1}"#)));
+    }
+}
