@@ -31,6 +31,9 @@ const HEADS: &[&str] =
 /// Longest command line kept in its column, in bytes; the text of the call has all of it.
 const COMMAND_BYTES: usize = 4096;
 
+/// Longest list of files kept in its column, in bytes; answers repeat it.
+const FILES_BYTES: usize = 32 << 10;
+
 /// What a call's arguments tell.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
@@ -106,7 +109,8 @@ impl Arguments {
     }
 
     fn file(&mut self, path: &str) {
-        let fits = !path.is_empty() && path.len() < 4096 && !path.contains('\n');
+        let room = FILES_BYTES.saturating_sub(self.files.len());
+        let fits = !path.is_empty() && path.len() < room.min(4096) && !path.contains('\n');
         if fits && self.files.lines().all(|known| known != path) {
             if !self.files.is_empty() {
                 self.files.push('\n');
@@ -125,6 +129,17 @@ mod tests {
         arguments.read_json_text(json, &mut Parser::default());
         let draft = arguments.draft();
         assert_eq!((draft.files, draft.command), (files, command), "{json}");
+    }
+
+    #[test]
+    fn a_list_of_files_has_an_end() {
+        let paths: Vec<_> = (0..5000).map(|file| format!("\"src/a/folder/{file}.rs\"")).collect();
+        let mut arguments = Arguments::default();
+        let json = format!("{{\"files\":[{}]}}", paths.join(","));
+        arguments.read_json_text(&json, &mut Parser::default());
+        let files = arguments.draft().files;
+        assert!((30_000..=FILES_BYTES).contains(&files.len()), "{}", files.len());
+        assert!(files.ends_with(".rs") && files.starts_with("src/a/folder/0.rs\n"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use schemas::{Confidence, EventType, Provider, Timestamp, ToolKind, Usage};
 use serde::{Deserialize, Serialize};
 
 pub use self::session::TitleFrom;
+pub(crate) use self::session::short;
 use crate::batch::{EventBatch, EventCells};
 use crate::history::History;
 use crate::ledger::Ledger;
@@ -294,7 +295,15 @@ impl Stream {
         // A command tells more of what is a secret in it than the same behind its argument's name.
         let alone = (command != draft.command).then(|| text.replace(draft.command, &command));
         let text = self.mask(alone.as_deref().unwrap_or(text));
-        let draft = Draft { text: &text, ..draft };
+        let draft = Draft {
+            text: &text,
+            subtype: draft.subtype.map(short),
+            tool_name: draft.tool_name.map(short),
+            tool_call_id: draft.tool_call_id.map(short),
+            spawned_agent_id: draft.spawned_agent_id.map(short),
+            request_id: draft.request_id.map(short),
+            ..draft
+        };
         let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
         if draft.timestamp.is_some() {
             self.widen(draft.timestamp);

@@ -20,7 +20,7 @@ use crate::provider::{Format, LineDecoder, Outcome, Reader, Tally, format};
 use crate::redact::Redactor;
 use crate::report::{ProviderReport, Report};
 use crate::run::{Progress, Sink, Target};
-use crate::stream::{Draft, RecordAt, Stream, StreamState};
+use crate::stream::{Draft, RecordAt, Stream, StreamState, short};
 
 /// A batch is handed over when it holds this much text, or this many events.
 const BATCH_BYTES: usize = 2 << 20;
@@ -384,9 +384,9 @@ fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
     row.session_id.clone_from(&work.session_id);
     row.provider = work.claim.provider.to_string();
     row.source_path = work.file.key();
-    row.native_id = Some(work.claim.native_id.clone());
-    row.agent_id.clone_from(&work.claim.agent_id);
-    row.parent_session_id.clone_from(&work.parent_session_id);
+    row.native_id = Some(short(&work.claim.native_id).to_owned());
+    row.agent_id = work.claim.agent_id.as_deref().map(|id| short(id).to_owned());
+    row.parent_session_id = work.parent_session_id.as_deref().map(|id| short(id).to_owned());
     row.relation = work.relation.map(|relation| relation.to_string());
     row.source_gone = false;
     row

@@ -12,6 +12,9 @@ pub const TURNS_BYTES: usize = 30_000;
 pub const STEPS_BYTES: usize = 90_000;
 pub const FULL_BYTES: usize = ANSWER_BYTES;
 
+/// An error of the protocol, which may repeat what was asked.
+pub const PROTOCOL_ERROR_BYTES: usize = 2_000;
+
 /// `search_events`: matches on a page, and characters of a snippet.
 pub const SEARCH_LIMIT: u32 = 10;
 pub const SEARCH_LIMIT_MAX: u32 = 50;

@@ -2,8 +2,11 @@
 
 use rmcp::ErrorData;
 use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
+use schemas::limits;
 use serde::Deserialize;
 
+use super::invalid;
+use crate::clean::head;
 use crate::help::Help;
 
 /// What `ai_help` takes; other fields, as `_meta`, are left alone.
@@ -43,12 +46,13 @@ pub(super) fn answer(
 ) -> Result<CustomResult, ErrorData> {
     if request.method != "ai_help" {
         return Err(if KNOWN.contains(&request.method.as_str()) {
-            ErrorData::invalid_params(format!("{}: malformed params", request.method), None)
+            invalid(&format!("{}: malformed params", request.method))
         } else {
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method.clone(), None)
+            let method = head(&request.method, limits::PROTOCOL_ERROR_BYTES).0;
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)
         });
     }
-    let wrong = |message: String| ErrorData::invalid_params(message, None);
+    let wrong = |message: String| invalid(&message);
     let params: Params = request
         .params_as()
         .map_err(|error| {

@@ -1,11 +1,12 @@
 //! The transport over a pair of streams, one message a line. A line that is too long to be read
-//! is answered with an error, where rmcp drops it in silence and lets the client wait.
+//! is answered with an error, where rmcp drops it in silence and lets the client wait; what comes
+//! before a session and asks nothing is left alone, where rmcp ends the server.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use rmcp::model::RequestId;
+use rmcp::model::{ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{AsyncRwTransport, DEFAULT_MAX_LINE_LENGTH};
@@ -26,6 +27,8 @@ pub(super) struct Lines<R: AsyncRead + Unpin, W: AsyncWrite> {
     inner: AsyncRwTransport<RoleServer, Bounded<R>, W>,
     /// Requests that were too long.
     too_long: UnboundedReceiver<Option<RequestId>>,
+    /// Whether a session has begun.
+    begun: bool,
 }
 
 impl<R, W> Lines<R, W>
@@ -35,7 +38,7 @@ where
 {
     pub(super) fn new(read: R, write: W) -> Self {
         let (read, too_long) = Bounded::new(read, DEFAULT_MAX_LINE_LENGTH);
-        Self { inner: AsyncRwTransport::new(read, write), too_long }
+        Self { inner: AsyncRwTransport::new(read, write), too_long, begun: false }
     }
 }
 
@@ -58,7 +61,14 @@ where
             let id = tokio::select! {
                 biased;
                 Some(id) = self.too_long.recv() => id,
-                message = self.inner.receive() => return message,
+                message = self.inner.receive() => match message {
+                    Some(JsonRpcMessage::Request(request)) => {
+                        self.begun |= begins(&request.request);
+                        return Some(JsonRpcMessage::Request(request));
+                    }
+                    Some(_) if !self.begun => continue,
+                    message => return message,
+                },
             };
             let message = format!(
                 "The request is longer than {} MB. Send less at once",
@@ -73,6 +83,18 @@ where
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.inner.close().await
+    }
+}
+
+/// Whether rmcp begins a session with this request: an `initialize`, or one that says all that
+/// 2026-07-28 asks of it. It answers others and waits on.
+fn begins(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        request => {
+            request.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+        }
     }
 }
 

@@ -31,7 +31,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use schemas::envelope::{Answer, Failure, Severity, Warning, WarningCode};
 use schemas::tool::{Alias, CONTRACT_VERSION, NAMESPACE, TOOLS, find};
-use schemas::{ErrorCode, ToolError, nearest};
+use schemas::{ErrorCode, ToolError, limits, nearest};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -40,6 +40,7 @@ use self::arguments::parse;
 pub use self::desk::Options;
 use self::desk::{Answered, Asked, Desk};
 pub use self::http::{HttpOptions, PATH};
+use crate::clean::head;
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
 
@@ -291,12 +292,17 @@ impl Server {
         let meant = meant.map(|meant| format!(". Did you mean {meant}?")).unwrap_or_default();
         let shown: String = name.chars().take(60).collect();
         let message = format!("no tool '{shown}'. Tools: {}{meant}", names.join(", "));
-        ErrorData::invalid_params(message, None)
+        invalid(&message)
     }
 }
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+/// An error of the protocol: what was asked is wrong. It is short, whatever it repeats.
+fn invalid(message: &str) -> ErrorData {
+    ErrorData::invalid_params(head(message, limits::PROTOCOL_ERROR_BYTES).0.to_owned(), None)
 }
 
 /// What a list says about keeping it; peers of 2025-11-25 know no such thing.

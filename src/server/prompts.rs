@@ -7,6 +7,7 @@ use rmcp::model::{
 use schemas::limits;
 use serde_json::Value;
 
+use super::invalid;
 use crate::help::served_lines;
 
 /// One prompt. In its text `{name}` stands for an argument, quoted; a line that names an argument
@@ -139,7 +140,7 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
-    let wrong = |message: String| ErrorData::invalid_params(message, None);
+    let wrong = |message: String| invalid(&message);
     let row = PROMPTS.iter().find(|row| row.name == request.name).ok_or_else(|| {
         let names: Vec<_> = PROMPTS.iter().map(|row| row.name).collect();
         wrong(format!("no prompt '{}'. Prompts: {}", request.name, names.join(", ")))

@@ -8,11 +8,12 @@ use schemas::Timestamp;
 use schemas::tool::NAMESPACE;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::EventArgs;
-use schemas::{ErrorCode, ToolError};
+use schemas::{ErrorCode, ToolError, limits};
 use serde::Serialize;
 use serde_json::json;
 
 use super::schema::object;
+use crate::clean::head;
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
 
@@ -125,23 +126,25 @@ pub(super) fn read(
     roots: &[PathBuf],
 ) -> Result<ReadResourceResult, ErrorData> {
     let call = Call::new(Timestamp::now(), &|| false);
+    // As errors repeat it.
+    let shown = head(uri, limits::PROTOCOL_ERROR_BYTES).0;
     let text = match uri {
-        "sessions://status" => json(uri, tools.status(roots)),
+        "sessions://status" => json(shown, tools.status(roots)),
         "sessions://schema" => Ok(crate::sql::schema_text()),
         "sessions://ai-help" => Ok(help.markdown()),
         _ => match (id(uri, SESSION), id(uri, EVENT)) {
             (Some(session_id), _) => {
                 let args = DetailArgs { session_id, ..DetailArgs::default() };
-                json(uri, tools.details(&args, &call))
+                json(shown, tools.details(&args, &call))
             }
             (_, Some(event)) => json(
-                uri,
+                shown,
                 tools.event(&EventArgs { event_ids: vec![event], ..EventArgs::default() }, &call),
             ),
             _ => {
                 let known: Vec<_> = RESOURCES.iter().chain(TEMPLATES).map(|row| row.uri).collect();
-                let message = format!("no resource {uri}. Resources: {}", known.join(", "));
-                Err(ErrorData::resource_not_found(message, Some(json!({ "uri": uri }))))
+                let message = format!("no resource {shown}. Resources: {}", known.join(", "));
+                Err(ErrorData::resource_not_found(message, Some(json!({ "uri": shown }))))
             }
         },
     }?;

@@ -2,7 +2,16 @@
 
 use serde::Serialize;
 
+use crate::clean::clean;
 pub(super) use crate::clean::head;
+
+/// Bytes of an unknown name that an answer repeats.
+const ECHOED: usize = 100;
+
+/// A name that was asked for and is not there, as an answer repeats it.
+pub(super) fn echoed(name: &str) -> String {
+    head(&clean(name), ECHOED).0.to_owned()
+}
 
 /// Bytes of JSON that may still be used.
 pub(super) struct Budget {

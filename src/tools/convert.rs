@@ -131,7 +131,7 @@ pub(super) fn session(row: &SessionRow, format: ListFormat, prices: &PriceTable)
         with_subagents: None,
         labels: Vec::new(),
         note: None,
-        parent_session_id: row.parent_session_id.clone().filter(|_| summary),
+        parent_session_id: cleaned(row.parent_session_id.as_ref()).filter(|_| summary),
         relation: row
             .relation
             .as_ref()
@@ -143,7 +143,7 @@ pub(super) fn session(row: &SessionRow, format: ListFormat, prices: &PriceTable)
         repository: cleaned(row.repository.as_ref()).filter(|_| full),
         agent_id: cleaned(row.agent_id.as_ref()).filter(|_| full),
         agent_version: cleaned(row.agent_version.as_ref()).filter(|_| full),
-        native_id: row.native_id.clone().filter(|_| full),
+        native_id: cleaned(row.native_id.as_ref()).filter(|_| full),
         source_path: full.then(|| row.source_path.clone()),
         source_gone: row.source_gone,
         abandoned: row.abandoned.clone().filter(|_| full),

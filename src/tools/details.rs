@@ -67,6 +67,7 @@ pub(super) fn run(
         }
     }
     let frame = serde_json::to_vec(&data).map_or(0, |json| json.len());
+    let budget = |bytes: usize| Budget::new(bytes.saturating_sub(frame));
     let mut page = Page { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
@@ -74,17 +75,11 @@ pub(super) fn run(
             1
         }
         DetailLevel::Turns => {
-            let turns =
-                turns::turns(&events, row, Budget::new(limits::TURNS_BYTES - frame), &mut page);
+            let turns = turns::turns(&events, row, budget(limits::TURNS_BYTES), &mut page);
             data.turns.insert(turns).len()
         }
         DetailLevel::Steps => {
-            let steps = steps::steps(
-                &events,
-                reasoning,
-                Budget::new(limits::STEPS_BYTES - frame),
-                &mut page,
-            );
+            let steps = steps::steps(&events, reasoning, budget(limits::STEPS_BYTES), &mut page);
             data.steps.insert(steps).len()
         }
         DetailLevel::Full => {
@@ -92,7 +87,7 @@ pub(super) fn run(
             if !reasoning {
                 events.retain(|event| event.event_type != EventType::Reasoning.as_str());
             }
-            let budget = Budget::new(limits::FULL_BYTES - frame);
+            let budget = budget(limits::FULL_BYTES);
             let mut pager =
                 Pager { fields: None, max_chars: usize::MAX, budget, events: Vec::new() };
             full(&events, row, &links, &mut pager, &mut page);

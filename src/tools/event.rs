@@ -6,7 +6,7 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::{ErrorCode, EventId, ToolError, limits};
 
-use super::budget::Budget;
+use super::budget::{Budget, echoed};
 use super::rows::{Links, Pager, Put};
 use super::{Call, Reply, Tools, cursor, rows};
 use crate::store::Snapshot;
@@ -53,7 +53,12 @@ pub(super) fn run(
             Err(error) => return Err(error.with("event_id", args.event_ids[at].as_str())),
         };
         let Some((session, row)) = found else {
-            not_found.push(args.event_ids[at].clone());
+            let name = echoed(&args.event_ids[at]);
+            if !pager.budget.take(&name) {
+                next = Some((at, 0));
+                break;
+            }
+            not_found.push(name);
             continue;
         };
         let links = match links.entry(session) {
@@ -83,7 +88,10 @@ pub(super) fn run(
     reply.total = Some((count, true));
     if let Some((at, char)) = next {
         let message = match char {
-            0 => format!("The page holds what fits; {} follows on the next", args.event_ids[at]),
+            0 => format!(
+                "The page holds what fits; {} follows on the next",
+                echoed(&args.event_ids[at])
+            ),
             char => format!(
                 "The text of {} is cut at character {char}; next_cursor goes on from there",
                 args.event_ids[at]

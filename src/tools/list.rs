@@ -9,7 +9,7 @@ use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
 use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 
-use super::budget::Budget;
+use super::budget::{Budget, echoed};
 use super::family::{Families, is_subagent};
 use super::{Call, Reply, Tools, convert, cursor};
 use crate::store::Snapshot;
@@ -51,6 +51,9 @@ pub(super) fn run(
     let before = total - rows.len();
     let format = args.format.unwrap_or(ListFormat::Summary);
     let mut budget = Budget::new(limits::ANSWER_BYTES);
+    if !not_found.is_empty() {
+        budget.take(&not_found);
+    }
     let mut sessions = Vec::new();
     let mut last = None;
     for (key, row) in rows.iter().take(limit) {
@@ -126,7 +129,7 @@ fn candidates<'s>(
     for id in ids {
         match tools.caller.find(snapshot, id) {
             Ok(at) => found.push(at),
-            Err(error) if error.code == ErrorCode::SessionNotFound => not_found.push(id.clone()),
+            Err(error) if error.code == ErrorCode::SessionNotFound => not_found.push(echoed(id)),
             Err(error) => return Err(error),
         }
     }
@@ -141,7 +144,8 @@ pub(super) fn filter(
     provider: Option<Provider>,
     since: Option<i64>,
 ) -> impl Fn(&SessionRow) -> bool {
-    let project = project.map(str::to_lowercase);
+    // A folder may be written with a slash at its end.
+    let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
     move |row| {
         let in_project = project.as_ref().is_none_or(|wanted| {
             [&row.cwd, &row.project, &row.repository]

@@ -5,11 +5,7 @@ use schemas::tool::{OneOrMany, TOOLS, find};
 use schemas::{ErrorCode, ToolError, limits};
 
 use super::Reply;
-use super::budget::head;
-use crate::clean::clean;
-
-/// Characters of an unknown name that are echoed.
-const ECHOED: usize = 100;
+use super::budget::echoed;
 
 pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError> {
     let names = args.tools.as_ref().map(OneOrMany::to_vec).unwrap_or_default();
@@ -25,7 +21,7 @@ pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError>
     for name in &names {
         match find(TOOLS, name) {
             Some((spec, _)) => data.tools.push(ToolMetadata::from(spec)),
-            None => data.not_found.push(head(&clean(name), ECHOED).0.to_owned()),
+            None => data.not_found.push(echoed(name)),
         }
     }
     if names.is_empty() {

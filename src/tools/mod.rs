@@ -230,7 +230,7 @@ impl Tools {
 
     /// `session_stats`.
     pub fn stats(&self, args: &StatsArgs, call: &Call<'_>) -> Result<Answer<StatsData>, ToolError> {
-        self.answer(|snapshot| stats::run(snapshot, args, Extent::Answer, call, &self.prices))
+        self.answer(|snapshot| stats::run(self, snapshot, args, Extent::Answer, call))
     }
 
     /// The same with all groups, for people.
@@ -239,7 +239,7 @@ impl Tools {
         args: &StatsArgs,
         call: &Call<'_>,
     ) -> Result<Answer<StatsData>, ToolError> {
-        self.answer(|snapshot| stats::run(snapshot, args, Extent::All, call, &self.prices))
+        self.answer(|snapshot| stats::run(self, snapshot, args, Extent::All, call))
     }
 
     /// The present snapshot; `index_empty` when nothing was ingested yet.

@@ -179,16 +179,16 @@ fn sessions(
     args: &SearchArgs,
 ) -> Result<Option<HashSet<usize>>, ToolError> {
     let excluded = excludes_current(args).then(|| tools.caller.session(snapshot)).flatten();
-    if let Some(id) = &args.session_id {
-        let session = tools.caller.find(snapshot, id)?;
-        return Ok(Some([session].into_iter().filter(|at| Some(*at) != excluded).collect()));
-    }
-    if args.provider.is_none() && args.project.is_none() && excluded.is_none() {
+    let one = args.session_id.as_deref().map(|id| tools.caller.find(snapshot, id)).transpose()?;
+    let narrowed = one.or(excluded).is_some() || args.provider.is_some() || args.project.is_some();
+    if !narrowed {
         return Ok(None);
     }
     let passes = super::list::filter(args.project.as_deref(), args.provider, None);
     let wanted = snapshot.sessions().iter().enumerate();
-    let wanted = wanted.filter(|(at, row)| Some(*at) != excluded && passes(row));
+    let wanted = wanted.filter(|(at, row)| {
+        one.is_none_or(|one| one == *at) && Some(*at) != excluded && passes(row)
+    });
     Ok(Some(wanted.map(|(at, _)| at).collect()))
 }
 

@@ -9,7 +9,6 @@ use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::tool::stats::{Group, GroupKey, StatsArgs, StatsData, StatsSort};
 use schemas::tool::{OneOrMany, checked_limit};
@@ -17,7 +16,7 @@ use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 use self::scan::Scan;
 use super::budget::Budget;
-use super::{Call, Reply, list};
+use super::{Call, Reply, Tools, list};
 use crate::store::Snapshot;
 
 /// How much of the groups is wanted.
@@ -29,11 +28,11 @@ pub(super) enum Extent {
 }
 
 pub(super) fn run(
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &StatsArgs,
     extent: Extent,
     call: &Call<'_>,
-    prices: &PriceTable,
 ) -> Result<Reply<StatsData>, ToolError> {
     let keys = keys(&args.group_by)?;
     let limit = match extent {
@@ -48,8 +47,10 @@ pub(super) fn run(
             .transpose()
     };
     let (since, until) = (time("since", &args.since)?, time("until", &args.until)?);
-    let chosen = chosen(snapshot, args)?;
     let sessions = snapshot.sessions();
+    let id = args.session_id.as_deref();
+    let one = id.map(|id| tools.caller.find(snapshot, id)).transpose()?;
+    let chosen = chosen(sessions, one, args);
     let range = if keys.iter().any(|key| key.is_time()) {
         None
     } else {
@@ -62,7 +63,7 @@ pub(super) fn run(
         since,
         until,
         range,
-        prices,
+        prices: &tools.prices,
         made: AtomicUsize::new(0),
     };
     let mut groups = scan.groups(call.stop)?;
@@ -91,6 +92,7 @@ pub(super) fn run(
     let mut reply = Reply::new(StatsData { group_by: keys, groups: kept }, returned);
     reply.total = Some((total, true));
     reply.truncated = returned < total;
+    reply.warnings.extend(id.zip(one).and_then(|(id, at)| tools.caller.note(id, &sessions[at])));
     if reply.truncated {
         let most = limits::STATS_LIMIT_MAX;
         reply.hint = Some(format!(
@@ -129,11 +131,10 @@ fn keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
 }
 
 /// For every session whether it is asked for.
-fn chosen(snapshot: &Snapshot, args: &StatsArgs) -> Result<Vec<bool>, ToolError> {
-    let one = args.session_id.as_deref().map(|id| snapshot.find(id)).transpose()?;
+fn chosen(sessions: &[Arc<SessionRow>], one: Option<usize>, args: &StatsArgs) -> Vec<bool> {
     let passes = list::filter(args.project.as_deref(), args.provider, None);
-    let sessions = snapshot.sessions().iter().enumerate();
-    Ok(sessions.map(|(at, row)| one.is_none_or(|one| one == at) && passes(row)).collect())
+    let sessions = sessions.iter().enumerate();
+    sessions.map(|(at, row)| one.is_none_or(|one| one == at) && passes(row)).collect()
 }
 
 /// First and last time of what is asked for.

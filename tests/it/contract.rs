@@ -203,6 +203,23 @@ fn validation_errors_name_the_field_its_value_and_what_is_valid() {
     assert!(message.contains("Did you mean search_events?"), "{unknown}");
 }
 
+#[test]
+fn arguments_of_a_search_narrow_together() {
+    let env = TestEnv::with_samples();
+    let client = Rmcp::start(&env, &[]);
+    for (name, value, found) in [
+        ("project", "/home/mira/code/harbor/", true),
+        ("project", "nonsense", false),
+        ("provider", "claude", true),
+        ("provider", "codex", false),
+    ] {
+        let mut query = json!({ "query": "budget", "session_id": MAIN });
+        query[name] = json!(value);
+        let answer = client.ok("search_events", query);
+        assert_eq!(answer["data"]["matches"] != json!([]), found, "{name} {value}: {answer}");
+    }
+}
+
 /// The metadata that goes beside a result.
 fn meta(result: &CallToolResult) -> Value {
     serde_json::to_value(result).expect("serialises")["_meta"].clone()

@@ -14,23 +14,11 @@ use sessions::help::reference;
 use sessions::store::{Store, Verify};
 use sessions::tools::{Call, Tools};
 
-use crate::env::{TestEnv, samples};
+use crate::env::{TestEnv, compare, samples};
 use crate::mcp::Client;
 
-/// Compares a file of the project with what it should be, or writes it.
 fn check(name: &str, wanted: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::create_dir_all(path.parent().expect("parent")).expect("creates");
-        fs::write(&path, wanted).expect("writes");
-        return;
-    }
-    let there = fs::read_to_string(&path).unwrap_or_default();
-    let first = there.lines().zip(wanted.lines()).find(|(there, wanted)| there != wanted);
-    assert!(
-        there == wanted,
-        "{name} is out of date: run `UPDATE_DOCS=1 cargo test --test it docs`. First difference: {first:?}"
-    );
+    compare("UPDATE_DOCS", name, wanted);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A place of its own for every test: a home, a store, the binary with a bare environment.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -115,6 +116,23 @@ pub fn parts(
 
 pub fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-sessions")
+}
+
+/// Compares a file of the project with what it should be; where the environment has `update`, it
+/// is written.
+pub fn compare(update: &str, name: &str, wanted: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    if std::env::var_os(update).is_some() {
+        fs::create_dir_all(path.parent().expect("parent")).expect("creates");
+        fs::write(&path, wanted).expect("writes");
+        return;
+    }
+    let there = fs::read_to_string(&path).unwrap_or_default();
+    let first = there.lines().zip(wanted.lines()).find(|(there, wanted)| there != wanted);
+    assert!(
+        there == wanted,
+        "{name} is out of date: `{update}=1 cargo test --test it` writes it. First difference: {first:?}"
+    );
 }
 
 /// The folder of real logs; says plainly when there is none.

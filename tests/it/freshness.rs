@@ -121,6 +121,10 @@ fn the_current_session_is_known_by_folder_or_by_name() {
     let named = Rmcp::command(command);
     let shown = named.ok("get_session_details", json!({ "session_id": "current" }));
     assert_eq!(shown["data"]["session"]["session_id"], id(3));
+    let by = json!({ "group_by": "session", "session_id": "current" });
+    let counted = named.ok("session_stats", by);
+    assert_eq!(counted["data"]["groups"][0]["group"]["session"], id(3));
+    assert_eq!(counted["warnings"][0]["code"], "CURRENT_SESSION");
 
     let away = TestEnv::with_samples();
     let client = Rmcp::start(&away, &[]);

@@ -12,6 +12,10 @@ use crate::repository;
 /// Titles taken from a prompt are cut to this many characters.
 const TITLE_CHARS: usize = 120;
 
+/// Bytes of a name: of a tool, a model, a branch, a folder, an id. Answers repeat names, and a log
+/// may hold anything.
+const NAME_BYTES: usize = 1024;
+
 /// Records remembered for finding branches, at least.
 const BRANCHES: usize = 4096;
 
@@ -48,7 +52,7 @@ impl Stream {
     pub fn set_cwd(&mut self, cwd: Option<&str>) {
         let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty()) else { return };
         if self.session.cwd.is_none() {
-            let cwd = self.masked(cwd).into_owned();
+            let cwd = short(&self.masked(cwd)).to_owned();
             let repository = repository::of(&cwd);
             let name = repository::name(repository.as_deref().unwrap_or(&cwd));
             self.session.project = name.map(str::to_owned);
@@ -141,10 +145,26 @@ fn replace(current: &mut Option<String>, new: Option<&str>, redactor: Option<&Re
     if let Some(new) = new.filter(|new| !new.is_empty())
         && current.as_deref() != Some(new)
     {
-        *current = Some(mask(redactor, new, &mut Counts::default()).into_owned());
+        *current = Some(short(&mask(redactor, new, &mut Counts::default())).to_owned());
     }
+}
+
+/// A name as far as it is kept.
+pub(crate) fn short(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES)]
 }
 
 fn mask<'t>(redactor: Option<&Redactor>, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
     redactor.map_or(Cow::Borrowed(text), |redactor| redactor.mask(text, counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_an_end() {
+        assert_eq!(short("main"), "main");
+        assert_eq!(short(&"é".repeat(600)), "é".repeat(512));
+    }
 }

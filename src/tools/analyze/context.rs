@@ -161,7 +161,9 @@ fn compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
     compactions
 }
 
-fn tells_of_compaction(row: &EventRow) -> bool {
+/// Whether a record tells that the context was compacted; that one begins, or only a little goes,
+/// does not count.
+pub(in crate::tools) fn tells_of_compaction(row: &EventRow) -> bool {
     let subtype = row.subtype.as_deref().filter(|_| is(row, EventType::Notification));
     let subtype = subtype.unwrap_or_default().to_ascii_lowercase();
     let no_loss = ["micro", "begin", "start", "cancel", "reference", "reminder"];

@@ -27,6 +27,7 @@ use schemas::tool::checked_limit;
 use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
+pub(super) use self::context::tells_of_compaction;
 pub(crate) use self::failures::error_signature;
 use super::budget::{Budget, head};
 use super::family::is_subagent;

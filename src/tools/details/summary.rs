@@ -9,6 +9,7 @@ use schemas::tool::details::{Child, Summary, ToolCount};
 
 use crate::clean::clean;
 use crate::store::Snapshot;
+use crate::tools::analyze::tells_of_compaction;
 use crate::tools::convert;
 
 /// Sizes of the excerpts in bytes; together they keep the level under its target.
@@ -27,18 +28,15 @@ pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[Event
     let own = |kind: EventType| {
         events.iter().filter(move |event| event.event_type == kind.as_str() && !event.is_sidechain)
     };
-    let first = own(EventType::User).next();
+    let first = own(EventType::User)
+        .find(|event| !is_command(&event.text))
+        .or_else(|| own(EventType::User).next());
     let last = own(EventType::User)
         .next_back()
         .filter(|last| first.is_some_and(|first| first.event_index != last.event_index));
     let errors: Vec<_> =
         events.iter().rev().filter(|event| event.is_error == Some(true)).take(ERRORS).collect();
-    let compacted = |event: &&EventRow| {
-        matches!(
-            event.subtype.as_deref(),
-            Some("compact_boundary" | "compacted" | "compact_summary" | "context_compacted")
-        )
-    };
+    let compacted = |event: &&EventRow| tells_of_compaction(event);
     Summary {
         first_prompt: first.map(|event| convert::excerpt(event, PROMPT)),
         last_prompt: last.map(|event| convert::excerpt(event, PROMPT)),
@@ -55,6 +53,13 @@ pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[Event
             .collect(),
         children: children(snapshot, session),
     }
+}
+
+/// Whether a prompt is a command to the agent itself, as `/model opus`, which says nothing of what
+/// the session is about.
+fn is_command(prompt: &str) -> bool {
+    let word = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
+    word.is_some_and(|word| !word.contains('/'))
 }
 
 fn tools(events: &[EventRow]) -> Vec<ToolCount> {
@@ -89,4 +94,17 @@ fn children(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
             .map(|title| crate::tools::budget::head(&clean(title), 100).0.to_owned()),
     };
     snapshot.sessions().iter().filter(hangs_here).take(CHILDREN).map(child).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_paths_and_requests() {
+        assert!(is_command("/model opus") && is_command("/compact"));
+        for prompt in ["/home/mira/x.rs is wrong", "fix / in paths", "", "/", "!ls"] {
+            assert!(!is_command(prompt), "{prompt}");
+        }
+    }
 }
