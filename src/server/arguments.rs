@@ -8,13 +8,58 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 
 /// Reads the arguments of the tool `name`.
-pub(super) fn parse<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, ToolError> {
+pub(super) fn parse<T: DeserializeOwned>(name: &str, mut arguments: Value) -> Result<T, ToolError> {
+    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    let schema = tool.map(|tool| (tool.input)()).unwrap_or_default();
+    fit(&mut arguments, &schema);
     let given = arguments.clone();
-    serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let tool = TOOLS.iter().find(|tool| tool.name == name);
-        let schema = tool.map(|tool| (tool.input)()).unwrap_or_default();
-        explain(name, &schema, &given, error.path(), &error.inner().to_string())
-    })
+    serde_path_to_error::deserialize(arguments)
+        .map_err(|error| explain(name, &schema, &given, error.path(), &error.inner().to_string()))
+}
+
+/// Takes for what it means what models write beside the schema: one value where a list is due, a
+/// list as text, a number as text and the other way round.
+fn fit(value: &mut Value, schema: &Value) {
+    if let (Value::Object(values), Some(properties)) =
+        (&mut *value, schema["properties"].as_object())
+    {
+        for (key, value) in values {
+            properties.get(key).into_iter().for_each(|schema| fit(value, schema));
+        }
+        return;
+    }
+    let takes = |kind: &str| match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().any(|known| known == kind),
+        single => single == kind,
+    };
+    if takes("array") {
+        let one_of_many = schema["items"]["enum"].is_array();
+        *value = match value.take() {
+            Value::String(text) if text.trim_start().starts_with('[') => {
+                serde_json::from_str(&text).unwrap_or(Value::String(text))
+            }
+            Value::String(text) if one_of_many && text.contains(',') => {
+                text.split(',').map(|part| Value::from(part.trim())).collect()
+            }
+            single @ (Value::String(_) | Value::Object(_)) if !takes("string") => {
+                vec![single].into()
+            }
+            other => other,
+        };
+        let items = value.as_array_mut().into_iter().flatten();
+        return items.for_each(|item| fit(item, &schema["items"]));
+    }
+    let meant = match &*value {
+        Value::String(text) if takes("integer") => text.trim().parse::<i64>().ok().map(Value::from),
+        Value::String(text) if takes("boolean") => {
+            text.trim().parse::<bool>().ok().map(Value::from)
+        }
+        Value::Number(number) if takes("string") => Some(number.to_string().into()),
+        _ => None,
+    };
+    if let Some(meant) = meant {
+        *value = meant;
+    }
 }
 
 /// The error for `given` arguments that do not fit their schema.
@@ -129,6 +174,7 @@ mod tests {
     use schemas::tool::label::LabelArgs;
     use schemas::tool::list::ListArgs;
     use schemas::tool::search::SearchArgs;
+    use schemas::tool::stats::StatsArgs;
     use serde_json::json;
 
     fn check<T: DeserializeOwned + std::fmt::Debug>(
@@ -142,6 +188,28 @@ mod tests {
         for word in says {
             assert!(error.message.contains(word), "{arguments}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_meant_is_taken() {
+        let details: DetailArgs =
+            parse("get_session_details", json!({ "session_id": "abc", "turns": 3 })).expect("fits");
+        assert_eq!(details.turns.as_deref(), Some("3"));
+        let args =
+            json!({ "session_ids": "[\"abc\", \"def\"]", "limit": "5", "subagents": "true" });
+        let list: ListArgs = parse("list_sessions", args).expect("fits");
+        assert_eq!(
+            (list.session_ids.map(|ids| ids.len()), list.limit, list.subagents),
+            (Some(2), Some(5), Some(true))
+        );
+        let list: ListArgs = parse("list_sessions", json!({ "session_ids": "abc" })).expect("fits");
+        assert_eq!(list.session_ids, Some(vec!["abc".to_owned()]));
+        let stats: StatsArgs =
+            parse("session_stats", json!({ "group_by": "tool, day" })).expect("fits");
+        assert_eq!(stats.group_by.to_vec().len(), 2);
+        let search: SearchArgs = parse("search_events", json!({ "query": 404 })).expect("fits");
+        assert_eq!(search.query, "404");
+        assert!(parse::<ListArgs>("list_sessions", json!({ "limit": "five" })).is_err());
     }
 
     #[test]

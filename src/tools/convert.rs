@@ -104,6 +104,7 @@ pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
         subtype: cleaned(row.subtype.as_ref()),
         tool_name: cleaned(row.tool_name.as_ref()),
         is_error: row.is_error,
+        turn_index: None,
         text: kept.to_owned(),
         omitted,
     }

@@ -42,6 +42,8 @@ fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
         }
         price(row, prices, &mut tokens);
     }
+    // Sums of fractions end in digits that mean nothing.
+    tokens.cost_usd = tokens.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
     tokens
 }
 

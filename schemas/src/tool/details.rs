@@ -155,6 +155,9 @@ pub struct Excerpt {
     pub tool_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// In a summary, where the turns are not at hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_index: Option<u32>,
     /// Quoted log text; untrusted.
     pub text: String,
     /// Characters cut from the end.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemas::EventType;
 use schemas::session::{EventRow, SessionRow};
-use schemas::tool::details::{Child, Summary, ToolCount};
+use schemas::tool::details::{Child, Excerpt, Summary, ToolCount};
 
 use crate::clean::clean;
 use crate::store::Snapshot;
@@ -38,21 +38,26 @@ pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[Event
         events.iter().rev().filter(|event| event.is_error == Some(true)).take(ERRORS).collect();
     let compacted = |event: &&EventRow| tells_of_compaction(event);
     Summary {
-        first_prompt: first.map(|event| convert::excerpt(event, PROMPT)),
-        last_prompt: last.map(|event| convert::excerpt(event, PROMPT)),
+        first_prompt: first.map(|event| excerpt(event, PROMPT)),
+        last_prompt: last.map(|event| excerpt(event, PROMPT)),
         last_message: own(EventType::Message)
             .rfind(|event| !event.text.trim().is_empty())
-            .map(|event| convert::excerpt(event, ANSWER)),
+            .map(|event| excerpt(event, ANSWER)),
         tools: tools(events),
-        errors: errors.into_iter().rev().map(|event| convert::excerpt(event, ERROR)).collect(),
+        errors: errors.into_iter().rev().map(|event| excerpt(event, ERROR)).collect(),
         compactions: events
             .iter()
             .filter(compacted)
             .take(COMPACTIONS)
-            .map(|event| convert::excerpt(event, COMPACTION))
+            .map(|event| excerpt(event, COMPACTION))
             .collect(),
         children: children(snapshot, session),
     }
+}
+
+/// The beginning of an event, with its turn.
+fn excerpt(event: &EventRow, chars: usize) -> Excerpt {
+    Excerpt { turn_index: Some(convert::index(event.turn_index)), ..convert::excerpt(event, chars) }
 }
 
 /// Whether a prompt is a command to the agent itself, as `/model opus`, which says nothing of what
