@@ -1,6 +1,7 @@
 //! Reads rows back: small tables whole, events by rows and columns.
 
 use std::fs::File;
+use std::io::Cursor;
 use std::path::Path;
 
 use arrow::array::RecordBatch;
@@ -12,11 +13,12 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::reader::{ChunkReader, Length};
 use schemas::session::EventRow;
 use serde::de::DeserializeOwned;
 
 use super::manifest::{SegmentEntry, file_name};
-use super::{Segment, StoreError};
+use super::{Segment, StoreError, files};
 
 /// Reads a small table of a segment; no rows when the segment has none. `skip` names a column
 /// that is left out, which the row type must allow to be absent.
@@ -58,7 +60,33 @@ pub(super) fn table<T: DeserializeOwned>(
 /// Reads the footer and the page positions of an events file.
 pub(super) fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata, StoreError> {
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-    ArrowReaderMetadata::load(file, options).map_err(|error| StoreError::damaged(path, error))
+    ArrowReaderMetadata::load(&ByPosition(file), options)
+        .map_err(|error| StoreError::damaged(path, error))
+}
+
+/// A file read by position: its handle is shared between threads, and so is the place they would
+/// read at.
+struct ByPosition<'f>(&'f File);
+
+impl Length for ByPosition<'_> {
+    fn len(&self) -> u64 {
+        Length::len(self.0)
+    }
+}
+
+impl ChunkReader for ByPosition<'_> {
+    type T = Cursor<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let rest = usize::try_from(Length::len(self).saturating_sub(start))?;
+        self.get_bytes(start, rest).map(Cursor::new)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = vec![0; length];
+        files::read_at(self.0, &mut bytes, start)?;
+        Ok(bytes.into())
+    }
 }
 
 pub(super) fn open(path: &Path) -> Result<File, StoreError> {
@@ -140,4 +168,28 @@ fn selection(rows: &[RowSpan]) -> RowSelection {
         at = span.start + span.count;
     }
     selectors.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parquet_file::ParquetFile;
+    use super::*;
+
+    #[test]
+    fn threads_read_the_footer_of_one_handle() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let schema = ingest::batch::events_schema();
+        let empty = ParquetFile::new(Vec::new(), schema).and_then(ParquetFile::finish);
+        std::fs::write(file.path(), empty.expect("a Parquet file")).expect("written");
+        let shared = open(file.path()).expect("opens");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        footer(&shared, file.path()).expect("is whole");
+                    }
+                });
+            }
+        });
+    }
 }
