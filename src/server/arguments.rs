@@ -240,12 +240,12 @@ mod tests {
             "limit",
             &["'ten'", "integer 1-50"],
         );
-        check::<SearchArgs>(search, json!({ "query": 7 }), "query", &["'7'", "string"]);
+        check::<SearchArgs>(search, json!({ "query": true }), "query", &["'true'", "string"]);
         check::<ListArgs>(
             "list_sessions",
-            json!({ "session_ids": "a" }),
+            json!({ "session_ids": true }),
             "session_ids",
-            &["'a'", "array of strings"],
+            &["'true'", "array of strings"],
         );
         check::<LabelArgs>(
             "update_session_labels",

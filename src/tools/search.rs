@@ -112,7 +112,7 @@ fn recent(
     call: &Call<'_>,
 ) -> Result<Page, ToolError> {
     let found = crate::search::search(snapshot, request, call.stop).map_err(store_error)??;
-    let (matches, fit) = fitting(snapshot, &found.hits);
+    let (matches, fit) = fitting(snapshot, bound, &found.hits);
     let cut = (!fit).then(|| matches.len().checked_sub(1).map(|last| &found.hits[last])).flatten();
     let position = |hit: &Hit| Position {
         time: hit.facts.time,
@@ -136,7 +136,7 @@ fn best(
     let (after, seen) = after.map_or((None, 0), |after| (Some(after.at), after.seen));
     let found = crate::search::ranked(snapshot, request, after.as_ref(), call.stop)
         .map_err(store_error)??;
-    let (matches, fit) = fitting(snapshot, &found.hits);
+    let (matches, fit) = fitting(snapshot, bound, &found.hits);
     let last = matches.len().checked_sub(1).filter(|_| found.more || !fit);
     let after = |last: usize| After { at: &found.ends[last], seen: seen + matches.len() };
     let next = last.map(|last| cursor::encode(bound, &after(last)));
@@ -144,9 +144,10 @@ fn best(
     Ok(Page { matches, next, matched, complete, timed_out, fit })
 }
 
-/// As many hits as an answer holds, and whether those are all.
-fn fitting(snapshot: &Snapshot, hits: &[Hit]) -> (Vec<Match>, bool) {
-    let mut budget = Budget::new(limits::ANSWER_BYTES);
+/// As many hits as an answer holds, and whether those are all. The query stands in it too: echoed,
+/// and word by word in the cursor of a ranked page.
+fn fitting(snapshot: &Snapshot, args: &SearchArgs, hits: &[Hit]) -> (Vec<Match>, bool) {
+    let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(4 * args.query.len()));
     let matches = hits.iter().map(|hit| to_match(snapshot, hit));
     let matches: Vec<_> = matches.take_while(|found| budget.take(found)).collect();
     let fit = matches.len() == hits.len();
