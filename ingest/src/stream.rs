@@ -321,7 +321,8 @@ impl Stream {
                     known_tool = call.tool;
                     files = call.files;
                     command = call.command;
-                    let elapsed = time.zip(call.at).map(|(end, start)| end.saturating_sub(start) / 1000);
+                    let elapsed =
+                        time.zip(call.at).map(|(end, start)| end.saturating_sub(start) / 1000);
                     duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
                 }
             }
