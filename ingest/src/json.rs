@@ -58,7 +58,9 @@ impl Parser {
         let mut broken = false;
         self.each(line, &mut |found| match found {
             Found::Object(..) => complete = true,
-            Found::Problem(kind, ..) => broken |= kind == ProblemKind::BadJson,
+            Found::Problem(kind, ..) => {
+                broken |= matches!(kind, ProblemKind::BadJson | ProblemKind::NotAnObject);
+            }
         });
         complete && !broken
     }
@@ -87,18 +89,13 @@ impl Parser {
     fn salvage(&mut self, body: &[u8], start: usize, found: &mut dyn FnMut(Found<'_>)) {
         let (text, repairs) = repair(body);
         let whole = start..start + body.len();
-        for (kind, message) in &repairs {
-            found(Found::Problem(*kind, whole.clone(), message.clone()));
+        for (kind, message) in repairs {
+            found(Found::Problem(kind, whole.clone(), message));
         }
-        if !repairs.is_empty() && self.value(text.as_bytes(), whole.clone(), found) {
-            return;
-        }
-        // Offsets inside a repaired line no longer fit the file; the line as a whole does.
-        let place = |range: Range<usize>| {
-            if repairs.is_empty() { start + range.start..start + range.end } else { whole.clone() }
-        };
-        let mut values =
-            serde_json::Deserializer::from_str(&text).into_iter::<&serde_json::value::RawValue>();
+        let place =
+            |range: Range<usize>| start + text.place(range.start)..start + text.place(range.end);
+        let mut values = serde_json::Deserializer::from_str(&text.json)
+            .into_iter::<&serde_json::value::RawValue>();
         loop {
             let from = values.byte_offset();
             match values.next() {
@@ -111,7 +108,7 @@ impl Parser {
                     }
                 }
                 Some(Err(error)) => {
-                    let at = place(from..body.len());
+                    let at = place(from..text.json.len());
                     let message = format!("no JSON: {}", describe(&error));
                     return found(Found::Problem(ProblemKind::BadJson, at, message));
                 }
@@ -128,38 +125,66 @@ fn describe(error: &serde_json::Error) -> String {
     format!("{} at column {}", &message[..cut], error.column())
 }
 
-/// Makes valid UTF-8 without raw control characters or lone surrogate escapes, and says what it did.
-fn repair(body: &[u8]) -> (String, Vec<(ProblemKind, String)>) {
-    let mut repairs = Vec::new();
-    let text = String::from_utf8_lossy(body);
-    if matches!(text, std::borrow::Cow::Owned(_)) {
-        repairs.push((ProblemKind::InvalidUtf8, "invalid UTF-8 was replaced".to_owned()));
-    }
-    let mut text = text.into_owned();
-    if text.bytes().any(|b| b < 0x20 && b != b'\t') {
-        let count = text.bytes().filter(|b| *b < 0x20 && *b != b'\t').count();
-        let message = format!("{count} raw control characters were escaped");
-        repairs.push((ProblemKind::ControlCharacters, message));
-        text = escape_controls(&text);
-    }
-    if let Some(mended) = mend_surrogates(&text) {
-        repairs.push((ProblemKind::LoneSurrogate, "half a surrogate pair was replaced".to_owned()));
-        text = mended;
-    }
-    (text, repairs)
+/// A line as legible JSON.
+#[derive(Default)]
+struct Legible {
+    json: String,
+    /// Places in `json` and in the line from which on both go side by side, up to the next.
+    seams: Vec<(usize, usize)>,
 }
 
-fn escape_controls(text: &str) -> String {
+impl Legible {
+    /// Where in the line stands what is at a place in `json`.
+    fn place(&self, at: usize) -> usize {
+        let next = self.seams.partition_point(|(here, _)| *here <= at);
+        let before = next.checked_sub(1).and_then(|last| self.seams.get(last));
+        before.map_or(at, |(here, there)| there + (at - here))
+    }
+}
+
+/// Makes valid UTF-8 without raw control characters or lone surrogate escapes, and says what it
+/// did. Every repair is made on the spot: what stands elsewhere on the line does not matter.
+fn repair(body: &[u8]) -> (Legible, Vec<(ProblemKind, String)>) {
     use std::fmt::Write as _;
-    let mut out = String::with_capacity(text.len() + 64);
-    for c in text.chars() {
-        if c < ' ' && c != '\t' {
-            let _ = write!(out, "\\u{:04x}", c as u32);
-        } else {
-            out.push(c);
+    let mut legible = Legible::default();
+    let (mut invalid, mut controls) = (false, 0);
+    let (mut in_text, mut escaped) = (false, false);
+    let mut at = 0;
+    for chunk in body.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            at += c.len_utf8();
+            let is_control = c < ' ' && (in_text || !matches!(c, '\t' | '\r'));
+            controls += usize::from(is_control);
+            if is_control && in_text {
+                let _ = write!(legible.json, "\\u{:04x}", u32::from(c));
+                legible.seams.push((legible.json.len(), at));
+            } else {
+                // Between values only blanks may stand.
+                legible.json.push(if is_control { ' ' } else { c });
+            }
+            in_text ^= c == '"' && !escaped;
+            escaped = in_text && c == '\\' && !escaped;
+        }
+        if !chunk.invalid().is_empty() {
+            invalid = true;
+            at += chunk.invalid().len();
+            legible.json.push(char::REPLACEMENT_CHARACTER);
+            legible.seams.push((legible.json.len(), at));
         }
     }
-    out
+    let mut repairs = Vec::new();
+    if invalid {
+        repairs.push((ProblemKind::InvalidUtf8, "invalid UTF-8 was replaced".to_owned()));
+    }
+    if controls > 0 {
+        let message = format!("{controls} raw control characters were escaped");
+        repairs.push((ProblemKind::ControlCharacters, message));
+    }
+    if let Some(mended) = mend_surrogates(&legible.json) {
+        repairs.push((ProblemKind::LoneSurrogate, "half a surrogate pair was replaced".to_owned()));
+        legible.json = mended;
+    }
+    (legible, repairs)
 }
 
 /// Replaces `\uD8xx` without its other half by `\ufffd`; `None` when there is nothing to replace.
@@ -188,6 +213,9 @@ fn mend_surrogates(text: &str) -> Option<String> {
     out.and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
+/// The largest number that is taken for one; beyond it the agents' own numbers are not exact.
+const MOST: u64 = 1 << 53;
+
 /// Reading fields without caring whether they are there or of the expected type.
 pub trait Fields<'a>: Sized {
     fn field(&self, key: &str) -> Option<Value<'a>>;
@@ -200,7 +228,8 @@ pub trait Fields<'a>: Sized {
         self.text(key).filter(|text| !text.is_empty())
     }
 
-    /// A whole number, also when written as a float.
+    /// A whole number, also when written as a float. One that no count or time comes near is none,
+    /// so that hundreds of them can be added without a thought.
     fn int(&self, key: &str) -> Option<i64>;
 
     fn flag(&self, key: &str) -> Option<bool>;
@@ -223,8 +252,9 @@ impl<'a> Fields<'a> for Value<'a> {
 
     fn int(&self, key: &str) -> Option<i64> {
         let value = self.field(key)?;
-        #[expect(clippy::cast_possible_truncation, reason = "counts and times are far below 2^53")]
-        value.as_i64().or_else(|| value.as_f64().map(|float| float as i64))
+        #[expect(clippy::cast_possible_truncation, reason = "what does not fit is too much")]
+        let int = value.as_i64().or_else(|| value.as_f64().map(|float| float as i64))?;
+        (int.unsigned_abs() <= MOST).then_some(int)
     }
 
     fn flag(&self, key: &str) -> Option<bool> {
@@ -313,10 +343,36 @@ mod tests {
     }
 
     #[test]
+    fn repairs_leave_every_object_in_its_place() {
+        let line = b"{\"a\":\"x\xff\xff\"}\r{\"a\":\"\0\"}{\"a\":\"z\"}";
+        check(
+            line,
+            &[
+                "invalid_utf8 0..30",
+                "control_characters 0..30",
+                "object 0..11 x\u{fffd}\u{fffd}",
+                "object 12..21 \0",
+                "object 21..30 z",
+            ],
+        );
+        check(b"\0\0{\"a\":\"x\"}", &["control_characters 0..11", "object 2..11 x"]);
+    }
+
+    #[test]
+    fn numbers_beyond_reason_are_none() {
+        let line = br#"{"a":12,"b":12.0,"c":9223372036854775807,"d":-1e300,"e":"12"}"#;
+        Parser::default().each(line, &mut |found| {
+            let Found::Object(object, _) = found else { panic!("an object") };
+            let ints = ["a", "b", "c", "d", "e"].map(|key| object.int(key));
+            assert_eq!(ints, [Some(12), Some(12), None, None, None]);
+        });
+    }
+
+    #[test]
     fn a_complete_tail_is_told_from_a_cut_one() {
         let mut parser = Parser::default();
         assert!(parser.is_complete(br#"{"a":1}"#));
-        for cut in [&br#"{"a":1"#[..], b"", b"12", br#"{"a":1}{"b""#] {
+        for cut in [&br#"{"a":1"#[..], b"", b"12", br#"{"a":1}{"b""#, br#"{"a":1}-0"#] {
             assert!(!parser.is_complete(cut));
         }
     }

@@ -21,9 +21,10 @@ pub(crate) struct Ledger {
     abandoned: String,
     drift: Counts,
     redactions: Counts,
-    /// The last request, and how long its prompt was: a request may be counted in pieces.
-    request: Option<(String, i64)>,
 }
+
+/// The last request, and how long its prompt was: a request may be counted in pieces.
+pub(crate) type LastRequest = Option<(String, i64)>;
 
 impl Ledger {
     /// The ledger as of a session's row.
@@ -36,7 +37,6 @@ impl Ledger {
             abandoned: row.abandoned.clone().unwrap_or_default(),
             drift: parse(row.drift.as_ref()),
             redactions: parse(row.redactions.as_ref()),
-            request: None,
         }
     }
 
@@ -51,12 +51,17 @@ impl Ledger {
         row.redactions = json(&self.redactions, self.redactions.is_empty());
     }
 
-    /// Adds the tokens of an event that counts.
-    pub(crate) fn usage(&mut self, model: Option<&str>, draft: &Draft<'_>) {
+    /// Adds the tokens of an event that counts, and remembers its request.
+    pub(crate) fn usage(
+        &mut self,
+        model: Option<&str>,
+        draft: &Draft<'_>,
+        request: &mut LastRequest,
+    ) {
         let prompt = Usage { output: None, ..draft.usage }.total();
-        let same = self.request.as_ref().filter(|(id, _)| Some(id.as_str()) == draft.request_id);
+        let same = request.as_ref().filter(|(id, _)| Some(id.as_str()) == draft.request_id);
         let prompt = prompt.max(same.map_or(0, |(_, prompt)| *prompt));
-        self.request = draft.request_id.map(|id| (id.to_owned(), prompt));
+        *request = draft.request_id.map(|id| (id.to_owned(), prompt));
         // A shutdown sums up many requests.
         let prompt = if draft.subtype == Some("shutdown") { 0 } else { prompt };
         let over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
@@ -107,12 +112,17 @@ mod tests {
     #[test]
     fn a_row_goes_round() {
         let mut ledger = Ledger::default();
+        let mut request = None;
         let usage = Usage { input: Some(5), output: Some(2), ..Usage::default() };
-        ledger.usage(Some("m"), &Draft { usage, request_id: Some("r"), ..Draft::default() });
+        let mut count = |usage: Usage, id: &str| {
+            let draft = Draft { usage, request_id: Some(id), ..Draft::default() };
+            ledger.usage(Some("m"), &draft, &mut request);
+        };
+        count(usage, "r");
         let long = Usage { cache_read: Some(300_000), ..Usage::default() };
-        ledger.usage(Some("m"), &Draft { usage: long, request_id: Some("s"), ..Draft::default() });
+        count(long, "s");
         let rest = Usage { output: Some(9), ..Usage::default() };
-        ledger.usage(Some("m"), &Draft { usage: rest, request_id: Some("s"), ..Draft::default() });
+        count(rest, "s");
         ledger.drift("record", "odd");
         ledger.abandon(10, 12);
         ledger.abandon(3, 20);

@@ -53,7 +53,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// As [`Self::new`] with another bound on the length of a line and another size of reads.
-    pub(crate) fn with_bounds(file: R, offset: u64, max_line: usize, chunk: usize) -> Self {
+    pub fn with_bounds(file: R, offset: u64, max_line: usize, chunk: usize) -> Self {
         Self {
             file,
             buffer: Vec::new(),
@@ -84,6 +84,10 @@ impl<R: Read> Lines<R> {
             let pending = &self.buffer[self.start..self.end];
             if let Some(found) = memchr::memchr(b'\n', &pending[self.searched..]) {
                 let length = self.searched + found;
+                if length > self.max_line {
+                    // However the bytes came, the same lines are too long.
+                    return self.skip_oversized().map(Some);
+                }
                 let (offset, from) = (self.offset, self.start);
                 self.advance(length + 1);
                 let bytes = trim(&self.buffer[from..from + length], offset);
@@ -231,6 +235,17 @@ mod tests {
         let lines = split(&data, CHUNK, CHUNK);
         assert_eq!(lines[1], (6, format!("oversized {} true", 3 * CHUNK)));
         assert_eq!(lines[2], (6 + 3 * CHUNK as u64 + 1, "last".to_owned()));
+    }
+
+    #[test]
+    fn the_bound_is_the_same_however_the_bytes_come() {
+        let data = b"123\n1234\n12345\n123456";
+        for step in 1..data.len() {
+            let lines = split(data, step, 4);
+            let want =
+                [(0, "123"), (4, "1234"), (9, "oversized 5 true"), (15, "oversized 6 false")];
+            assert_eq!(lines, want.map(|(offset, text)| (offset, text.to_owned())), "{step}");
+        }
     }
 
     proptest! {

@@ -17,7 +17,7 @@ pub use self::session::TitleFrom;
 pub(crate) use self::session::short;
 use crate::batch::{EventBatch, EventCells};
 use crate::history::History;
-use crate::ledger::Ledger;
+use crate::ledger::{LastRequest, Ledger};
 use crate::redact::Redactor;
 
 /// Calls without a result that are remembered; more are open only in damaged logs.
@@ -87,6 +87,8 @@ pub struct StreamState {
     /// Counts are missing if the log ends here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     counts_open: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: LastRequest,
 }
 
 /// Where a record stands and who it is.
@@ -199,7 +201,7 @@ impl Stream {
             let watched = self.state.own_run < OWN_RUN;
             let copied = watched && self.history.contains(hash, &mut self.state.history_at);
             self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
-            let repeated = self.own.as_mut().is_some_and(|own| !own.insert(hash));
+            let repeated = self.own.as_ref().is_some_and(|own| own.contains(&hash));
             self.replay = copied || repeated;
             self.state.replay = self.replay;
         }
@@ -328,7 +330,8 @@ impl Stream {
                     known_tool = call.tool;
                     files = call.files;
                     command = call.command;
-                    let elapsed = time.zip(call.at).map(|(end, start)| (end - start) / 1000);
+                    let elapsed =
+                        time.zip(call.at).map(|(end, start)| end.saturating_sub(start) / 1000);
                     duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
                 }
             }
@@ -369,6 +372,10 @@ impl Stream {
         );
         if self.pushed == 0 && self.record_hash != 0 {
             self.sequence.push(self.record_hash);
+            // A record without events leaves no trace in the store, which a later run goes by.
+            if let Some(own) = &mut self.own {
+                own.insert(self.record_hash);
+            }
         }
         self.state.next_index += 1;
         self.pushed += 1;
@@ -391,7 +398,7 @@ impl Stream {
             EventType::ToolResult => row.tool_errors += i64::from(draft.is_error == Some(true)),
             EventType::TokenUsage => {
                 row.set_usage(row.usage().plus(draft.usage));
-                self.ledger.usage(row.model.as_deref(), draft);
+                self.ledger.usage(row.model.as_deref(), draft, &mut self.state.request);
             }
             EventType::Reasoning | EventType::Notification => {}
         }

@@ -175,6 +175,8 @@ impl<T: Target> Worker<'_, T> {
     ) -> Result<(), Trouble<T::Error>> {
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
         let mut file = self.open(work)?;
+        // A record at the end of the file without newline was counted with its line.
+        let mut counted = inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
         let mut cursor = Cursor {
             consumed: start,
@@ -187,19 +189,20 @@ impl<T: Target> Worker<'_, T> {
         let mut tally = Tally::default();
         let mut noted = start;
         while let Some(line) = lines.next_line()? {
+            let new = u64::from(!std::mem::take(&mut counted));
             match line {
                 Line::Tail { offset, bytes } if !parser.is_complete(bytes) => {
                     let blank = bytes.iter().all(u8::is_ascii_whitespace);
                     if !blank {
-                        let at =
-                            RecordAt { offset, length: bytes.len() as u64, line: cursor.line + 1 };
+                        let length = bytes.len() as u64;
+                        let at = RecordAt { offset, length, line: cursor.line + new };
                         self.incomplete(work, at);
                     }
                     break;
                 }
                 Line::Whole { offset, bytes } | Line::Tail { offset, bytes } => {
-                    cursor.line += 1;
-                    tally.lines += 1;
+                    cursor.line += new;
+                    tally.lines += new;
                     line_records(
                         bytes,
                         offset,
@@ -212,11 +215,11 @@ impl<T: Target> Worker<'_, T> {
                 }
                 Line::Oversized { offset, length, ended, .. } => {
                     if !ended {
-                        self.incomplete(work, RecordAt { offset, length, line: cursor.line + 1 });
+                        self.incomplete(work, RecordAt { offset, length, line: cursor.line + new });
                         break;
                     }
-                    cursor.line += 1;
-                    tally.lines += 1;
+                    cursor.line += new;
+                    tally.lines += new;
                     oversized(RecordAt { offset, length, line: cursor.line }, stream);
                 }
             }
@@ -390,6 +393,15 @@ fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
     row.relation = work.relation.map(|relation| relation.to_string());
     row.source_gone = false;
     row
+}
+
+/// Whether what stands before `start` does not end with a newline.
+fn inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
+    let Some(before) = start.checked_sub(1) else { return Ok(false) };
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(before))?;
+    file.read_exact(&mut byte)?;
+    Ok(byte != *b"\n")
 }
 
 /// Decodes the records of one line.

@@ -58,7 +58,7 @@ impl Counted {
         };
         let whole = !self.sums.is_empty()
             && self.sums.iter().all(grown)
-            && output(&sums) >= output(&self.sums) + output(&self.in_run);
+            && output(&sums) >= output(&self.sums).saturating_add(output(&self.in_run));
         let mut news = sums.clone();
         let mut given = if whole { &self.since_shutdown } else { &self.in_run }.clone();
         if whole {

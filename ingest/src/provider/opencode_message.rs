@@ -274,7 +274,8 @@ impl Call<'_> {
         let metadata = |key: &str| self.metadata.and_then(|metadata| metadata.non_empty(key));
         let exit = self.metadata.and_then(|metadata| metadata.int("exit"));
         let exit_code = exit.and_then(|code| i32::try_from(code).ok());
-        let elapsed = self.started.zip(self.ended).map(|(start, end)| (end - start) / 1000);
+        let times = self.started.zip(self.ended);
+        let elapsed = times.map(|(start, end)| end.saturating_sub(start) / 1000);
         let draft = Draft {
             text,
             tool_name: self.tool_name,

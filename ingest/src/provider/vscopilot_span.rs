@@ -2,6 +2,7 @@
 //! its strings, and the notification it may become (FORMATS.md section 10).
 
 use schemas::{EventType, Usage};
+use simd_json::prelude::*;
 
 use crate::json::{Fields, Parser, Value, embedded};
 use crate::render;
@@ -31,7 +32,8 @@ impl<'a> Span<'a> {
     pub(super) fn of(span: Value<'a>) -> Self {
         let time = |key: &str| {
             let nanos = span.text(key).and_then(|text| text.parse().ok());
-            nanos.or_else(|| span.int(key)).map(|nanos: i64| nanos / 1000).filter(|time| *time > 0)
+            let nanos = nanos.or_else(|| span.field(key)?.as_i64());
+            nanos.map(|nanos: i64| nanos / 1000).filter(|time| *time > 0)
         };
         let (start, end) = (time("startTimeUnixNano"), time("endTimeUnixNano"));
         Self { span, attributes: span.items("attributes"), start, end }

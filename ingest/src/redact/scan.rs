@@ -1,5 +1,7 @@
 //! One text while it is looked at: its bytes, and the secrets found in it.
 
+use super::MAX_NAME;
+
 /// What is masked where.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span<'a> {
@@ -26,7 +28,7 @@ pub(super) enum Rank {
 pub(super) const MASK: &str = "[REDACTED:";
 
 /// Longest placeholder.
-const MAX_MASK: usize = 64;
+const MAX_MASK: usize = MASK.len() + MAX_NAME + 1;
 
 /// Tokens tried in one run of characters.
 const MAX_TRIES: usize = 32;
@@ -120,11 +122,22 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Whether a placeholder stands in a part of the text, or reaches into it. What only begins
+    /// like one protects nothing.
     fn is_masked(&self, start: usize, end: usize) -> bool {
-        let from = self.text.floor_char_boundary(start.saturating_sub(MAX_MASK));
-        let head = self.slice(from, self.text.floor_char_boundary(start + MASK.len()));
-        self.slice(start, end).contains(MASK)
-            || head.rfind(MASK).is_some_and(|at| !self.slice(from + at, start).contains(']'))
+        let from = start.saturating_sub(MAX_MASK);
+        let to = self.len().min(end + MASK.len() - 1);
+        let part = self.bytes().get(from..to).unwrap_or_default();
+        memchr::memmem::find_iter(part, MASK)
+            .any(|at| self.placeholder_end(from + at).is_some_and(|end| end > start))
+    }
+
+    /// Where the placeholder ends that begins at `at`; `None` when none begins there.
+    fn placeholder_end(&self, at: usize) -> Option<usize> {
+        let name = at + MASK.len();
+        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let end = self.skip(name, MAX_NAME, fits);
+        (end > name && self.byte(end) == b']').then_some(end + 1)
     }
 
     /// What was found, in order. Where finds overlap, the larger one gives the kind, and of equal

@@ -171,6 +171,17 @@ fn masking_again_changes_nothing() {
 }
 
 #[test]
+fn what_only_begins_like_a_placeholder_protects_nothing() {
+    let secrets = secrets();
+    let (kind, token) =
+        secrets.iter().find(|(kind, _)| kind == "github_token").expect("a token of GitHub");
+    for before in ["[REDACTED:", "[REDACTED: ", "[REDACTED:see the vault: ", "[REDACTED:Key]"] {
+        let wanted = format!("{before}[REDACTED:{kind}]");
+        assert_eq!(mask(&format!("{before}{token}")), wanted);
+    }
+}
+
+#[test]
 fn clean_text_is_borrowed() {
     let text = "An ordinary text about tokens, passwords and keys: `let token = next();`";
     let mut counts = Counts::default();

@@ -178,3 +178,39 @@ fn an_unreadable_file_is_reported_and_the_rest_is_read() {
     }
     assert_eq!(memory.session("b").turns, 1);
 }
+
+#[test]
+fn a_line_taken_without_its_newline_is_counted_once() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let (first, second) = (user("a", 1, "one"), user("a", 2, "two"));
+    let memory = Memory::default();
+    write(&path, first.trim_end(), 1);
+    memory.ingest(dir.path());
+    write(&path, &format!("{first}broken\n{second}"), 2);
+    memory.ingest(dir.path());
+    assert_eq!(texts(&memory), ["one", "two"]);
+    assert_eq!(memory.problems()[0].line, 2);
+    assert_eq!(memory.sources()[0].lines, 3);
+}
+
+#[test]
+fn a_long_request_stays_one_when_the_log_grows_within_it() {
+    let answer = |n: u32, output: u32| {
+        format!(
+            r#"{{"type":"assistant","uuid":"0000000a-0000-4000-8000-{n:012}","sessionId":"a","requestId":"r","timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"id":"m","role":"assistant","model":"claude-opus-4-6","content":[{{"type":"text","text":"{n}"}}],"usage":{{"input_tokens":300000,"output_tokens":{output}}}}}}}"#
+        ) + "\n"
+    };
+    let (head, more) = (user("a", 1, "one") + &answer(2, 1), answer(3, 9));
+    let by_model = |contents: &[&str]| {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let memory = Memory::default();
+        for (tick, content) in (1..).zip(contents) {
+            write(&dir.path().join("a.jsonl"), content, tick);
+            memory.ingest(dir.path());
+        }
+        memory.session("a").usage_by_model.expect("tokens")
+    };
+    let whole = format!("{head}{more}");
+    assert_eq!(by_model(&[&head, &whole]), by_model(&[&whole]));
+}

@@ -110,7 +110,7 @@ impl<'b> Columns<'b> {
     }
 }
 
-fn text<'b>(column: Option<&'b StringArray>, row: usize) -> Option<&'b str> {
+fn text(column: Option<&StringArray>, row: usize) -> Option<&str> {
     column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
 }
 

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Writes seeds and dictionaries from the sample sessions: seeds.py FOLDER
+
+FOLDER gets seeds/<target>/ (decode: seeds/decode-<provider>/) and dict/<provider>.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SAMPLES = ROOT / "sample-sessions"
+PROVIDERS = ROOT / "ingest/src/provider"
+MOST = 64 << 10  # of a log that cannot be taken apart
+PIECE = 8 << 10  # what is short is tried more often
+
+
+def words(provider):
+    """Texts in the decoder's code, and the keys and short texts of the samples."""
+    found = set()
+    for code in PROVIDERS.glob(f"{provider}*.rs"):
+        found |= set(re.findall(r'"([^"\\{}\n]{2,40})"', code.read_text()))
+
+    def walk(value):
+        if isinstance(value, dict):
+            found.update(key for key in value if len(key) <= 40)
+            for field in value.values():
+                walk(field)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+        elif isinstance(value, str) and re.fullmatch(r"[\w.:/-]{2,32}", value, re.ASCII):
+            found.add(value)
+
+    for path in logs(provider):
+        text = path.read_text(errors="replace")
+        for part in [text, *text.splitlines()]:
+            try:
+                walk(json.loads(part))
+            except ValueError:
+                pass
+    escape = lambda word: "".join(f"\\x{b:02x}" if b in b'"\\' or not 32 <= b < 127 else chr(b) for b in word.encode())
+    return [f'"{escape(word)}"' for word in sorted(found)]
+
+
+def logs(provider):
+    return sorted(path for path in (SAMPLES / provider).rglob("*") if path.is_file() and path.suffix != ".db")
+
+
+def pieces(content):
+    """Runs of lines; a document stays whole."""
+    lines = content.splitlines(keepends=True)
+    whole = lambda line: line.startswith(b"{") and line.rstrip().endswith(b"}")
+    found = [b""]
+    for line in lines:
+        if len(lines) > 1 and whole(lines[0]) and found[-1] and len(found[-1]) + len(line) > PIECE:
+            found.append(b"")
+        found[-1] += line
+    return found
+
+
+def main(out):
+    def seed(target, name, head, content):
+        folder = out / "seeds" / target
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(head + content[: MOST - len(head)])
+
+    (out / "dict").mkdir(parents=True, exist_ok=True)
+    for provider in sorted(path.name for path in SAMPLES.iterdir() if path.is_dir()):
+        agent = provider not in ("broken", "hostile")
+        for number, path in enumerate(logs(provider)):
+            content, name = path.read_bytes(), f"{provider}-{number}"
+            for cut in (b"\0\0\0\0", b"\x03\x21\x0a\x07"):
+                for part, piece in enumerate(pieces(content) if agent else ()):
+                    seed(f"decode-{provider}", f"{name}-{part}-{cut.hex()}", b"\0" + cut, piece)
+            for kind in range(10):
+                seed("containers", f"{name}-{kind}", bytes([kind]) + b"\xff" * 9, content[:8192])
+            seed("redact", name, b"\0\0\0\0", content[:4096])
+            seed("lines", name, b"\xff\x40\x03\xff\x00", content[:2048])
+        if agent:
+            (out / "dict" / provider).write_text("\n".join(words(provider)) + "\n")
+    database = (SAMPLES / "opencode/opencode.db").read_bytes()
+    seed("containers", "database", b"\x04" + b"\xff" * 9, database)
+    for name in ("secrets", "lookalikes"):
+        cases = (ROOT / f"ingest/tests/redact/{name}.txt").read_text().replace("‹›", "").split("§ ")
+        for number, case in enumerate(cases):
+            text = re.sub(r"⟦[^:]*:|⟧", "", case.partition("\n")[2])
+            seed("redact", f"{name}-{number}", b"\0\0\0\0", text.encode())
+    anchors = set()
+    for code in (ROOT / "ingest/src/redact").glob("*.rs"):
+        anchors |= set(re.findall(r'"([^"\\{}\n]{2,24})"', code.read_text()))
+    (out / "dict/redact").write_text("".join(f'"{word}"\n' for word in sorted(anchors) if word.isascii()))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

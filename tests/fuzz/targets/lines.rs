@@ -1,0 +1,76 @@
+//! Lines: any bytes that come in any pieces give the lines of a plain split.
+#![no_main]
+
+use std::io::{self, Read};
+
+use ingest::lines::{Line, Lines};
+use libfuzzer_sys::fuzz_target;
+
+/// Gives the bytes in pieces of the sizes named; a size of 0 is an interruption.
+struct Drip<'a> {
+    rest: &'a [u8],
+    sizes: std::iter::Cycle<std::slice::Iter<'a, u8>>,
+}
+
+impl Read for Drip<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let size = usize::from(*self.sizes.next().unwrap_or(&255));
+        if size == 0 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let size = size.min(into.len()).min(self.rest.len());
+        let (now, rest) = self.rest.split_at(size);
+        into[..size].copy_from_slice(now);
+        self.rest = rest;
+        Ok(size)
+    }
+}
+
+/// A line as owned data: its place, its bytes or what is known of a long one, whether it ended.
+type Owned = (u64, Result<Vec<u8>, (u64, Vec<u8>)>, bool);
+
+fn expected(data: &[u8], max_line: usize) -> Vec<Owned> {
+    let mut lines = Vec::new();
+    let mut offset = 0;
+    for part in data.split_inclusive(|byte| *byte == b'\n') {
+        let (body, ended) = part.strip_suffix(b"\n").map_or((part, false), |body| (body, true));
+        let line = if body.len() > max_line {
+            Err((body.len() as u64, body[..body.len().min(4096)].to_vec()))
+        } else {
+            let line = body.strip_suffix(b"\r").unwrap_or(body);
+            let mark = if offset == 0 { &b"\xef\xbb\xbf"[..] } else { &[] };
+            Ok(line.strip_prefix(mark).unwrap_or(line).to_vec())
+        };
+        lines.push((offset, line, ended));
+        offset += part.len() as u64;
+    }
+    lines
+}
+
+fuzz_target!(|input: &[u8]| {
+    let [longest, chunk, a, b, c, data @ ..] = input else { return };
+    let max_line = usize::from(*longest) * 16;
+    let sizes = [*a, *b, *c, 200];
+    let drip = Drip { rest: data, sizes: sizes.iter().cycle() };
+    let mut lines = Lines::with_bounds(drip, 0, max_line, usize::from(*chunk) + 2);
+    let mut found: Vec<Owned> = Vec::new();
+    while let Some(line) = lines.next_line().expect("no errors") {
+        found.push(match line {
+            Line::Whole { offset, bytes } => (offset, Ok(bytes.to_vec()), true),
+            Line::Tail { offset, bytes } => (offset, Ok(bytes.to_vec()), false),
+            Line::Oversized { offset, length, head, ended } => {
+                // How much of it is kept depends on what was read of it.
+                assert!(data[usize::try_from(offset).expect("small")..].starts_with(head));
+                (offset, Err((length, Vec::new())), ended)
+            }
+        });
+    }
+    assert_eq!(lines.offset(), data.len() as u64);
+    let mut expected = expected(data, max_line);
+    for (_, line, _) in &mut expected {
+        if let Err((_, head)) = line {
+            head.clear();
+        }
+    }
+    assert_eq!(found, expected);
+});
