@@ -18,6 +18,7 @@ pub mod lines;
 mod link;
 pub mod plan;
 pub mod provider;
+mod records;
 pub mod redact;
 pub mod remask;
 mod render;

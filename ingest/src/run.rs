@@ -120,8 +120,9 @@ pub fn run<T: Target>(
             })
             .collect();
         for handle in handles {
-            if let Ok(numbers) = handle.join() {
-                report.add(numbers);
+            match handle.join() {
+                Ok(numbers) => report.add(numbers),
+                Err(panic) => std::panic::resume_unwind(panic),
             }
         }
     });

@@ -13,14 +13,15 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Fingerprint;
 use crate::container::{Container, Content};
 use crate::history::History;
-use crate::json::{Found, Parser};
+use crate::json::Parser;
 use crate::lines::{Line, Lines};
 use crate::plan::{Change, MAX_DOCUMENT, Work};
-use crate::provider::{Format, LineDecoder, Outcome, Reader, Tally, format};
+use crate::provider::{Format, LineDecoder, Reader, Tally, format};
+use crate::records::{document_records, line_records, oversized};
 use crate::redact::Redactor;
 use crate::report::{ProviderReport, Report};
 use crate::run::{Progress, Sink, Target};
-use crate::stream::{Draft, RecordAt, Stream, StreamState, short};
+use crate::stream::{RecordAt, Stream, StreamState, short};
 
 /// A batch is handed over when it holds this much text, or this many events.
 const BATCH_BYTES: usize = 2 << 20;
@@ -263,7 +264,7 @@ impl<T: Target> Worker<'_, T> {
             stream.problem(at, ProblemKind::OversizedDocument, message);
         } else {
             file.read_to_end(&mut bytes)?;
-            read(&bytes, stream, &mut tally);
+            document_records(&bytes, read, stream, &mut tally);
         }
         let consumed = bytes.len() as u64;
         self.progress.advanced(consumed);
@@ -402,39 +403,4 @@ fn inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(before))?;
     file.read_exact(&mut byte)?;
     Ok(byte != *b"\n")
-}
-
-/// Decodes the records of one line.
-fn line_records(
-    bytes: &[u8],
-    offset: u64,
-    line: u64,
-    parser: &mut Parser,
-    decoder: &mut dyn LineDecoder,
-    stream: &mut Stream,
-    tally: &mut Tally,
-) {
-    parser.each(bytes, &mut |found| match found {
-        Found::Object(object, range) => {
-            let at =
-                RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
-            let outcome = decoder.record(object, &bytes[range], at, stream);
-            debug_assert_eq!(outcome == Outcome::Events, stream.pushed() > 0);
-            tally.object(outcome);
-        }
-        Found::Problem(kind, range, message) => {
-            let at =
-                RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
-            stream.problem(at, kind, message);
-        }
-    });
-}
-
-/// A line too long to decode keeps its place as a notification that says where it lies.
-fn oversized(at: RecordAt, stream: &mut Stream) {
-    let message = format!("a line of {} bytes was not decoded", at.length);
-    stream.begin_record(at, None, None);
-    let draft = Draft { subtype: Some("oversized_record"), text: &message, ..Draft::default() };
-    stream.push(schemas::EventType::Notification, draft);
-    stream.problem(at, ProblemKind::OversizedRecord, message);
 }

@@ -25,6 +25,8 @@ closed_enum! {
         Unreadable = "unreadable",
         /// A log file that no decoder knows.
         UnknownFormat = "unknown_format",
+        /// A record on which the decoder failed, which is a defect of it; the records around it are kept.
+        DecoderFailed = "decoder_failed",
         /// The file ends inside a record; what is there is read when the rest arrives.
         IncompleteLine = "incomplete_line",
     }

@@ -1,0 +1,121 @@
+//! Hands records to decoders. A decoder that panics, which is a defect of it, costs the record it
+//! was at and nothing else.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use schemas::EventType;
+use schemas::problem::ProblemKind;
+
+use crate::json::{Found, Parser};
+use crate::provider::{LineDecoder, Outcome, Tally};
+use crate::stream::{Draft, RecordAt, Stream};
+
+/// Decodes the records of one line.
+pub(crate) fn line_records(
+    bytes: &[u8],
+    offset: u64,
+    line: u64,
+    parser: &mut Parser,
+    decoder: &mut dyn LineDecoder,
+    stream: &mut Stream,
+    tally: &mut Tally,
+) {
+    parser.each(bytes, &mut |found| match found {
+        Found::Object(object, range) => {
+            let at =
+                RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
+            match caught(|| decoder.record(object, &bytes[range], at, stream)) {
+                Some(outcome) => {
+                    debug_assert_eq!(outcome == Outcome::Events, stream.pushed() > 0);
+                    tally.object(outcome);
+                }
+                None => {
+                    failed(at, stream);
+                    tally.object(Outcome::Merged("decoder_failed"));
+                }
+            }
+        }
+        Found::Problem(kind, range, message) => {
+            let at =
+                RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
+            stream.problem(at, kind, message);
+        }
+    });
+}
+
+/// Decodes the records of a document.
+pub(crate) fn document_records(
+    bytes: &[u8],
+    read: fn(&[u8], &mut Stream, &mut Tally),
+    stream: &mut Stream,
+    tally: &mut Tally,
+) {
+    if caught(|| read(bytes, stream, tally)).is_none() {
+        failed(RecordAt { offset: 0, length: bytes.len() as u64, line: 0 }, stream);
+    }
+}
+
+/// A line too long to decode keeps its place as a notification that says where it lies.
+pub(crate) fn oversized(at: RecordAt, stream: &mut Stream) {
+    let message = format!("a line of {} bytes was not decoded", at.length);
+    stream.begin_record(at, None, None);
+    let draft = Draft { subtype: Some("oversized_record"), text: &message, ..Draft::default() };
+    stream.push(EventType::Notification, draft);
+    stream.problem(at, ProblemKind::OversizedRecord, message);
+}
+
+/// Runs a decoder; `None` when it panicked. What it had given until then stays: whole events.
+fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
+    catch_unwind(AssertUnwindSafe(decode)).ok()
+}
+
+fn failed(at: RecordAt, stream: &mut Stream) {
+    let message = "the decoder failed here, which is a defect of sessions; please report it";
+    stream.problem(at, ProblemKind::DecoderFailed, message.to_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::History;
+    use crate::json::Value;
+    use crate::stream::StreamState;
+    use schemas::Provider;
+    use schemas::session::SessionRow;
+
+    /// Fails on records that say so.
+    struct Brittle;
+
+    impl LineDecoder for Brittle {
+        fn record(&mut self, _: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+            out.begin_record(at, None, None);
+            out.push(EventType::Message, Draft { text: "read", ..Draft::default() });
+            assert!(!raw.ends_with(b"bad\"}"), "a defect");
+            Outcome::Events
+        }
+
+        fn save(&self) -> serde_json::Value {
+            serde_json::Value::Null
+        }
+    }
+
+    fn broken(_: &[u8], _: &mut Stream, _: &mut Tally) {
+        panic!("a defect");
+    }
+
+    #[test]
+    fn a_decoder_that_fails_costs_the_record() {
+        let session = SessionRow::default();
+        let state = StreamState::default();
+        let mut stream = Stream::new(Provider::Generic, session, state, None, History::None, None);
+        let mut tally = Tally::default();
+        let (mut parser, line) = (Parser::default(), br#"{"a":"good"}{"a":"bad"}{"a":"good"}"#);
+        line_records(line, 100, 7, &mut parser, &mut Brittle, &mut stream, &mut tally);
+        document_records(b"{}", broken, &mut stream, &mut tally);
+        assert_eq!((tally.objects, stream.batch().len()), (3, 3));
+        let found: Vec<_> =
+            stream.problems.iter().map(|problem| (problem.line, problem.byte)).collect();
+        assert_eq!(found, [(7, 112), (0, 0)]);
+        assert!(stream.problems.iter().all(|p| p.kind == ProblemKind::DecoderFailed));
+    }
+}
