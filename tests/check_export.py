@@ -66,7 +66,8 @@ def main():
             return done.stdout
 
         def rows(sql):
-            return [tuple(row) for row in json.loads(run("query", "--json", "--max-rows", "100000", sql))["rows"]]
+            out = run("query", "--max-rows", "100000", "--output", "ndjson", sql)
+            return [tuple(json.loads(line).values()) for line in out.splitlines()]
 
         run("ingest", "--quiet", logs)
         sums = ", ".join(f"sum({name})::BIGINT" for name in SUMS)

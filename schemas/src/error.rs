@@ -94,7 +94,9 @@ impl ToolError {
 
     /// A value that is none of the valid ones: names the field, the value and the valid values.
     pub fn invalid_value(field: &str, value: &str, valid: &[&str]) -> Self {
-        let meant = nearest(value, valid.iter().copied());
+        // What is like a number is another number or a range, and nothing anybody meant.
+        let is_word = !value.starts_with(|c: char| c.is_ascii_digit());
+        let meant = nearest(value, valid.iter().copied()).filter(|_| is_word);
         let value = &cut(value.to_owned(), VALUE_CHARS);
         Self::new(
             ErrorCode::InvalidArgument,
@@ -151,5 +153,7 @@ mod tests {
         assert_eq!(json["details"]["field"], "limit");
         assert_eq!(json["details"]["valid"][0], "1-50");
         assert_eq!(json["retryable"], false);
+        let number = ToolError::invalid_value("max_rows", "100000", &["1-1000"]);
+        assert_eq!(number.details.get("did_you_mean"), None);
     }
 }

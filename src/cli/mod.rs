@@ -160,7 +160,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         Command::Stats(flags) => counts::stats(&counting(store)?, flags, &call, printer),
         Command::Usage(flags) => counts::usage(&counting(store)?, flags, &call, printer),
         Command::SqlWorker => {
-            let input = std::io::stdin().lock();
+            let input = std::io::BufReader::new(std::io::stdin());
             crate::sql::serve(input, printer.rows(), &mut printer.report())?;
             Ok(Outcome::Done)
         }

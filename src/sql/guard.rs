@@ -65,7 +65,8 @@ pub(super) fn views_of(sql: &str, parsed: &Value) -> Result<Vec<&'static str>, T
 fn not_parsed(sql: &str, parsed: &Value) -> ToolError {
     let message = parsed["error_message"].as_str().unwrap_or("not a SELECT");
     if parsed["error_type"] != "parser" {
-        return refused(&format!("{message}. Give exactly one SELECT"));
+        let message = "Give exactly one SELECT; PIVOT needs its values: ON column IN ('a', 'b')";
+        return refused(message);
     }
     let at = parsed["position"].as_str().and_then(|at| at.parse().ok());
     match at.and_then(|at| hint::place(sql, at)) {
@@ -204,7 +205,8 @@ fn function(name: &str) -> Result<(), ToolError> {
 fn refused(message: &str) -> ToolError {
     let names: Vec<_> = VIEWS.iter().map(|view| view.name).collect();
     let rest = format!("One SELECT over the views is allowed: {}", names.join(", "));
-    ToolError::new(ErrorCode::SqlNotAllowed, format!("{message}. {rest}"))
+    let stop = if message.ends_with('?') { "" } else { "." };
+    ToolError::new(ErrorCode::SqlNotAllowed, format!("{message}{stop} {rest}"))
 }
 
 fn text(value: &Value) -> &str {

@@ -57,16 +57,18 @@ impl Sandbox {
             max_rows: query.max_rows,
             max_bytes: query.max_bytes,
         };
-        let request = serde_json::to_vec(&request).unwrap_or_default();
+        let mut request = serde_json::to_vec(&request).unwrap_or_default();
+        request.push(b'\n');
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = self.start().map_err(|error| not_started(&error))?;
-        let (stdin, stdout, stderr) =
+        // Open to the end: a worker whose input ends has nobody to answer.
+        let (mut stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (done, watched) = channel::<()>();
         std::thread::scope(|scope| {
             let watch = scope.spawn(move || watch(&mut child, &watched, query.time, stop));
             // A worker that ended early says why in its report.
-            let _ = stdin.map(|mut stdin| stdin.write_all(&request));
+            let _ = stdin.as_mut().map(|stdin| stdin.write_all(&request));
             let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
             let mut said = String::new();
             if copied.is_ok() {

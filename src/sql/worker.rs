@@ -1,7 +1,7 @@
 //! The process that runs a query: checks it, opens DuckDB over the files it may read and nothing
 //! else, and writes the rows. What it must not do, the system keeps it from as well.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use duckdb::{Config, Connection};
 use schemas::tool::query::QueryColumn;
@@ -13,15 +13,17 @@ use super::plan::Plan;
 use super::views::{Definition, quote};
 use super::{Failed, Report, Request, Summary, guard, hint};
 
-/// Answers the request on `input`: rows on `out`, and how it went on `report`.
+/// Answers the request on `input`, a line that must stay the last one: rows on `out`, and how it
+/// went on `report`.
 pub fn serve(
-    mut input: impl Read,
+    mut input: impl BufRead + Send + 'static,
     out: Box<dyn Write + Send>,
     report: &mut dyn Write,
 ) -> io::Result<()> {
     let mut text = Vec::new();
-    input.read_to_end(&mut text)?;
+    input.read_until(b'\n', &mut text)?;
     let request: Request = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    end_with(input)?;
     confine();
     let result = match answer(&request, out) {
         Ok(summary) => Report::Done(summary),
@@ -30,6 +32,15 @@ pub fn serve(
     serde_json::to_writer(&mut *report, &result).map_err(io::Error::other)?;
     report.write_all(b"\n")?;
     report.flush()
+}
+
+/// Whoever asked keeps `input` open while it waits. One that was killed could not end the query.
+fn end_with(mut input: impl Read + Send + 'static) -> io::Result<()> {
+    let watch = move || {
+        let _ = io::copy(&mut input, &mut io::sink());
+        std::process::abort();
+    };
+    std::thread::Builder::new().spawn(watch).map(drop)
 }
 
 /// Gives up what a query has no need of: memory, time on the processors even when nobody waits

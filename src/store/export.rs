@@ -106,15 +106,16 @@ pub fn write_arrow<'s>(
 }
 
 /// A session's id as a part of a file name: what file systems may refuse is replaced, and a hash
-/// keeps such names apart.
+/// keeps such names apart. pyarrow and Spark take files that begin with a dot or `_` for none.
 pub fn file_stem(session_id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
-    let fits = (1..=120).contains(&session_id.len()) && !session_id.starts_with('.');
+    let hidden = ['.', '_'];
+    let fits = (1..=120).contains(&session_id.len()) && !session_id.starts_with(hidden);
     if fits && session_id.chars().all(plain) {
         return session_id.to_owned();
     }
-    let head = session_id.trim_start_matches('.').chars().take(80);
-    let head: String = head.map(|c| if plain(c) { c } else { '_' }).collect();
+    let head: String = session_id.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    let head: String = head.trim_start_matches(hidden).chars().take(80).collect();
     format!("{head}-{:016x}", xxh3_64(session_id.as_bytes()))
 }
 
@@ -235,10 +236,10 @@ mod tests {
     fn names_are_safe_and_stay_apart() {
         assert_eq!(file_stem("agent-a1~2"), "agent-a1~2");
         let long = "x".repeat(500);
-        let odd = ["../x", "..", "", "a/b", "a\\b", "a b", long.as_str()];
+        let odd = ["../x", "..", "_x", "", "a/b", "a\\b", "a b", long.as_str()];
         let mut names: Vec<_> = odd.iter().map(|id| file_stem(id)).collect();
         for name in &names {
-            assert!(!name.contains(['/', '\\', ' ']) && !name.starts_with('.'), "{name}");
+            assert!(!name.contains(['/', '\\', ' ']) && !name.starts_with(['.', '_']), "{name}");
             assert!(name.len() <= 120, "{name}");
         }
         names.sort();

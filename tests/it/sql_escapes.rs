@@ -1,12 +1,15 @@
 //! `tests/sql_escapes.txt`: every way out of the sandbox is refused, every way to exhaust it is
 //! capped, and the program goes on.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use schemas::tool::query::QueryArgs;
 use schemas::{ErrorCode, Timestamp, ToolError};
 use serde_json::json;
+use sessions::sql::Sandbox;
 use sessions::store::Store;
 use sessions::tools::{Call, Tools};
 
@@ -106,4 +109,32 @@ fn nobody_waits_for_a_query_that_was_cancelled() {
     let error = tools.query(&QueryArgs { sql: endless.to_owned(), max_rows: None }, &call);
     assert_eq!(error.expect_err("cancelled").code, ErrorCode::SearchTimeout);
     assert!(start.elapsed() < Duration::from_secs(20), "it ran on");
+}
+
+#[test]
+fn a_worker_whose_asker_was_killed_ends() {
+    let request = json!({
+        "sql": "SELECT count(*) FROM range(1000000000000) t(x) WHERE hash(x) = 1",
+        "views": [], "files": [], "format": null, "max_rows": 1, "max_bytes": 1000,
+    });
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_sessions"))
+        .arg(Sandbox::COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut input = worker.stdin.take().expect("its input");
+    writeln!(input, "{request}").expect("written");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(worker.try_wait().expect("is asked").is_none(), "it works while somebody waits");
+    drop(input);
+    let end = Instant::now() + Duration::from_secs(10);
+    while worker.try_wait().expect("is asked").is_none() {
+        if Instant::now() > end {
+            let _ = worker.kill();
+            panic!("it works for nobody");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
