@@ -255,9 +255,9 @@ mod tests {
         );
         check::<LabelArgs>(
             "update_session_labels",
-            json!({ "updates": [{ "session_id": 7 }] }),
+            json!({ "updates": [{ "session_id": false }] }),
             "updates[0].session_id",
-            &["'7'", "string"],
+            &["'false'", "string"],
         );
     }
 
