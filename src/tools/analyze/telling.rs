@@ -68,6 +68,9 @@ static RIGHT: Pattern = LazyLock::new(|| {
     .ok()
 });
 
+/// How Claude Code begins what is its own error and not the tool's.
+const TOOL_ERROR: &str = "<tool_use_error>";
+
 /// What a text says is wrong.
 pub(super) struct Telling {
     /// From the telling line on, shortened; empty when there was no output.
@@ -78,12 +81,14 @@ pub(super) struct Telling {
 /// Finds it. `who` is the program or the tool; a line that could be anybody's is told by it.
 pub(super) fn telling(text: &str, who: &str, is_command: bool) -> Telling {
     let text = clean(text);
+    // An agent's own error says first what is wrong; behind it stands what it was given.
+    let lines = if text.trim_start().starts_with(TOOL_ERROR) { 1 } else { LINES };
     let text = body(&text);
     // Weight, where the line begins, and the line; the first of the heaviest.
     let mut best: Option<(u8, usize, &str)> = None;
     let mut last = None;
     let mut from = 0;
-    for line in text.split_inclusive('\n').take(LINES) {
+    for line in text.split_inclusive('\n').take(lines) {
         let start = from;
         from += line.len();
         let line = line.trim();
@@ -118,7 +123,7 @@ fn body(text: &str) -> &str {
     let sandboxed = text.split_once(", stdout: ");
     let sandboxed = sandboxed.filter(|(head, _)| head.starts_with("failed in sandbox"));
     let text = sandboxed.map_or(text, |(_, output)| output);
-    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text).trim_end();
+    let text = text.strip_prefix(TOOL_ERROR).unwrap_or(text).trim_end();
     text.strip_suffix("</tool_use_error>").unwrap_or(text)
 }
 
@@ -211,5 +216,7 @@ mod tests {
             (told.excerpt.as_str(), told.signature.as_str()),
             ("File has gone.", "Read: File has gone.")
         );
+        let echoed = "<tool_use_error>Text not found.\nText: Error: unexpected</tool_use_error>";
+        assert_eq!(telling(echoed, "Edit", false).signature, "Text not found.");
     }
 }
