@@ -98,9 +98,11 @@ impl ToolError {
         let is_word = !value.starts_with(|c: char| c.is_ascii_digit());
         let meant = nearest(value, valid.iter().copied()).filter(|_| is_word);
         let value = &cut(value.to_owned(), VALUE_CHARS);
+        // A command line names the option itself.
+        let place = if field.is_empty() { String::new() } else { format!("{field}: ") };
         Self::new(
             ErrorCode::InvalidArgument,
-            format!("{field}: '{value}' is not valid. Valid: {}", valid.join(", ")),
+            format!("{place}'{value}' is not valid. Valid: {}", valid.join(", ")),
         )
         .with("field", field)
         .with("value", value.as_str())

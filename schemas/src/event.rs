@@ -52,7 +52,7 @@ macro_rules! closed_enum {
             /// Reads the wire form; the error names the value and the valid values.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
-                    $crate::ToolError::invalid_value(stringify!($name), text, Self::NAMES)
+                    $crate::ToolError::invalid_value("", text, Self::NAMES)
                 })
             }
         }

@@ -27,7 +27,7 @@ const COLUMNS: &[Column] = &[
 
 /// What `sessions usage` shows.
 const USAGE: &[Column] = &[
-    ("models", false, |group| group.models.join(", ")),
+    ("models", false, models),
     ("input", true, |group| tokens(group, input)),
     ("output", true, |group| tokens(group, output)),
     ("cache write", true, |group| tokens(group, cache_write)),
@@ -35,6 +35,15 @@ const USAGE: &[Column] = &[
     ("total", true, |group| tokens(group, total)),
     ("cost", true, |group| group.cost_usd.map(dollars).unwrap_or_default()),
 ];
+
+/// Names that are shown of the models of a day.
+const MODELS: usize = 2;
+
+fn models(group: &Group) -> String {
+    let more = group.models.len().saturating_sub(MODELS);
+    let names = group.models.iter().take(MODELS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{names} +{more}") } else { names }
+}
 
 impl Show for StatsData {
     fn show(&self) -> String {

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use schemas::price::PriceTable;
@@ -59,7 +59,7 @@ impl Sandbox {
         };
         let mut request = serde_json::to_vec(&request).unwrap_or_default();
         request.push(b'\n');
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.wait(query.time, stop)?;
         let mut child = self.start().map_err(|error| not_started(&error))?;
         // Open to the end: a worker whose input ends has nobody to answer.
         let (mut stdin, stdout, stderr) =
@@ -86,6 +86,24 @@ impl Sandbox {
                 (None, End::Stopped) => Err(cancelled().into()),
             }
         })
+    }
+
+    /// Waits for the queries before this one, no longer than it may take itself.
+    fn wait(
+        &self,
+        time: Duration,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<MutexGuard<'_, ()>, ToolError> {
+        let start = Instant::now();
+        loop {
+            match self.turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) if stop() => return Err(cancelled()),
+                Err(TryLockError::WouldBlock) if start.elapsed() > time => return Err(busy()),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
+            }
+        }
     }
 
     fn start(&self) -> io::Result<Child> {
@@ -168,6 +186,12 @@ pub(super) fn output_too_large() -> ToolError {
         limits::SQL_OUTPUT_BYTES >> 20
     );
     cap("bytes", &message)
+}
+
+fn busy() -> ToolError {
+    let message =
+        "Another query was running all the time; queries run one after the other. Try again";
+    ToolError::new(ErrorCode::SearchTimeout, message)
 }
 
 fn cancelled() -> ToolError {

@@ -47,6 +47,10 @@ pub(super) fn run(
             .transpose()
     };
     let (since, until) = (time("since", &args.since)?, time("until", &args.until)?);
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        let message = "since: it is not before until. Swap them, or leave one out";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", "since"));
+    }
     let sessions = snapshot.sessions();
     let id = args.session_id.as_deref();
     let one = id.map(|id| tools.caller.find(snapshot, id)).transpose()?;

@@ -126,6 +126,15 @@ fn last_is_the_newest_that_passes_and_pages_follow_each_other() {
             last["data"]["session"]["session_id"], listed["data"]["sessions"][0]["session_id"],
             "{filters:?}"
         );
+        let listed = env.json(&[&["list", "--limit", "100"][..], filters].concat());
+        let listed = listed["data"]["sessions"].as_array().expect("sessions").clone();
+        let failed = env.json(&[&["analyze", "last_failed"][..], filters].concat());
+        let newest = env.rows(&format!(
+            "SELECT session_id FROM sessions WHERE tool_errors > 0 AND session_id IN ('{}') ORDER BY ended_at DESC",
+            listed.iter().filter_map(|row| row["session_id"].as_str()).collect::<Vec<_>>().join("','")
+        ));
+        assert_eq!(failed["data"]["session"]["session_id"], newest[0][0], "{filters:?}");
+        assert!(!findings(&failed).is_empty(), "{filters:?}");
     }
     for args in [&["analyze", "9ae82b3a"][..], &["analyze"]] {
         let whole = env.json(&[args, &["--limit", "100"]].concat());

@@ -44,7 +44,7 @@ impl Sweep {
         asked.truncate(asked.floor_char_boundary(200));
         let result = &message["result"];
         let content = &result["content"][0]["text"];
-        // Resources and prompts are shown whole, and so is an error of the protocol.
+        // Of a resource the text is shown; prompts are shown whole, and so is an error of the protocol.
         let (shown, answer) = match content.as_str() {
             Some(text) => (text.len(), serde_json::from_str(text).expect("JSON")),
             None if result.is_null() => {
@@ -52,7 +52,10 @@ impl Sweep {
                 assert!(error < 3 * PROTOCOL_ERROR_BYTES, "{error} bytes of an error: {asked}");
                 (error, Value::Null)
             }
-            None => (result.to_string().len(), Value::Null),
+            None => match result["contents"][0]["text"].as_str() {
+                Some(text) => (text.len(), Value::Null),
+                None => (result.to_string().len(), Value::Null),
+            },
         };
         assert!(shown <= BYTES, "{name}: {shown} bytes: {asked}");
         if let Some(structured) = result.get("structuredContent") {

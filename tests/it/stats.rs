@@ -99,7 +99,7 @@ fn the_other_numbers_are_those_of_sql() {
         let sql = format!("SELECT provider, {sum} {LIVE} GROUP BY 1");
         compare(&env, &["--by", "provider"], number(name), &sql);
     }
-    let rate = "round(count(*) FILTER (is_error) / count(*), 4)";
+    let rate = "round(count(*) FILTER (is_error) / count(*), 6)";
     let sql = format!("SELECT tool_name, {rate} {results} GROUP BY 1");
     compare(&env, &["--by", "tool"], number("error_rate"), &sql);
     for (name, part) in [("p50", 0.5), ("p95", 0.95)] {

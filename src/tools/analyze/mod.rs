@@ -35,8 +35,9 @@ use super::{Call, Caller, Reply, convert, cursor, list, rows};
 use crate::clean::clean;
 use crate::store::Snapshot;
 
-/// Names the newest session.
+/// Names the newest session, and the newest in which a call failed.
 const LAST: &str = "last";
+const LAST_FAILED: &str = "last_failed";
 
 /// Other events that a finding lists.
 const RELATED: usize = 5;
@@ -69,8 +70,9 @@ pub(super) fn run(
             let wanted: HashSet<usize> = sessions().map(|(at, _)| at).collect();
             recurring::run(snapshot, &wanted, since, &page, call)?
         }
-        Some(LAST) => {
-            let own = sessions().filter(|(_, row)| !is_subagent(row));
+        Some(name @ (LAST | LAST_FAILED)) => {
+            let fits = |row: &SessionRow| name == LAST || row.tool_errors > 0;
+            let own = sessions().filter(|(_, row)| !is_subagent(row) && fits(row));
             let (last, _) =
                 own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).ok_or_else(none_passes)?;
             one(snapshot, last, &page, call, prices)?
@@ -96,7 +98,7 @@ fn none_passes() -> ToolError {
 fn ignored(args: &AnalyzeArgs) -> Option<Warning> {
     let names = match args.session_id.as_deref().map(str::trim) {
         None => vec![args.checks.as_ref().map(|_| "checks")],
-        Some(LAST) => Vec::new(),
+        Some(LAST | LAST_FAILED) => Vec::new(),
         Some(_) => vec![
             args.project.as_ref().map(|_| "project"),
             args.provider.map(|_| "provider"),

@@ -141,9 +141,9 @@ impl Sums {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate of four digits")]
+#[expect(clippy::cast_precision_loss, reason = "a rate of six digits")]
 fn rate(errors: u64, results: u64) -> Option<f64> {
-    (results > 0).then(|| rounded(errors as f64 / results as f64, 1e4))
+    (results > 0).then(|| rounded(errors as f64 / results as f64, 1e6))
 }
 
 fn rounded(number: f64, parts: f64) -> f64 {
