@@ -72,7 +72,8 @@ pub(super) fn run(
     let mut reply = Reply::new(ListData { sessions, not_found }, returned);
     reply.next_cursor =
         last.filter(|_| returned < rows.len()).map(|position| cursor::encode(&bound, &position));
-    reply.total = Some((total - before, true));
+    reply.before = before;
+    reply.total = Some((total, true));
     if returned < limit.min(rows.len()) {
         let message =
             "The page was cut to the size of an answer; format 'minimal' shows more at once";

@@ -107,6 +107,8 @@ impl<'a> Call<'a> {
 struct Reply<T> {
     data: T,
     returned: usize,
+    /// Rows of the pages before.
+    before: usize,
     /// Over all pages, and whether that is exact.
     total: Option<(usize, bool)>,
     next_cursor: Option<String>,
@@ -121,6 +123,7 @@ impl<T> Reply<T> {
         Self {
             data,
             returned,
+            before: 0,
             total: None,
             next_cursor: None,
             truncated: false,
