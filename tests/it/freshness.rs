@@ -66,6 +66,18 @@ fn a_call_finds_what_was_written_since() {
 }
 
 #[test]
+fn a_resource_is_as_fresh_as_a_tool() {
+    let env = TestEnv::new();
+    append(&env.path(".claude/projects/p"), 1, &prompt(1, 1, "first light"));
+    let mut client = Client::legacy(&env);
+    let uri = "sessions://event/00000001-1111-4000-8000-000000000000:0";
+    until(|| {
+        let answer = client.request("resources/read", json!({ "uri": uri }));
+        answer.to_string().contains("first light")
+    });
+}
+
+#[test]
 fn a_file_that_cannot_be_taken_in_is_said_and_not_tried_for_ever() {
     let env = TestEnv::new();
     let logs = env.path(".claude/projects/p");
