@@ -68,13 +68,16 @@ fn a_call_finds_what_was_written_since() {
 #[test]
 fn a_resource_is_as_fresh_as_a_tool() {
     let env = TestEnv::new();
-    append(&env.path(".claude/projects/p"), 1, &prompt(1, 1, "first light"));
+    let logs = env.path(".claude/projects/p");
     let mut client = Client::legacy(&env);
-    let uri = "sessions://event/00000001-1111-4000-8000-000000000000:0";
-    until(|| {
-        let answer = client.request("resources/read", json!({ "uri": uri }));
-        answer.to_string().contains("first light")
-    });
+    for (index, words) in [(0, "first light"), (1, "second light")] {
+        append(&logs, 1, &prompt(1, index + 1, words));
+        let uri = format!("sessions://event/00000001-1111-4000-8000-000000000000:{index}");
+        until(|| {
+            let answer = client.request("resources/read", json!({ "uri": uri }));
+            answer.to_string().contains(words)
+        });
+    }
 }
 
 #[test]
