@@ -96,6 +96,12 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    /// How long a query that begins now may take.
+    fn query_left(&self) -> Duration {
+        let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        left.map_or(self.query_time, |left| left.min(self.query_time))
+    }
+
     /// When a search that begins now has to end.
     fn search_end(&self) -> Instant {
         let end = Instant::now() + self.search_time;

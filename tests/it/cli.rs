@@ -110,6 +110,15 @@ fn every_page_says_the_same_total_and_how_many_follow() {
 }
 
 #[test]
+fn an_empty_list_names_what_was_asked_for() {
+    let env = TestEnv::with_samples();
+    let ran = env.run(&["list", "--since", "2099-01-01", "--provider", "pi"]).fails(1);
+    assert!(ran.contains("Try without provider, since."), "{ran}");
+    let ran = env.run(&["list", "--project", "no such"]).fails(1);
+    assert!(ran.contains("Try without project."), "{ran}");
+}
+
+#[test]
 fn pages_follow_each_other_without_gap_or_repeat() {
     let env = TestEnv::with_samples();
     let all = env.json(&["search", "a", "--limit", "50"]);
