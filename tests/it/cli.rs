@@ -110,6 +110,28 @@ fn every_page_says_the_same_total_and_how_many_follow() {
 }
 
 #[test]
+fn an_event_shows_the_fields_that_were_asked_for() {
+    let env = TestEnv::with_samples();
+    let shown = |field: &str, key: &str| {
+        let answer = env.json(&["event", "9ae82b3a:14", "--fields", field]);
+        let event = &answer["data"]["events"][0];
+        assert!(event["event_id"].is_string() && event["is_error"] == true, "{event}");
+        event.get(key).is_some()
+    };
+    for (field, key) in [
+        ("text", "text"),
+        ("tool", "tool_name"),
+        ("tool", "tool_kind"),
+        ("tool", "command"),
+        ("context", "model"),
+        ("source", "source"),
+    ] {
+        assert!(shown(field, key), "{field}: {key}");
+        assert!(!shown("usage", key), "{key}");
+    }
+}
+
+#[test]
 fn an_empty_list_names_what_was_asked_for() {
     let env = TestEnv::with_samples();
     let ran = env.run(&["list", "--since", "2099-01-01", "--provider", "pi"]).fails(1);
