@@ -12,7 +12,9 @@ use crate::help::{CommandHelp, Help};
 pub fn help() -> Help {
     let mut command = Args::command();
     command.build();
-    let commands = command.get_subcommands().filter(|command| command.get_name() != "help");
+    let commands = command.get_subcommands();
+    let commands =
+        commands.filter(|command| !command.is_hide_set() && command.get_name() != "help");
     Help::new(commands.map(describe).collect())
 }
 

@@ -55,6 +55,11 @@ fn fit(value: &mut Value, schema: &Value) {
             text.trim().parse::<bool>().ok().map(Value::from)
         }
         Value::Number(number) if takes("string") => Some(number.to_string().into()),
+        // 5.0 is an integer to JSON Schema, and some clients write all numbers so.
+        Value::Number(number) if takes("integer") && number.is_f64() => {
+            let text = number.to_string();
+            text.strip_suffix(".0").and_then(|text| text.parse::<i64>().ok()).map(Value::from)
+        }
         _ => None,
     };
     if let Some(meant) = meant {
@@ -204,12 +209,16 @@ mod tests {
         );
         let list: ListArgs = parse("list_sessions", json!({ "session_ids": "abc" })).expect("fits");
         assert_eq!(list.session_ids, Some(vec!["abc".to_owned()]));
+        let list: ListArgs = parse("list_sessions", json!({ "limit": 5.0 })).expect("fits");
+        assert_eq!(list.limit, Some(5));
         let stats: StatsArgs =
             parse("session_stats", json!({ "group_by": "tool, day" })).expect("fits");
         assert_eq!(stats.group_by.to_vec().len(), 2);
         let search: SearchArgs = parse("search_events", json!({ "query": 404 })).expect("fits");
         assert_eq!(search.query, "404");
-        assert!(parse::<ListArgs>("list_sessions", json!({ "limit": "five" })).is_err());
+        for limit in [json!("five"), json!(2.5), json!(1e20)] {
+            assert!(parse::<ListArgs>("list_sessions", json!({ "limit": limit })).is_err());
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The transport over a pair of streams, one message a line. A line that is too long to be read
+//! The transport over a pair of streams, one message a line. A request that is too long or no JSON
 //! is answered with an error, where rmcp drops it in silence and lets the client wait; what comes
 //! before a session and asks nothing is left alone, where rmcp ends the server.
 
@@ -22,11 +22,14 @@ const CHUNK: usize = 8192;
 const HEAD: usize = 512;
 const TAIL: usize = 128;
 
+/// The answer to a request that cannot be read, and its id as far as that is known.
+type Refusal = (ErrorData, Option<RequestId>);
+
 /// The transport.
 pub(super) struct Lines<R: AsyncRead + Unpin, W: AsyncWrite> {
     inner: AsyncRwTransport<RoleServer, Bounded<R>, W>,
-    /// Requests that were too long.
-    too_long: UnboundedReceiver<Option<RequestId>>,
+    /// Requests that were too long or no JSON.
+    refused: UnboundedReceiver<Refusal>,
     /// Whether a session has begun.
     begun: bool,
 }
@@ -37,8 +40,8 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     pub(super) fn new(read: R, write: W) -> Self {
-        let (read, too_long) = Bounded::new(read, DEFAULT_MAX_LINE_LENGTH);
-        Self { inner: AsyncRwTransport::new(read, write), too_long, begun: false }
+        let (read, refused) = Bounded::new(read, DEFAULT_MAX_LINE_LENGTH);
+        Self { inner: AsyncRwTransport::new(read, write), refused, begun: false }
     }
 }
 
@@ -58,9 +61,9 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let id = tokio::select! {
+            let (error, id) = tokio::select! {
                 biased;
-                Some(id) = self.too_long.recv() => id,
+                Some(refusal) = self.refused.recv() => refusal,
                 message = self.inner.receive() => match message {
                     Some(JsonRpcMessage::Request(request)) => {
                         self.begun |= begins(&request.request);
@@ -70,11 +73,6 @@ where
                     message => return message,
                 },
             };
-            let message = format!(
-                "The request is longer than {} MB. Send less at once",
-                DEFAULT_MAX_LINE_LENGTH >> 20
-            );
-            let error = ErrorData::invalid_request(message, None);
             let answer = self.inner.send(TxJsonRpcMessage::<RoleServer>::error(error, id));
             // On its own, as this future may be dropped at any time.
             drop(tokio::spawn(answer));
@@ -99,21 +97,24 @@ fn begins(request: &ClientRequest) -> bool {
 }
 
 /// Passes on lines that are short enough; of a longer one only a part, which is no JSON and is
-/// ignored, and word that it came.
+/// ignored, and word that it came. Of a request that is no JSON word goes out too.
 struct Bounded<R> {
     inner: R,
     longest: usize,
-    tell: UnboundedSender<Option<RequestId>>,
+    tell: UnboundedSender<Refusal>,
     /// Of the present line, as far as it was read.
     length: usize,
+    /// The whole of it, unless it is too long.
+    line: Vec<u8>,
     head: Vec<u8>,
     tail: Vec<u8>,
 }
 
 impl<R> Bounded<R> {
-    fn new(inner: R, longest: usize) -> (Self, UnboundedReceiver<Option<RequestId>>) {
+    fn new(inner: R, longest: usize) -> (Self, UnboundedReceiver<Refusal>) {
         let (tell, told) = unbounded_channel();
-        (Self { inner, longest, tell, length: 0, head: Vec::new(), tail: Vec::new() }, told)
+        let (line, head, tail) = (Vec::new(), Vec::new(), Vec::new());
+        (Self { inner, longest, tell, length: 0, line, head, tail }, told)
     }
 
     fn pass(&mut self, bytes: &[u8], out: &mut ReadBuf<'_>) {
@@ -124,13 +125,21 @@ impl<R> Bounded<R> {
             let is_too_long = self.length > self.longest;
             if !is_too_long {
                 out.put_slice(part);
+                self.line.extend_from_slice(part);
             } else if !was_too_long {
                 out.put_slice(b"\n");
+                self.line = Vec::new();
             }
             if part.ends_with(b"\n") {
-                if is_too_long {
+                let line = std::mem::take(&mut self.line);
+                let refusal = if is_too_long {
+                    Some((too_long(), request_id(&self.head, &self.tail)))
+                } else {
+                    no_json(&line)
+                };
+                if let Some(refusal) = refusal {
                     // Nobody to tell: the transport is closing.
-                    let _ = self.tell.send(request_id(&self.head, &self.tail));
+                    let _ = self.tell.send(refusal);
                 }
                 self.length = 0;
                 self.head.clear();
@@ -169,6 +178,22 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         }
         Poll::Ready(Ok(()))
     }
+}
+
+fn too_long() -> ErrorData {
+    let most = DEFAULT_MAX_LINE_LENGTH >> 20;
+    let message = format!("The request is longer than {most} MB. Send less at once");
+    ErrorData::invalid_request(message, None)
+}
+
+/// The refusal of a request that is no JSON: half a surrogate pair, say, which some clients write
+/// where a text was cut. Other lines that are none ask nothing.
+fn no_json(line: &[u8]) -> Option<Refusal> {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let error = serde_json::from_slice::<Value>(line).err()?;
+    let id = request_id(line, line)?;
+    let message = format!("The request is no JSON: {error}");
+    Some((ErrorData::parse_error(message, None), Some(id)))
 }
 
 /// The id of a request of which only the beginning and the end are known: it stands before the
@@ -227,7 +252,21 @@ mod tests {
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "short", "last"));
         assert!(lines[1].len() <= 1000);
-        assert_eq!(told.try_recv().ok(), Some(Some(RequestId::Number(5))));
+        let id = |refusal: Option<Refusal>| refusal.and_then(|(_, id)| id);
+        assert_eq!(id(told.try_recv().ok()), Some(RequestId::Number(5)));
         assert!(told.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_request_that_is_no_json_is_told_and_other_lines_are_not() {
+        let id = |line: &str| no_json(line.as_bytes()).and_then(|(_, id)| id);
+        let surrogate = r#"{"jsonrpc":"2.0","id":12,"method":"x","params":{"a":"\ud800"}}"#;
+        assert_eq!(id(surrogate), Some(RequestId::Number(12)));
+        let deep = format!("{{\"id\":\"a\",\"params\":{}{}}}", "[".repeat(500), "]".repeat(500));
+        assert_eq!(id(&deep), Some(RequestId::String("a".into())));
+        let right = "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n";
+        for line in [right, "\n", "garbage\n", "{\"method\":\n"] {
+            assert_eq!(id(line), None, "{line}");
+        }
     }
 }

@@ -211,8 +211,11 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let server = self.clone();
-        let read =
-            move || resources::read(&request.uri, &server.tools, &server.help, &server.roots);
+        let read = move || {
+            // As fresh as the answer of a tool.
+            server.tools.refresh();
+            resources::read(&request.uri, &server.tools, &server.help, &server.roots)
+        };
         Ok(apart(read).await?.into())
     }
 

@@ -20,13 +20,13 @@ fn tool(spec: &ToolSpec) -> Tool {
     tool.description = Some(spec.description.into());
     tool.input_schema = Arc::new(object(listed(spec)));
     tool.output_schema = Some(Arc::new(envelope(spec)));
-    let annotations = ToolAnnotations::new()
-        .read_only(spec.read_only)
-        .destructive(spec.destructive)
-        .open_world(spec.open_world);
-    // What reads only is idempotent; the protocol gives the hint a meaning for the others.
-    tool.annotations =
-        Some(if spec.read_only { annotations } else { annotations.idempotent(spec.idempotent) });
+    tool.annotations = Some(
+        ToolAnnotations::new()
+            .read_only(spec.read_only)
+            .destructive(spec.destructive)
+            .idempotent(spec.idempotent)
+            .open_world(spec.open_world),
+    );
     tool.meta = Some(MetaObject(object(json!({
         "anthropic/maxResultSizeChars": spec.max_result_chars,
         "schema_version": CONTRACT_VERSION,

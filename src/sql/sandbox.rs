@@ -174,8 +174,8 @@ pub(super) fn out_of_memory() -> ToolError {
 
 fn too_long(time: Duration) -> ToolError {
     let message = format!(
-        "The query was stopped after {} s. Narrow it with WHERE (session_id, timestamp), or aggregate less",
-        time.as_secs()
+        "The query was stopped after {:.0} s. Narrow it with WHERE (session_id, timestamp), or aggregate less",
+        time.as_secs_f64()
     );
     cap("time", &message)
 }

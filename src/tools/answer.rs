@@ -69,7 +69,7 @@ impl Tools {
         let more = reply
             .next_cursor
             .as_ref()
-            .map(|cursor| more_sentence(cursor, reply.returned, reply.total));
+            .map(|cursor| more_sentence(cursor, reply.before + reply.returned, reply.total));
         let empty = (reply.returned == 0).then(|| {
             let newest = newest.as_deref().unwrap_or("no known time");
             format!(
@@ -118,10 +118,11 @@ impl Tools {
 }
 
 /// The sentence about further pages, which clients that show only the text need too.
-fn more_sentence(cursor: &str, returned: usize, total: Option<(usize, bool)>) -> String {
+/// `seen` are the rows of this page and of those before.
+fn more_sentence(cursor: &str, seen: usize, total: Option<(usize, bool)>) -> String {
     let rest = match total {
-        Some((total, true)) => format!("{} more.", total.saturating_sub(returned)),
-        Some((total, false)) => format!("At least {} more.", total.saturating_sub(returned)),
+        Some((total, true)) => format!("{} more.", total.saturating_sub(seen)),
+        Some((total, false)) => format!("At least {} more.", total.saturating_sub(seen)),
         None => "There is more.".to_owned(),
     };
     format!("{rest} Pass cursor '{cursor}' to see the next page.")

@@ -85,6 +85,8 @@ pub(super) fn run(
     }
     let returned = pager.events.len();
     let mut reply = Reply::new(EventData { events: pager.events, not_found }, returned);
+    // As ids: an event that goes on is still to come.
+    reply.before = next.map_or(0, |(at, _)| at.saturating_sub(returned));
     reply.total = Some((count, true));
     if let Some((at, char)) = next {
         let message = match char {

@@ -72,7 +72,8 @@ pub(super) fn run(
     let mut reply = Reply::new(ListData { sessions, not_found }, returned);
     reply.next_cursor =
         last.filter(|_| returned < rows.len()).map(|position| cursor::encode(&bound, &position));
-    reply.total = Some((total - before, true));
+    reply.before = before;
+    reply.total = Some((total, true));
     if returned < limit.min(rows.len()) {
         let message =
             "The page was cut to the size of an answer; format 'minimal' shows more at once";
@@ -81,17 +82,21 @@ pub(super) fn run(
     }
     if returned == 0 {
         let known = snapshot.sessions().len();
-        let ids_only = args.session_ids.is_some()
-            && args.project.is_none()
-            && args.provider.is_none()
-            && args.label.is_none()
-            && args.since.is_none();
-        reply.hint = Some(if ids_only {
-            format!("None of these ids is known; not_found lists them. There are {known} sessions.")
-        } else {
-            format!(
-                "None of {known} sessions passes. Try without project, provider, since, label or session_ids."
-            )
+        let given = [
+            ("project", args.project.is_some()),
+            ("provider", args.provider.is_some()),
+            ("since", args.since.is_some()),
+            ("label", args.label.is_some()),
+        ];
+        let given: Vec<_> = given.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+        reply.hint = Some(match (&args.session_ids, given.as_slice()) {
+            (Some(_), []) => format!(
+                "None of these ids is known; not_found lists them. There are {known} sessions."
+            ),
+            (None, []) => format!("None of {known} sessions holds a conversation."),
+            (_, given) => {
+                format!("None of {known} sessions passes. Try without {}.", given.join(", "))
+            }
         });
     }
     Ok(reply)

@@ -96,6 +96,12 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    /// How long a query that begins now may take.
+    fn query_left(&self) -> Duration {
+        let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        left.map_or(self.query_time, |left| left.min(self.query_time))
+    }
+
     /// When a search that begins now has to end.
     fn search_end(&self) -> Instant {
         let end = Instant::now() + self.search_time;
@@ -107,6 +113,8 @@ impl<'a> Call<'a> {
 struct Reply<T> {
     data: T,
     returned: usize,
+    /// Rows of the pages before.
+    before: usize,
     /// Over all pages, and whether that is exact.
     total: Option<(usize, bool)>,
     next_cursor: Option<String>,
@@ -121,6 +129,7 @@ impl<T> Reply<T> {
         Self {
             data,
             returned,
+            before: 0,
             total: None,
             next_cursor: None,
             truncated: false,

@@ -20,7 +20,7 @@ pub(super) fn run(
     let max_rows =
         checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?;
     let max_bytes = limits::ANSWER_BYTES as u64;
-    let time = call.query_time;
+    let time = call.query_left();
     let query = Query { sql: &args.sql, format: None, max_rows, max_bytes, time };
     let mut json = Vec::new();
     let summary =

@@ -185,7 +185,10 @@ impl Pager<'_> {
         }
         if !self.wants(EventField::Tool) {
             event.tool_name = None;
+            event.tool_kind = None;
             event.tool_call_id = None;
+            event.files = Vec::new();
+            event.command = None;
             event.linked_event_id = None;
             event.exit_code = None;
             event.duration_ms = None;

@@ -57,7 +57,8 @@ pub(super) fn run(
     let mut reply = Reply::new(SearchData { query: query.echo(), matches: page.matches }, 0);
     reply.returned = reply.data.matches.len();
     reply.next_cursor = page.next;
-    reply.total = Some((page.matched.max(reply.returned), page.complete));
+    reply.before = page.before;
+    reply.total = Some((page.matched.max(reply.before + reply.returned), page.complete));
     reply.hint = Some(hint(snapshot, args, &query, &reply.data));
     reply.warnings = caller_notes(tools, snapshot, args)?;
     if !page.fit {
@@ -95,6 +96,8 @@ struct After<P> {
 /// A page of matches, within the budget of an answer.
 struct Page {
     matches: Vec<Match>,
+    /// How many the pages before had.
+    before: usize,
     next: Option<String>,
     matched: usize,
     complete: bool,
@@ -122,7 +125,7 @@ fn recent(
     let next = cut.map(position).or(found.next);
     let next = next.map(|at| cursor::encode(bound, &After { at, seen: seen + matches.len() }));
     let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
-    Ok(Page { matches, next, matched, complete, timed_out, fit })
+    Ok(Page { matches, before: seen, next, matched, complete, timed_out, fit })
 }
 
 /// The best matches.
@@ -141,7 +144,7 @@ fn best(
     let after = |last: usize| After { at: &found.ends[last], seen: seen + matches.len() };
     let next = last.map(|last| cursor::encode(bound, &after(last)));
     let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
-    Ok(Page { matches, next, matched, complete, timed_out, fit })
+    Ok(Page { matches, before: seen, next, matched, complete, timed_out, fit })
 }
 
 /// As many hits as an answer holds, and whether those are all. The query stands in it too: echoed,

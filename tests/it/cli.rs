@@ -73,6 +73,74 @@ fn json_errors_are_the_envelope() {
 }
 
 #[test]
+fn every_page_says_the_same_total_and_how_many_follow() {
+    let env = TestEnv::with_samples();
+    let ids: Vec<String> = (0..40).map(|index| format!("9ae82b3a:{index}")).collect();
+    let events: Vec<&str> =
+        ["event", "--max-chars", "500"].into_iter().chain(ids.iter().map(String::as_str)).collect();
+    for args in [
+        &["list", "--limit", "20"][..],
+        &["search", "retry", "--limit", "50"],
+        &["search", "retry test sort:relevance total:exact", "--limit", "50"],
+        &["analyze", "--limit", "2"],
+        &["analyze", "9ae82b3a", "--limit", "1"],
+        events.as_slice(),
+    ] {
+        let (mut cursor, mut totals, mut rests) = (None::<String>, Vec::new(), Vec::new());
+        loop {
+            let more = cursor.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]);
+            let page = env.json(&args.iter().copied().chain(more).collect::<Vec<_>>());
+            totals.push(page["metadata"]["results_total"].as_u64().expect("a total"));
+            cursor = page["pagination"]["next_cursor"].as_str().map(str::to_owned);
+            let hint = page["hint"].as_str().unwrap_or_default();
+            let rest = hint.split_once(" more.").and_then(|(rest, _)| rest.parse().ok());
+            rests.push(rest.unwrap_or(0_u64));
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert!(totals.len() > 2, "{args:?}");
+        assert!(totals.iter().all(|total| *total == totals[0]), "{args:?}: {totals:?}");
+        assert!(
+            rests.is_sorted_by(|a, b| a >= b) && rests.last() == Some(&0),
+            "{args:?}: {rests:?}"
+        );
+        assert!(rests[0] > 0 && rests[0] < totals[0], "{args:?}: {rests:?}");
+    }
+}
+
+#[test]
+fn an_event_shows_the_fields_that_were_asked_for() {
+    let env = TestEnv::with_samples();
+    let shown = |field: &str, key: &str| {
+        let answer = env.json(&["event", "9ae82b3a:14", "--fields", field]);
+        let event = &answer["data"]["events"][0];
+        assert!(event["event_id"].is_string() && event["is_error"] == true, "{event}");
+        event.get(key).is_some()
+    };
+    for (field, key) in [
+        ("text", "text"),
+        ("tool", "tool_name"),
+        ("tool", "tool_kind"),
+        ("tool", "command"),
+        ("context", "model"),
+        ("source", "source"),
+    ] {
+        assert!(shown(field, key), "{field}: {key}");
+        assert!(!shown("usage", key), "{key}");
+    }
+}
+
+#[test]
+fn an_empty_list_names_what_was_asked_for() {
+    let env = TestEnv::with_samples();
+    let ran = env.run(&["list", "--since", "2099-01-01", "--provider", "pi"]).fails(1);
+    assert!(ran.contains("Try without provider, since."), "{ran}");
+    let ran = env.run(&["list", "--project", "no such"]).fails(1);
+    assert!(ran.contains("Try without project."), "{ran}");
+}
+
+#[test]
 fn pages_follow_each_other_without_gap_or_repeat() {
     let env = TestEnv::with_samples();
     let all = env.json(&["search", "a", "--limit", "50"]);

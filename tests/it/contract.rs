@@ -153,6 +153,10 @@ fn every_error_code_is_met_and_says_how_to_go_on() {
     assert!(error["details"]["matches"].is_array(), "{error}");
     let stopped = hasty.fails(details, json!({ "session_id": MAIN }));
     seen.check(&stopped, "search_timeout", "took too long");
+    let endless =
+        "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range < b.range";
+    let stopped = hasty.fails("query_sql", json!({ "sql": endless }));
+    seen.check(&stopped, "sql_error", "was stopped");
 
     let limited = Rmcp::start(&env, &["--rate-limit", "2"]);
     let first = limited.call("list_sessions", json!({ "limit": 1 }));

@@ -66,6 +66,21 @@ fn a_call_finds_what_was_written_since() {
 }
 
 #[test]
+fn a_resource_is_as_fresh_as_a_tool() {
+    let env = TestEnv::new();
+    let logs = env.path(".claude/projects/p");
+    let mut client = Client::legacy(&env);
+    for (index, words) in [(0, "first light"), (1, "second light")] {
+        append(&logs, 1, &prompt(1, index + 1, words));
+        let uri = format!("sessions://event/00000001-1111-4000-8000-000000000000:{index}");
+        until(|| {
+            let answer = client.request("resources/read", json!({ "uri": uri }));
+            answer.to_string().contains(words)
+        });
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_taken_in_is_said_and_not_tried_for_ever() {
     let env = TestEnv::new();
     let logs = env.path(".claude/projects/p");

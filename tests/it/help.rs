@@ -22,6 +22,7 @@ fn ai_help_comes_before_everything_else() {
         assert!(manual.contains(&format!("### {}\n", tool.name)), "{}", tool.name);
         assert!(manual.contains(&format!("### sessions {}\n", tool.command)), "{}", tool.command);
     }
+    assert!(!manual.contains("sql-worker"), "no command for anybody");
     // Wrong or missing arguments do not matter.
     for words in [
         &["--ai-help", "--nonsense"][..],

@@ -60,7 +60,7 @@ pub struct AnalyzeArgs {
     /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Only this agent's sessions, named as in list_sessions
+    /// Only this agent, named as in list_sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     /// Since '7d', a date or RFC 3339 time (UTC)

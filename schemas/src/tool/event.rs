@@ -48,7 +48,7 @@ pub struct EventArgs {
     /// Event ids
     #[schemars(length(min = 1, max = 50))]
     pub event_ids: Vec<String>,
-    /// Fields to return beside the ids; all by default. Leaving out text shrinks the answer most
+    /// Fields to return beside the ids; all by default
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<EventField>>,
     /// Characters of text per page

@@ -51,7 +51,7 @@ pub struct LabelArgs {
     pub updates: Vec<LabelUpdate>,
 }
 
-/// The changes of one session; what is removed goes before what is added.
+/// What is removed goes before what is added.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelUpdate {

@@ -64,10 +64,10 @@ pub struct SearchArgs {
     /// Only these event types; one or a list
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<OneOrMany<EventType>>,
-    /// Only this agent's logs, named as in list_sessions
+    /// Only this agent, named as in list_sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Only sessions whose working directory contains this text
+    /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Only this session; any unique prefix, or 'current' for the one you are in
@@ -77,7 +77,7 @@ pub struct SearchArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub exclude_current: Option<bool>,
-    /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Since '7d', a date or RFC 3339 time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Matches per page

@@ -51,16 +51,16 @@ hour is of the day, week its first day; UTC.",
 pub struct StatsArgs {
     /// One key, or a list of two
     pub group_by: OneOrMany<GroupKey>,
-    /// Only this agent's logs, named as in list_sessions
+    /// Only this agent, named as in list_sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Only sessions whose working directory contains this text
+    /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Only this session; any unique prefix
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Since '7d', a date or RFC 3339 time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Only events before, in the same forms

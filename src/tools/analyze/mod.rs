@@ -208,7 +208,8 @@ fn one(
         |found: &Finding| (found.severity, found.check, found.event_index, found.reason.clone());
     let last = data.findings.last().filter(|_| returned < left).map(place);
     let mut reply = Reply::new(data, returned);
-    reply.total = Some((left, true));
+    reply.before = total - left;
+    reply.total = Some((total, true));
     reply.next_cursor = last.map(|place| cursor::encode(page.args, &place));
     reply.hint = Some(hint(row, total));
     Ok(reply)

@@ -81,6 +81,7 @@ pub(super) fn run(
     let mut recurring: Vec<Recurring> = groups.into_values().map(Recurring::of).collect();
     recurring.sort_by(|a, b| a.key().cmp(&b.key()));
     let counts = counts(recurring.iter().map(|group| (Check::Failures, group.severity)));
+    let total = recurring.len();
     if let Some(text) = page.cursor {
         let (severity, sessions, occurrences, signature): Place = cursor::decode(page.args, text)?;
         let after =
@@ -107,7 +108,8 @@ pub(super) fn run(
     let last = returned.checked_sub(1).and_then(|last| recurring.get(last));
     let last = last.filter(|_| returned < recurring.len());
     let mut reply = Reply::new(data, returned);
-    reply.total = Some((recurring.len(), true));
+    reply.before = total - recurring.len();
+    reply.total = Some((total, true));
     reply.next_cursor = last.map(|group| cursor::encode(page.args, &group.place()));
     reply.hint = Some(match (failures, returned) {
         (0, _) => format!("Nothing failed in {} sessions.", wanted.len()),
