@@ -78,7 +78,7 @@ pub fn caller() -> Caller {
 
 /// The tools over a store, knowing who calls.
 pub fn tools(store: impl Into<Arc<Store>>) -> Tools {
-    Tools::new(store).with_caller(caller())
+    Tools::new(store).with_caller(caller()).with_masking(redactor)
 }
 
 /// The tools as a server has them: they keep the store up with the logs. `near` says that the
@@ -88,7 +88,7 @@ pub fn serving_tools(store: Store, near: bool) -> Result<Tools, ToolError> {
     let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
     // Before anybody asks: the first call finds it done.
     refresh.refresh(Duration::ZERO);
-    let tools = if near { tools(store) } else { Tools::new(store) };
+    let tools = if near { tools(store) } else { Tools::new(store).with_masking(redactor) };
     Ok(tools.with_prices(prices()?).with_refresh(refresh).with_program(running()))
 }
 

@@ -173,10 +173,20 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
             text = kept.join("\n");
         }
     }
-    for (place, value) in values {
-        text = text.replace(&place, &value);
+    // From the left, each once: a value may look like a place.
+    let (mut filled, mut rest) = (String::new(), text.as_str());
+    let next = |rest: &str| {
+        let places =
+            values.iter().filter_map(|(place, value)| Some((rest.find(place)?, place, value)));
+        places.min_by_key(|(at, ..)| *at)
+    };
+    while let Some((at, place, value)) = next(rest) {
+        filled.push_str(&rest[..at]);
+        filled.push_str(value);
+        rest = &rest[at + place.len()..];
     }
-    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)])
+    filled.push_str(rest);
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, filled)])
         .with_description(row.description))
 }
 

@@ -45,12 +45,18 @@ pub(super) fn run(
     let mut next = None;
     for (at, id) in ids.iter().enumerate().skip(first) {
         call.check()?;
-        let found = match tools.caller.find(snapshot, &id.session) {
-            Ok(session) => rows::range(snapshot, session, id.index, id.index.saturating_add(1))?
-                .pop()
-                .map(|row| (session, row)),
-            Err(error) if error.code == ErrorCode::SessionNotFound => None,
-            Err(error) => return Err(error.with("event_id", args.event_ids[at].as_str())),
+        let session = id.as_ref().map(|id| (tools.caller.find(snapshot, &id.session), id.index));
+        let found = match session {
+            None => None,
+            Some((Ok(session), index)) => {
+                rows::range(snapshot, session, index, index.saturating_add(1))?
+                    .pop()
+                    .map(|row| (session, row))
+            }
+            Some((Err(error), _)) if error.code == ErrorCode::SessionNotFound => None,
+            Some((Err(error), _)) => {
+                return Err(error.with("event_id", args.event_ids[at].as_str()));
+            }
         };
         let Some((session, row)) = found else {
             let name = echoed(&args.event_ids[at]);
@@ -76,7 +82,8 @@ pub(super) fn run(
         }
     }
     if pager.events.is_empty() && not_found.len() == count {
-        let why = ids.first().map(|id| why_not(tools, snapshot, id)).unwrap_or_default();
+        let why =
+            ids.iter().flatten().next().map(|id| why_not(tools, snapshot, id)).unwrap_or_default();
         let message = format!(
             "No such event: {}. {why}search_events and get_session_details give event ids",
             not_found.join(", ")
@@ -124,6 +131,12 @@ fn why_not(tools: &Tools, snapshot: &Snapshot, id: &EventId) -> String {
     }
 }
 
-fn parse_all(args: &EventArgs) -> Result<Vec<EventId>, ToolError> {
-    args.event_ids.iter().map(|id| id.parse()).collect()
+/// The ids; what is none is not found, unless none of them is one.
+fn parse_all(args: &EventArgs) -> Result<Vec<Option<EventId>>, ToolError> {
+    let parsed: Vec<Result<EventId, ToolError>> =
+        args.event_ids.iter().map(|id| id.parse()).collect();
+    if parsed.iter().all(Result::is_err) {
+        return parsed.into_iter().map(|id| id.map(Some)).collect();
+    }
+    Ok(parsed.into_iter().map(Result::ok).collect())
 }

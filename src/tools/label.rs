@@ -1,11 +1,12 @@
 //! `update_session_labels`: every update is done or refused alone.
 
+use ingest::redact::Counts;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::label::{LabelArgs, LabelData, LabelUpdate, Labelled, Unlabelled};
 use schemas::{ErrorCode, ToolError, limits};
 
 use super::budget::Budget;
-use super::{Call, Reply, Tools};
+use super::{Call, Masking, Reply, Tools};
 use crate::clean::clean;
 use crate::error::store_error;
 use crate::store::{SessionLabels, Snapshot};
@@ -91,7 +92,7 @@ fn check(tools: &Tools, snapshot: &Snapshot, update: &LabelUpdate) -> Result<Cha
         session_id: snapshot.sessions()[session].session_id.clone(),
         add: words("add", &update.add)?,
         remove: words("remove", &update.remove)?,
-        note: update.note.as_deref().map(note).transpose()?,
+        note: update.note.as_deref().map(|text| note(tools.masking, text)).transpose()?,
     })
 }
 
@@ -107,8 +108,12 @@ fn word(field: &str, text: &str) -> Result<String, ToolError> {
     Err(ToolError::invalid_value(field, text, &[&valid]))
 }
 
-fn note(text: &str) -> Result<String, ToolError> {
-    let note = clean(text).trim().to_owned();
+/// A note as it is kept: what an agent writes down may be a secret that it read in a log.
+fn note(masking: Option<Masking>, text: &str) -> Result<String, ToolError> {
+    let mut note = clean(text).trim().to_owned();
+    if let Some(masking) = masking {
+        note = masking()?.mask(&note, &mut Counts::default()).into_owned();
+    }
     match note.chars().count() {
         0..=limits::NOTE_CHARS => Ok(note),
         length => {
@@ -177,6 +182,6 @@ mod tests {
             let error = word("add", text).expect_err(text);
             assert_eq!(error.details["field"], "add");
         }
-        assert!(note(&"x".repeat(1001)).is_err() && note("").is_ok());
+        assert!(note(None, &"x".repeat(1001)).is_err() && note(None, "").is_ok());
     }
 }

@@ -135,6 +135,10 @@ fn candidates<'s>(
         match tools.caller.find(snapshot, id) {
             Ok(at) => found.push(at),
             Err(error) if error.code == ErrorCode::SessionNotFound => not_found.push(echoed(id)),
+            // Of several the others are answered.
+            Err(error) if error.code == ErrorCode::InvalidSessionId && ids.len() > 1 => {
+                not_found.push(echoed(id));
+            }
             Err(error) => return Err(error),
         }
     }

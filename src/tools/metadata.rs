@@ -2,7 +2,7 @@
 
 use schemas::tool::metadata::{MetadataArgs, MetadataData, ToolMetadata};
 use schemas::tool::{OneOrMany, TOOLS, find};
-use schemas::{ErrorCode, ToolError, limits};
+use schemas::{ErrorCode, ToolError, limits, nearest};
 
 use super::Reply;
 use super::budget::echoed;
@@ -28,8 +28,10 @@ pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError>
         data.tools = TOOLS.iter().map(ToolMetadata::from).collect();
     }
     let known: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
-    let unknown = (!data.not_found.is_empty()).then(|| {
-        format!("No such tool: {}. Tools: {}", data.not_found.join(", "), known.join(", "))
+    let unknown = data.not_found.first().map(|first| {
+        let meant = nearest(first, known.iter().copied());
+        let meant = meant.map(|name| format!(". Did you mean {name}?")).unwrap_or_default();
+        format!("No such tool: {}. Tools: {}{meant}", data.not_found.join(", "), known.join(", "))
     });
     if let (true, Some(message)) = (data.tools.is_empty(), &unknown) {
         return Err(ToolError::new(ErrorCode::InvalidArgument, message.as_str())

@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ingest::redact::Redactor;
 use schemas::envelope::{Answer, Warning};
 use schemas::price::PriceTable;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
@@ -61,7 +62,11 @@ pub struct Tools {
     caller: Caller,
     refresh: Option<Arc<dyn Refresh>>,
     sandbox: Sandbox,
+    masking: Option<Masking>,
 }
+
+/// Makes what masks secrets; asked when there is something to mask, as it takes a while.
+pub type Masking = fn() -> Result<Arc<Redactor>, ToolError>;
 
 /// What a call is given beside its arguments.
 pub struct Call<'a> {
@@ -143,13 +148,19 @@ impl Tools {
     pub fn new(store: impl Into<Arc<Store>>) -> Self {
         let (store, prices) = (store.into(), PriceTable::built_in());
         let sandbox = Sandbox::new(PathBuf::new());
-        Self { store, prices, caller: Caller::default(), refresh: None, sandbox }
+        Self { store, prices, caller: Caller::default(), refresh: None, sandbox, masking: None }
     }
 
     /// With the program that runs queries, which is this one.
     #[must_use]
     pub fn with_program(self, program: PathBuf) -> Self {
         Self { sandbox: Sandbox::new(program), ..self }
+    }
+
+    /// With masking of what clients write.
+    #[must_use]
+    pub fn with_masking(self, masking: Masking) -> Self {
+        Self { masking: Some(masking), ..self }
     }
 
     /// With other prices than the built-in ones.

@@ -252,6 +252,8 @@ fn the_usual_places_are_found_and_grown_logs_are_pending() {
     let report = env.json(&["ingest"]);
     assert_eq!((report["files_new"].as_u64(), report["files_grown"].as_u64()), (Some(1), Some(1)));
     assert_eq!(env.json(&["status"])["pending"], 0);
+    // Logs from elsewhere are looked at where they lie, those inside a database too.
+    assert_eq!(TestEnv::with_samples().json(&["status"])["pending"], 0);
 }
 
 #[test]

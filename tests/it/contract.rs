@@ -317,7 +317,7 @@ fn sessions_of(answer: &Value, list: &str) -> BTreeSet<String> {
 fn labels_are_set_one_by_one_found_and_kept() {
     let env = TestEnv::with_samples();
     let updates = json!({ "updates": [
-        { "session_id": "9ae82b3a", "add": ["Bug", "retry"], "note": "the fix" },
+        { "session_id": "9ae82b3a", "add": ["Bug", "retry"], "note": format!("the fix ghp_{}", "a8Kd93mXq0Zt7LwPbR2vNcY5sEuH1jGf4oT6") },
         { "session_id": "01a", "add": ["x"] },
         { "session_id": "nowhere", "add": ["x"] },
         { "session_id": "14612321", "add": ["a,b"] },
@@ -356,7 +356,7 @@ fn labels_are_set_one_by_one_found_and_kept() {
     assert_eq!(sessions_of(&listed, "sessions"), both);
     let shown = client.ok("get_session_details", json!({ "session_id": MAIN }));
     assert_eq!(shown["data"]["session"]["labels"], json!(["Bug", "retry"]));
-    assert_eq!(shown["data"]["session"]["note"], "the fix");
+    assert_eq!(shown["data"]["session"]["note"], "the fix [REDACTED:github_token]");
 }
 
 #[test]
