@@ -130,8 +130,9 @@ pub fn ranked(
     if stop() {
         return Ok(Err(cancelled()));
     }
-    // Below a threshold not everything was counted.
-    let complete = !ranking.timed_out && ranking.best.len() <= request.limit && floor == 0.0;
+    // Below a threshold not everything was counted; where all is to be counted there is none.
+    let counted = request.query.exact_total || ranking.best.len() <= request.limit;
+    let complete = !ranking.timed_out && counted && floor == 0.0;
     ranking.found(snapshot, complete).map(Ok)
 }
 

@@ -65,7 +65,12 @@ pub(super) async fn serve(
     let token: Option<Arc<str>> = options.token.map(Arc::from);
     let connections = GracefulShutdown::new();
     let mut end = pin!(asked_to_end());
-    ready(address);
+    // Signals are listened to from the first poll on: who hears that the server is ready may end it.
+    tokio::select! {
+        biased;
+        () = &mut end => return Ok(()),
+        () = std::future::ready(()) => ready(address),
+    }
     loop {
         let stream = tokio::select! {
             () = &mut end => break,

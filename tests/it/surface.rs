@@ -198,6 +198,19 @@ fn the_manual_is_answered_on_request() {
 }
 
 #[test]
+fn one_bad_id_of_several_costs_that_one_only() {
+    let env = TestEnv::with_samples();
+    let mut client = Client::legacy(&env);
+    let ids = json!({ "event_ids": ["9ae82b3a:14", "nonsense"] });
+    let events = client.call("get_event_details", ids);
+    assert_eq!(events["data"]["events"].as_array().map(Vec::len), Some(1));
+    assert_eq!(events["data"]["not_found"], json!(["nonsense"]));
+    let listed = client.call("list_sessions", json!({ "session_ids": ["9ae82b3a", "9"] }));
+    assert_eq!(listed["data"]["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(listed["data"]["not_found"], json!(["9"]));
+}
+
+#[test]
 fn tools_are_described_without_any_logs() {
     let env = TestEnv::new();
     let mut client = Client::legacy(&env);
@@ -215,14 +228,6 @@ fn tools_are_described_without_any_logs() {
     let some = client.call("tool_metadata", json!({ "tools": ["list_sessions", "nonsense"] }));
     assert_eq!(some["data"]["tools"][0]["tool"], "list_sessions");
     assert_eq!(some["data"]["not_found"], json!(["nonsense"]));
-    // One bad id of several costs that one only.
-    let ids = json!({ "event_ids": ["9ae82b3a:14", "nonsense"] });
-    let events = client.call("get_event_details", ids);
-    assert_eq!(events["data"]["events"].as_array().map(Vec::len), Some(1));
-    assert_eq!(events["data"]["not_found"], json!(["nonsense"]));
-    let listed = client.call("list_sessions", json!({ "session_ids": ["9ae82b3a", "9"] }));
-    assert_eq!(listed["data"]["sessions"].as_array().map(Vec::len), Some(1));
-    assert_eq!(listed["data"]["not_found"], json!(["9"]));
     assert!(some["hint"].as_str().is_some_and(|hint| hint.contains("search_events")), "{some}");
     let one = client.call("tool_metadata", json!({ "tools": "search_events" }));
     assert_eq!(one["data"]["tools"].as_array().map(Vec::len), Some(1));
