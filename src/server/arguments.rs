@@ -1,7 +1,6 @@
 //! Reads the arguments of a tool, and says exactly what is wrong with them: the field, its value,
 //! what is valid there, and what was probably meant.
 
-use schemas::tool::TOOLS;
 use schemas::{ErrorCode, ToolError, nearest};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,12 +8,11 @@ use serde_path_to_error::Segment;
 
 /// Reads the arguments of the tool `name`.
 pub(super) fn parse<T: DeserializeOwned>(name: &str, mut arguments: Value) -> Result<T, ToolError> {
-    let tool = TOOLS.iter().find(|tool| tool.name == name);
-    let schema = tool.map(|tool| (tool.input)()).unwrap_or_default();
-    fit(&mut arguments, &schema);
+    let schema = super::schema::input(name);
+    fit(&mut arguments, schema);
     let given = arguments.clone();
     serde_path_to_error::deserialize(arguments)
-        .map_err(|error| explain(name, &schema, &given, error.path(), &error.inner().to_string()))
+        .map_err(|error| explain(name, schema, &given, error.path(), &error.inner().to_string()))
 }
 
 /// Takes for what it means what models write beside the schema: one value where a list is due, a

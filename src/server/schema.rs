@@ -1,6 +1,7 @@
 //! The served tools: the registry's rows as the protocol has them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS, ToolSpec};
@@ -11,6 +12,13 @@ use crate::help::dashdash;
 /// Every tool, in the order of names.
 pub(super) fn tools() -> Vec<Tool> {
     TOOLS.iter().map(tool).collect()
+}
+
+/// The schema of a tool's arguments; made once, as every call is read by it.
+pub(super) fn input(name: &str) -> &'static Value {
+    static INPUTS: LazyLock<HashMap<&str, Value>> =
+        LazyLock::new(|| TOOLS.iter().map(|spec| (spec.name, (spec.input)())).collect());
+    INPUTS.get(name).unwrap_or(&Value::Null)
 }
 
 fn tool(spec: &ToolSpec) -> Tool {
@@ -38,7 +46,7 @@ fn tool(spec: &ToolSpec) -> Tool {
 /// The arguments as the list of tools shows them. The names of the agents, twenty words, stand
 /// there once; where else an agent is asked for, its description says where.
 fn listed(spec: &ToolSpec) -> Value {
-    let mut schema = (spec.input)();
+    let mut schema = input(spec.name).clone();
     let provider = schema.pointer_mut("/properties/provider").and_then(Value::as_object_mut);
     if let Some(provider) = provider.filter(|_| spec.name != "list_sessions") {
         provider.remove("enum");
@@ -50,7 +58,7 @@ fn listed(spec: &ToolSpec) -> Value {
 /// same for every tool and would be paid for nine times.
 fn envelope(spec: &ToolSpec) -> JsonObject {
     let mut properties = json!({ "data": (spec.output)() });
-    if (spec.input)()["properties"]["cursor"].is_object() {
+    if input(spec.name)["properties"]["cursor"].is_object() {
         properties["pagination"] = json!({ "type": "object" });
     }
     object(json!({ "type": "object", "properties": properties, "required": ["data"] }))
