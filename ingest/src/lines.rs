@@ -3,8 +3,9 @@
 use std::io::{self, Read};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// First read of a file and growth step of the buffer.
-const CHUNK: usize = 1 << 20;
+/// First read of a file and growth step of the buffer: it stays in the nearer caches, and most logs
+/// are small.
+const CHUNK: usize = 128 << 10;
 
 /// The same where only the beginning of a file is wanted.
 pub(crate) const SMALL_CHUNK: usize = 32 << 10;
