@@ -23,6 +23,7 @@ pub mod search;
 pub mod server;
 pub mod setup;
 pub mod sql;
+mod stem;
 pub mod store;
 pub mod tools;
 pub mod watch;

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use fixedbitset::FixedBitSet;
 use schemas::session::SessionRow;
 
+use super::known::known;
 use super::page::{Position, Request, Work};
-use super::query::{Field, Filter};
-use crate::store::{Block, Grams, RowFacts, Segment, Snapshot, StoreError, TextPage};
+use super::query::{Field, Filter, Query};
+use crate::store::{Block, Grams, KnownRows, RowFacts, Segment, Snapshot, StoreError, TextPage};
 
 /// A page of text that may hold matches.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +17,8 @@ pub(super) struct Unit {
     pub(super) page: TextPage,
     /// Newest time of its blocks.
     pub(super) newest: Option<i64>,
-    /// Best score that a row of it can reach, where results are ranked.
-    pub(super) bound: f64,
+    /// Where results are ranked: what its best row is expected to score.
+    pub(super) estimate: f64,
 }
 
 /// A row that passes the filters.
@@ -30,6 +31,8 @@ pub(super) struct Row {
     pub(super) session: usize,
     pub(super) event_index: u32,
     pub(super) facts: RowFacts,
+    /// It is known to match.
+    pub(super) is_certain: bool,
 }
 
 /// The filters of a request over a snapshot.
@@ -48,23 +51,27 @@ struct SegmentGate {
     /// The labels and the files that pass; `None` is all.
     labels: Option<FixedBitSet>,
     files: Option<FixedBitSet>,
+    /// What is known of the rows; `None` is nothing.
+    known: Option<KnownRows>,
 }
 
 impl<'a> Gate<'a> {
+    /// Lets rows pass in which all clauses of `required` may hold.
     pub(super) fn new(
         snapshot: &'a Snapshot,
         request: &'a Request<'a>,
+        required: &Query,
     ) -> Result<Self, StoreError> {
         let sessions = sessions(snapshot, request);
         let mut gate = Self { snapshot, request, sessions, segments: Vec::new() };
         for segment in snapshot.segments() {
-            let open = gate.segment(segment)?;
+            let open = gate.segment(segment, required)?;
             gate.segments.push(open);
         }
         Ok(gate)
     }
 
-    fn segment(&self, segment: &Segment) -> Result<SegmentGate, StoreError> {
+    fn segment(&self, segment: &Segment, required: &Query) -> Result<SegmentGate, StoreError> {
         let mut gate = SegmentGate::default();
         let wanted = |session: usize| self.wants(session);
         gate.closed = !self.in_time(segment.entry.times, segment.entry.untimed)
@@ -97,6 +104,9 @@ impl<'a> Gate<'a> {
         }
         let empty = |set: &Option<FixedBitSet>| set.as_ref().is_some_and(FixedBitSet::is_clear);
         gate.closed |= empty(&gate.labels) || empty(&gate.files);
+        if !gate.closed {
+            gate.known = known(segment.index()?, required)?;
+        }
         Ok(gate)
     }
 
@@ -134,7 +144,7 @@ impl<'a> Gate<'a> {
         for (number, segment) in self.open_segments() {
             let held = self.held(segment, needs, work)?;
             let blocks = segment.index()?.blocks();
-            let blocks: Vec<_> = held.into_iter().map(|at| (&blocks[at], 0.0)).collect();
+            let blocks: Vec<_> = held.into_iter().map(|at| &blocks[at]).collect();
             self.pages(number, segment, &blocks, &mut units)?;
         }
         Ok(units)
@@ -164,31 +174,28 @@ impl<'a> Gate<'a> {
         Ok(open)
     }
 
-    /// The pages of `blocks` (ascending, each with its bound) on which a wanted session has rows.
+    /// The pages of `blocks` (ascending) on which a wanted session has rows.
     pub(super) fn pages(
         &self,
         number: usize,
         segment: &Segment,
-        blocks: &[(&Block, f64)],
+        blocks: &[&Block],
         units: &mut Vec<Unit>,
     ) -> Result<(), StoreError> {
         if blocks.is_empty() {
             return Ok(());
         }
+        let known = self.segments[number].known.as_ref();
         for page in segment.text_pages()? {
             let end = page.start + page.count;
-            let from = blocks.partition_point(|(block, _)| block.start + block.count <= page.start);
-            let of_page = blocks[from..].iter().take_while(|(block, _)| block.start < end);
-            let unit = of_page.fold(None, |unit: Option<Unit>, (block, bound)| {
-                let newest = block.times.map(|(_, newest)| newest);
-                let unit =
-                    unit.unwrap_or(Unit { segment: number, page: *page, newest, bound: 0.0 });
-                Some(Unit {
-                    newest: unit.newest.max(newest),
-                    bound: unit.bound.max(*bound),
-                    ..unit
-                })
-            });
+            if known.is_some_and(|known| !known.may.contains_any_in_range(page.start..end)) {
+                continue;
+            }
+            let from = blocks.partition_point(|block| block.start + block.count <= page.start);
+            let of_page = blocks[from..].iter().take_while(|block| block.start < end);
+            let newest = of_page.map(|block| block.times.map(|(_, newest)| newest)).max();
+            let unit =
+                newest.map(|newest| Unit { segment: number, page: *page, newest, estimate: 0.0 });
             let Some(unit) = unit else { continue };
             let from = segment.spans.partition_point(|span| span.start + span.count <= page.start);
             let mut spans = segment.spans[from..].iter().take_while(|span| span.start < end);
@@ -199,12 +206,26 @@ impl<'a> Gate<'a> {
         Ok(())
     }
 
-    /// The live rows of a page that pass every filter, ascending.
-    pub(super) fn rows(&self, unit: &Unit) -> Result<Vec<Row>, StoreError> {
+    /// Whether filters, or what is known of rows, may leave few rows of a page.
+    pub(super) fn looks_at_rows(&self, unit: &Unit) -> bool {
+        let (request, query, segment) =
+            (self.request, self.request.query, &self.segments[unit.segment]);
+        let any = request.since.is_some() || query.until.is_some() || query.errors.is_some();
+        any || !request.event_types.is_empty()
+            || self.sessions.is_some()
+            || segment.labels.is_some()
+            || segment.files.is_some()
+            || segment.known.is_some()
+    }
+
+    /// The live rows of a page that pass every filter, ascending; of those at the positions `only`,
+    /// which ascend, if there are such.
+    pub(super) fn rows(&self, unit: &Unit, only: Option<&[usize]>) -> Result<Vec<Row>, StoreError> {
         let segment = &self.snapshot.segments()[unit.segment];
         let page = &unit.page;
         let facts = segment.index()?.facts(page.start..page.start + page.count)?;
         let from = segment.spans.partition_point(|span| span.start + span.count <= page.start);
+        let known = self.segments[unit.segment].known.as_ref();
         let mut rows = Vec::new();
         for span in
             segment.spans[from..].iter().take_while(|span| span.start < page.start + page.count)
@@ -214,7 +235,10 @@ impl<'a> Gate<'a> {
             }
             let first = span.start.max(page.start);
             let end = (span.start + span.count).min(page.start + facts.len());
-            for row in first..end {
+            let mut add = |row: usize| {
+                if known.is_some_and(|known| !known.may.contains(row)) {
+                    return;
+                }
                 let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
                 let found = Row {
                     segment: unit.segment,
@@ -222,10 +246,18 @@ impl<'a> Gate<'a> {
                     session: span.session,
                     event_index: span.first_index.saturating_add(offset),
                     facts: facts[row - page.start],
+                    is_certain: known.is_some_and(|known| known.certain.contains(row)),
                 };
                 if self.passes(&found) {
                     rows.push(found);
                 }
+            };
+            match only {
+                Some(only) => {
+                    let from = only.partition_point(|row| *row < first);
+                    only[from..].iter().take_while(|row| **row < end).for_each(|row| add(*row));
+                }
+                None => (first..end).for_each(add),
             }
         }
         Ok(rows)

@@ -1,11 +1,8 @@
 //! Tells which rows of a page of text match, with `memmem`, `aho-corasick` and `regex` over its
 //! bytes.
 
-use std::ops::Deref;
-
 use memchr::memmem::Finder;
 
-use super::gate::Row;
 use super::multi::Multi;
 use super::pattern::{LineRegex, Pattern};
 use super::query::Query;
@@ -84,19 +81,18 @@ impl Matcher {
         Self { driver, driven, required, excluded_lower, excluded, lowers }
     }
 
-    /// Calls `found` with every one of `rows` (ascending, of the page that begins with row `first`)
-    /// whose text matches. `lower` is a buffer to use.
-    pub(super) fn rows<P: Deref<Target = [u8]>>(
+    /// Calls `found` with every one of `rows` (ascending) of a page whose text matches. `lower` is a
+    /// buffer to use.
+    pub(super) fn rows(
         &self,
-        page: &TextValues<P>,
-        first: usize,
-        rows: &[Row],
+        page: &TextValues<'_>,
+        rows: impl ExactSizeIterator<Item = usize>,
         lower: &mut Vec<u8>,
-        found: &mut dyn FnMut(&Row),
+        found: &mut dyn FnMut(usize),
     ) {
         if matches!(self.driver, Driver::Rows) || rows.len() * SPARSE < page.len() {
             for row in rows {
-                let text = page.get(row.row - first);
+                let text = page.get(row);
                 self.lower(text, lower);
                 if self.matches(text, lower, None) {
                     found(row);
@@ -106,7 +102,7 @@ impl Matcher {
         }
         let bytes = page.bytes();
         self.lower(bytes, lower);
-        let (mut at, mut rows) = (0, rows.iter().peekable());
+        let (mut at, mut rows) = (0, rows.peekable());
         while let Some((hit, length)) = self.next_hit(bytes, lower, at) {
             at += hit;
             let value = page.row_at(at);
@@ -116,8 +112,8 @@ impl Matcher {
                 at += 1;
                 continue;
             }
-            while rows.next_if(|row| row.row - first < value).is_some() {}
-            if let Some(row) = rows.next_if(|row| row.row - first == value) {
+            while rows.next_if(|row| *row < value).is_some() {}
+            if let Some(row) = rows.next_if_eq(&value) {
                 let lower = if self.lowers { &lower[range.clone()] } else { &[] };
                 if self.matches(&bytes[range.clone()], lower, self.driven) {
                     found(row);
@@ -299,9 +295,8 @@ impl Beyond {
 mod tests {
     use super::super::query::Clause;
     use super::*;
-    use crate::store::RowFacts;
     use proptest::prelude::*;
-    use schemas::{EventType, Timestamp};
+    use schemas::Timestamp;
 
     /// The definition: in the folded text, or both composed.
     fn contains(text: &str, needle: &str, case_sensitive: bool) -> bool {
@@ -327,23 +322,12 @@ mod tests {
             page.extend(u32::try_from(text.len()).expect("short").to_le_bytes());
             page.extend(text.as_bytes());
         }
-        let facts = RowFacts {
-            time: None,
-            turn_index: 0,
-            step_index: 0,
-            event_type: EventType::Message,
-            is_error: None,
-            is_replay: false,
-            labels: 0,
-            files: 0,
-        };
-        let row = |row| Row { segment: 0, row: row + 100, session: 0, event_index: 0, facts };
-        let rows: Vec<Row> = (0..texts.len()).filter(|row| open(*row)).map(row).collect();
-        let mut found = Vec::new();
-        let page = TextValues::new(page.as_slice());
+        let rows: Vec<usize> = (0..texts.len()).filter(|row| open(*row)).collect();
+        let (mut found, mut starts) = (Vec::new(), Vec::new());
+        let page = TextValues::new(&page, &mut starts);
         assert!(texts.iter().enumerate().all(|(at, text)| page.get(at) == text.as_bytes()));
-        Matcher::new(query).rows(&page, 100, &rows, &mut Vec::new(), &mut |row| {
-            found.push(row.row - 100);
+        Matcher::new(query).rows(&page, rows.into_iter(), &mut Vec::new(), &mut |row| {
+            found.push(row);
         });
         found
     }

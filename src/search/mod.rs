@@ -4,11 +4,14 @@
 //! Knows the store and nothing of tools, MCP or the command line.
 
 mod gate;
+mod known;
 mod lex;
+mod literals;
 mod matcher;
 mod multi;
 mod page;
 mod pattern;
+mod presence;
 pub mod query;
 mod rank;
 mod scan;

@@ -2,8 +2,8 @@
 //! block of text for the skip index.
 
 use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::hir::{Hir, HirKind};
 
+use super::literals::literals;
 use crate::fold::composed;
 use crate::store::{Grams, grams};
 
@@ -124,75 +124,9 @@ pub(super) fn needs(patterns: &[Pattern]) -> Vec<Vec<Grams>> {
     groups.into_iter().map(grams).filter(rules_out).collect()
 }
 
-/// ASCII literals that every match contains, one of each group. Others are left out: what a
-/// case-insensitive match takes for the same letter is wider there than case folding.
-fn literals(hir: &Hir) -> Vec<Vec<String>> {
-    let mut groups = Vec::new();
-    let mut run = String::new();
-    collect(hir, &mut run, &mut groups);
-    end(&mut run, &mut groups);
-    groups
-}
-
-fn end(run: &mut String, groups: &mut Vec<Vec<String>>) {
-    let run = std::mem::take(run);
-    groups.extend((run.len() > 2).then(|| vec![run]));
-}
-
-/// Walks along a match: `run` is the literal that ends at this place.
-fn collect(hir: &Hir, run: &mut String, groups: &mut Vec<Vec<String>>) {
-    match hir.kind() {
-        // An assertion takes no room.
-        HirKind::Empty | HirKind::Look(_) => {}
-        HirKind::Literal(literal) => {
-            for byte in &literal.0 {
-                if byte.is_ascii() {
-                    run.push(char::from(*byte));
-                } else {
-                    end(run, groups);
-                }
-            }
-        }
-        HirKind::Capture(capture) => collect(&capture.sub, run, groups),
-        HirKind::Concat(parts) => parts.iter().for_each(|part| collect(part, run, groups)),
-        HirKind::Class(_) => end(run, groups),
-        HirKind::Repetition(repetition) => {
-            end(run, groups);
-            if repetition.min > 0 {
-                groups.extend(literals(&repetition.sub));
-            }
-        }
-        HirKind::Alternation(branches) => {
-            end(run, groups);
-            let longest = |branch: &Hir| {
-                let single =
-                    literals(branch).into_iter().filter(|group| group.len() == 1).flatten();
-                single.max_by_key(String::len)
-            };
-            groups.extend(branches.iter().map(longest).collect::<Option<Vec<String>>>());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(source: &str, want: &[&[&str]]) {
-        let got = literals(&regex_syntax::parse(source).expect(source));
-        assert_eq!(got, want, "{source}");
-    }
-
-    #[test]
-    fn every_match_contains_the_literals() {
-        check("err_[0-9]{5}_quokka", &[&["err_"], &["_quokka"]]);
-        check(r"\bfoo\b.*(bar|bazz)x", &[&["foo"], &["bar", "bazz"]]);
-        check("(abc)(def)", &[&["abcdef"]]);
-        check("(?:abc)?def+", &[]);
-        check("a|bcd", &[]);
-        check("(abc){2}naïve", &[&["abc"]]);
-        check("[Ff]unction", &[&["unction"]]);
-    }
 
     #[test]
     fn a_bad_regex_says_where() {

@@ -1,13 +1,10 @@
-//! Ranks what matches a question, best first. Pages are taken by the most that a row of theirs can
-//! score, until none that is left can reach the page of results.
+//! Ranks what matches a question, best first: of the pages that promise most, and of those the rows
+//! that can reach the page of results.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::time::Instant;
 
-use aho_corasick::AhoCorasick;
-use fixedbitset::FixedBitSet;
 use schemas::{EventType, ToolError};
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +12,12 @@ use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
 use super::multi::Multi;
 use super::page::{Hit, Request, Work};
+use super::presence::Presence;
 use super::query::Query;
 use super::scan::{SHARE, cancelled, hits, read};
-use super::score::{Scorer, Term, Weights, form, rarity, terms, type_weight};
+use super::score::{Estimator, Scorer, Term, Weights, automaton, form, rarity, terms, type_weight};
 use crate::cores::in_parallel;
-use crate::store::{Block, Grams, Snapshot, StoreError, grams};
+use crate::store::{Block, PageReader, Snapshot, StoreError};
 
 /// Pages looked at to estimate how rare the words are.
 const SAMPLE_PAGES: usize = 16;
@@ -28,8 +26,12 @@ const SAMPLE_PAGES: usize = 16;
 const FIRST_WAVE: usize = 16;
 const LARGEST_WAVE: usize = 256;
 
-/// Pages looked at first for what people and agents said: that sets what the rest has to beat.
-const SCOUTED: usize = 128;
+/// Pages that are looked at, the most promising of all, unless everything is to be counted: what a
+/// question is answered from does not grow with the store.
+const MOST_PAGES: usize = 1024;
+
+/// Pages whose scores a core estimates at a time.
+const ESTIMATED_AT_ONCE: usize = 1024;
 
 /// Whether a row is what people and agents said, which scores highest.
 fn is_said(kind: EventType) -> bool {
@@ -62,7 +64,6 @@ pub struct RankedFound {
 /// What a row must have to be scored and kept.
 struct Bar {
     threshold: f64,
-    said_only: bool,
     /// One of these words, if it was said, and if not; `None` is no such condition.
     said: Option<Multi>,
     printed: Option<Multi>,
@@ -85,6 +86,7 @@ pub fn can_rank(query: &Query) -> bool {
 struct Ranking<'a> {
     gate: Gate<'a>,
     scorer: Scorer,
+    presence: Presence,
     /// What must and must not occur besides.
     matcher: Matcher,
     /// Whether something must occur.
@@ -103,36 +105,37 @@ pub fn ranked(
     after: Option<&Ranked>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Result<RankedFound, ToolError>, StoreError> {
-    let gate = Gate::new(snapshot, request)?;
+    let insisted =
+        request.query.clauses.iter().filter(|clause| !clause.optional || clause.excluded);
+    let insisted = Query { clauses: insisted.cloned().collect(), ..request.query.clone() };
+    let gate = Gate::new(snapshot, request, &insisted)?;
     let terms = terms(request.query);
-    let held = held(&gate, &terms)?;
+    let presence = Presence::new(&gate, &terms)?;
     let mut work = Work::default();
     let weights = match after {
         Some(end) if end.weights.terms.len() == terms.len() => Some(end.weights.clone()),
-        _ => weigh(&gate, &terms, &held, &mut work)?,
+        _ => weigh(&gate, &terms, &presence, &mut work)?,
     };
     let Some(scorer) = weights.and_then(|weights| Scorer::new(terms, weights)) else {
         return Ok(Err(cancelled()));
     };
-    let insisted =
-        request.query.clauses.iter().filter(|clause| !clause.optional || clause.excluded);
-    let insisted = Query { clauses: insisted.cloned().collect(), ..request.query.clone() };
-    let units = units(&gate, &scorer, &held, &insisted, &mut work)?;
+    let mut units = units(&gate, &scorer, &presence, &insisted, &mut work)?;
+    let whole = units.len() <= MOST_PAGES || request.query.exact_total;
+    if !whole {
+        units.truncate(MOST_PAGES);
+    }
     let matcher = Matcher::new(&insisted);
     let (best, matched, timed_out) = (Vec::new(), 0, false);
     let insists = insisted.clauses.iter().any(|clause| !clause.excluded);
     let mut ranking =
-        Ranking { gate, scorer, matcher, insists, after, best, matched, timed_out, work };
-    ranking.run(&units[..units.len().min(SCOUTED)], true, 0.0, stop)?;
-    let floor = ranking.threshold();
-    (ranking.best, ranking.matched) = (Vec::new(), 0);
-    ranking.run(&units, false, floor, stop)?;
+        Ranking { gate, scorer, presence, matcher, insists, after, best, matched, timed_out, work };
+    ranking.run(&units, stop)?;
     if stop() {
         return Ok(Err(cancelled()));
     }
     // Below a threshold not everything was counted; where all is to be counted there is none.
     let counted = request.query.exact_total || ranking.best.len() <= request.limit;
-    let complete = !ranking.timed_out && counted && floor == 0.0;
+    let complete = !ranking.timed_out && counted && whole;
     ranking.found(snapshot, complete).map(Ok)
 }
 
@@ -144,30 +147,19 @@ impl Ranking<'_> {
         worst.map_or(0.0, |worst| worst.score)
     }
 
-    /// Ranks rows of these pages that score `floor` at least: all, or only what was said.
-    fn run(
-        &mut self,
-        units: &[Unit],
-        said_only: bool,
-        floor: f64,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), StoreError> {
+    /// Ranks the rows of these pages, which come best first.
+    fn run(&mut self, units: &[Unit], stop: &(dyn Fn() -> bool + Sync)) -> Result<(), StoreError> {
         let (limit, deadline) = (self.gate.request.limit, self.gate.request.deadline);
         let halt = || stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let (mut done, mut wave) = (0, FIRST_WAVE);
         while done < units.len() && !self.timed_out {
-            let threshold = self.threshold().max(floor);
-            // What scores alike is ordered by id: it may still come before.
-            if units[done].bound < threshold {
-                break;
-            }
+            let threshold = self.threshold();
             // What is insisted on is enough to be found.
             let essential = |threshold: f64| {
                 (!self.insists).then(|| self.scorer.essential(threshold)).flatten()
             };
             let bar = Bar {
                 threshold,
-                said_only,
                 said: essential(threshold),
                 printed: essential(threshold / type_weight(EventType::Reasoning)),
             };
@@ -196,27 +188,37 @@ impl Ranking<'_> {
         halt: &dyn Fn() -> bool,
     ) -> Result<(Vec<Candidate>, Work, bool), StoreError> {
         let (mut found, mut work) = (Vec::new(), Work::default());
-        let (mut lower, mut buffer) = (Vec::new(), Vec::new());
+        let (mut reader, mut lower, mut buffer) = (PageReader::default(), Vec::new(), Vec::new());
         for unit in units {
             if halt() {
                 return Ok((found, work, false));
             }
-            let mut rows = self.gate.rows(unit)?;
+            let mut rows = self.gate.rows(unit, None)?;
+            let held = self.presence.rows(unit);
             rows.retain(|row| {
-                let kind = row.facts.event_type;
-                (is_said(kind) || !bar.said_only) && unit.bound * type_weight(kind) >= bar.threshold
+                let (held, facts) = (held.get(row.row - unit.page.start), &row.facts);
+                let bound = held.map(|held| held.bound(&self.scorer, facts.event_type, facts.time));
+                // What scores alike is ordered by id: it may still come before.
+                bound.is_none_or(|bound| bound >= bar.threshold)
             });
             if rows.is_empty() {
                 continue;
             }
-            let page = read(self.gate.snapshot, unit, &mut work)?;
-            self.matcher.rows(&page, unit.page.start, &rows, &mut buffer, &mut |row| {
+            let page = read(self.gate.snapshot, unit, &mut reader, &mut work)?;
+            let mut matching = Vec::new();
+            let places = rows.iter().map(|row| row.row - unit.page.start);
+            self.matcher.rows(&page, places, &mut buffer, &mut |row| matching.push(row));
+            for row in &rows {
+                let place = row.row - unit.page.start;
+                if matching.binary_search(&place).is_err() {
+                    continue;
+                }
                 let kind = row.facts.event_type;
-                let text = page.get(row.row - unit.page.start);
+                let text = page.get(place);
                 let text = scored_form(text, &mut lower, self.scorer.ascii);
                 let essential = if is_said(kind) { &bar.said } else { &bar.printed };
                 if essential.as_ref().is_some_and(|essential| !essential.is_match(&text)) {
-                    return;
+                    continue;
                 }
                 let score = self.scorer.score(&text, kind, row.facts.time);
                 let (score, confidence) = (score.score, score.confidence);
@@ -225,7 +227,7 @@ impl Ranking<'_> {
                 if score >= bar.threshold && (score > 0.0 || self.insists) && !shown {
                     found.push(candidate);
                 }
-            });
+            }
         }
         Ok((found, work, true))
     }
@@ -266,41 +268,29 @@ fn order(snapshot: &Snapshot, a: &Candidate, b: &Candidate) -> Ordering {
         .then_with(|| b.row.event_index.cmp(&a.row.event_index))
 }
 
-/// The blocks that may hold each of the terms, of every open segment.
-fn held(gate: &Gate<'_>, terms: &[Term]) -> Result<HashMap<usize, Vec<FixedBitSet>>, StoreError> {
-    let stems: Vec<Grams> = terms.iter().map(|term| grams(&term.stem)).collect();
-    let segments = gate.open_segments().map(|(number, segment)| {
-        let index = segment.index()?;
-        let held = stems.iter().map(|stem| index.holding(stem)).collect::<Result<_, _>>()?;
-        Ok((number, held))
-    });
-    segments.collect()
-}
-
 /// How rare the words are, from a sample of pages over the whole store.
 fn weigh(
     gate: &Gate<'_>,
     terms: &[Term],
-    held: &HashMap<usize, Vec<FixedBitSet>>,
+    presence: &Presence,
     work: &mut Work,
 ) -> Result<Option<Weights>, StoreError> {
     let mut all: Vec<Unit> = Vec::new();
     for (number, segment) in gate.open_segments() {
-        let blocks: Vec<(&Block, f64)> =
-            segment.index()?.blocks().iter().map(|b| (b, 0.0)).collect();
+        let blocks: Vec<&Block> = segment.index()?.blocks().iter().collect();
         gate.pages(number, segment, &blocks, &mut all)?;
     }
     let step = all.len().div_ceil(SAMPLE_PAGES).max(1);
     let sample: Vec<Unit> = all.iter().step_by(step).copied().collect();
-    let Ok(automaton) = AhoCorasick::new(terms.iter().map(|term| &term.stem)) else {
+    let Some(automaton) = automaton(terms.iter().map(|term| &term.stem)) else {
         return Ok(None);
     };
     let ascii = terms.iter().all(|term| term.stem.is_ascii());
     let parts = in_parallel(&sample, SHARE, |units| -> Result<_, StoreError> {
         let (mut counts, mut work) = (vec![0usize; terms.len()], Work::default());
-        let (mut rows, mut lower) = (0, Vec::new());
+        let (mut rows, mut reader, mut lower) = (0, PageReader::default(), Vec::new());
         for unit in units {
-            let page = read(gate.snapshot, unit, &mut work)?;
+            let page = read(gate.snapshot, unit, &mut reader, &mut work)?;
             for row in 0..page.len() {
                 let text = scored_form(page.get(row), &mut lower, ascii);
                 let mut seen = vec![false; terms.len()];
@@ -326,7 +316,7 @@ fn weigh(
     let (mut weights, mut absent) = (Vec::new(), 0);
     for (term, count) in counts.into_iter().enumerate() {
         // A word that the sample does not have is about as frequent as blocks hold it.
-        let blocks: usize = held.values().map(|terms| terms[term].count_ones(..)).sum();
+        let blocks = presence.blocks(term);
         let events = if count == 0 { (blocks as f64).min(share) } else { count as f64 * share };
         let weight = rarity(events, rows as f64);
         let occurs = blocks > 0;
@@ -337,32 +327,33 @@ fn weigh(
     Ok(Some(Weights { terms: weights, average, newest, absent }))
 }
 
-/// The pages that may hold a match with the most they can score, best first.
+/// The pages that may hold a match, the most promising first.
 fn units(
     gate: &Gate<'_>,
     scorer: &Scorer,
-    held: &HashMap<usize, Vec<FixedBitSet>>,
+    presence: &Presence,
     insisted: &Query,
     work: &mut Work,
 ) -> Result<Vec<Unit>, StoreError> {
     let needs = insisted.needs();
-    let mut units = Vec::new();
-    for (number, segment) in gate.open_segments() {
-        let index = segment.index()?;
-        let present = &held[&number];
-        let blocks: Vec<(&Block, f64)> = gate
-            .held(segment, &needs, work)?
-            .into_iter()
-            .map(|at| {
-                let block = &index.blocks()[at];
-                let newest = block.times.map(|(_, newest)| newest);
-                (block, scorer.bound(|term| present[term].contains(at), newest))
-            })
-            .filter(|(_, bound)| *bound > 0.0 || !needs.is_empty())
-            .collect();
-        gate.pages(number, segment, &blocks, &mut units)?;
-    }
-    units.sort_by(|a, b| b.bound.total_cmp(&a.bound).then(b.newest.cmp(&a.newest)));
+    let units = gate.units(&needs, work)?;
+    let estimator = Estimator::new(scorer);
+    let parts = in_parallel(&units, ESTIMATED_AT_ONCE, |units| {
+        let estimated = |unit: &Unit| {
+            let fading = scorer.fading(unit.newest);
+            let rows = presence.rows(unit).iter();
+            let best = rows.map(|held| held.estimate(&estimator)).fold(0.0, f64::max);
+            Unit { estimate: best * fading, ..*unit }
+        };
+        Ok::<Vec<Unit>, StoreError>(units.iter().map(estimated).collect())
+    })?;
+    let mut units = parts.concat();
+    units.retain(|unit| unit.estimate > 0.0 || !needs.is_empty());
+    units.sort_by(|a, b| {
+        (b.estimate.total_cmp(&a.estimate))
+            .then(b.newest.cmp(&a.newest))
+            .then_with(|| (a.segment, a.page.start).cmp(&(b.segment, b.page.start)))
+    });
     Ok(units)
 }
 

@@ -3,7 +3,6 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::ops::Deref;
 use std::time::Instant;
 
 use schemas::{ErrorCode, ToolError};
@@ -60,7 +59,7 @@ pub fn search(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Result<Found, ToolError>, StoreError> {
     let matcher = Matcher::new(request.query);
-    let gate = Gate::new(snapshot, request)?;
+    let gate = Gate::new(snapshot, request, request.query)?;
     let mut work = Work::default();
     let mut units = gate.units(&request.query.needs(), &mut work)?;
     units.sort_by_key(|unit| Reverse(unit.newest));
@@ -92,9 +91,14 @@ pub fn search(
             work += part;
             for row in rows {
                 matched += 1;
-                best.push(Candidate(row));
-                if best.len() > request.limit + 1 {
-                    best.pop();
+                let candidate = Candidate(row);
+                // One more than is shown tells whether there is more.
+                if best.len() <= request.limit {
+                    best.push(candidate);
+                } else if let Some(mut worst) = best.peek_mut()
+                    && candidate < *worst
+                {
+                    *worst = candidate;
                 }
             }
         }
@@ -124,31 +128,62 @@ fn scan(
     units: &[Unit],
     halt: &dyn Fn() -> bool,
 ) -> Result<Option<(Vec<Row>, Work)>, StoreError> {
-    let (mut found, mut work, mut lower) = (Vec::new(), Work::default(), Vec::new());
+    let (mut found, mut work) = (Vec::new(), Work::default());
+    let (mut reader, mut lower) = (PageReader::default(), Vec::new());
     for unit in units {
         if halt() {
             return Ok(None);
         }
-        let rows = gate.rows(unit)?;
-        if rows.is_empty() {
-            continue;
+        let first = unit.page.start;
+        // Filters come before the text; without any, the facts of what matches are enough.
+        let mut rows = if gate.looks_at_rows(unit) { Some(gate.rows(unit, None)?) } else { None };
+        if let Some(rows) = &mut rows {
+            found.extend(rows.iter().filter(|row| row.is_certain));
+            rows.retain(|row| !row.is_certain);
+            if rows.is_empty() {
+                continue;
+            }
         }
-        let page = read(gate.snapshot, unit, &mut work)?;
-        matcher.rows(&page, unit.page.start, &rows, &mut lower, &mut |row| found.push(*row));
+        let page = read(gate.snapshot, unit, &mut reader, &mut work)?;
+        let mut matching = Vec::new();
+        let mut add = |row| matching.push(first + row);
+        match &rows {
+            Some(rows) => {
+                let places = rows.iter().map(|row| row.row - first);
+                matcher.rows(&page, places, &mut lower, &mut add);
+            }
+            None => matcher.rows(&page, 0..page.len(), &mut lower, &mut add),
+        }
+        if !matching.is_empty() {
+            match rows {
+                Some(rows) => found.extend(among(rows, &matching)),
+                None => found.extend(gate.rows(unit, Some(&matching))?),
+            }
+        }
     }
     Ok(Some((found, work)))
 }
 
+/// Those of `rows` whose positions are among `matching`; both ascend.
+fn among(rows: Vec<Row>, matching: &[usize]) -> impl Iterator<Item = Row> {
+    let mut matching = matching.iter().copied().peekable();
+    rows.into_iter().filter(move |row| {
+        while matching.next_if(|at| *at < row.row).is_some() {}
+        matching.next_if_eq(&row.row).is_some()
+    })
+}
+
 /// Reads a page and counts it.
-pub(super) fn read(
+pub(super) fn read<'r>(
     snapshot: &Snapshot,
     unit: &Unit,
+    reader: &'r mut PageReader,
     work: &mut Work,
-) -> Result<TextValues<impl Deref<Target = [u8]> + use<>>, StoreError> {
-    let page = PageReader::open(&snapshot.segments()[unit.segment])?.read(&unit.page)?;
+) -> Result<TextValues<'r>, StoreError> {
+    let page = reader.read(&snapshot.segments()[unit.segment], &unit.page)?;
     work.pages += 1;
-    work.bytes += page.len();
-    Ok(TextValues::new(page))
+    work.bytes += page.bytes().len();
+    Ok(page)
 }
 
 /// Pages that a core takes at a time.
@@ -165,37 +200,33 @@ pub(super) fn hits(
     rows: &[Row],
     place: &mut dyn FnMut(&str) -> Option<(usize, usize)>,
 ) -> Result<Vec<Hit>, StoreError> {
-    let mut by_page: Vec<usize> = (0..rows.len()).collect();
-    by_page.sort_by_key(|at| (rows[*at].segment, rows[*at].row));
+    let mut placed = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let pages = snapshot.segments()[row.segment].text_pages()?;
+        placed.push((row.segment, pages.partition_point(|p| p.start + p.count <= row.row), at));
+    }
+    placed.sort_unstable();
     let mut hits: Vec<Option<Hit>> = rows.iter().map(|_| None).collect();
-    let mut last = None;
-    for at in by_page {
-        let row = &rows[at];
-        let segment = &snapshot.segments()[row.segment];
-        let pages = segment.text_pages()?;
-        let number = pages.partition_point(|page| page.start + page.count <= row.row);
-        let Some(page) = pages.get(number) else { continue };
-        let values = match last.take() {
-            Some((known, values)) if known == (row.segment, number) => values,
-            _ => TextValues::new(PageReader::open(segment)?.read(page)?),
-        };
-        let text = String::from_utf8_lossy(values.get(row.row - page.start));
-        let (from, to) = place(&text).unwrap_or((0, 0));
-        hits[at] = Some(Hit {
-            session: row.session,
-            event_index: row.event_index,
-            facts: row.facts,
-            labels: segment
-                .index()?
-                .labels()
-                .get(row.facts.labels as usize)
-                .cloned()
-                .unwrap_or_default(),
-            snippet: snippet::around(&text, from, to),
-            confidence: None,
-        });
-        drop(text);
-        last = Some(((row.segment, number), values));
+    let mut reader = PageReader::default();
+    for of_page in placed.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let (segment, number, _) = of_page[0];
+        let segment = &snapshot.segments()[segment];
+        let Some(page) = segment.text_pages()?.get(number) else { continue };
+        let values = reader.read(segment, page)?;
+        for (_, _, at) in of_page {
+            let row = &rows[*at];
+            let text = String::from_utf8_lossy(values.get(row.row - page.start));
+            let (from, to) = place(&text).unwrap_or((0, 0));
+            let labels = segment.index()?.labels().get(row.facts.labels as usize);
+            hits[*at] = Some(Hit {
+                session: row.session,
+                event_index: row.event_index,
+                facts: row.facts,
+                labels: labels.cloned().unwrap_or_default(),
+                snippet: snippet::around(&text, from, to),
+                confidence: None,
+            });
+        }
     }
     Ok(hits.into_iter().flatten().collect())
 }

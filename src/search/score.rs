@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,7 @@ use super::multi::Multi;
 use super::pattern::Pattern;
 use super::query::Query;
 use crate::fold::{composed, fold};
+use crate::stem::stem;
 
 /// How soon more occurrences of a word stop to count, and how much long texts are held back (BM25).
 const SATURATION: f64 = 1.2;
@@ -128,17 +129,35 @@ fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
 }
 
-/// The word without an English ending, if enough is left.
-fn stem(word: &str) -> &str {
-    if !word.bytes().all(|b| b.is_ascii_alphabetic()) {
-        return word;
+/// What prompts and messages score, at their newest, that have each of some terms once and apart.
+pub(super) struct Estimator {
+    weights: Vec<f64>,
+    all: f64,
+    /// What one occurrence is worth, by the bits of a text's length.
+    once: [f64; 32],
+}
+
+impl Estimator {
+    pub(super) fn new(scorer: &Scorer) -> Self {
+        let weights: Vec<f64> = (0..scorer.terms.len()).map(|term| scorer.weight(term)).collect();
+        // Three quarters of a power of two are the middle of the numbers with so many bits.
+        let length = |bits: usize| (1u64 << bits) as f64 * 0.75;
+        let once = |bits| ONCE + (1.0 - ONCE) / (1.0 + scorer.held_back(length(bits)));
+        Self { all: weights.iter().sum(), once: std::array::from_fn(once), weights }
     }
-    let endings = [
-        "ations", "ation", "ingly", "ments", "ment", "ings", "ing", "ies", "edly", "ed", "es",
-        "ly", "s", "e", "y",
-    ];
-    let stems = endings.iter().filter_map(|ending| word.strip_suffix(ending));
-    stems.map(|stem| stem.trim_end_matches("s")).find(|stem| stem.len() >= 4).unwrap_or(word)
+
+    /// `terms` has a bit for each of the first 63, and one for all others.
+    pub(super) fn score(&self, terms: u64, bits_of_length: u8) -> f64 {
+        let (mut rest, mut covered) = (terms & (u64::MAX >> 1), 0.0);
+        while rest != 0 {
+            covered += self.weights[rest.trailing_zeros() as usize];
+            rest &= rest - 1;
+        }
+        if terms >> 63 != 0 {
+            covered += self.weights.iter().skip(63).sum::<f64>();
+        }
+        covered * self.once[usize::from(bits_of_length) % 32] * covering(covered, self.all)
+    }
 }
 
 impl Scorer {
@@ -152,7 +171,7 @@ impl Scorer {
         }
         let ascii = terms.iter().all(|term| term.stem.is_ascii());
         let of: Vec<usize> = (0..terms.len()).filter(|term| weights.terms[*term] > 0).collect();
-        let automaton = AhoCorasick::new(of.iter().map(|term| &terms[*term].stem)).ok()?;
+        let automaton = automaton(of.iter().map(|term| &terms[*term].stem))?;
         Some(Self { terms, weights, ascii, automaton, of })
     }
 
@@ -181,6 +200,11 @@ impl Scorer {
         (words + TOGETHER * pairs) * covering(words, all) * self.fading(newest)
     }
 
+    /// How many occurrences in a text of so many bytes are worth half of endlessly many.
+    fn held_back(&self, length: f64) -> f64 {
+        SATURATION * (1.0 - LENGTH + LENGTH * length / self.weights.average.max(1) as f64)
+    }
+
     /// Scores a text as [`form`] gives it.
     pub(super) fn score(&self, text: &[u8], kind: EventType, time: Option<i64>) -> Score {
         let mut counts = vec![0.0f64; self.terms.len()];
@@ -201,8 +225,7 @@ impl Scorer {
             }
             ends[term] = Some(found.end());
         }
-        let length = text.len() as f64 / self.weights.average.max(1) as f64;
-        let held_back = SATURATION * (1.0 - LENGTH + LENGTH * length);
+        let held_back = self.held_back(text.len() as f64);
         let (mut words, mut pairs, mut covered, mut all) = (0.0, 0.0, 0.0, 0.0);
         for term in 0..self.terms.len() {
             let weight = self.weight(term);
@@ -242,7 +265,7 @@ impl Scorer {
         f64::from(self.weights.terms[term]) / 1000.0
     }
 
-    fn fading(&self, time: Option<i64>) -> f64 {
+    pub(super) fn fading(&self, time: Option<i64>) -> f64 {
         let age = time
             .map_or(f64::INFINITY, |time| self.weights.newest.saturating_sub(time).max(0) as f64);
         1.0 - FADING + FADING * (-age / HALF_LIFE).exp2()
@@ -275,6 +298,12 @@ impl Scorer {
         }
         best.1
     }
+}
+
+/// Finds stems: a table for every letter, as nearly every text that is looked at holds some, and
+/// looking for rare letters first takes longer.
+pub(super) fn automaton<'s>(stems: impl Iterator<Item = &'s String>) -> Option<AhoCorasick> {
+    AhoCorasick::builder().prefilter(false).kind(Some(AhoCorasickKind::DFA)).build(stems).ok()
 }
 
 /// A text that has more of the question's weight is worth more than its words alone.

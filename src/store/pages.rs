@@ -3,17 +3,9 @@
 //! The column is required and plain, so a page's bytes are its values one after the other, each
 //! behind its length in four bytes.
 
-use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use parquet::basic::Encoding;
-use parquet::column::page::{Page, PageReader as _};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::{Segment, StoreError};
 
@@ -23,7 +15,6 @@ pub struct TextPage {
     /// First row, counted over the segment.
     pub start: usize,
     pub count: usize,
-    row_group: usize,
     offset: u64,
     bytes: usize,
 }
@@ -50,7 +41,6 @@ pub(super) fn locate(footer: &ArrowReaderMetadata) -> Option<Vec<TextPage>> {
             pages.push(TextPage {
                 start: group_start + first,
                 count: end - first,
-                row_group,
                 offset: u64::try_from(location.offset).ok()?,
                 bytes: usize::try_from(location.compressed_page_size).ok()?,
             });
@@ -60,59 +50,83 @@ pub(super) fn locate(footer: &ArrowReaderMetadata) -> Option<Vec<TextPage>> {
     Some(pages)
 }
 
-/// Reads pages of one segment; one reader a thread.
+/// Reads pages of text; one a thread, as it keeps its buffers.
+#[derive(Default)]
 pub struct PageReader {
-    file: Arc<File>,
-    footer: ArrowReaderMetadata,
-    column: usize,
-    path: std::path::PathBuf,
-}
-
-impl PageReader {
-    pub fn open(segment: &Segment) -> Result<Self, StoreError> {
-        let path = segment.path("events");
-        let footer = segment.footer()?;
-        let columns = footer.metadata().file_metadata().schema_descr().columns();
-        let column = columns.iter().position(|column| column.name() == "text").unwrap_or(0);
-        Ok(Self { file: segment.events()?, footer, column, path })
-    }
-
-    /// The decompressed bytes of a page: its values, each behind its length in four bytes.
-    pub fn read(
-        &self,
-        page: &TextPage,
-    ) -> Result<impl std::ops::Deref<Target = [u8]> + use<>, StoreError> {
-        let damaged = |error: ParquetError| StoreError::damaged(&self.path, error);
-        // By position: the file is shared with other threads, and so is the place they read at.
-        let mut bytes = vec![0; page.bytes];
-        super::files::read_at(&self.file, &mut bytes, page.offset)
-            .map_err(|error| StoreError::damaged(&self.path, error))?;
-        let chunk = self.footer.metadata().row_group(page.row_group).column(self.column);
-        let chunk = single_page(chunk, page).map_err(damaged)?;
-        let bytes = Arc::new(bytes::Bytes::from(bytes));
-        let mut reader =
-            SerializedPageReader::new(bytes, &chunk, page.count, None).map_err(damaged)?;
-        match reader.get_next_page().map_err(damaged)? {
-            Some(Page::DataPage { buf, encoding: Encoding::PLAIN, .. }) => Ok(buf),
-            _ => Err(self.unexpected()),
-        }
-    }
-
-    fn unexpected(&self) -> StoreError {
-        StoreError::damaged(Path::new(&self.path), "a page of text is not what was written")
-    }
-}
-
-/// A page of text by rows: its values stand each behind its length in four bytes.
-pub struct TextValues<P> {
-    page: P,
-    /// Where each value begins, and the end.
+    packed: Vec<u8>,
+    page: Vec<u8>,
     starts: Vec<usize>,
 }
 
-impl<P: std::ops::Deref<Target = [u8]>> TextValues<P> {
-    pub fn new(page: P) -> Self {
-        let mut starts = vec![4];
+impl PageReader {
+    /// The texts of a page of `segment`.
+    pub fn read(
+        &mut self,
+        segment: &Segment,
+        page: &TextPage,
+    ) -> Result<TextValues<'_>, StoreError> {
+        let path = || segment.path("events");
+        self.packed.resize(page.bytes, 0);
+        // By position: the file is shared with other threads, and so is the place they read at.
+        super::files::read_at(&*segment.events()?, &mut self.packed, page.offset)
+            .map_err(|error| StoreError::damaged(&path(), error))?;
+        let unexpected = || StoreError::damaged(&path(), "a page of text is not what was written");
+        let (length, packed) = unframed(&self.packed).ok_or_else(unexpected)?;
+        // The buffer keeps its largest size: to fill it anew for every page takes a while.
+        if self.page.len() < length {
+            self.page.resize(length, 0);
+        }
+        let unpacked = lz4_flex::block::decompress_into(packed, &mut self.page[..length]);
+        if !unpacked.is_ok_and(|unpacked| unpacked == length) {
+            return Err(unexpected());
+        }
+        let values = TextValues::new(&self.page[..length], &mut self.starts);
+        if values.len() == page.count { Ok(values) } else { Err(unexpected()) }
+    }
+}
+
+/// LZ4 makes no more of a byte, so a page that claims more is damaged.
+const MOST_UNPACKED: usize = 256;
+
+/// A page's size when it is unpacked, and its packed bytes. They stand behind a header in Thrift's
+/// compact protocol that begins with the type, 0 for data, and both sizes (`PageHeader` of
+/// parquet.thrift).
+fn unframed(page: &[u8]) -> Option<(usize, &[u8])> {
+    // The next field, a number of 32 bits.
+    const NEXT_I32: u8 = 0x15;
+    let mut rest = page.iter();
+    let mut field = || {
+        (*rest.next()? == NEXT_I32).then_some(())?;
+        let (mut number, mut shift) = (0, 0);
+        loop {
+            let byte = *rest.next()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                // Zigzag; none of these is negative.
+                return usize::try_from(number >> 1).ok().filter(|_| number & 1 == 0);
+            }
+            (shift <= 28).then_some(())?;
+        }
+    };
+    let (kind, length, packed) = (field()?, field()?, field()?);
+    let at = page.len().checked_sub(packed)?;
+    (kind == 0 && length / MOST_UNPACKED <= packed).then(|| (length, &page[at..]))
+}
+
+/// A page of text by rows: its values stand each behind its length in four bytes.
+#[derive(Clone, Copy)]
+pub struct TextValues<'p> {
+    page: &'p [u8],
+    /// Where each value begins, and the end.
+    starts: &'p [usize],
+}
+
+impl<'p> TextValues<'p> {
+    /// `starts` is a buffer to use.
+    pub fn new(page: &'p [u8], starts: &'p mut Vec<usize>) -> Self {
+        starts.clear();
+        starts.push(4);
         let mut at = 0;
         while let Some(length) = page.get(at..at + 4).and_then(|b| b.try_into().ok()) {
             at = at.saturating_add(4 + u32::from_le_bytes(length) as usize);
@@ -132,8 +146,8 @@ impl<P: std::ops::Deref<Target = [u8]>> TextValues<P> {
     }
 
     /// All bytes of the page.
-    pub fn bytes(&self) -> &[u8] {
-        &self.page
+    pub fn bytes(&self) -> &'p [u8] {
+        self.page
     }
 
     /// Where the text of a row lies among them; empty when there is no such row.
@@ -144,7 +158,7 @@ impl<P: std::ops::Deref<Target = [u8]>> TextValues<P> {
     }
 
     /// The text of a row.
-    pub fn get(&self, row: usize) -> &[u8] {
+    pub fn get(&self, row: usize) -> &'p [u8] {
         &self.page[self.range(row)]
     }
 
@@ -154,17 +168,21 @@ impl<P: std::ops::Deref<Target = [u8]>> TextValues<P> {
     }
 }
 
-/// The column chunk as if it held this page only, at the beginning of a file.
-fn single_page(
-    chunk: &ColumnChunkMetaData,
-    page: &TextPage,
-) -> Result<ColumnChunkMetaData, ParquetError> {
-    chunk
-        .clone()
-        .into_builder()
-        .set_dictionary_page_offset(None)
-        .set_data_page_offset(0)
-        .set_total_compressed_size(page.bytes as i64)
-        .set_num_values(page.count as i64)
-        .build()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_gives_both_sizes() {
+        // Type 0, 300 bytes, 3 packed; then the header of a data page, and the bytes.
+        let page = [0x15, 0, 0x15, 0xd8, 4, 0x15, 6, 0x2c, 0x15, 2, 0, 0, b'a', b'b', b'c'];
+        assert_eq!(unframed(&page), Some((300, &b"abc"[..])));
+        assert_eq!(unframed(&[0x15, 2, 0x15, 2, 0x15, 2, 9]), None, "an index page");
+        assert_eq!(unframed(&[0x15, 0, 0x15, 2, 0x15, 40, 9]), None, "longer than there is");
+        assert_eq!(unframed(&[0x15, 0, 0x15, 0x80, 0x80, 1, 0x15, 2, 9]), None, "8 KB of a byte");
+        assert_eq!(unframed(&[0x15, 0, 0x15, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x15, 2]), None);
+        for end in 0..8 {
+            assert_eq!(unframed(&page[..end]), None, "{end}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Runs of three find needles of three letters; runs of five tell a word from others made of the
 //! same syllables. Every byte sets its three bits at once, without asking whether they are set: a
-//! filter is 8 KB and stays in the nearest cache. A block ends when its filter is a third full,
+//! filter is 8 KB and stays in the nearest cache. A block ends when its filter is half full,
 //! so that every filter is worth its place: repetitive text makes long blocks.
 
 use crate::fold::fold;
@@ -13,9 +13,9 @@ pub(super) const BITS_LOG2: u32 = 16;
 /// 64-bit words of such a filter.
 pub(super) const WORDS: usize = 1 << (BITS_LOG2 - 6);
 
-/// Bits set in a filter that is full. A run of three then looks present by chance in 14 % of blocks
-/// (it sets two bits), one of five in 37 % (one bit, as needles have many).
-const FULL: u32 = (1 << BITS_LOG2) / 100 * 37;
+/// Bits set in a filter that is full. A run of three then looks present by chance in a quarter of the
+/// blocks (it sets two bits), one of five in half of them (one bit, as needles have many).
+const FULL: u32 = (1 << BITS_LOG2) / 2;
 
 /// Runs of a longer needle are sampled: more rule out hardly a block more.
 const MOST_RUNS: usize = 16;
@@ -151,7 +151,7 @@ pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
     let ones = |filter: &[u64]| filter.iter().map(|word| word.count_ones()).sum::<u32>();
     let mut fullest = filters.chunks(WORDS).map(ones).max().unwrap_or(0);
     let mut bits_log2 = BITS_LOG2;
-    while bits_log2 > 6 && fullest * 11 < 2 << bits_log2 {
+    while bits_log2 > 6 && fullest * 4 < 1 << bits_log2 {
         filters =
             filters.chunks_exact(2).map(|pair| halve(pair[0]) | (halve(pair[1]) << 32)).collect();
         bits_log2 -= 1;

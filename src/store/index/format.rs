@@ -1,8 +1,9 @@
 //! The layout of `skip.idx`. Numbers are little-endian.
 //!
-//! Head: magic, seven counts of 64 bits and a checksum of those and of what follows: the blocks and
-//! the labels as JSON. Then the files as JSON,
-//! the facts of every row, and the filters: for every bit, that bit of all filters together.
+//! Head: magic, eight counts of 64 bits and a checksum of those and of what follows: the blocks and
+//! the labels as JSON. Then the files as JSON, the facts of every row, the outlines of all rows, a byte
+//! each; the filters: for every bit, that bit of all filters together; and the rows of frequent
+//! words (`words`).
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,13 +11,13 @@ use std::ops::Range;
 use schemas::EventType;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::{Block, Labels, RowFacts, filter};
+use super::{Block, Labels, Outline, RowFacts, filter};
 use crate::store::files;
 
 /// Begins the file; the number is the version of the layout.
-pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX2";
+pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX3";
 
-const COUNTS: usize = 8;
+const COUNTS: usize = 9;
 const BLOCK_BYTES: usize = 32;
 pub(super) const FACTS_BYTES: usize = 28;
 
@@ -36,10 +37,12 @@ pub(super) struct Head {
     pub(super) bits_log2: u32,
     pub(super) blocks: Vec<Block>,
     pub(super) labels: Vec<Labels>,
-    /// Where the files, the facts and the filters lie.
+    /// Where the files, the facts, the outlines, the filters and the rows of words lie.
     pub(super) files: Range<u64>,
     pub(super) facts: u64,
+    pub(super) outlines: u64,
     pub(super) filters: u64,
+    pub(super) words: Range<u64>,
 }
 
 impl Head {
@@ -50,16 +53,18 @@ impl Head {
         let mut counts = fixed.strip_prefix(MAGIC)?.chunks_exact(8).map(number);
         let mut count = || usize::try_from(counts.next()?).ok();
         let (rows, blocks, columns, stride) = (count()?, count()?, count()?, count()?);
-        let (bits_log2, labels, files) = (count()?, count()?, count()?);
+        let (bits_log2, labels, files, words) = (count()?, count()?, count()?, count()?);
         let bits_log2 = u32::try_from(bits_log2).ok().filter(|log2| (6..=32).contains(log2))?;
         let tables = blocks.checked_mul(BLOCK_BYTES)?.checked_add(labels)?;
         let start = fixed.len() as u64;
         let labels_end = start.checked_add(tables as u64)?;
         let files = labels_end..labels_end.checked_add(files as u64)?;
-        let filters = files.end.checked_add(rows.checked_mul(FACTS_BYTES)? as u64)?;
+        let outlines = files.end.checked_add(rows.checked_mul(FACTS_BYTES)? as u64)?;
+        let filters = outlines.checked_add(rows as u64)?;
         let bits = (stride as u64).checked_mul(1 << bits_log2)?;
-        let end = filters.checked_add((bits / 8).max(1))?;
-        if end != length || columns > stride || stride != filter::stride(columns) {
+        let filters_end = filters.checked_add((bits / 8).max(1))?;
+        let words = filters_end..filters_end.checked_add(words as u64)?;
+        if words.end != length || columns > stride || stride != filter::stride(columns) {
             return None;
         }
         let mut bytes = vec![0; tables];
@@ -78,7 +83,9 @@ impl Head {
             labels: serde_json::from_slice(labels).ok()?,
             facts: files.end,
             files,
+            outlines,
             filters,
+            words,
         };
         let (mut row, mut column) = (0, 0);
         for bytes in table.chunks_exact(BLOCK_BYTES) {
@@ -90,12 +97,12 @@ impl Head {
     }
 
     /// The bytes before the files; the places are not used.
-    pub(super) fn write(&self, files: usize) -> Vec<u8> {
+    pub(super) fn write(&self, files: usize, words: usize) -> Vec<u8> {
         let labels = serde_json::to_vec(&self.labels).unwrap_or_default();
         let mut out = MAGIC.to_vec();
         let (rows, blocks) = (self.rows, self.blocks.len());
-        let counts =
-            [rows, blocks, self.columns, self.stride, self.bits_log2 as usize, labels.len(), files];
+        let (columns, stride, bits_log2) = (self.columns, self.stride, self.bits_log2 as usize);
+        let counts = [rows, blocks, columns, stride, bits_log2, labels.len(), files, words];
         counts.iter().for_each(|count| out.extend((*count as u64).to_le_bytes()));
         let mut tables = Vec::new();
         for block in &self.blocks {
@@ -146,6 +153,21 @@ pub(super) fn push_facts(out: &mut Vec<u8>, row: &RowFacts) {
     out.extend([row.event_type as u8, flags, 0, 0]);
 }
 
+/// A byte for the kind of event of a row and the bits of the length of its text.
+pub(super) fn outline_byte(event_type: EventType, length: usize) -> u8 {
+    let bits = (usize::BITS - length.leading_zeros()).min(31);
+    (bits as u8) << 3 | event_type as u8
+}
+
+/// Reads what [`outline_byte`] made.
+pub(super) fn outline(byte: u8) -> Outline {
+    Outline { event_type: event_type(byte & 7), bits: byte >> 3 }
+}
+
+fn event_type(number: u8) -> EventType {
+    EventType::ALL[usize::from(number) % EventType::ALL.len()]
+}
+
 /// Reads what [`push_facts`] wrote: [`FACTS_BYTES`] bytes.
 pub(super) fn facts(bytes: &[u8]) -> RowFacts {
     let small = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
@@ -157,7 +179,7 @@ pub(super) fn facts(bytes: &[u8]) -> RowFacts {
         step_index: small(12),
         labels: small(16),
         files: small(20),
-        event_type: EventType::ALL[usize::from(kind) % EventType::ALL.len()],
+        event_type: event_type(kind),
         is_replay: flags & REPLAY != 0,
         is_error: (flags & ERROR_KNOWN != 0).then_some(flags & ERROR != 0),
     }

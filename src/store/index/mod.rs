@@ -7,6 +7,7 @@
 
 mod filter;
 mod format;
+mod words;
 mod writer;
 
 use std::fs::File;
@@ -19,6 +20,7 @@ use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
 pub use filter::{Grams, grams};
+pub use words::KnownRows;
 pub(super) use writer::IndexWriter;
 
 use super::{StoreError, files};
@@ -38,6 +40,14 @@ pub struct RowFacts {
     pub labels: u32,
     /// Position in [`SkipIndex::files`].
     pub files: u32,
+}
+
+/// What a ranked search knows of every row before it looks at any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outline {
+    pub event_type: EventType,
+    /// Bits of the length of its text in bytes.
+    pub bits: u8,
 }
 
 /// What few rows have of their own: rows with the same four share one.
@@ -81,6 +91,8 @@ pub struct SkipIndex {
     /// The block of every filter, where some block has several.
     block_of: Option<Vec<u32>>,
     files: OnceLock<Vec<String>>,
+    /// The table of frequent words.
+    words: OnceLock<Vec<u8>>,
 }
 
 impl SkipIndex {
@@ -95,7 +107,14 @@ impl SkipIndex {
             let numbers = head.blocks.iter().zip(0..);
             numbers.flat_map(|(block, at)| block.columns.clone().map(move |_| at)).collect()
         });
-        Ok(Self { path: path.to_owned(), file, head, block_of, files: OnceLock::new() })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            head,
+            block_of,
+            files: OnceLock::new(),
+            words: OnceLock::new(),
+        })
     }
 
     /// Rows covered.
@@ -131,6 +150,34 @@ impl SkipIndex {
         let at = |row: usize| self.head.facts + (row * FACTS_BYTES) as u64;
         let bytes = self.bytes(at(rows.start)..at(rows.end.max(rows.start)))?;
         Ok(bytes.chunks_exact(FACTS_BYTES).map(format::facts).collect())
+    }
+
+    /// The outlines of all rows.
+    pub fn outlines(&self) -> Result<Vec<Outline>, StoreError> {
+        let place = self.head.outlines..self.head.outlines + self.head.rows as u64;
+        Ok(self.bytes(place)?.into_iter().map(format::outline).collect())
+    }
+
+    /// The rows whose folded text holds `word`, where the index lists it.
+    pub fn rows_with(&self, word: &str) -> Result<Option<KnownRows>, StoreError> {
+        let place = self.head.words.clone();
+        let table = match self.words.get() {
+            Some(table) => table,
+            None => {
+                let count = self.bytes(place.start..place.end.min(place.start + 4))?;
+                let length = usize::try_from(place.end - place.start).unwrap_or(usize::MAX);
+                let bytes = count.try_into().ok().and_then(|n| words::table_bytes(n, length));
+                let damaged = || StoreError::damaged(&self.path, "its table of words is too long");
+                let end = place.start + 4 + bytes.ok_or_else(damaged)? as u64;
+                let table = self.bytes(place.start + 4..end)?;
+                self.words.get_or_init(|| table)
+            }
+        };
+        let lists = place.start + 4 + table.len() as u64;
+        let length = usize::try_from(place.end - lists).unwrap_or(usize::MAX);
+        let Some(entry) = words::entry(table, length, word) else { return Ok(None) };
+        let list = self.bytes(lists + entry.at.start as u64..lists + entry.at.end as u64)?;
+        Ok(Some(words::rows(&entry, &list, self.head.rows)))
     }
 
     /// The blocks that may hold a text with all of `grams`, by position.
@@ -245,12 +292,15 @@ mod tests {
         let rows = index.facts(1..9).expect("reads");
         assert_eq!(rows[0], RowFacts { labels: 1, files: 1, ..facts(None) });
         assert_eq!(rows[1], RowFacts { labels: 0, files: 1, ..facts(Some(-3)) });
+        let bits = [4, usize::BITS - long.len().leading_zeros(), 4].map(|bits| bits as u8);
+        let outline = |bits| Outline { event_type: EventType::Message, bits };
+        assert_eq!(index.outlines().expect("reads"), bits.map(outline));
         assert_eq!(index.labels(), [labels("Bash"), labels("Read")]);
         assert_eq!(index.files().expect("reads"), ["", "/a/b.rs\n/c"]);
         assert_eq!(holds(&index, "L67ST89UV6XW98"), [1]);
         assert_eq!(holds(&index, "sh89rt76uv99wx"), [0]);
         let bytes = std::fs::read(file.path()).expect("reads");
-        let head = 72 + 2 * 32 + serde_json::to_vec(index.labels()).expect("JSON").len();
+        let head = 80 + 2 * 32 + serde_json::to_vec(index.labels()).expect("JSON").len();
         for at in 0..head {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x81;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::filter::{Filter, OVERLAP, WORDS, turn};
-use super::format::{Head, push_facts};
+use super::format::{Head, outline_byte, push_facts};
+use super::words::WordsWriter;
 use super::{Block, Labels, RowFacts};
 use crate::fold::forms;
 
@@ -20,10 +21,12 @@ pub(in crate::store) struct IndexWriter {
     /// Finished filters, one after the other.
     filters: Vec<u64>,
     filter: Filter,
+    words: WordsWriter,
     /// Text added since it was last looked whether the filter is full.
     unchecked: usize,
     rows: usize,
     facts: Vec<u8>,
+    outlines: Vec<u8>,
     labels: Distinct<Labels>,
     files: Distinct<String>,
     lower: Vec<u8>,
@@ -74,9 +77,11 @@ impl IndexWriter {
             blocks: Vec::new(),
             filters: Vec::new(),
             filter: Filter::new(),
+            words: WordsWriter::new(),
             unchecked: 0,
             rows: 0,
             facts: Vec::new(),
+            outlines: Vec::new(),
             labels: Distinct::new(),
             files,
             lower: Vec::new(),
@@ -103,6 +108,7 @@ impl IndexWriter {
             ..facts
         };
         push_facts(&mut self.facts, &numbered);
+        self.outlines.push(outline_byte(facts.event_type, text.len()));
         self.rows += 1;
         match facts.time {
             Some(time) => {
@@ -116,10 +122,17 @@ impl IndexWriter {
             lower.clear();
             lower.extend_from_slice(text.as_bytes());
             lower.make_ascii_lowercase();
+            self.words.push(&lower);
             self.add(&lower);
             self.lower = lower;
         } else {
-            forms(text).for_each(|form| self.add(form.as_bytes()));
+            for (number, form) in forms(text).enumerate() {
+                // The first is the text as it is written, which is all that ASCII is looked for in.
+                if number == 0 {
+                    self.words.push(form.as_bytes());
+                }
+                self.add(form.as_bytes());
+            }
         }
         self.text += text.len();
         let checked = self.unchecked >= PIECE;
@@ -153,6 +166,7 @@ impl IndexWriter {
             return;
         }
         self.filter.take(&mut self.filters);
+        self.words.end_block();
         let end = self.filters.len() / WORDS;
         self.blocks.push(Block {
             start: self.start,
@@ -178,13 +192,18 @@ impl IndexWriter {
             labels: self.labels.values,
             files: 0..0,
             facts: 0,
+            outlines: 0,
             filters: 0,
+            words: 0..0,
         };
         let files = serde_json::to_vec(&self.files.values).unwrap_or_default();
-        let mut out = head.write(files.len());
+        let words = self.words.finish();
+        let mut out = head.write(files.len(), words.len());
         out.extend(files);
         out.extend(self.facts);
+        out.extend(self.outlines);
         out.extend(turned.bytes);
+        out.extend(words);
         out
     }
 }

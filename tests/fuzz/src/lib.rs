@@ -48,7 +48,11 @@ impl Memory {
         let sources = rows.sources.values().map(|row| SourceRow { state: None, ..row.clone() });
         Known {
             sources: sources.map(|row| (row.path.clone(), row)).collect(),
-            sessions: rows.sessions.clone().into_iter().collect(),
+            sessions: rows
+                .sessions
+                .iter()
+                .map(|(id, row)| (id.clone(), Arc::new(row.clone())))
+                .collect(),
         }
     }
 

@@ -1,0 +1,14 @@
+//! English words without their endings.
+
+/// The word without an English ending, if enough is left.
+pub(crate) fn stem(word: &str) -> &str {
+    if !word.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return word;
+    }
+    let endings = [
+        "ations", "ation", "ingly", "ments", "ment", "ings", "ing", "ies", "edly", "ed", "es",
+        "ly", "s", "e", "y",
+    ];
+    let stems = endings.iter().filter_map(|ending| word.strip_suffix(ending));
+    stems.map(|stem| stem.trim_end_matches("s")).find(|stem| stem.len() >= 4).unwrap_or(word)
+}
