@@ -24,6 +24,8 @@ struct OfSegment {
 pub(super) struct Held {
     /// The words that it may hold, a bit each; the last bit stands for all from the 64th on.
     words: u64,
+    /// Those of them that it holds.
+    certain: u64,
     outline: Outline,
 }
 
@@ -63,7 +65,7 @@ impl OfSegment {
         is_listed: bool,
     ) -> Result<Self, StoreError> {
         let index = segment.index()?;
-        let held = |outline| Held { words: 0, outline };
+        let held = |outline| Held { words: 0, certain: 0, outline };
         let mut rows: Vec<Held> = index.outlines()?.into_iter().map(held).collect();
         let mut blocks = Vec::new();
         for (number, (term, grams)) in terms.iter().zip(stems).enumerate() {
@@ -71,7 +73,10 @@ impl OfSegment {
             let holding = index.holding(grams)?;
             blocks.push(holding.count_ones(..));
             match if is_listed { index.rows_with(&term.stem)? } else { None } {
-                Some(listed) => listed.may.ones().for_each(|row| rows[row].words |= bit),
+                Some(listed) => {
+                    listed.may.ones().for_each(|row| rows[row].words |= bit);
+                    listed.certain.ones().for_each(|row| rows[row].certain |= bit);
+                }
                 None => {
                     for block in holding.ones().map(|at| &index.blocks()[at]) {
                         let rows = &mut rows[block.start..block.start + block.count];
@@ -90,9 +95,9 @@ impl Held {
         scorer.bound(|term| self.words >> term.min(63) & 1 != 0, time) * type_weight(kind)
     }
 
-    /// What such a row scores, at its newest, when it has each of the words once and apart.
+    /// What such a row may be expected to score, at its newest.
     pub(super) fn estimate(self, estimator: &Estimator) -> f64 {
-        let score = estimator.score(self.words, self.outline.bits);
+        let score = estimator.score(self.words, self.certain, self.outline.bits);
         score * type_weight(self.outline.event_type)
     }
 }

@@ -28,7 +28,7 @@ const LARGEST_WAVE: usize = 256;
 
 /// Pages that are looked at, the most promising of all, unless everything is to be counted: what a
 /// question is answered from does not grow with the store.
-const MOST_PAGES: usize = 1024;
+const MOST_PAGES: usize = 512;
 
 /// Pages whose scores a core estimates at a time.
 const ESTIMATED_AT_ONCE: usize = 1024;
