@@ -8,8 +8,8 @@ use std::path::Path;
 use tempfile::SpooledTempFile;
 
 use crate::discover::Candidate;
-use crate::provider::opencode_database::assemble_database;
-use crate::provider::opencode_store::assemble_tree;
+use crate::provider::opencode::database::assemble_database;
+use crate::provider::opencode::store::assemble_tree;
 
 /// Decompressed content up to this is held in memory; more goes to a temporary file without a name.
 const IN_MEMORY: usize = 16 << 20;

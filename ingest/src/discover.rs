@@ -8,8 +8,8 @@ use std::time::UNIX_EPOCH;
 use schemas::problem::{Problem, ProblemKind};
 
 use crate::container::Container;
-use crate::provider::opencode_database::database_sessions;
-use crate::provider::{FORMATS, Places, opencode_store};
+use crate::provider::opencode::database::database_sessions;
+use crate::provider::{FORMATS, Places, opencode};
 
 /// A file that may be a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ fn walk(root: &Path, found: &mut Discovery) {
     let mut walker = ignore::WalkBuilder::new(root);
     walker.standard_filters(false).follow_links(false);
     // The parts of OpenCode's tree are read with their sessions.
-    walker.filter_entry(|entry| !opencode_store::is_part(entry.path()));
+    walker.filter_entry(|entry| !opencode::store::is_part(entry.path()));
     for entry in walker.build() {
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
@@ -122,7 +122,7 @@ pub fn is_log_name(path: &Path) -> bool {
         [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| plain.contains(mark));
     // Its trajectories tell the same once more in another schema.
     let log = plain.ends_with(".jsonl") && !plain.ends_with(".trajectory.jsonl");
-    log || plain.ends_with(".json") || copy || opencode_store::is_database(path)
+    log || plain.ends_with(".json") || copy || opencode::store::is_database(path)
 }
 
 fn error_path(error: &ignore::Error) -> Option<PathBuf> {
@@ -146,10 +146,10 @@ impl Discovery {
     }
 
     fn add(&mut self, path: &Path, metadata: &Metadata) {
-        let added = if opencode_store::is_database(path) {
+        let added = if opencode::store::is_database(path) {
             self.add_database(path)
-        } else if opencode_store::is_tree_session(path) {
-            opencode_store::tree_state(path).map(|(size, modified_us)| {
+        } else if opencode::store::is_tree_session(path) {
+            opencode::store::tree_state(path).map(|(size, modified_us)| {
                 let container = Container::OpenCodeTree;
                 self.files.push(Candidate { path: path.to_owned(), size, modified_us, container });
             })

@@ -19,7 +19,7 @@ PIECE = 8 << 10  # what is short is tried more often
 def words(provider):
     """Texts in the decoder's code, and the keys and short texts of the samples."""
     found = set()
-    for code in PROVIDERS.glob(f"{provider}*.rs"):
+    for code in (PROVIDERS / provider).glob("*.rs"):
         found |= set(re.findall(r'"([^"\\{}\n]{2,40})"', code.read_text()))
 
     def walk(value):

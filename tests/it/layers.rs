@@ -87,6 +87,26 @@ fn files_are_short_and_say_what_they_are_for() {
 }
 
 #[test]
+fn a_provider_is_a_folder_and_a_row() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/src/provider");
+    let mut folders = std::fs::read_dir(&root)
+        .expect("providers")
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.is_dir())
+        .map(|path| path.file_name().expect("name").to_string_lossy().into_owned())
+        .collect::<Vec<_>>();
+    let table = std::fs::read_to_string(root.join("mod.rs")).expect("reads");
+    let mut rows = table
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix("::FORMAT,"))
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    folders.sort();
+    rows.sort();
+    assert_eq!(rows, folders);
+}
+
+#[test]
 fn arrow_has_one_version_and_schemas_stays_small() {
     let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock"))
         .expect("lock");

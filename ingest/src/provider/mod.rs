@@ -1,66 +1,34 @@
-//! One module per provider behind one table: how a file is recognised, and how it is decoded.
+//! One folder per provider behind one table: how a file is recognised, and how it is decoded.
 //!
-//! Adding a provider is a module and a row of [`FORMATS`].
+//! Adding a provider is a folder and a row of [`FORMATS`]; the files beside this one are what
+//! several share.
 
 mod amp;
-mod amp_message;
 mod antigravity;
 mod chat;
-pub mod claude;
-mod claude_queue;
-mod claude_subagent;
-mod claude_user;
+mod claude;
 mod cline;
-mod cline_message;
-mod cline_task;
-pub mod codex;
-mod codex_head;
-mod codex_output;
-mod codex_tokens;
+mod codex;
 mod copilot;
-mod copilot_notice;
-mod copilot_tool;
-mod copilot_usage;
-mod copilot_user;
 mod cursor;
 pub(crate) mod document;
 mod drift;
 mod droid;
-mod droid_message;
-mod droid_settings;
-mod droid_stream;
-pub mod gemini;
-mod gemini_message;
+mod function_response;
+mod gemini;
 mod generic;
-mod generic_chat;
 mod grok;
 mod hermes;
-mod hermes_message;
 mod iflow;
 mod kimi;
-mod kimi_beside;
-mod kimi_code;
-mod kimi_context;
-mod kimi_wire;
 mod kiro;
-mod kiro_message;
 mod openclaw;
-mod opencode;
-pub(crate) mod opencode_database;
-mod opencode_message;
-pub(crate) mod opencode_store;
-mod opencode_v2;
+pub(crate) mod opencode;
 mod pi;
-mod pi_message;
 mod prompt;
 mod qwen;
-mod qwen_response;
-mod qwen_system;
-mod qwen_telemetry;
-mod qwen_user;
 mod user_query;
 mod vscopilot;
-mod vscopilot_span;
 
 use std::path::{Path, PathBuf};
 
@@ -126,8 +94,8 @@ pub(crate) fn is_beside_log(path: &Path) -> bool {
 /// The file beside a log that tells more of its session, and that may change alone.
 pub(crate) fn companion(provider: Provider, log: &Path) -> Option<PathBuf> {
     let beside = match provider {
-        Provider::Droid => droid_settings::path(log),
-        Provider::Kimi => kimi_beside::state(log)?,
+        Provider::Droid => droid::settings::path(log),
+        Provider::Kimi => kimi::beside::state(log)?,
         Provider::Grok => grok::summary_path(log),
         Provider::Kiro => kiro::about_path(log),
         Provider::Cline => cline::manifest_path(log)?,

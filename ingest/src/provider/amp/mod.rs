@@ -1,0 +1,175 @@
+//! Amp: `~/.local/share/amp/threads/T-<uuid>.json`, one document for a thread, rewritten whole
+//! (FORMATS.md sections 10 and 12; no native thread was at hand: the shape is what several public
+//! readers of such files agree on).
+//!
+//! `{v, id, created (ms), title?, messages[], env{initial{trees[], platform}}, relationships[]?,
+//! usageLedger{events[]}?}`. Messages are decoded in `message.rs`.
+
+mod message;
+
+use schemas::event::Relation;
+use schemas::{EventType, Provider, Usage};
+use serde_json::Value as Json;
+
+use self::message::{Counted, Decoder};
+use super::document::{self, Document, Layout};
+use super::{Claim, Format, Head, Outcome, Reader, Tally, chat};
+use crate::json::{Fields, Value};
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::Amp,
+    unique_ids: false,
+    roots: |places| {
+        let data = places.set("AMP_DATA_HOME").map(|dir| dir.join("amp"));
+        vec![data.unwrap_or_else(|| places.data("amp")).join("threads")]
+    },
+    sniff,
+    reader: Reader::Document(read),
+};
+
+fn sniff(head: &Head<'_>) -> Option<Claim> {
+    let document = head.document.as_ref().filter(|document| document.contains_key("messages"))?;
+    let text = |key: &str| document.get(key).and_then(Json::as_str);
+    // The name of the file is what other threads call it by.
+    let ids = [head.stem(), text("id").unwrap_or("")];
+    let native_id = ids.into_iter().find(|id| id.starts_with("T-"))?;
+    let ours = ["v", "created"].iter().any(|key| document.get(*key).is_some_and(Json::is_number));
+    if !ours {
+        return None;
+    }
+    let (parent, relation) = lineage(document).unzip();
+    Some(Claim {
+        provider: Provider::Amp,
+        native_id: native_id.to_owned(),
+        agent_id: None,
+        parent,
+        relation,
+        first_record: None,
+    })
+}
+
+/// The thread that this one hangs on, as far as it says so before its messages.
+fn lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation)> {
+    let named = |key: &str, relation| Some((document.get(key)?.as_str()?.to_owned(), relation));
+    let related = document.get("relationships").and_then(Json::as_array).and_then(|all| {
+        all.iter().find_map(|one| {
+            let relation = match one["type"].as_str()? {
+                "handoff" => Relation::ContinuedFrom,
+                "fork" => Relation::ForkedFrom,
+                _ => return None,
+            };
+            // `role` is the other thread's.
+            let thread = one["threadID"].as_str().filter(|_| one["role"] == "parent")?;
+            Some((thread.to_owned(), relation))
+        })
+    });
+    named("mainThreadID", Relation::SubagentOf)
+        .or_else(|| named("originThreadID", Relation::ForkedFrom))
+        .or(related)
+}
+
+/// What is wanted of a thread.
+const THREAD: Layout =
+    Layout { list: Some("messages"), header: &["title", "created", "env", "usageLedger"] };
+
+fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
+    let thread = Document::read(bytes, &THREAD, out, tally);
+    thread.header(|fields| header(fields, out));
+    let mut decoder = Decoder::default();
+    document::each(bytes, &thread.records, out, tally, &mut |message, at, out| {
+        decoder.message(message, at, out);
+        if out.pushed() == 0 { Outcome::Merged("empty_message") } else { Outcome::Events }
+    });
+    let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 1 };
+    thread.header(|fields| ledger(fields, &mut decoder.counted, whole, out));
+}
+
+/// The thread's own fields.
+fn header(fields: Value<'_>, out: &mut Stream) {
+    out.title(TitleFrom::Agent, fields.text("title").unwrap_or(""));
+    out.widen(chat::millis(Some(fields), "created"));
+    let Some(initial) = fields.object("env").and_then(|env| env.object("initial")) else { return };
+    out.set_version(initial.object("platform").and_then(|client| client.text("clientVersion")));
+    let trees = initial.items("trees");
+    let Some(tree) = trees.first() else { return };
+    let uri = tree.text("uri").or_else(|| tree.text("path"));
+    out.set_cwd(uri.map(path_of).as_deref());
+    let repository = tree.object("repository");
+    let field = |key: &str| repository.and_then(|repository| repository.text(key));
+    out.set_repository(field("url"));
+    out.set_branch(field("ref").map(|name| name.strip_prefix("refs/heads/").unwrap_or(name)));
+}
+
+/// The path in a `file:` URI; other text as it is.
+fn path_of(uri: &str) -> String {
+    let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let code = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (byte, code) {
+            (b'%', Some(code)) => {
+                bytes.push(code);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    let path = String::from_utf8_lossy(&bytes).into_owned();
+    // `/C:/code` is `C:/code`.
+    match path.as_bytes() {
+        [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => path[1..].to_owned(),
+        _ => path,
+    }
+}
+
+/// Requests that only the ledger has: titles, and what tools asked of models. Those of messages
+/// stand with the messages, where the cached tokens are known too.
+fn ledger(fields: Value<'_>, counted: &mut Vec<Counted>, whole: RecordAt, out: &mut Stream) {
+    let Some(ledger) = fields.object("usageLedger") else { return };
+    let model = out.session.model.clone();
+    for event in ledger.items("events") {
+        let tokens = event.object("tokens");
+        let count = |key: &str| tokens.and_then(|tokens| tokens.int(key));
+        let usage = Usage { input: count("input"), output: count("output"), ..Usage::default() };
+        let message = event.int("toMessageId");
+        let twin = counted.iter().position(|(id, known)| {
+            message.map_or(*known == (usage.input, usage.output), |message| *id == Some(message))
+        });
+        if let Some(at) = twin {
+            counted.swap_remove(at);
+            continue;
+        }
+        if usage.total() == 0 {
+            continue;
+        }
+        out.begin_record(whole, None, micros(event.text("timestamp")));
+        out.set_model(event.text("model"));
+        let draft = Draft {
+            subtype: event.text("operationType"),
+            usage,
+            request_id: event.text("id"),
+            ..Draft::default()
+        };
+        out.push_in(EventType::TokenUsage, 0, draft);
+    }
+    out.set_model(model.as_deref());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_become_paths() {
+        assert_eq!(path_of("file:///home/mira/my%20code"), "/home/mira/my code");
+        assert_eq!(path_of("file:///C:/code"), "C:/code");
+        assert_eq!(path_of("/home/mira"), "/home/mira");
+        assert_eq!(path_of("file:///100%"), "/100%");
+    }
+}

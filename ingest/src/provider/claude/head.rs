@@ -1,0 +1,86 @@
+//! Knows a Claude log by its beginning, and reads there whose it is (FORMATS.md section 1).
+
+use schemas::Provider;
+use schemas::event::Relation;
+use serde_json::Value as Json;
+
+use crate::provider::{Claim, Head, is_uuid, uuid_identity};
+
+/// Record types that stand in a Claude log without being part of the chain.
+const SIDE_TYPES: &[&str] = &[
+    "file-history-snapshot",
+    "summary",
+    "queue-operation",
+    "mode",
+    "permission-mode",
+    "last-prompt",
+    "ai-title",
+    "custom-title",
+    "agent-name",
+    "pr-link",
+    "bridge-session",
+    "progress",
+    "attachment",
+    "system",
+];
+
+pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
+    let ours = head.objects.iter().filter(|object| is_record(object)).collect::<Vec<_>>();
+    if ours.is_empty() {
+        return None;
+    }
+    let first = |key: &str| ours.iter().find_map(|object| object[key].as_str());
+    let session = first("sessionId");
+    let sidechain = |object: &&&Json| object["isSidechain"] == true;
+    let agent = first("agentId").filter(|_| ours.iter().any(|object| sidechain(&object)));
+    let first_record = ours.iter().find_map(|object| uuid_identity(object["uuid"].as_str()));
+    if let Some(agent) = agent {
+        // `<sessionId>/subagents/agent-<id>.jsonl`: the folder names the parent.
+        let folder = head
+            .path
+            .parent()
+            .filter(|dir| dir.ends_with("subagents"))
+            .and_then(|dir| dir.parent()?.file_name()?.to_str());
+        let session = folder.filter(|name| is_uuid(name)).or(session);
+        return Some(Claim {
+            provider: Provider::Claude,
+            native_id: format!("agent-{agent}"),
+            agent_id: Some(agent.to_owned()),
+            parent: session.map(str::to_owned),
+            relation: session.map(|_| Relation::SubagentOf),
+            first_record,
+        });
+    }
+    // A resumed log of version 1.0 begins with records of the old session: the name decides.
+    let stem = head.stem();
+    let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
+    let resumed = session.filter(|session| *session != native_id && is_uuid(session));
+    Some(Claim {
+        provider: Provider::Claude,
+        native_id: native_id.to_owned(),
+        agent_id: None,
+        parent: resumed.map(str::to_owned),
+        relation: resumed.map(|_| Relation::ResumedFrom),
+        first_record,
+    })
+}
+
+/// Whether a record is one of Claude Code's, and not of the agents that borrowed its shape.
+fn is_record(object: &Json) -> bool {
+    let Some(kind) = object["type"].as_str() else { return false };
+    if object.get("agentSlug").is_some() || object.get("systemPayload").is_some() {
+        return false;
+    }
+    match kind {
+        "user" | "assistant" => {
+            let message = &object["message"];
+            (message["role"].is_string() || message["content"].is_array())
+                && message.get("parts").is_none()
+                && message.get("content").is_some()
+        }
+        _ => {
+            SIDE_TYPES.contains(&kind)
+                && ["sessionId", "leafUuid", "messageId"].iter().any(|key| object[key].is_string())
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the decoder of Claude Code knows, for telling the drift of its format: record types and fields
+//! as found in real logs (FORMATS.md section 1). The lists are sorted.
+
+/// Types of Claude's records.
+#[rustfmt::skip]
+pub(super) const RECORDS: &[&str] = &[
+    "agent-name", "ai-title", "assistant", "atis-latch", "attachment", "bridge-session",
+    "custom-title", "file-history-delta", "file-history-snapshot", "frame-link", "last-prompt",
+    "mode", "permission-mode", "pr-link", "progress", "queue-operation", "relocated", "result",
+    "started", "summary", "system", "user", "worktree-state",
+];
+
+/// Fields at the top of Claude's records.
+#[rustfmt::skip]
+pub(super) const FIELDS: &[&str] = &[
+    "agentId", "agentName", "aiTitle", "apiErrorStatus", "apiRefusalCategory",
+    "apiRefusalExplanation", "atis", "attachment", "attributionAgent", "attributionMcpServer",
+    "attributionMcpTool", "attributionPlugin", "attributionSkill", "bridgeSessionId", "cause",
+    "compactMetadata", "content", "customTitle", "cwd", "data", "direction", "durationMs",
+    "effort", "entrypoint", "error", "errorDetails", "fallbackModel", "frameUrl", "gitBranch",
+    "hasOutput", "hookAdditionalContext", "hookCount", "hookErrors", "hookInfos", "imagePasteIds",
+    "interruptedByShutdown", "interruptedMessageId", "isAbortedMidStream", "isApiErrorMessage",
+    "isCompactSummary", "isMeta", "isSidechain", "isSnapshotUpdate", "isVisibleInTranscriptOnly",
+    "key", "lastPrompt", "lastSequenceNum", "leafUuid", "level", "logicalParentUuid",
+    "maxRetries", "mcpMeta", "message", "messageCount", "messageId", "microcompactMetadata",
+    "mode", "name", "operation", "origin", "originalModel", "ownerAccountUuid",
+    "ownerOrganizationUuid", "parentToolUseID", "parentUuid", "path",
+    "pendingBackgroundAgentCount", "permissionMode", "planContent", "prNumber", "prRepository",
+    "prUrl", "preventedContinuation", "promptId", "promptSource", "refusedUserMessageUuid",
+    "relocatedCwd", "requestId", "result", "retractedMessageUuids", "retryAttempt", "retryInMs",
+    "scope", "sessionId", "sessionKind", "session_id", "slug", "snapshot", "source",
+    "sourceToolAssistantUUID", "sourceToolUseID", "stopReason", "subtype", "summary",
+    "supersedesUuids", "teamName", "thinkingMetadata", "timestamp", "title", "todos",
+    "toolDenialKind", "toolEndsTurn", "toolUseID", "toolUseResult", "trigger", "turnCompanion",
+    "type", "url", "userType", "uuid", "version", "worktreeSession",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted() {
+        for list in [RECORDS, FIELDS] {
+            assert!(list.is_sorted());
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Claude Code: `~/.claude/projects/<cwd>/<sessionId>.jsonl` (FORMATS.md section 1).
+
+mod head;
+mod known;
+mod queue;
+mod subagent;
+mod user;
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use schemas::{Confidence, EventType, Provider, Usage};
+use serde::{Deserialize, Serialize};
+
+use self::queue::Queue;
+use super::{Format, LineDecoder, Outcome, Places, Reader, drift, prompt, uuid_identity};
+use crate::arguments::Arguments;
+use crate::json::{Fields, Value};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::Claude,
+    unique_ids: true,
+    roots,
+    sniff: head::sniff,
+    reader: Reader::Lines(|claim, state| {
+        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
+        Box::new(Decoder { state, agent_file: claim.agent_id.is_some(), text: String::new() })
+    }),
+};
+
+fn roots(places: &Places<'_>) -> Vec<PathBuf> {
+    match places.set("CLAUDE_CONFIG_DIR") {
+        // Several folders, with commas between them.
+        Some(list) => list
+            .to_string_lossy()
+            .split(',')
+            .map(|dir| Path::new(dir.trim()).join("projects"))
+            .collect(),
+        None => vec![places.home(".claude/projects"), places.config("claude/projects")],
+    }
+}
+
+/// Fields of the envelope of a record, which no notification repeats.
+const ENVELOPE: &[&str] = &[
+    "type",
+    "subtype",
+    "uuid",
+    "parentUuid",
+    "sessionId",
+    "session_id",
+    "timestamp",
+    "cwd",
+    "version",
+    "isSidechain",
+    "userType",
+    "gitBranch",
+    "slug",
+    "entrypoint",
+    "promptId",
+    "agentId",
+    "isMeta",
+    "logicalParentUuid",
+    "leafUuid",
+    "messageId",
+    "toolUseID",
+    "parentToolUseID",
+    "level",
+    "sourceToolAssistantUUID",
+    "requestId",
+];
+
+/// API messages remembered; lines of one message stand close together (FORMATS.md 1.4).
+const MESSAGES: usize = 64;
+
+/// One API message: its lines share id, step and usage.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ApiMessage {
+    id: String,
+    step: i32,
+    usage: Usage,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    messages: VecDeque<ApiMessage>,
+    #[serde(default)]
+    queue: Queue,
+}
+
+struct Decoder {
+    state: State,
+    /// The whole log is a subagent's, so its prompts are its own.
+    agent_file: bool,
+    text: String,
+}
+
+impl LineDecoder for Decoder {
+    fn record(
+        &mut self,
+        object: Value<'_>,
+        _raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> Outcome {
+        let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
+        let time = micros(object.text("timestamp")).or_else(snapshot_time);
+        let inner = subagent::message(object, out);
+        let identity = uuid_identity(inner.unwrap_or(object).text("uuid"));
+        out.begin_record(at, identity, time);
+        if let Some(inner) = inner {
+            self.subagent(inner, out);
+            return Outcome::Events;
+        }
+        drift::fields(object, known::FIELDS, out);
+        drift::record(object.text("type").unwrap_or("untyped"), known::RECORDS, out);
+        out.hangs_on(uuid_identity(object.text("parentUuid")));
+        out.set_cwd(object.text("cwd"));
+        out.set_branch(object.text("gitBranch"));
+        out.set_version(object.text("version"));
+        let sidechain = !self.agent_file && object.flag("isSidechain") == Some(true);
+        if sidechain {
+            out.set_sidechain();
+        }
+        match object.text("type") {
+            Some("assistant") if object.object("message").is_some() => self.assistant(object, out),
+            Some("user") if object.object("message").is_some() => {
+                self.state.queue.sent(object, out);
+                user::record(object, !sidechain, &mut self.text, out);
+            }
+            Some("attachment") => self.attachment(object, out),
+            Some("queue-operation") => {
+                self.side_record("queue-operation", object, out);
+                self.state.queue.operation(object, at, out);
+            }
+            kind => self.side_record(kind.unwrap_or("untyped"), object, out),
+        }
+        Outcome::Events
+    }
+
+    fn save(&self) -> serde_json::Value {
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+}
+
+impl Decoder {
+    /// A message of a subagent that has no log of its own.
+    fn subagent(&mut self, message: Value<'_>, out: &mut Stream) {
+        out.set_sidechain();
+        out.set_confidence(Confidence::Partial);
+        if message.text("type") == Some("assistant") {
+            self.assistant(message, out);
+        } else {
+            user::record(message, false, &mut self.text, out);
+        }
+    }
+
+    fn assistant(&mut self, object: Value<'_>, out: &mut Stream) {
+        let Some(message) = object.object("message") else { return };
+        // The client's own words in the assistant's role are no model response.
+        let api_error = object.flag("isApiErrorMessage") == Some(true);
+        if api_error || message.text("model") == Some("<synthetic>") {
+            self.text.clear();
+            message.field("content").inspect(|content| render::content(*content, &mut self.text));
+            let subtype = Some(if api_error { "api_error" } else { "synthetic" });
+            let draft = Draft {
+                subtype,
+                text: &self.text,
+                is_error: api_error.then_some(true),
+                ..Draft::default()
+            };
+            return out.push(EventType::Notification, draft);
+        }
+        out.set_model(message.text("model"));
+        let request = match (message.non_empty("id"), object.non_empty("requestId")) {
+            (None, _) => None,
+            (Some(id), None) => Some(id.to_owned()),
+            (Some(id), Some(request)) => Some(format!("{id}:{request}")),
+        };
+        let known =
+            request.as_ref().and_then(|id| self.state.messages.iter().position(|m| m.id == *id));
+        let step = known.map_or_else(|| out.begin_step(), |at| self.state.messages[at].step);
+        let blocks = message.items("content");
+        for block in &blocks {
+            self.block(*block, step, out);
+        }
+        if blocks.is_empty() {
+            let text = message.text("content").unwrap_or("");
+            out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
+        }
+        // A request is recorded with every line; what counts is the largest record of it, so an
+        // event holds only what is new (FORMATS.md 1.4 and 13).
+        let usage = message.object("usage").map(usage).unwrap_or_default();
+        let before = known.map(|at| self.state.messages[at].usage).unwrap_or_default();
+        let news = !usage.is_unknown() && (known.is_none() || usage.total() > before.total());
+        if news {
+            let draft = Draft {
+                usage: usage.minus(before),
+                request_id: request.as_deref(),
+                ..Draft::default()
+            };
+            out.push_in(EventType::TokenUsage, step, draft);
+        }
+        match (known, request) {
+            (Some(at), _) if news => self.state.messages[at].usage = usage,
+            (None, Some(id)) => {
+                if self.state.messages.len() == MESSAGES {
+                    self.state.messages.pop_front();
+                }
+                self.state.messages.push_back(ApiMessage { id, step, usage });
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, block: Value<'_>, step: i32, out: &mut Stream) {
+        self.text.clear();
+        let tool_call_id = block.non_empty("id");
+        match block.text("type") {
+            Some("text") => {
+                let text = block.text("text").unwrap_or("");
+                out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
+            }
+            Some("thinking") => {
+                let text = block.text("thinking").unwrap_or("");
+                out.push_in(EventType::Reasoning, step, Draft { text, ..Draft::default() });
+            }
+            Some("redacted_thinking") => {
+                let bytes = block.text("data").map_or(0, str::len);
+                let text = format!("[encrypted reasoning, {bytes} bytes]");
+                out.push_in(EventType::Reasoning, step, Draft { text: &text, ..Draft::default() });
+            }
+            Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+                let mut arguments = Arguments::default();
+                block.field("input").inspect(|input| arguments.read(*input));
+                let tool_name = block.text("name");
+                let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
+                out.push_in(EventType::ToolCall, step, draft);
+            }
+            Some(kind) if kind.ends_with("_tool_result") => {
+                block.field("content").inspect(|content| render::content(*content, &mut self.text));
+                let tool_call_id = block.non_empty("tool_use_id");
+                let draft = Draft { text: &self.text, tool_call_id, ..Draft::default() };
+                out.push_in(EventType::ToolResult, step, draft);
+            }
+            kind => {
+                if kind != Some("fallback") {
+                    out.drift("block", kind.unwrap_or("untyped"));
+                }
+                render::fields(block, &["type"], &mut self.text);
+                let draft = Draft {
+                    subtype: Some(kind.unwrap_or("block")),
+                    text: &self.text,
+                    ..Draft::default()
+                };
+                out.push_in(EventType::Notification, step, draft);
+            }
+        }
+    }
+
+    /// Context that the client attached; a prompt typed while the agent worked arrives here too.
+    fn attachment(&mut self, object: Value<'_>, out: &mut Stream) {
+        let Some(attachment) = object.object("attachment") else {
+            return self.side_record("attachment", object, out);
+        };
+        self.text.clear();
+        let kind = attachment.text("type").unwrap_or("attachment");
+        if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
+            attachment.field("prompt").inspect(|prompt| render::content(*prompt, &mut self.text));
+            if !self.state.queue.attached(&self.text, out) {
+                return prompt::typed(&self.text, true, out);
+            }
+        }
+        render::fields(attachment, &["type", "toolUseID"], &mut self.text);
+        let is_error = kind.ends_with("_error").then_some(true);
+        let draft = Draft { subtype: Some(kind), text: &self.text, is_error, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+
+    /// Records beside the conversation, known and unknown.
+    fn side_record(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
+        self.text.clear();
+        let text = &mut self.text;
+        let mut subtype = kind;
+        let mut is_error = None;
+        match kind {
+            "system" => {
+                subtype = object.text("subtype").unwrap_or("system");
+                is_error = subtype.ends_with("_error").then_some(true);
+                match object.non_empty("content") {
+                    Some(content) => text.push_str(content),
+                    None => render::fields(object, ENVELOPE, text),
+                }
+            }
+            "progress" => {
+                // Output in progress and a subagent's messages stand whole in their own records.
+                if let Some(data) = object.object("data") {
+                    subtype = data.text("type").unwrap_or("progress");
+                    let skip =
+                        ["type", "message", "prompt", "normalizedMessages", "output", "fullOutput"];
+                    render::fields(data, &skip, text);
+                }
+            }
+            "summary" => text.push_str(object.text("summary").unwrap_or("")),
+            "ai-title" | "custom-title" => {
+                let title =
+                    object.text("customTitle").or_else(|| object.text("aiTitle")).unwrap_or("");
+                text.push_str(title);
+                let from =
+                    if kind == "custom-title" { TitleFrom::Person } else { TitleFrom::Agent };
+                out.title(from, title);
+            }
+            "file-history-snapshot" => {
+                let files = object.object("snapshot").and_then(|s| s.object("trackedFileBackups"));
+                for (path, _) in files.and_then(|files| files.as_object()).iter().flatten() {
+                    text.push_str(path);
+                    text.push('\n');
+                }
+            }
+            // The prompt itself stands in its own record.
+            "last-prompt" => {}
+            _ => render::fields(object, ENVELOPE, text),
+        }
+        render::cut(text);
+        let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+}
+
+/// Token counts of one line (FORMATS.md 1.4); the cache writes are the sum of the two lifetimes
+/// where those are given (section 13).
+fn usage(usage: Value<'_>) -> Usage {
+    let lifetime = |key: &str| usage.object("cache_creation").and_then(|parts| parts.int(key));
+    let five_minutes = lifetime("ephemeral_5m_input_tokens");
+    let one_hour = lifetime("ephemeral_1h_input_tokens");
+    let lifetimes =
+        five_minutes.or(one_hour).map(|_| five_minutes.unwrap_or(0) + one_hour.unwrap_or(0));
+    Usage {
+        input: usage.int("input_tokens"),
+        output: usage.int("output_tokens"),
+        cache_read: usage.int("cache_read_input_tokens"),
+        cache_write: lifetimes.or_else(|| usage.int("cache_creation_input_tokens")),
+        cache_write_1h: one_hour,
+        reasoning: usage.object("output_tokens_details").and_then(|d| d.int("thinking_tokens")),
+    }
+}

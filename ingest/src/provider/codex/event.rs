@@ -1,0 +1,81 @@
+//! What Codex tells its interface (`event_msg`): twins of response items, token counts, and notices
+//! (FORMATS.md section 2).
+
+use schemas::EventType;
+
+use super::{Decoder, Family, output, tokens};
+use crate::json::{Fields, Value};
+use crate::provider::Outcome;
+use crate::render;
+use crate::stream::{Draft, Stream, TitleFrom};
+
+impl Decoder {
+    /// An `event_msg`; what a response item says as well is its twin.
+    pub(super) fn event(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
+        let kind = event.text("type").unwrap_or("untyped");
+        let message = event.text("message").unwrap_or("");
+        match kind {
+            "token_count" => self.token_count(event, out),
+            "user_message" => match output::machine_text(message) {
+                Some(_) => Outcome::Merged("twin_of_machine_text"),
+                None => self.prompt(message, Family::Message, out),
+            },
+            "agent_message" => self.reply(message, Family::Message, out),
+            "agent_reasoning" | "agent_reasoning_raw_content" | "agent_reasoning_section_break" => {
+                Outcome::Merged("twin_of_reasoning")
+            }
+            "item_completed"
+                if event
+                    .object("item")
+                    .is_some_and(|item| item.text("type") == Some("UserMessage")) =>
+            {
+                let mut text = String::new();
+                event
+                    .object("item")
+                    .and_then(|item| item.field("content"))
+                    .inspect(|content| render::content(*content, &mut text));
+                self.prompt(&text, Family::Message, out)
+            }
+            // Their text stands in the tool's output item.
+            "exec_command_end"
+            | "exec_command_begin"
+            | "exec_command_output_delta"
+            | "patch_apply_begin"
+            | "patch_apply_end"
+            | "mcp_tool_call_begin"
+            | "mcp_tool_call_end"
+            | "web_search_begin"
+            | "web_search_end"
+            | "view_image_tool_call"
+            | "image_generation_end" => Outcome::Merged("twin_of_tool_result"),
+            _ => {
+                if matches!(
+                    kind,
+                    "task_started" | "task_complete" | "turn_aborted" | "turn.completed"
+                ) {
+                    self.state.in_response = false;
+                }
+                if kind == "thread_name_updated" {
+                    out.title(
+                        TitleFrom::Agent,
+                        event.text("thread_name").or_else(|| event.text("name")).unwrap_or(""),
+                    );
+                }
+                self.unknown(kind, event, out)
+            }
+        }
+    }
+
+    /// One usage per request: what the totals grew by, which includes requests that were aborted
+    /// before they were recorded; `last_token_usage` at the start and where a total shrinks, which
+    /// begins a new base (FORMATS.md 2.5).
+    fn token_count(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
+        match tokens::news(event, &mut self.state.totals) {
+            Ok(usage) => {
+                out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
+                Outcome::Events
+            }
+            Err(reason) => Outcome::Merged(reason),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Response items: what the model is sent and what it answers (FORMATS.md section 2.4).
+
+use schemas::EventType;
+
+use super::{Decoder, Family, output};
+use crate::arguments::Arguments;
+use crate::json::{Fields, Value};
+use crate::provider::Outcome;
+use crate::render;
+use crate::stream::{Draft, Stream};
+
+impl Decoder {
+    /// A response item, or an item of the flat generation.
+    pub(super) fn item(&mut self, item: Value<'_>, out: &mut Stream) -> Outcome {
+        let kind = item.text("type").unwrap_or("untyped");
+        self.text.clear();
+        match kind {
+            "message" => return self.message(item, out),
+            "reasoning" => {
+                self.respond(out);
+                for key in ["summary", "content"] {
+                    item.field(key)
+                        .filter(|v| {
+                            !matches!(
+                                simd_json::prelude::TypedValue::value_type(v),
+                                simd_json::ValueType::Null
+                            )
+                        })
+                        .inspect(|parts| render::content(*parts, &mut self.text));
+                }
+                out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
+            }
+            "function_call"
+            | "custom_tool_call"
+            | "local_shell_call"
+            | "tool_search_call"
+            | "web_search_call"
+            | "image_generation_call" => {
+                self.respond(out);
+                self.call(kind, item, out);
+            }
+            "function_call_output"
+            | "custom_tool_call_output"
+            | "tool_search_output"
+            | "local_shell_call_output" => {
+                self.state.in_response = false;
+                output::result(item, &mut self.inner, &mut self.text, out);
+            }
+            _ => return self.unknown(kind, item, out),
+        }
+        self.state.after_prompt = false;
+        Outcome::Events
+    }
+
+    fn call(&mut self, kind: &str, item: Value<'_>, out: &mut Stream) {
+        let input =
+            ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
+        let mut arguments = Arguments::default();
+        if let Some(input) = input {
+            match crate::json::string(input) {
+                // Arguments are JSON in a string; a custom tool's input is plain text.
+                Some(json) if kind == "function_call" => {
+                    arguments.read_json_text(json, &mut self.inner);
+                }
+                Some(text) => arguments.plain(text),
+                None => arguments.read(input),
+            }
+        }
+        let name = item.text("name").unwrap_or_else(|| kind.trim_end_matches("_call"));
+        let full_name = item.non_empty("namespace").map(|namespace| format!("{namespace}__{name}"));
+        let draft = Draft {
+            tool_name: full_name.as_deref().or(Some(name)),
+            tool_call_id: item.non_empty("call_id"),
+            ..arguments.draft()
+        };
+        out.push(EventType::ToolCall, draft);
+    }
+
+    fn message(&mut self, item: Value<'_>, out: &mut Stream) -> Outcome {
+        item.field("content").inspect(|content| render::content(*content, &mut self.text));
+        let text = std::mem::take(&mut self.text);
+        let outcome = match item.text("role") {
+            Some("assistant") => self.reply(&text, Family::Item, out),
+            Some("user") => match output::machine_text(&text) {
+                Some("user_shell_command") => self.shell_input(&text, out),
+                Some(subtype) => self.notify(subtype, &text, None, out),
+                None => self.prompt(&text, Family::Item, out),
+            },
+            role => self.notify(role.unwrap_or("message"), &text, None, out),
+        };
+        self.text = text;
+        outcome
+    }
+
+    /// A command that the person ran: shown as typed, with what came of it.
+    fn shell_input(&mut self, text: &str, out: &mut Stream) -> Outcome {
+        let between = |open: &str, close: &str| {
+            let (_, rest) = text.split_once(open)?;
+            Some(rest.split_once(close)?.0.trim())
+        };
+        let Some(command) = between("<command>", "</command>") else {
+            return self.notify("user_shell_command", text, None, out);
+        };
+        let outcome = self.prompt(&format!("!{command}"), Family::Item, out);
+        match between("<result>", "</result>") {
+            Some(result) => self.notify("bash_output", result, None, out),
+            None => outcome,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, both generations (FORMATS.md
+//! section 2): flat items, and items wrapped as `{timestamp, type, payload}`.
+//!
+//! The same text stands in `response_item` and `event_msg` by design; whichever comes first
+//! counts, its twin is merged.
+
+mod event;
+mod head;
+mod item;
+mod known;
+mod output;
+mod tokens;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use schemas::{Confidence, EventType, Provider, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Format, LineDecoder, Outcome, Places, Reader, drift};
+use crate::json::{Fields, Parser, Value};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream, micros};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::Codex,
+    unique_ids: false,
+    roots,
+    sniff: head::sniff,
+    reader: Reader::Lines(|_, state| {
+        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
+        Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
+    }),
+};
+
+fn roots(places: &Places<'_>) -> Vec<PathBuf> {
+    let codex = places.set("CODEX_HOME").unwrap_or_else(|| places.home(".codex"));
+    vec![codex.join("sessions"), codex.join("archived_sessions")]
+}
+
+/// Records of a copied beginning follow each other within this time, in microseconds.
+const BURST_GAP: i64 = 1_000_000;
+
+/// Texts remembered for finding twins; twins stand a few records apart.
+const RECENT: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Family {
+    Item,
+    Message,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// Hash of role and text of the last messages, and the family each came from.
+    recent: VecDeque<(u64, Family)>,
+    /// A model response is under way.
+    in_response: bool,
+    /// The last event was a prompt out of a response_item.
+    after_prompt: bool,
+    /// The totals of the last token_count.
+    totals: Option<Usage>,
+    /// The first session_meta was seen.
+    named: bool,
+    /// Time of the last record of a copied beginning whose original is not known.
+    #[serde(default)]
+    burst: Option<i64>,
+}
+
+struct Decoder {
+    state: State,
+    text: String,
+    /// Decodes JSON inside strings.
+    inner: Parser,
+}
+
+impl LineDecoder for Decoder {
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+        let time = micros(object.text("timestamp"));
+        out.begin_record(at, content_identity(raw), time);
+        self.copied_burst(time, out);
+        let payload = object.object("payload");
+        drift(object, payload, out);
+        match (object.text("type"), payload) {
+            (Some("session_meta"), Some(meta)) => self.session_meta(meta, time, out),
+            (Some("turn_context"), Some(context)) => {
+                out.set_cwd(context.text("cwd"));
+                out.set_model(context.text("model"));
+                Outcome::Merged("turn_context")
+            }
+            (Some("response_item"), Some(item)) => self.item(item, out),
+            (Some("event_msg"), Some(event)) => self.event(event, out),
+            (Some("compacted"), Some(compacted)) => {
+                // replacement_history repeats messages that stand in the log already.
+                let text = compacted.non_empty("message").unwrap_or("Context compacted");
+                self.notify("compacted", text, None, out)
+            }
+            (Some(kind), Some(payload)) => self.unknown(kind, payload, out),
+            (None, _) if object.text("record_type") == Some("state") => {
+                Outcome::Merged("state_marker")
+            }
+            (None, _) if object.non_empty("id").is_some() && !self.state.named => {
+                self.session_meta(object, time, out)
+            }
+            _ => self.item(object, out),
+        }
+    }
+
+    fn save(&self) -> Json {
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+}
+
+/// Counts what is not known of a record; the flat generation no longer changes.
+fn drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) {
+    let (Some(payload), Some(kind)) = (payload, object.text("type")) else { return };
+    match payload.text("type").filter(|_| matches!(kind, "response_item" | "event_msg")) {
+        Some(inner) => {
+            let kind = format!("{kind}/{inner}");
+            drift::record(&kind, known::RECORDS, out);
+        }
+        None => drift::record(kind, known::RECORDS, out),
+    }
+    drift::fields(object, known::FIELDS, out);
+    drift::fields(payload, known::FIELDS, out);
+}
+
+/// Records shorter than this say too little to be told apart, as reasoning without its text.
+const LEAST_IDENTITY: usize = 160;
+
+/// Identity of a record by content. Copies in a fork are stamped anew, so the time is left out.
+fn content_identity(raw: &[u8]) -> Option<u64> {
+    if raw.len() < LEAST_IDENTITY {
+        return None;
+    }
+    let stamped = raw.strip_prefix(br#"{"timestamp":""#).and_then(|rest| {
+        let end = memchr::memchr(b'"', rest)?;
+        rest.get(end + 1..)
+    });
+    Some(xxh3_64(stamped.unwrap_or(raw)) | 1)
+}
+
+impl Decoder {
+    /// The beginning that a fork or a spawned agent copied from a log that is not there: it was
+    /// written in one go (FORMATS.md section 12).
+    fn copied_burst(&mut self, time: Option<i64>, out: &mut Stream) {
+        let Some(last) = self.state.burst else { return };
+        let now = time.unwrap_or(last);
+        let goes_on = now - last <= BURST_GAP;
+        self.state.burst = goes_on.then_some(now);
+        out.set_copied(goes_on);
+        if goes_on {
+            out.set_confidence(Confidence::Estimated);
+        }
+    }
+
+    fn session_meta(&mut self, meta: Value<'_>, time: Option<i64>, out: &mut Stream) -> Outcome {
+        // Copied history brings the parent's own header along (FORMATS.md 2.4).
+        let first = !std::mem::replace(&mut self.state.named, true);
+        let other = meta.text("id") != out.session.native_id.as_deref();
+        if !first && other && !out.has_history() && out.session.relation.is_some() {
+            self.state.burst = time;
+            self.copied_burst(time, out);
+        }
+        if first {
+            out.set_version(meta.text("cli_version"));
+        }
+        if first || meta.text("id") == out.session.native_id.as_deref() {
+            out.set_cwd(meta.text("cwd"));
+            let git = meta.object("git");
+            out.set_branch(git.and_then(|git| git.text("branch")));
+            out.set_repository(git.and_then(|git| git.text("repository_url")));
+        }
+        self.text.clear();
+        let skip = ["instructions", "base_instructions", "dynamic_tools", "type"];
+        render::fields(meta, &skip, &mut self.text);
+        let draft = Draft { subtype: Some("session_meta"), text: &self.text, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+        Outcome::Events
+    }
+
+    /// Whether the other family said this already; remembers it otherwise.
+    fn is_twin(&mut self, role: &str, text: &str, family: Family) -> bool {
+        let mut key = role.as_bytes().to_vec();
+        key.extend_from_slice(text.trim().as_bytes());
+        let hash = xxh3_64(&key);
+        let other = |entry: &(u64, Family)| entry.0 == hash && entry.1 != family;
+        if let Some(found) = self.state.recent.iter().position(other) {
+            self.state.recent.remove(found);
+            return true;
+        }
+        if self.state.recent.len() == RECENT {
+            self.state.recent.pop_front();
+        }
+        self.state.recent.push_back((hash, family));
+        false
+    }
+
+    fn reply(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
+        if self.is_twin("assistant", text, family) {
+            return Outcome::Merged("twin_of_message");
+        }
+        self.respond(out);
+        self.state.after_prompt = false;
+        out.push(EventType::Message, Draft { text, ..Draft::default() });
+        Outcome::Events
+    }
+
+    fn prompt(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
+        // With images the two forms differ in wording, but stand next to each other.
+        let follows = family == Family::Message && self.state.after_prompt;
+        if self.is_twin("user", text, family) || follows {
+            return Outcome::Merged("twin_of_prompt");
+        }
+        self.state.in_response = false;
+        self.state.after_prompt = family == Family::Item;
+        out.prompt(text);
+        Outcome::Events
+    }
+
+    /// Begins a model response unless one is under way.
+    fn respond(&mut self, out: &mut Stream) {
+        if !std::mem::replace(&mut self.state.in_response, true) {
+            out.begin_step();
+        }
+    }
+
+    /// A record without a rule of its own: a notification with its fields as text.
+    fn unknown(&mut self, kind: &str, record: Value<'_>, out: &mut Stream) -> Outcome {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        render::fields(record, &["type", "last_agent_message"], &mut text);
+        if text.is_empty() {
+            text.push_str(&kind.replace('_', " "));
+        }
+        let is_error = matches!(kind, "error" | "stream_error").then_some(true);
+        let outcome = self.notify(kind, &text, is_error, out);
+        self.text = text;
+        outcome
+    }
+
+    fn notify(
+        &mut self,
+        subtype: &str,
+        text: &str,
+        is_error: Option<bool>,
+        out: &mut Stream,
+    ) -> Outcome {
+        self.state.after_prompt = false;
+        out.push(
+            EventType::Notification,
+            Draft { subtype: Some(subtype), text, is_error, ..Draft::default() },
+        );
+        Outcome::Events
+    }
+}

@@ -1,0 +1,157 @@
+//! What Codex writes inside strings: tool outputs in their three forms, and machine text in the
+//! user's role (FORMATS.md section 2.4).
+
+use schemas::EventType;
+
+use crate::json::{Fields, Parser, Value, embedded, string};
+use crate::provider::is_uuid;
+use crate::render;
+use crate::stream::{Draft, Stream};
+
+/// Beginnings of machine text in the user's role, with the subtype it becomes.
+const MACHINE: &[(&str, &str)] = &[
+    ("<environment_context>", "environment_context"),
+    ("<user_instructions>", "user_instructions"),
+    ("# AGENTS.md instructions", "agents_md"),
+    ("<permissions instructions>", "permissions"),
+    ("<turn_aborted>", "interrupted"),
+    ("<skill>", "skill"),
+    ("<skills_instructions>", "skill"),
+    ("<apps_instructions>", "apps"),
+    ("<collaboration_mode>", "collaboration_mode"),
+    ("<model_switch>", "model_switch"),
+    ("<personality_spec>", "personality"),
+    ("<subagent_notification>", "subagent_notification"),
+    ("<user_shell_command>", "user_shell_command"),
+];
+
+/// Beginnings of outputs that tell a failure in words only.
+const FAILURES: &[&str] = &[
+    "apply_patch verification failed",
+    "error:",
+    "exec_command failed",
+    "execution error",
+    "failed in sandbox",
+    "failed to ",
+    "write_stdin failed",
+    "aborted",
+];
+
+/// The subtype when `text` was written by the client and not by the person.
+pub(super) fn machine_text(text: &str) -> Option<&'static str> {
+    let trimmed = text.trim_start();
+    MACHINE.iter().find(|(start, _)| trimmed.starts_with(start)).map(|(_, subtype)| *subtype)
+}
+
+/// Adds the output of a tool.
+pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, out: &mut Stream) {
+    let output = ["output", "tools", "result"].iter().find_map(|key| item.field(key));
+    let mut exit_code = None;
+    let mut seconds = None;
+    let mut success = None;
+    let mut spawned = None;
+    if let Some(output) = output {
+        let plain = string(output);
+        let wrapped = plain.is_some_and(|json| {
+            embedded(json, parser, |value| {
+                // Old: {"output": "...", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}
+                if let (Some(inner), Some(metadata)) =
+                    (value.text("output"), value.object("metadata"))
+                {
+                    text.push_str(inner);
+                    exit_code = metadata.int("exit_code");
+                    seconds = metadata.field("duration_seconds").and_then(float);
+                } else {
+                    // What spawn_agent answers.
+                    let agent = value.text("agent_id").filter(|id| is_uuid(id));
+                    spawned = agent.map(str::to_owned);
+                    text.push_str(json);
+                }
+            })
+        });
+        match plain {
+            Some(_) if wrapped => {}
+            Some(plain) => {
+                text.push_str(plain);
+                (exit_code, seconds) = header(plain);
+            }
+            None if output.field("content").is_some() => {
+                success = output.flag("success");
+                output.field("content").inspect(|content| render::content(*content, text));
+            }
+            None => {
+                render::content(output, text);
+                (exit_code, seconds) = header(text);
+            }
+        }
+    }
+    let told_failed = FAILURES.iter().any(|start| text.starts_with(start)).then_some(true);
+    #[expect(clippy::cast_possible_truncation, reason = "durations in milliseconds")]
+    let duration_ms =
+        seconds.filter(|s| s.is_finite()).map(|seconds: f64| (seconds * 1000.0).round() as i64);
+    let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
+    let draft = Draft {
+        text,
+        tool_call_id: item.non_empty("call_id"),
+        is_error: exit_code
+            .map(|code| code != 0)
+            .or(success.map(|success: bool| !success))
+            .or(told_failed),
+        exit_code,
+        duration_ms,
+        spawned_agent_id: spawned.as_deref(),
+        ..Draft::default()
+    };
+    out.push(EventType::ToolResult, draft);
+}
+
+fn float(value: Value<'_>) -> Option<f64> {
+    use simd_json::prelude::*;
+    value.cast_f64()
+}
+
+/// Exit code and seconds out of the lines that stand before the output of a command:
+/// `Exit code: 1`, `Process exited with code 1`, `Wall time: 0.3 seconds`.
+fn header(text: &str) -> (Option<i64>, Option<f64>) {
+    let mut exit_code = None;
+    let mut seconds = None;
+    if text.starts_with("failed in sandbox") {
+        let code = text
+            .split_once("exit code: ")
+            .and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
+        return (code.and_then(|code| code.parse().ok()), None);
+    }
+    for line in text.lines().take(8) {
+        if line == "Output:" {
+            break;
+        }
+        let code = line
+            .strip_prefix("Exit code: ")
+            .or_else(|| line.strip_prefix("Process exited with code "));
+        exit_code = exit_code.or_else(|| code?.trim().parse().ok());
+        let time = line.strip_prefix("Wall time: ").and_then(|rest| rest.strip_suffix(" seconds"));
+        seconds = seconds.or_else(|| time?.parse().ok());
+    }
+    (exit_code, seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_read_from_the_header_only() {
+        let text = "Chunk ID: 1\nWall time: 0.25 seconds\nProcess exited with code 2\nOutput:\nExit code: 9";
+        assert_eq!(header(text), (Some(2), Some(0.25)));
+        assert_eq!(header("Output:\nExit code: 9"), (None, None));
+        assert_eq!(header("Exit code: 1\nWall time: 3 seconds\nOutput:\nx"), (Some(1), Some(3.0)));
+    }
+
+    #[test]
+    fn machine_text_is_told_from_prompts() {
+        assert_eq!(machine_text("<environment_context>\n x"), Some("environment_context"));
+        assert_eq!(machine_text("# AGENTS.md instructions for /x"), Some("agents_md"));
+        assert_eq!(machine_text("# Review findings:"), None);
+        assert_eq!(machine_text("<html> is broken"), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! The user's side of a log of GitHub Copilot CLI: prompts, commands run with `!`, and what machines
+//! put into the user's role (FORMATS.md section 7).
+
+use schemas::EventType;
+
+use super::tool;
+use crate::json::{Fields, Value};
+use crate::stream::{Draft, Stream, TitleFrom};
+
+/// Adds a message in the user's role. In a subagent it is the parent model's and begins no turn.
+pub(super) fn prompt(data: Value<'_>, sidechain: bool, text: &mut String, out: &mut Stream) {
+    text.clear();
+    tool::shown(data.field("content"), text);
+    for attachment in data.items("attachments") {
+        let kind = attachment.text("type").unwrap_or("attachment");
+        let keys = ["path", "filePath", "url", "displayName"];
+        if let Some(name) = keys.iter().find_map(|key| attachment.non_empty(key)) {
+            text.push_str(&format!("\n[{kind} {name}]"));
+        }
+    }
+    let text = text.trim_start_matches('\n');
+    if let Some(subtype) = machine(data) {
+        let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
+        return out.push(EventType::Notification, draft);
+    }
+    if !sidechain {
+        out.begin_turn();
+        out.title(TitleFrom::Prompt, text);
+    }
+    out.push(EventType::User, Draft { text, ..Draft::default() });
+}
+
+/// Adds a command that a person ran with `!`.
+pub(super) fn command(data: Value<'_>, text: &mut String, out: &mut Stream) {
+    let command = data.object("arguments").and_then(|arguments| arguments.text("command"));
+    text.clear();
+    text.push('!');
+    text.push_str(command.or_else(|| data.text("toolName")).unwrap_or(""));
+    out.prompt(text);
+}
+
+/// The subtype when a message in the user's role was not written by the person.
+fn machine<'a>(data: Value<'a>) -> Option<&'a str> {
+    if data.flag("isAutopilotContinuation") == Some(true) {
+        return Some("autopilot");
+    }
+    let source = data.non_empty("source")?;
+    let origin = source.split('-').next().unwrap_or(source);
+    let person = matches!(origin, "user" | "command") || source == "autopilot-objective";
+    (!person).then_some(origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{Parser, embedded};
+
+    #[test]
+    fn machine_text_is_told_by_its_source() {
+        let check = |json: &str, want: Option<&str>| {
+            let read = |value: Value<'_>| assert_eq!(machine(value), want, "{json}");
+            assert!(embedded(json, &mut Parser::default(), read));
+        };
+        check(r#"{"content":"x"}"#, None);
+        check(r#"{"source":"user"}"#, None);
+        check(r#"{"source":"skill-pdf"}"#, Some("skill"));
+        check(r#"{"source":"agent-7"}"#, Some("agent"));
+        check(r#"{"source":"autopilot-objective"}"#, None);
+        check(r#"{"isAutopilotContinuation":true}"#, Some("autopilot"));
+    }
+}

@@ -1,0 +1,69 @@
+//! What Factory Droid keeps beside a session's log, in `<uuid>.settings.json`: the model, and the
+//! tokens of the whole session, which it writes anew after every turn.
+
+use std::path::{Path, PathBuf};
+
+use schemas::Usage;
+use serde_json::Value as Json;
+
+/// Longer files are none of these.
+const BYTES: u64 = 1 << 20;
+
+/// Where the settings of a log's session are.
+pub(in crate::provider) fn path(log: &Path) -> PathBuf {
+    log.with_extension("settings.json")
+}
+
+/// The settings of a session.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) model: Option<String>,
+    /// Totals without those of subagents, which have logs and settings of their own.
+    pub(super) usage: Usage,
+}
+
+impl Settings {
+    /// The settings beside a log.
+    pub(super) fn beside(log: &str) -> Option<Self> {
+        let path = path(Path::new(log));
+        let metadata = std::fs::metadata(&path).ok()?;
+        if !metadata.is_file() || metadata.len() > BYTES {
+            return None;
+        }
+        let settings: Json = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        Some(Self::of(&settings))
+    }
+
+    fn of(settings: &Json) -> Self {
+        let count = |key: &str| settings["tokenUsage"][key].as_i64();
+        Self {
+            model: settings["model"].as_str().map(str::to_owned),
+            usage: Usage {
+                input: count("inputTokens"),
+                output: count("outputTokens"),
+                cache_read: count("cacheReadTokens"),
+                cache_write: count("cacheCreationTokens"),
+                cache_write_1h: None,
+                reasoning: count("thinkingTokens"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_stand_beside_the_log() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let log = dir.path().join("5f0c.jsonl");
+        let log = log.to_str().expect("path");
+        assert_eq!(Settings::beside(log), None);
+        let json = r#"{"model":"m","tokenUsage":{"inputTokens":7,"outputTokens":3,"cacheReadTokens":90,"thinkingTokens":1}}"#;
+        std::fs::write(dir.path().join("5f0c.settings.json"), json).expect("writes");
+        let settings = Settings::beside(log).expect("settings");
+        assert_eq!(settings.model.as_deref(), Some("m"));
+        assert_eq!((settings.usage.total(), settings.usage.cache_write), (100, None));
+    }
+}

@@ -1,0 +1,128 @@
+//! What files beside a log of Kimi's say of the session: its title, its folder, where it was forked
+//! from (FORMATS.md section 9).
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use crate::stream::{Stream, TitleFrom};
+
+/// The files are small; more than this is none of them.
+const BYTES: u64 = 4 << 20;
+
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    cwd: Option<String>,
+    title: Option<(TitleFrom, String)>,
+    /// The session whose log was copied.
+    pub forked_from: Option<String>,
+}
+
+impl Beside {
+    /// Tells the stream.
+    pub fn tell(&self, out: &mut Stream) {
+        out.set_cwd(self.cwd.as_deref());
+        if let Some((from, title)) = &self.title {
+            out.title(*from, title);
+        }
+    }
+}
+
+/// What stands beside `log`; nothing beside those of subagents.
+pub(super) fn of(log: &Path) -> Beside {
+    match session(log) {
+        Some((Generation::Code, folder)) => code(folder),
+        Some((Generation::Cli, folder)) => cli(folder),
+        None => Beside::default(),
+    }
+}
+
+/// Where the state of a log's session is.
+pub(in crate::provider) fn state(log: &Path) -> Option<PathBuf> {
+    session(log).map(|(_, folder)| folder.join(STATE))
+}
+
+const STATE: &str = "state.json";
+
+/// The two Kimis.
+enum Generation {
+    Code,
+    Cli,
+}
+
+/// The folder of the session that a log is, unless it is a subagent's.
+fn session(log: &Path) -> Option<(Generation, &Path)> {
+    let up = |places: usize| log.ancestors().nth(places);
+    let named = |places, name: &str| up(places).is_some_and(|place| place.ends_with(name));
+    if named(2, "agents") {
+        return Some((Generation::Code, up(3)?)).filter(|_| named(1, "main"));
+    }
+    Some((Generation::Cli, up(1)?)).filter(|_| !named(2, "subagents"))
+}
+
+/// Kimi Code: `<session>/state.json`.
+fn code(session: &Path) -> Beside {
+    let state = json(&session.join(STATE));
+    let is_custom = state["isCustomTitle"] == true;
+    let from = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
+    Beside {
+        cwd: text(&state["workDir"]).or_else(|| text(&state["cwd"])),
+        title: text(&state["title"]).map(|title| (from, title)),
+        forked_from: text(&state["forkedFrom"]),
+    }
+}
+
+/// Kimi CLI: `<session>/state.json`, and the folders of all sessions in one file.
+fn cli(session: &Path) -> Beside {
+    let state = json(&session.join(STATE));
+    let from = if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::Person };
+    let id = session.file_name().and_then(|name| name.to_str());
+    let folders = session.ancestors().nth(3).map(|home| json(&home.join("kimi.json")));
+    let folders = folders.unwrap_or_default();
+    let cwd = id.and_then(|id| text(&folders["session_to_workdir"][id]));
+    let title = text(&state["custom_title"]).map(|title| (from, title));
+    Beside { cwd, title, forked_from: None }
+}
+
+fn text(value: &Json) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// What a file holds; null when there is none.
+fn json(path: &Path) -> Json {
+    let read = || {
+        let mut bytes = Vec::new();
+        let file = File::open(path).ok()?;
+        file.take(BYTES).read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    };
+    read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_generations_are_found() {
+        let home = tempfile::tempdir().expect("tempdir");
+        let write = |path: &str, content: &str| {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("parent")).expect("creates");
+            std::fs::write(path, content).expect("writes");
+        };
+        write("code/sessions/w/s/state.json", r#"{"title":"t","workDir":"/x","forkedFrom":"p"}"#);
+        let found = of(&home.path().join("code/sessions/w/s/agents/main/wire.jsonl"));
+        assert_eq!(found.title, Some((TitleFrom::Agent, "t".to_owned())));
+        assert_eq!((found.cwd.as_deref(), found.forked_from.as_deref()), (Some("/x"), Some("p")));
+        let found = of(&home.path().join("code/sessions/w/s/agents/agent-0/wire.jsonl"));
+        assert!(found.title.is_none() && found.forked_from.is_none());
+        write("cli/kimi.json", r#"{"work_dirs":[],"session_to_workdir":{"s":"/y"}}"#);
+        write("cli/sessions/m/s/state.json", r#"{"custom_title":"mine"}"#);
+        let found = of(&home.path().join("cli/sessions/m/s/wire.jsonl"));
+        assert_eq!(found.title, Some((TitleFrom::Person, "mine".to_owned())));
+        assert_eq!(found.cwd.as_deref(), Some("/y"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Kimi CLI's `context.jsonl`: the messages as they go to the model, without times and with no
+//! more of the tokens than how full the context is (FORMATS.md section 9).
+
+use schemas::EventType;
+
+use super::{Decoder, told, wire};
+use crate::json::{Fields, Value};
+use crate::provider::{Outcome, chat};
+use crate::render;
+use crate::stream::{Draft, Stream};
+
+/// Beginnings of machine text in the user's role.
+const MACHINE: &[(&str, &str)] = &[
+    ("<system>CHECKPOINT", "checkpoint"),
+    ("<system>Previous context has been compacted", "compact_summary"),
+    ("<system>", "system"),
+    ("<system-reminder>", "system_reminder"),
+    ("<notification", "notification"),
+];
+
+/// How a tool says that it failed.
+const FAILED: &str = "<system>ERROR";
+
+/// Decodes one message or marker.
+pub(super) fn record(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
+    let mut text = std::mem::take(&mut decoder.text);
+    let role = object.text("role").unwrap_or("untyped");
+    if role != "assistant" {
+        object.field("content").inspect(|content| chat::content(*content, &mut text));
+    }
+    let outcome = match role {
+        "user" => user(decoder, &text, out),
+        "assistant" => reply(decoder, object, out),
+        "tool" => {
+            let draft = Draft {
+                text: &text,
+                tool_call_id: object.non_empty("tool_call_id"),
+                is_error: text.starts_with(FAILED).then_some(true),
+                ..Draft::default()
+            };
+            out.push(EventType::ToolResult, draft);
+            Outcome::Events
+        }
+        "_usage" => Outcome::Merged("context_size"),
+        "_checkpoint" => Outcome::Merged("marker"),
+        "_system_prompt" | "system" => {
+            render::cut(&mut text);
+            told("system_prompt", &text, out)
+        }
+        _ => {
+            out.drift("record", role);
+            told(role, &text, out)
+        }
+    };
+    decoder.text = text;
+    outcome
+}
+
+fn user(decoder: &mut Decoder, text: &str, out: &mut Stream) -> Outcome {
+    let start = text.trim_start();
+    if let Some((_, subtype)) = MACHINE.iter().find(|(words, _)| start.starts_with(words)) {
+        return told(subtype, text, out);
+    }
+    decoder.prompt(text, out);
+    Outcome::Events
+}
+
+/// One response of the model.
+pub(super) fn reply(decoder: &mut Decoder, message: Value<'_>, out: &mut Stream) -> Outcome {
+    decoder.end_step("");
+    for part in message.items("content") {
+        wire::part(decoder, part, "", out);
+    }
+    if let Some(text) = message.non_empty("content") {
+        let step = decoder.step("", out);
+        out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
+    }
+    for key in ["tool_calls", "toolCalls"] {
+        for call in message.items(key) {
+            wire::call(decoder, call, "", out);
+        }
+    }
+    decoder.end_step("");
+    if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+}

@@ -1,0 +1,330 @@
+//! The database of OpenCode since 1.2 (`opencode.db`, SQLite), whose sessions are put together into
+//! the bytes of export documents (FORMATS.md section 4). Versions 1 use `session`, `message` and
+//! `part`; versions 2 copy those once into `session_v2` and `session_message`, go on there under
+//! the same ids, and leave the old rows. It is never written to.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Row};
+use serde_json::{Map, Value as Json};
+
+use super::store::{document, message, object};
+
+/// How long a lock of OpenCode's is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Columns of a session that its document shows, and what they are called there.
+const COLUMNS: &[(&str, &str)] = &[
+    ("id", "id"),
+    ("slug", "slug"),
+    ("project_id", "projectID"),
+    ("parent_id", "parentID"),
+    ("fork_session_id", "forkSessionID"),
+    ("directory", "directory"),
+    ("title", "title"),
+    ("version", "version"),
+    ("agent", "agent"),
+    ("model", "model"),
+];
+
+/// A session in a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DatabaseSession {
+    pub(crate) id: String,
+    /// Latest change of any of its rows, in microseconds.
+    pub(crate) updated_us: i64,
+    /// About as many bytes as its document has.
+    pub(crate) bytes: u64,
+}
+
+/// The sessions in a database, by id.
+pub(crate) fn database_sessions(db: &Path) -> io::Result<Vec<DatabaseSession>> {
+    open(db, sessions)
+}
+
+/// The export document of a session in a database.
+pub(crate) fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "the session is not in the database");
+    open(db, |connection| assemble(connection, session_id))?.ok_or_else(missing)
+}
+
+/// Runs `query` on one state of a database. A running OpenCode shares an index of its log of
+/// changes (`-shm`); without that nobody has the database open, and opening it as one that does not
+/// change keeps SQLite from making files beside it. Where the index cannot be used, what stands in
+/// the database itself must do.
+fn open<T>(db: &Path, query: impl Fn(&Connection) -> Result<T>) -> io::Result<T> {
+    let run = |parameters: &str| {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(uri(db, parameters), flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.execute_batch("BEGIN")?;
+        query(&connection)
+    };
+    let mut index = OsString::from(db);
+    index.push("-shm");
+    let shared = PathBuf::from(index).exists().then(|| run("mode=ro"));
+    let result = match shared {
+        Some(Ok(found)) => Ok(found),
+        _ => run("immutable=1"),
+    };
+    result.map_err(io::Error::other)
+}
+
+/// A path as SQLite takes it together with parameters.
+fn uri(db: &Path, parameters: &str) -> String {
+    let path = db.to_string_lossy();
+    let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    if cfg!(windows) {
+        format!("file:///{}?{parameters}", path.trim_start_matches(r"\\%3f\").replace('\\', "/"))
+    } else {
+        format!("file:{path}?{parameters}")
+    }
+}
+
+fn tables(connection: &Connection) -> Result<HashSet<String>> {
+    let mut statement =
+        connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}
+
+fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
+    let tables = tables(connection)?;
+    let mut found: BTreeMap<String, DatabaseSession> = BTreeMap::new();
+    for table in ["session", "session_v2"].into_iter().filter(|table| tables.contains(*table)) {
+        let sql = format!("SELECT id, time_updated, 512 FROM {table}");
+        for session in changes(connection, &sql)? {
+            match found.get_mut(&session.id) {
+                Some(known) => grow(known, &session),
+                None => {
+                    found.insert(session.id.clone(), session);
+                }
+            }
+        }
+    }
+    // In the order of the rows, as an index would read all over the file.
+    for table in ["message", "part", "session_message"] {
+        if !tables.contains(table) {
+            continue;
+        }
+        let sql = format!(
+            "SELECT session_id, max(time_updated), sum(octet_length(data)) FROM {table} \
+             GROUP BY +session_id"
+        );
+        for rows in changes(connection, &sql)? {
+            if let Some(session) = found.get_mut(&rows.id) {
+                grow(session, &rows);
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Rows of a session's id, a time in milliseconds, and bytes.
+fn changes(connection: &Connection, sql: &str) -> Result<Vec<DatabaseSession>> {
+    let read = |row: &Row<'_>| {
+        Ok(DatabaseSession {
+            id: text(row.get_ref(0)?),
+            updated_us: number(row.get_ref(1)?).saturating_mul(1000),
+            bytes: number(row.get_ref(2)?).max(0).cast_unsigned(),
+        })
+    };
+    connection.prepare(sql)?.query_map([], read)?.collect()
+}
+
+fn grow(session: &mut DatabaseSession, rows: &DatabaseSession) {
+    session.updated_us = session.updated_us.max(rows.updated_us);
+    session.bytes = session.bytes.saturating_add(rows.bytes);
+}
+
+fn assemble(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
+    let tables = tables(connection)?;
+    let of = |table: &str| {
+        if tables.contains(table) { info(connection, table, id) } else { Ok(None) }
+    };
+    let (old, new) = (of("session")?, of("session_v2")?);
+    let count = |table: &str, condition: &str| {
+        if !tables.contains(table) {
+            return Ok(0);
+        }
+        let sql = format!("SELECT count(*) FROM {table} WHERE session_id = ?1 {condition}");
+        connection.query_row(&sql, [id], |row| row.get::<_, i64>(0))
+    };
+    // The new table came before the new version, with rows that tell of switches only.
+    let said = count("session_message", "AND type IN ('user', 'assistant')")?;
+    let is_new = said > 0 && (new.is_some() || count("message", "")? == 0);
+    let messages = match (is_new, tables.contains("message")) {
+        (true, _) => new_messages(connection, id)?,
+        (false, true) => old_messages(connection, id)?,
+        (false, false) => Vec::new(),
+    };
+    let info = new.or(old);
+    Ok(info.map(|info| document(&Json::Object(info).to_string(), &messages)))
+}
+
+/// The fields of a session.
+fn info(connection: &Connection, table: &str, id: &str) -> Result<Option<Map<String, Json>>> {
+    let mut statement = connection.prepare(&format!("SELECT * FROM {table} WHERE id = ?1"))?;
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let read = |row: &Row<'_>| {
+        let mut info = Map::new();
+        let mut time = Map::new();
+        for (at, column) in columns.iter().enumerate() {
+            let Some(value) = json(row.get_ref(at)?) else { continue };
+            if let Some(moment) = column.strip_prefix("time_") {
+                time.insert(moment.to_owned(), value);
+            } else if let Some((_, field)) = COLUMNS.iter().find(|(known, _)| known == column) {
+                info.insert((*field).to_owned(), value);
+            }
+        }
+        info.insert("time".to_owned(), time.into());
+        Ok(info)
+    };
+    statement.query_row([id], read).optional()
+}
+
+/// Messages of versions 2.
+fn new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
+    let sql = "SELECT id, type, data FROM session_message WHERE session_id = ?1 ORDER BY seq";
+    let read = |row: &Row<'_>| {
+        let (message, kind) = (text(row.get_ref(0)?), text(row.get_ref(1)?));
+        Ok(object(&text(row.get_ref(2)?), &[("id", &message), ("type", &kind)]))
+    };
+    connection.prepare(sql)?.query_map([id], read)?.collect()
+}
+
+/// Messages of versions 1, with their parts.
+fn old_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
+    let mut parts: HashMap<String, Vec<String>> = HashMap::new();
+    let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1 ORDER BY message_id, id";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([id])?;
+    while let Some(row) = rows.next()? {
+        let (owner, part) = (text(row.get_ref(0)?), text(row.get_ref(1)?));
+        let ids = [("id", part.as_str()), ("sessionID", id), ("messageID", owner.as_str())];
+        let part = object(&text(row.get_ref(2)?), &ids);
+        parts.entry(owner).or_default().push(part);
+    }
+    let sql = "SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id";
+    let mut statement = connection.prepare(sql)?;
+    let read = |row: &Row<'_>| Ok((text(row.get_ref(0)?), text(row.get_ref(1)?)));
+    let messages = statement.query_map([id], read)?.collect::<Result<Vec<_>>>()?;
+    let whole = |(owner, data): (String, String)| {
+        let info = object(&data, &[("id", &owner), ("sessionID", id)]);
+        message(&info, &parts.remove(&owner).unwrap_or_default())
+    };
+    Ok(messages.into_iter().map(whole).collect())
+}
+
+/// A cell as text.
+fn text(cell: ValueRef<'_>) -> String {
+    match cell {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => String::new(),
+    }
+}
+
+/// A cell as a whole number.
+fn number(cell: ValueRef<'_>) -> i64 {
+    if let ValueRef::Integer(number) = cell { number } else { 0 }
+}
+
+/// A cell as JSON; some hold JSON themselves.
+fn json(cell: ValueRef<'_>) -> Option<Json> {
+    match cell {
+        ValueRef::Null | ValueRef::Blob(_) => None,
+        ValueRef::Integer(number) => Some(number.into()),
+        ValueRef::Real(number) => Some(number.into()),
+        ValueRef::Text(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            let parsed =
+                if text.starts_with('{') { serde_json::from_str(&text).ok() } else { None };
+            Some(parsed.unwrap_or_else(|| text.into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TABLES: &str = "
+        CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT,
+            directory TEXT, title TEXT, version TEXT, time_created INTEGER, time_updated INTEGER);
+        CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER,
+            time_updated INTEGER, data TEXT);
+        CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT,
+            time_created INTEGER, time_updated INTEGER, data TEXT);
+        INSERT INTO session VALUES ('ses_1', 'p', NULL, '/w', 'A title', '1.2.0', 1, 2);
+        INSERT INTO message VALUES ('msg_2', 'ses_1', 2, 5, '{\"role\":\"assistant\"}');
+        INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, '{\"role\":\"user\"}');
+        INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, 9, '{\"type\":\"text\"}');";
+
+    const NEW_TABLES: &str = "
+        CREATE TABLE session_v2 (id TEXT PRIMARY KEY, fork_session_id TEXT, model TEXT,
+            time_created INTEGER, time_updated INTEGER);
+        CREATE TABLE session_message (id TEXT PRIMARY KEY, session_id TEXT, type TEXT,
+            seq INTEGER, time_created INTEGER, time_updated INTEGER, data TEXT);
+        INSERT INTO session_v2 VALUES ('ses_1', NULL, '{\"id\":\"m\"}', 1, 20);
+        INSERT INTO session_message VALUES ('msg_2', 'ses_1', 'assistant', 1, 2, 30, '{}'),
+            ('msg_1', 'ses_1', 'user', 0, 1, 1, '{\"text\":\"x\"}');";
+
+    fn database(sql: &[&str]) -> (tempfile::TempDir, PathBuf, Connection) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("open code#1.db");
+        let connection = Connection::open(&path).expect("opens");
+        connection.pragma_update(None, "journal_mode", "wal").expect("wal");
+        sql.iter().for_each(|sql| connection.execute_batch(sql).expect("sql"));
+        (dir, path, connection)
+    }
+
+    fn assembled(path: &Path) -> Json {
+        let document = assemble_database(path, "ses_1").expect("assembles");
+        serde_json::from_slice(&document).expect("json")
+    }
+
+    #[test]
+    fn a_database_in_use_and_one_at_rest_give_the_same() {
+        let (dir, path, connection) = database(&[TABLES]);
+        let sessions = database_sessions(&path).expect("sessions");
+        let [session] = sessions.as_slice() else { panic!("{sessions:?}") };
+        assert_eq!((session.id.as_str(), session.updated_us), ("ses_1", 9000));
+        let json = assembled(&path);
+        assert_eq!(json["info"]["time"]["updated"], 2);
+        assert_eq!(json["messages"][0]["info"]["id"], "msg_1");
+        let part =
+            json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "text"});
+        assert_eq!(json["messages"][0]["parts"], json!([part]));
+        assert_eq!(json["messages"][1]["parts"], json!([]));
+        drop(connection);
+        assert_eq!(assembled(&path), json);
+        assert_eq!(database_sessions(&path).expect("sessions"), sessions);
+        let files = std::fs::read_dir(dir.path()).expect("lists").count();
+        assert_eq!(files, 1, "nothing is left beside a database at rest");
+        let missing = assemble_database(&path, "ses_2").expect_err("not there");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_new_tables_win_once_they_hold_the_conversation() {
+        let (_dir, path, connection) = database(&[TABLES, NEW_TABLES]);
+        let json = assembled(&path);
+        assert_eq!(json["info"]["model"]["id"], "m");
+        let user = json!({"id": "msg_1", "type": "user", "text": "x"});
+        assert_eq!(json["messages"][0], user);
+        assert_eq!(json["messages"][1]["type"], "assistant");
+        assert_eq!(database_sessions(&path).expect("sessions")[0].updated_us, 30_000);
+        connection.execute("UPDATE session_message SET type = 'agent-switched'", []).expect("sql");
+        assert!(assembled(&path)["messages"][0]["parts"].is_array());
+    }
+}

@@ -1,0 +1,384 @@
+//! One message of OpenCode 1: `{info, parts}`, where a tool's call and its answer are one part and
+//! the tokens of the message are the sum of those of its steps (FORMATS.md section 4).
+
+use schemas::{Confidence, EventType, Usage};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::v2;
+use crate::arguments::Arguments;
+use crate::json::{Fields, Parser, Value};
+use crate::provider::{Outcome, chat};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream};
+
+/// What OpenCode puts into the user's role when the person ran a command with `!`, which is the
+/// next message.
+const RAN_BY_USER: &str = "The following tool was executed by the user";
+
+/// Parts that become notifications, and are no news.
+const SIDE_PARTS: &[&str] = &["compaction", "file", "patch", "retry"];
+
+/// Decodes messages in their order.
+#[derive(Default)]
+pub(super) struct Decoder {
+    text: String,
+    /// The next message is a command that the person ran.
+    typed_command: bool,
+}
+
+impl Decoder {
+    pub(super) fn message(
+        &mut self,
+        message: Value<'_>,
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> Outcome {
+        let Some(info) = message.object("info") else {
+            return v2::message(message, at, &mut self.text, out);
+        };
+        let created = chat::millis(info.object("time"), "created");
+        let parts = message.items("parts");
+        let role = info.text("role").unwrap_or("untyped");
+        let anchor = parts
+            .iter()
+            .filter(|part| !is_machine(**part))
+            .find_map(|part| part.non_empty("text").or_else(|| part.non_empty("callID")));
+        out.begin_record(at, identity(role, created, anchor), created);
+        match role {
+            "user" => self.user(&parts, out),
+            "assistant" => self.assistant(info, &parts, out),
+            _ => {
+                out.drift("record", role);
+                self.notify(role, message, out);
+            }
+        }
+        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+    }
+
+    fn user(&mut self, parts: &[Value<'_>], out: &mut Stream) {
+        let mut words = String::new();
+        for part in parts.iter().filter(|part| !is_machine(**part)) {
+            let text = match part.text("type") {
+                Some("text") => part.text("text"),
+                Some("subtask") => part.text("prompt"),
+                _ => None,
+            };
+            text.inspect(|text| add_line(text, &mut words));
+        }
+        for part in parts.iter().filter(|part| !is_machine(**part)) {
+            let mention = part
+                .object("source")
+                .and_then(|source| source.object("text").unwrap_or(source).text("value"));
+            let name = part.text("filename").or_else(|| part.text("name"));
+            match part.text("type") {
+                Some("file") => {
+                    attached(part.text("mime"), part.text("url"), name, mention, &mut words)
+                }
+                Some("agent") => attached(None, None, name, mention, &mut words),
+                _ => {}
+            }
+        }
+        if !words.is_empty() {
+            out.prompt(&words);
+        }
+        for part in parts {
+            match part.text("type") {
+                Some("text") if is_machine(*part) => self.machine_text(*part, out),
+                Some("text" | "subtask" | "file" | "agent" | "snapshot") => {}
+                kind => self.side_part(kind.unwrap_or("untyped"), *part, out),
+            }
+        }
+    }
+
+    fn assistant(&mut self, info: Value<'_>, parts: &[Value<'_>], out: &mut Stream) {
+        let model = info.object("model").and_then(|model| model.text("modelID"));
+        out.set_model(info.text("modelID").or(model));
+        if let Some(place) = info.object("path") {
+            out.set_cwd(place.text("cwd"));
+            // Outside a repository the root is that of the disk.
+            out.set_repository(place.text("root").filter(|root| *root != "/"));
+        }
+        let request_id = info.non_empty("id");
+        let is_summary = info.flag("summary") == Some(true);
+        let typed_command = std::mem::take(&mut self.typed_command);
+        let (mut in_step, mut requests, mut counted) = (false, 0, 0);
+        for part in parts {
+            let kind = part.text("type").unwrap_or("untyped");
+            match kind {
+                "step-start" => {
+                    out.begin_step();
+                    (in_step, requests) = (true, requests + 1);
+                    continue;
+                }
+                "step-finish" => {
+                    counted += usize::from(push_usage(part.object("tokens"), request_id, out));
+                    continue;
+                }
+                "snapshot" | "agent" => continue,
+                _ => {}
+            }
+            if !in_step && !typed_command && matches!(kind, "text" | "reasoning" | "tool") {
+                out.begin_step();
+                in_step = true;
+            }
+            match kind {
+                "text" if is_machine(*part) => self.machine_text(*part, out),
+                "text" | "reasoning" => speech(kind, *part, is_summary, out),
+                "tool" => self.tool(*part, typed_command, out),
+                _ => self.side_part(kind, *part, out),
+            }
+        }
+        if counted == 0 {
+            counted = usize::from(push_usage(info.object("tokens"), request_id, out));
+        }
+        if counted < requests {
+            out.set_confidence(Confidence::Partial);
+        }
+        if let Some(error) = info.object("error") {
+            self.error(error.text("name").unwrap_or("error"), error, out);
+        }
+    }
+
+    /// A call and its answer. The first call of a command that the person ran is a prompt as well.
+    fn tool(&mut self, part: Value<'_>, typed_command: bool, out: &mut Stream) {
+        let state = part.object("state");
+        let time = state.and_then(|state| state.object("time"));
+        let mut arguments = Arguments::default();
+        if let Some(state) = state {
+            state.field("input").inspect(|input| arguments.read(*input));
+            // Arguments that were still being written.
+            if let Some(raw) = state.non_empty("raw")
+                && arguments.draft().text.is_empty()
+            {
+                arguments.read_json_text(raw, &mut Parser::default());
+            }
+        }
+        let call = Call {
+            tool_name: part.text("tool"),
+            tool_call_id: part.non_empty("callID"),
+            status: state.and_then(|state| state.text("status")),
+            metadata: state.and_then(|state| state.object("metadata")),
+            started: chat::millis(time, "start"),
+            ended: chat::millis(time, "end"),
+        };
+        if typed_command {
+            out.prompt(&format!("!{}", arguments.draft().command));
+        }
+        call.push(&arguments, out);
+        self.text.clear();
+        let Some(state) = state else { return };
+        let answer = state.field("output").or_else(|| state.field("error"));
+        answer.inspect(|answer| render::value(*answer, &mut self.text));
+        let interrupted = call.metadata.filter(|data| data.flag("interrupted") == Some(true));
+        if let Some(output) = interrupted.and_then(|data| data.non_empty("output")) {
+            add_line(output, &mut self.text);
+        }
+        for file in state.items("attachments") {
+            let name = file.text("filename");
+            attached(file.text("mime"), file.text("url"), name, None, &mut self.text);
+        }
+        call.push_answer(answer.is_some(), &self.text, out);
+    }
+
+    /// Text that OpenCode put into a message: reminders, contents of attached files.
+    fn machine_text(&mut self, part: Value<'_>, out: &mut Stream) {
+        self.text.clear();
+        self.text.push_str(part.text("text").unwrap_or(""));
+        self.typed_command |= self.text == RAN_BY_USER;
+        let said = part.object("metadata").and_then(|metadata| metadata.non_empty("kind"));
+        let subtype = said.unwrap_or(if part.flag("ignored") == Some(true) {
+            "ignored"
+        } else {
+            subtype_of(&self.text)
+        });
+        render::cut(&mut self.text);
+        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+
+    /// Parts beside the conversation, known and unknown.
+    fn side_part(&mut self, kind: &str, part: Value<'_>, out: &mut Stream) {
+        if !SIDE_PARTS.contains(&kind) {
+            out.drift("block", kind);
+        }
+        match (kind, part.object("error")) {
+            ("retry", Some(error)) => self.error("retry", error, out),
+            ("file", _) => {
+                self.text.clear();
+                let name = part.text("filename");
+                attached(part.text("mime"), part.text("url"), name, None, &mut self.text);
+                let draft = Draft { subtype: Some(kind), text: &self.text, ..Draft::default() };
+                out.push(EventType::Notification, draft);
+            }
+            _ => self.notify(kind, part, out),
+        }
+    }
+
+    fn error(&mut self, subtype: &str, error: Value<'_>, out: &mut Stream) {
+        self.text.clear();
+        match error.object("data").and_then(|data| data.non_empty("message")) {
+            Some(message) => self.text.push_str(message),
+            None => render::fields(error, &["name"], &mut self.text),
+        }
+        push_error(subtype, &self.text, out);
+    }
+
+    fn notify(&mut self, subtype: &str, record: Value<'_>, out: &mut Stream) {
+        self.text.clear();
+        let skip = ["type", "id", "sessionID", "messageID", "synthetic"];
+        render::fields(record, &skip, &mut self.text);
+        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+}
+
+/// What the assistant wrote or thought.
+fn speech(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
+    let text = part.text("text").unwrap_or("");
+    let timestamp = chat::millis(part.object("time"), "start");
+    let draft = Draft { text, timestamp, ..Draft::default() };
+    match kind {
+        "reasoning" => out.push(EventType::Reasoning, draft),
+        _ if text.is_empty() => {}
+        _ if is_summary => {
+            let draft = Draft { subtype: Some("compact_summary"), ..draft };
+            out.push(EventType::Notification, draft);
+        }
+        _ => out.push(EventType::Message, draft),
+    }
+}
+
+/// A call of a tool, in the words of either version.
+pub(super) struct Call<'a> {
+    pub(super) tool_name: Option<&'a str>,
+    pub(super) tool_call_id: Option<&'a str>,
+    pub(super) status: Option<&'a str>,
+    pub(super) metadata: Option<Value<'a>>,
+    pub(super) started: Option<i64>,
+    pub(super) ended: Option<i64>,
+}
+
+impl Call<'_> {
+    /// Adds the call.
+    pub(super) fn push(&self, arguments: &Arguments, out: &mut Stream) {
+        let Self { tool_name, tool_call_id, .. } = *self;
+        let timestamp = self.started;
+        let draft = Draft { tool_name, tool_call_id, timestamp, ..arguments.draft() };
+        out.push(EventType::ToolCall, draft);
+    }
+
+    /// Adds the answer with `text`, if there is one.
+    pub(super) fn push_answer(&self, answered: bool, text: &str, out: &mut Stream) {
+        if !answered && !matches!(self.status, Some("completed" | "error")) {
+            return;
+        }
+        let metadata = |key: &str| self.metadata.and_then(|metadata| metadata.non_empty(key));
+        let exit = self.metadata.and_then(|metadata| metadata.int("exit"));
+        let exit_code = exit.and_then(|code| i32::try_from(code).ok());
+        let times = self.started.zip(self.ended);
+        let elapsed = times.map(|(start, end)| end.saturating_sub(start) / 1000);
+        let draft = Draft {
+            text,
+            tool_name: self.tool_name,
+            tool_call_id: self.tool_call_id,
+            is_error: Some(self.status == Some("error") || exit_code.is_some_and(|code| code != 0)),
+            exit_code,
+            duration_ms: elapsed.filter(|ms| *ms >= 0),
+            spawned_agent_id: metadata("sessionId").or_else(|| metadata("sessionID")),
+            timestamp: self.ended,
+            ..Draft::default()
+        };
+        out.push(EventType::ToolResult, draft);
+    }
+}
+
+/// Adds what went wrong.
+pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
+    let is_error = Some(true);
+    let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
+    out.push(EventType::Notification, draft);
+}
+
+/// Adds the tokens of one request; false where the log has none.
+pub(super) fn push_usage(
+    tokens: Option<Value<'_>>,
+    request_id: Option<&str>,
+    out: &mut Stream,
+) -> bool {
+    let Some(usage) = tokens.map(usage).filter(|usage| usage.total() > 0) else { return false };
+    out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
+    true
+}
+
+/// Token counts. Reasoning stands beside the output, unless the total says that it is part of it.
+fn usage(tokens: Value<'_>) -> Usage {
+    let cache = tokens.object("cache");
+    let usage = Usage {
+        input: tokens.int("input"),
+        output: tokens.int("output"),
+        cache_read: cache.and_then(|cache| cache.int("read")),
+        cache_write: cache.and_then(|cache| cache.int("write")),
+        cache_write_1h: None,
+        reasoning: tokens.int("reasoning"),
+    };
+    if tokens.int("total") == Some(usage.total()) {
+        return usage;
+    }
+    let beside = usage.reasoning.unwrap_or(0);
+    Usage { output: usage.output.map(|output| output.saturating_add(beside)), ..usage }
+}
+
+/// Adds a line that names an attachment, unless the text mentions it already.
+pub(super) fn attached(
+    kind: Option<&str>,
+    url: Option<&str>,
+    name: Option<&str>,
+    mention: Option<&str>,
+    text: &mut String,
+) {
+    if mention.is_some_and(|mention| text.contains(mention)) {
+        return;
+    }
+    let data = url.and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
+    match (data, name.or(url)) {
+        (Some((_, data)), _) => {
+            let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
+            let bytes = (data.len() / 4 * 3).saturating_sub(padding);
+            add_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
+        }
+        (None, Some(name)) if kind.is_some() => add_line(&format!("[{name}]"), text),
+        (None, Some(name)) => add_line(&format!("@{name}"), text),
+        (None, None) => {}
+    }
+}
+
+/// What machine text in the user's role is, told by its beginning.
+pub(super) fn subtype_of(text: &str) -> &'static str {
+    let text = text.trim_start();
+    if text.starts_with("<system-reminder>") {
+        "system_reminder"
+    } else if text.starts_with("Called the ") || text.starts_with("<path>") {
+        "attached_file"
+    } else if text.starts_with(RAN_BY_USER) {
+        "user_command"
+    } else {
+        "synthetic"
+    }
+}
+
+fn is_machine(part: Value<'_>) -> bool {
+    part.flag("synthetic") == Some(true) || part.flag("ignored") == Some(true)
+}
+
+pub(super) fn add_line(line: &str, text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(line);
+}
+
+/// Identity of a message: who, when, and how it begins. A fork gives it another id.
+pub(super) fn identity(role: &str, created: Option<i64>, anchor: Option<&str>) -> Option<u64> {
+    let key = format!("{role} {} {}", created?, anchor.unwrap_or(""));
+    Some(xxh3_64(key.as_bytes()) | 1)
+}

@@ -1,0 +1,160 @@
+//! OpenCode: the document of `opencode export`, and its two stores, which are put together into the
+//! bytes of such a document: the tree of files before 1.2 (`store.rs`) and the database since
+//! (`database.rs`); FORMATS.md section 4. Versions 1 write a message as `{info, parts}`
+//! (`message.rs`), versions 2 as one object (`v2.rs`).
+
+pub(crate) mod database;
+mod message;
+pub(crate) mod store;
+mod v2;
+
+use std::path::PathBuf;
+
+use schemas::Provider;
+use schemas::event::Relation;
+use serde_json::{Map, Value as Json};
+
+use self::message::Decoder;
+use super::document::{self, Document, Layout};
+use super::{Claim, Format, Head, Places, Reader, Tally, chat};
+use crate::json::{Fields, Value};
+use crate::stream::{Stream, TitleFrom};
+
+pub const FORMAT: Format = Format {
+    provider: Provider::OpenCode,
+    // A fork copies messages under new ids: they are known by what they hold.
+    unique_ids: false,
+    roots,
+    sniff,
+    reader: Reader::Document(read),
+};
+
+fn roots(places: &Places<'_>) -> Vec<PathBuf> {
+    let data = places.data("opencode");
+    let mut roots = store::databases(&data);
+    // A name in the variable is one in the data folder.
+    roots.extend(places.set("OPENCODE_DB").map(|db| data.join(db)));
+    roots.push(data.join("storage/session"));
+    roots
+}
+
+fn sniff(head: &Head<'_>) -> Option<Claim> {
+    match &head.document {
+        Some(document) => match document.get("info") {
+            Some(Json::Object(info)) => session(info, head).or_else(|| message(info, head)),
+            // The fields of the session are more than was looked at: its name must do.
+            Some(Json::Null) => head.stem().starts_with("ses_").then(|| claim(&Map::new(), head)),
+            Some(_) => None,
+            // A session's own file in the tree.
+            None => session(document, head),
+        },
+        // The early line form.
+        None => message(head.objects.first()?.get("info")?.as_object()?, head),
+    }
+}
+
+/// The fields of a session.
+fn session(info: &Map<String, Json>, head: &Head<'_>) -> Option<Claim> {
+    let has = |key: &str| info.get(key).is_some_and(Json::is_string);
+    let is_ours = has("id") && has("projectID") && info.get("time").is_some_and(Json::is_object);
+    (is_ours && !has("role")).then(|| claim(info, head))
+}
+
+/// The fields of a message, which name the session too.
+fn message(info: &Map<String, Json>, head: &Head<'_>) -> Option<Claim> {
+    let text = |key: &str| info.get(key).and_then(Json::as_str);
+    let is_ours = matches!(text("role"), Some("user" | "assistant")) && text("id").is_some();
+    let mut session = Map::new();
+    session.insert("id".to_owned(), text("sessionID")?.into());
+    is_ours.then(|| claim(&session, head))
+}
+
+fn claim(info: &Map<String, Json>, head: &Head<'_>) -> Claim {
+    let text = |key: &str| info.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
+    // Some who publish logs mask the ids in them.
+    let id = text("id").filter(|id| *id != "REDACTED").unwrap_or_else(|| head.stem());
+    let parent = text("parentID");
+    let fork = text("forkSessionID");
+    let relation = match (parent, fork) {
+        (Some(_), _) => Some(Relation::SubagentOf),
+        (None, Some(_)) => Some(Relation::ForkedFrom),
+        (None, None) => None,
+    };
+    Claim {
+        provider: Provider::OpenCode,
+        native_id: id.to_owned(),
+        // The parent's call names it so.
+        agent_id: parent.map(|_| id.to_owned()),
+        parent: parent.or(fork).map(str::to_owned),
+        relation,
+        first_record: None,
+    }
+}
+
+/// Beside those of an export stand those of a session's own file, which has no messages.
+const LAYOUT: Layout =
+    Layout { list: Some("messages"), header: &["info", "directory", "title", "version", "time"] };
+
+fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
+    let mut decoder = Decoder::default();
+    if document::is_lines(bytes, "messages") {
+        document::lines(bytes, out, tally, &mut |message, span, out, tally| {
+            tally.object(decoder.message(message, span.at(), out));
+        });
+        return;
+    }
+    let document = Document::read(bytes, &LAYOUT, out, tally);
+    document.header(|fields| header(fields.object("info").unwrap_or(fields), out));
+    document::each(bytes, &document.records, out, tally, &mut |message, at, out| {
+        decoder.message(message, at, out)
+    });
+}
+
+/// Titles that OpenCode gives before it has one.
+const NO_TITLES: &[&str] = &["New session - ", "Child session - "];
+
+/// The session's own fields.
+fn header(info: Value<'_>, out: &mut Stream) {
+    out.widen(chat::millis(info.object("time"), "created"));
+    let location = info.object("location").and_then(|location| location.text("directory"));
+    out.set_cwd(info.text("directory").or(location));
+    out.set_version(info.text("version"));
+    let title = info.text("title").unwrap_or("");
+    if !NO_TITLES.iter().any(|start| title.starts_with(start)) {
+        out.title(TitleFrom::Agent, title);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn check(path: &str, document: &str, want: Option<(&str, Option<&str>)>) {
+        let document = serde_json::from_str(document).expect("json");
+        let head = Head { path: Path::new(path), objects: Vec::new(), document, is_list: false };
+        let got = sniff(&head).map(|claim| (claim.native_id, claim.parent));
+        let want = want.map(|(id, parent)| (id.to_owned(), parent.map(str::to_owned)));
+        assert_eq!(got, want, "{path}");
+    }
+
+    #[test]
+    fn sessions_are_told_from_what_lies_beside_them() {
+        let session = r#"{"id":"ses_1","projectID":"p","parentID":"ses_0","time":{"created":1}}"#;
+        check("ses_1.json", session, Some(("ses_1", Some("ses_0"))));
+        let export = format!(r#"{{"info":{session},"messages":null}}"#);
+        check("export.json", &export, Some(("ses_1", Some("ses_0"))));
+        check("ses_2.json", r#"{"info":null}"#, Some(("ses_2", None)));
+        let line = r#"{"info":{"id":"msg_1","sessionID":"ses_3","role":"user"},"parts":[]}"#;
+        check("early.jsonl", line, Some(("ses_3", None)));
+        for other in [
+            r#"{"info":null,"openapi":"3.1"}"#,
+            r#"{"id":"p","worktree":"/","time":{"created":1}}"#,
+            r#"{"id":"msg_1","sessionID":"ses_1","role":"user","time":{"created":1}}"#,
+            r#"{"id":"prt_1","messageID":"msg_1","type":"text","text":"x"}"#,
+        ] {
+            check("other.json", other, None);
+        }
+    }
+}
