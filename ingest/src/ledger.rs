@@ -1,11 +1,13 @@
-//! The sums of a session that are more than one number: tokens by model, abandoned branches, what the decoder did not know, what was masked. They are columns of
-//! JSON or short text in the session's row, from which a later run goes on.
+//! The sums of a session that are more than one number: tokens by model, abandoned branches, what
+//! the decoder did not know, what was masked. They are columns of JSON or short text in the
+//! session's row, from which a later run goes on.
 
 use std::collections::BTreeMap;
 
 use schemas::Usage;
 use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
 
+use crate::branches::Abandoned;
 use crate::redact;
 use crate::stream::Draft;
 
@@ -18,7 +20,7 @@ pub(crate) type Counts = BTreeMap<String, u64>;
 #[derive(Default)]
 pub(crate) struct Ledger {
     models: Vec<ModelUsage>,
-    abandoned: String,
+    abandoned: Abandoned,
     drift: Counts,
     redactions: Counts,
 }
@@ -34,7 +36,7 @@ impl Ledger {
         }
         Self {
             models: parse(row.usage_by_model.as_ref()),
-            abandoned: row.abandoned.clone().unwrap_or_default(),
+            abandoned: Abandoned::of(row.abandoned.as_deref().unwrap_or_default()),
             drift: parse(row.drift.as_ref()),
             redactions: parse(row.redactions.as_ref()),
         }
@@ -46,7 +48,7 @@ impl Ledger {
             if empty { None } else { serde_json::to_string(value).ok() }
         }
         row.usage_by_model = json(&self.models, self.models.is_empty());
-        row.abandoned = Some(self.abandoned.clone()).filter(|ranges| !ranges.is_empty());
+        row.abandoned = self.abandoned.column();
         row.drift = json(&self.drift, self.drift.is_empty());
         row.redactions = json(&self.redactions, self.redactions.is_empty());
     }
@@ -84,17 +86,9 @@ impl Ledger {
         *self.drift.entry(if room { key } else { format!("{kind}:...") }).or_default() += 1;
     }
 
-    /// Adds a range of abandoned events; ranges inside it are swallowed.
+    /// Adds a range of abandoned events.
     pub(crate) fn abandon(&mut self, first: i32, last: i32) {
-        let inside = |range: &&str| {
-            let start = range.split('-').next().and_then(|start| start.parse::<i32>().ok());
-            start.is_none_or(|start| start < first)
-        };
-        let mut ranges: Vec<_> = self.abandoned.split(',').filter(|r| !r.is_empty()).collect();
-        ranges.retain(inside);
-        let range = format!("{first}-{last}");
-        ranges.push(&range);
-        self.abandoned = ranges.join(",");
+        self.abandoned.add(first, last);
     }
 
     /// Adds what was masked.

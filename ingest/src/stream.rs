@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::short;
 use crate::batch::{EventBatch, EventCells};
+use crate::branches::Branches;
 use crate::history::History;
 use crate::ledger::{LastRequest, Ledger};
 use crate::redact::Redactor;
@@ -77,10 +78,9 @@ pub struct StreamState {
     history_at: usize,
     /// The last record was a copy.
     replay: bool,
-    /// What hangs on what, for finding abandoned branches: a parent's hash, and the index of the
-    /// first event of the record that hangs on it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    branches: Vec<(u64, i32)>,
+    /// What hangs on what, for finding abandoned branches; records are known by hash.
+    #[serde(default, skip_serializing_if = "Branches::is_empty")]
+    branches: Branches,
     /// The least trust that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,

@@ -16,9 +16,6 @@ const TITLE_CHARS: usize = 120;
 /// may hold anything.
 const NAME_BYTES: usize = 1024;
 
-/// Records remembered for finding branches, at least.
-const BRANCHES: usize = 4096;
-
 /// A title's source; a higher one wins, among equals the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TitleFrom {
@@ -109,19 +106,10 @@ impl Stream {
     /// went back there: the events since then are an abandoned branch.
     pub fn branch(&mut self, parent: u64) {
         let now = self.state.next_index;
-        let branches = &mut self.state.branches;
-        if let Some(at) = branches.iter().rposition(|(known, _)| *known == parent) {
-            let (_, since) = branches[at];
-            branches.truncate(at);
-            if since < now {
-                self.ledger.abandon(since, now - 1);
-            }
+        let since = self.state.branches.hang(parent, now);
+        if let Some(since) = since.filter(|since| *since < now) {
+            self.ledger.abandon(since, now - 1);
         }
-        // One goes back to what one remembers.
-        if branches.len() == 2 * BRANCHES {
-            branches.drain(..BRANCHES);
-        }
-        branches.push((parent, now));
     }
 
     /// Sets the git branch in force.
