@@ -175,7 +175,7 @@ impl<T: Target> Worker<'_, T> {
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
-        let mut file = self.open(work)?;
+        let mut file = self.open(work, stream)?;
         // A record at the end of the file without newline was counted with its line.
         let mut counted = inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
@@ -252,7 +252,7 @@ impl<T: Target> Worker<'_, T> {
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
-        let mut file = self.open(work)?;
+        let mut file = self.open(work, stream)?;
         let mut bytes = Vec::new();
         let length = file.length()?;
         let mut tally = Tally::default();
@@ -274,9 +274,14 @@ impl<T: Target> Worker<'_, T> {
         self.hand_over(work, &cursor, None, &mut file, stream, sink)
     }
 
-    fn open(&mut self, work: &Work) -> io::Result<Content> {
+    fn open(&mut self, work: &Work, stream: &mut Stream) -> io::Result<Content> {
         self.report.files_opened += 1;
-        Content::open(&work.file)
+        let content = Content::open(&work.file)?;
+        if let Some(cut) = content.cut() {
+            let kind = ProblemKind::UnpackedInPart;
+            stream.problem(RecordAt::default(), kind, cut.to_owned());
+        }
+        Ok(content)
     }
 
     fn tally(&mut self, work: &Work, tally: &Tally, bytes: u64) {
