@@ -42,15 +42,19 @@ impl Ledger {
         }
     }
 
-    /// Writes it into the row.
-    pub(crate) fn write(&self, row: &mut SessionRow) {
+    /// Writes it into the row, with what was masked since.
+    pub(crate) fn write(&self, row: &mut SessionRow, masked: redact::Counts) {
         fn json<T: serde::Serialize>(value: &T, empty: bool) -> Option<String> {
             if empty { None } else { serde_json::to_string(value).ok() }
         }
         row.usage_by_model = json(&self.models, self.models.is_empty());
         row.abandoned = self.abandoned.column();
         row.drift = json(&self.drift, self.drift.is_empty());
-        row.redactions = json(&self.redactions, self.redactions.is_empty());
+        let mut redactions = self.redactions.clone();
+        for (kind, count) in masked.0 {
+            *redactions.entry(kind).or_default() += count;
+        }
+        row.redactions = json(&redactions, redactions.is_empty());
     }
 
     /// Adds the tokens of an event that counts, and remembers its request.
@@ -90,13 +94,6 @@ impl Ledger {
     pub(crate) fn abandon(&mut self, first: i32, last: i32) {
         self.abandoned.add(first, last);
     }
-
-    /// Adds what was masked.
-    pub(crate) fn redacted(&mut self, counts: redact::Counts) {
-        for (kind, count) in counts.0 {
-            *self.redactions.entry(kind).or_default() += count;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -121,9 +118,9 @@ mod tests {
         ledger.abandon(10, 12);
         ledger.abandon(3, 20);
         ledger.abandon(30, 31);
-        ledger.redacted(redact::Counts(Counts::from([("github_token".to_owned(), 2)])));
+        let masked = redact::Counts(Counts::from([("github_token".to_owned(), 2)]));
         let mut row = SessionRow::default();
-        ledger.write(&mut row);
+        ledger.write(&mut row, masked.clone());
         assert_eq!(row.abandoned.as_deref(), Some("3-20,30-31"));
         assert_eq!(row.drift.as_deref(), Some(r#"{"record:odd":1}"#));
         let models: Vec<ModelUsage> =
@@ -131,7 +128,9 @@ mod tests {
         assert_eq!(models.len(), 2);
         assert_eq!(models[1].usage.output, Some(9), "the rest of a long request is long too");
         let mut again = SessionRow::default();
-        Ledger::of(&row).write(&mut again);
-        assert_eq!(again, SessionRow { ..row });
+        Ledger::of(&row).write(&mut again, redact::Counts::default());
+        assert_eq!(again, row);
+        Ledger::of(&row).write(&mut again, masked);
+        assert_eq!(again.redactions.as_deref(), Some(r#"{"github_token":4}"#));
     }
 }

@@ -19,7 +19,7 @@ use crate::batch::{EventBatch, EventCells};
 use crate::branches::Branches;
 use crate::history::History;
 use crate::ledger::{LastRequest, Ledger};
-use crate::redact::Redactor;
+use crate::redact::{Redactor, Secrets};
 
 /// Calls without a result that are remembered; more are open only in damaged logs.
 const OPEN_CALLS: usize = 256;
@@ -121,6 +121,8 @@ pub struct Stream {
     pushed: u32,
     ledger: Ledger,
     redactor: Option<Arc<Redactor>>,
+    /// What was masked in this run.
+    secrets: Secrets,
     /// What the present record hangs on.
     parent: Option<u64>,
 }
@@ -142,6 +144,7 @@ impl Stream {
         Self {
             ledger,
             redactor,
+            secrets: Secrets::default(),
             parent: None,
             session,
             problems: Vec::new(),
@@ -174,7 +177,7 @@ impl Stream {
     /// The session with all its sums.
     pub fn session_row(&self) -> SessionRow {
         let mut row = self.session.clone();
-        self.ledger.write(&mut row);
+        self.ledger.write(&mut row, self.secrets.counts());
         let counted = (!row.recorded().is_unknown()).then_some(Confidence::Measured);
         let open = self.state.counts_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
@@ -293,12 +296,10 @@ impl Stream {
         let plain = memchr::memchr(0x1b, draft.text.as_bytes())
             .map(|_| anstream::adapter::strip_str(draft.text).to_string());
         let text = plain.as_deref().unwrap_or(draft.text);
-        let mut command = self.masked(draft.command).into_owned();
-        // A command tells more of what is a secret in it than the same behind its argument's name.
-        let alone = (command != draft.command).then(|| text.replace(draft.command, &command));
-        let text = self.mask(alone.as_deref().unwrap_or(text));
+        let said = self.mask(text, &draft);
+        let (mut command, mut files) = (said.command.into_owned(), said.files.into_owned());
         let draft = Draft {
-            text: &text,
+            text: &said.text,
             subtype: draft.subtype.map(short),
             tool_name: draft.tool_name.map(short),
             tool_call_id: draft.tool_call_id.map(short),
@@ -313,8 +314,6 @@ impl Stream {
         let mut step_index = step;
         let mut duration_ms = draft.duration_ms;
         let mut known_tool = None;
-        // What stands in the text too is counted there.
-        let mut files = self.masked(draft.files).into_owned();
         match (kind, draft.tool_call_id) {
             (EventType::ToolCall, Some(id)) => self.open_call(OpenCall {
                 id: id.to_owned(),
