@@ -5,7 +5,7 @@
 
 mod session;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use schemas::problem::{Problem, ProblemKind};
@@ -23,6 +23,9 @@ use crate::redact::{Redactor, Secrets};
 
 /// Calls without a result that are remembered; more are open only in damaged logs.
 const OPEN_CALLS: usize = 256;
+
+/// Problems of one log that are listed in one run: a log of garbage has one on every line.
+const LISTED: usize = 1000;
 
 /// After this many records of its own in a row a fork is done with copied history.
 const OWN_RUN: u32 = 32;
@@ -103,7 +106,11 @@ pub struct RecordAt {
 /// One log file on its way to the store.
 pub struct Stream {
     pub session: SessionRow,
+    /// Those since they were taken last.
     pub problems: Vec<Problem>,
+    /// How many were listed, and those that were only counted, by kind.
+    listed: usize,
+    pub(crate) unlisted: BTreeMap<&'static str, u64>,
     provider: Provider,
     state: StreamState,
     batch: EventBatch,
@@ -148,6 +155,8 @@ impl Stream {
             parent: None,
             session,
             problems: Vec::new(),
+            listed: 0,
+            unlisted: BTreeMap::new(),
             provider,
             state,
             batch: EventBatch::default(),
@@ -279,7 +288,15 @@ impl Stream {
     }
 
     /// Reports a problem with the bytes at `at`.
-    pub fn problem(&mut self, at: RecordAt, kind: ProblemKind, message: String) {
+    pub fn problem(&mut self, at: RecordAt, kind: ProblemKind, mut message: String) {
+        if self.listed == LISTED {
+            *self.unlisted.entry(kind.as_str()).or_default() += 1;
+            return;
+        }
+        self.listed += 1;
+        if self.listed == LISTED {
+            message.push_str("; whatever else is wrong with this log is counted and not listed");
+        }
         let path = self.session.source_path.clone();
         self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
     }

@@ -348,6 +348,9 @@ impl<T: Target> Worker<'_, T> {
         for problem in &problems {
             self.report.problem(problem);
         }
+        for (kind, count) in std::mem::take(&mut stream.unlisted) {
+            *self.report.problems.entry(kind).or_default() += count;
+        }
         let segment = sink.segment().map_err(Trouble::Store)?;
         if !stream.batch().is_empty() {
             let batch = stream.batch().finish(&self.schema, segment);

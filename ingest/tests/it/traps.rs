@@ -214,3 +214,18 @@ fn a_long_request_stays_one_when_the_log_grows_within_it() {
     let whole = format!("{head}{more}");
     assert_eq!(by_model(&[&head, &whole]), by_model(&[&whole]));
 }
+
+#[test]
+fn a_log_of_garbage_is_counted_and_lists_its_first_problems() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = user("a", 1, "before") + &"garbage\n".repeat(2500) + &user("a", 2, "after");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.problems.get("bad_json"), Some(&2500));
+    assert_eq!(texts(&memory), ["before", "after"]);
+    let problems = memory.problems();
+    assert_eq!(problems.len(), 1000);
+    assert!(problems[999].message.ends_with("counted and not listed"), "{:?}", problems[999]);
+    assert!(!problems[998].message.ends_with("listed"), "{:?}", problems[998]);
+}
