@@ -3,9 +3,10 @@
 //!
 //! Decoders push drafts; nothing here knows a provider's format.
 
+mod calls;
 mod session;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use schemas::problem::{Problem, ProblemKind};
@@ -13,6 +14,7 @@ use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider, Timestamp, ToolKind, Usage};
 use serde::{Deserialize, Serialize};
 
+use self::calls::{OpenCall, OpenCalls};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::short;
 use crate::batch::{EventBatch, EventCells};
@@ -20,9 +22,6 @@ use crate::branches::Branches;
 use crate::history::History;
 use crate::ledger::{LastRequest, Ledger};
 use crate::redact::{Redactor, Secrets};
-
-/// Calls without a result that are remembered; more are open only in damaged logs.
-const OPEN_CALLS: usize = 256;
 
 /// Problems of one log that are listed in one run: a log of garbage has one on every line.
 const LISTED: usize = 1000;
@@ -52,19 +51,6 @@ pub struct Draft<'a> {
     pub timestamp: Option<i64>,
 }
 
-/// A call that waits for its result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct OpenCall {
-    id: String,
-    step: i32,
-    tool: Option<String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    files: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    command: String,
-    at: Option<i64>,
-}
-
 /// What must be remembered between two reads of a growing log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamState {
@@ -73,7 +59,7 @@ pub struct StreamState {
     step: i32,
     /// Time of the last record that had one, in microseconds.
     last_time: Option<i64>,
-    open_calls: VecDeque<OpenCall>,
+    open_calls: OpenCalls,
     title_rank: u8,
     /// Records of its own since the last copied one.
     own_run: u32,
@@ -332,7 +318,7 @@ impl Stream {
         let mut duration_ms = draft.duration_ms;
         let mut known_tool = None;
         match (kind, draft.tool_call_id) {
-            (EventType::ToolCall, Some(id)) => self.open_call(OpenCall {
+            (EventType::ToolCall, Some(id)) => self.state.open_calls.open(OpenCall {
                 id: id.to_owned(),
                 step,
                 tool: draft.tool_name.map(str::to_owned),
@@ -341,7 +327,7 @@ impl Stream {
                 at: time,
             }),
             (EventType::ToolResult, Some(id)) => {
-                if let Some(call) = self.close_call(id) {
+                if let Some(call) = self.state.open_calls.close(id) {
                     step_index = call.step;
                     known_tool = call.tool;
                     files = call.files;
@@ -418,18 +404,6 @@ impl Stream {
             }
             EventType::Reasoning | EventType::Notification => {}
         }
-    }
-
-    fn open_call(&mut self, call: OpenCall) {
-        if self.state.open_calls.len() == OPEN_CALLS {
-            self.state.open_calls.pop_front();
-        }
-        self.state.open_calls.push_back(call);
-    }
-
-    fn close_call(&mut self, id: &str) -> Option<OpenCall> {
-        let at = self.state.open_calls.iter().rposition(|call| call.id == id)?;
-        self.state.open_calls.remove(at)
     }
 }
 
