@@ -14,6 +14,9 @@ use crate::stream::Draft;
 /// Names of unknown things that are told apart; the rest is counted together.
 const DRIFT_NAMES: usize = 100;
 
+/// Models that are told apart, and more than any session has; the rest has no name, and no price.
+const MODELS: usize = 256;
+
 /// Counts by name.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
@@ -71,9 +74,13 @@ impl Ledger {
         // A shutdown sums up many requests.
         let prompt = if draft.subtype == Some("shutdown") { 0 } else { prompt };
         let over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
-        let known =
-            |entry: &&mut ModelUsage| entry.model.as_deref() == model && entry.prompt_over == over;
-        match self.models.iter_mut().find(known) {
+        let place = |models: &[ModelUsage], model: Option<&str>| {
+            let same = |entry: &ModelUsage| entry.model.as_deref() == model;
+            models.iter().position(|entry| same(entry) && entry.prompt_over == over)
+        };
+        let full = self.models.len() >= MODELS;
+        let model = model.filter(|model| !full || place(&self.models, Some(*model)).is_some());
+        match place(&self.models, model).and_then(|at| self.models.get_mut(at)) {
             Some(entry) => entry.usage = entry.usage.plus(draft.usage),
             None => {
                 let model = model.map(str::to_owned);
@@ -132,5 +139,23 @@ mod tests {
         assert_eq!(again, row);
         Ledger::of(&row).write(&mut again, masked);
         assert_eq!(again.redactions.as_deref(), Some(r#"{"github_token":4}"#));
+    }
+
+    #[test]
+    fn models_have_an_end_and_their_tokens_none() {
+        let (mut ledger, mut request) = (Ledger::default(), None);
+        let usage = Usage { output: Some(1), ..Usage::default() };
+        let draft = Draft { usage, ..Draft::default() };
+        for round in 0..2 {
+            for model in 0..1000 {
+                ledger.usage(Some(&format!("m{model}")), &draft, &mut request);
+            }
+            assert_eq!(ledger.models.len(), MODELS + 1, "{round}");
+        }
+        let sum: Usage = ledger.models.iter().fold(Usage::default(), |sum, m| sum.plus(m.usage));
+        assert_eq!(sum.output, Some(2000));
+        let nameless: Vec<_> = ledger.models.iter().filter(|m| m.model.is_none()).collect();
+        assert_eq!(nameless.len(), 1);
+        assert_eq!(nameless[0].usage.output, Some(2 * (1000 - 256)));
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn oversized(at: RecordAt, stream: &mut Stream) {
 }
 
 /// Runs a decoder; `None` when it panicked. What it had given until then stays: whole events.
-fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
+pub(crate) fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(decode)).ok()
 }
 
