@@ -2,7 +2,7 @@
 //! other files (FORMATS.md section 12: Codex compresses what is older than a week).
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use tempfile::SpooledTempFile;
@@ -13,6 +13,17 @@ use crate::provider::opencode::store::assemble_tree;
 
 /// Decompressed content up to this is held in memory; more goes to a temporary file without a name.
 const IN_MEMORY: usize = 16 << 20;
+
+/// Content that every compressed file may have: what it costs is no harm.
+const UNPACKED_FREELY: u64 = 256 << 20;
+
+/// How often larger than its compressed file content beyond that may be. Logs shrink 5 to 20 times,
+/// one that repeats a picture in a hundred records a hundred times; a bomb shrinks 1,000 times (gzip)
+/// to 30,000 times (zstd).
+const UNPACKED_RATIO: u64 = 1000;
+
+/// Content that no compressed file may exceed: twice the largest log known (FORMATS.md section 12).
+const UNPACKED_MOST: u64 = 8 << 30;
 
 /// What a candidate's content is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,28 +51,20 @@ impl Container {
 /// The content of a log, which can be read from any place.
 pub(crate) enum Content {
     File(File),
-    Spooled(SpooledTempFile),
+    /// Unpacked; and why that is not all of it.
+    Unpacked(SpooledTempFile, Option<String>),
     /// Put together.
     Memory(Cursor<Vec<u8>>),
 }
 
 impl Content {
     /// Opens a candidate's content. What a damaged compressed file holds before the damage is
-    /// content; only when that is nothing it is an error.
+    /// content; only when that is nothing it is an error. One that unpacks to more than any log is
+    /// content up to there.
     pub(crate) fn open(file: &Candidate) -> io::Result<Self> {
         match file.container {
             Container::Plain => Ok(Self::File(File::open(&file.path)?)),
-            Container::Zstd | Container::Gzip => {
-                let mut spool = SpooledTempFile::new(IN_MEMORY);
-                let copied = io::copy(&mut Self::stream(file)?, &mut spool);
-                if let Err(error) = copied
-                    && spool.stream_position()? == 0
-                {
-                    return Err(error);
-                }
-                spool.rewind()?;
-                Ok(Self::Spooled(spool))
-            }
+            Container::Zstd | Container::Gzip => unpack(packed(file)?, most(file)),
             Container::OpenCodeTree | Container::OpenCodeDatabase => {
                 Ok(Self::Memory(Cursor::new(assemble(file)?)))
             }
@@ -72,19 +75,26 @@ impl Content {
     pub(crate) fn stream(file: &Candidate) -> io::Result<Box<dyn Read>> {
         Ok(match file.container {
             Container::Plain => Box::new(File::open(&file.path)?),
-            Container::Zstd => Box::new(zstd::Decoder::new(File::open(&file.path)?)?),
+            Container::Zstd | Container::Gzip => Box::new(packed(file)?.take(most(file))),
             Container::OpenCodeTree | Container::OpenCodeDatabase => {
                 Box::new(Cursor::new(assemble(file)?))
             }
-            Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(File::open(&file.path)?)),
         })
+    }
+
+    /// Why this is not all of a compressed file's content, and what can be done about it.
+    pub(crate) fn cut(&self) -> Option<&str> {
+        match self {
+            Self::Unpacked(_, cut) => cut.as_deref(),
+            Self::File(_) | Self::Memory(_) => None,
+        }
     }
 
     /// Bytes of the content.
     pub(crate) fn length(&mut self) -> io::Result<u64> {
         match self {
             Self::File(file) => Ok(file.metadata()?.len()),
-            Self::Spooled(_) | Self::Memory(_) => {
+            Self::Unpacked(..) | Self::Memory(_) => {
                 let at = self.stream_position()?;
                 let end = self.seek(SeekFrom::End(0))?;
                 self.seek(SeekFrom::Start(at))?;
@@ -92,6 +102,53 @@ impl Content {
             }
         }
     }
+}
+
+/// Unpacks a compressed file, as far as it goes.
+fn packed(file: &Candidate) -> io::Result<Box<dyn Read>> {
+    let packed = File::open(&file.path)?;
+    Ok(match file.container {
+        Container::Zstd => Box::new(zstd::Decoder::new(packed)?),
+        _ => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+    })
+}
+
+/// Bytes that a compressed file may unpack to.
+fn most(file: &Candidate) -> u64 {
+    file.size.saturating_mul(UNPACKED_RATIO).clamp(UNPACKED_FREELY, UNPACKED_MOST)
+}
+
+/// Keeps what is unpacked, at most so many bytes.
+fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
+    let mut spool = SpooledTempFile::new(IN_MEMORY);
+    let mut buffer = vec![0; 128 << 10];
+    let mut kept = 0;
+    let cut = loop {
+        let bytes = match packed.read(&mut buffer) {
+            Ok(0) => break None,
+            Ok(read) => buffer.get(..read).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if kept == 0 => return Err(error),
+            Err(error) => {
+                break Some(format!(
+                    "the compressed data is damaged behind {kept} bytes, which were read: {error}"
+                ));
+            }
+        };
+        let room = usize::try_from(most - kept).unwrap_or(usize::MAX);
+        let fitting = bytes.get(..room).unwrap_or(bytes);
+        // A full disk is no end of the log: an error, after which the next run tries again.
+        spool.write_all(fitting)?;
+        kept += fitting.len() as u64;
+        if fitting.len() < bytes.len() {
+            break Some(format!(
+                "it unpacks to more than {most} bytes, of which only these were read; if it is a \
+                 log, unpack it beside itself: the plain file then counts, without a limit"
+            ));
+        }
+    };
+    spool.rewind()?;
+    Ok(Content::Unpacked(spool, cut))
 }
 
 /// The document of a session that lies in several places.
@@ -107,7 +164,7 @@ impl Read for Content {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read(buffer),
-            Self::Spooled(spool) => spool.read(buffer),
+            Self::Unpacked(spool, _) => spool.read(buffer),
             Self::Memory(bytes) => bytes.read(buffer),
         }
     }
@@ -117,8 +174,69 @@ impl Seek for Content {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         match self {
             Self::File(file) => file.seek(to),
-            Self::Spooled(spool) => spool.seek(to),
+            Self::Unpacked(spool, _) => spool.seek(to),
             Self::Memory(bytes) => bytes.seek(to),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes out, and why it is not all.
+    fn unpacked(packed: impl Read, most: u64) -> (Vec<u8>, Option<String>) {
+        let mut content = unpack(packed, most).expect("unpacks");
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).expect("reads");
+        assert_eq!(content.length().expect("length"), bytes.len() as u64);
+        (bytes, content.cut().map(str::to_owned))
+    }
+
+    #[test]
+    fn what_unpacks_to_more_than_a_log_is_cut() {
+        let content = vec![b'x'; 300_000];
+        let packed = zstd::encode_all(&*content, 3).expect("packs");
+        let stream = || zstd::Decoder::new(&*packed).expect("opens");
+        assert!(packed.len() < 1000);
+        for most in [300_000, 300_001, 1 << 40] {
+            assert_eq!(unpacked(stream(), most), (content.clone(), None), "{most}");
+        }
+        for most in [1, 131_072, 299_999] {
+            let (bytes, cut) = unpacked(stream(), most);
+            assert_eq!(bytes.len() as u64, most);
+            let cut = cut.expect("a reason");
+            assert!(cut.contains(&most.to_string()) && cut.contains("unpack it beside"), "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_stands_before_damage_is_kept_and_the_damage_is_told() {
+        /// Gives three bytes and then fails.
+        struct Failing(bool);
+        impl Read for Failing {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, false) {
+                    into[..3].copy_from_slice(b"abc");
+                    return Ok(3);
+                }
+                Err(io::Error::other("crooked"))
+            }
+        }
+        let (bytes, cut) = unpacked(Failing(true), 100);
+        assert_eq!(bytes, b"abc");
+        assert!(cut.expect("a reason").ends_with("behind 3 bytes, which were read: crooked"));
+        assert!(unpack(Failing(false), 100).is_err());
+    }
+
+    #[test]
+    fn the_limit_leaves_room_for_every_real_log() {
+        let limit = |size: u64| {
+            let (path, container) = ("x.jsonl.zst".into(), Container::Zstd);
+            most(&Candidate { path, size, modified_us: 0, container })
+        };
+        assert_eq!(limit(1000), 256 << 20);
+        assert_eq!(limit(1 << 20), 1000 << 20, "a bomb of 1 MB");
+        assert_eq!(limit(1 << 30), 8 << 30);
     }
 }

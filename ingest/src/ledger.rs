@@ -1,16 +1,21 @@
-//! The sums of a session that are more than one number: tokens by model, abandoned branches, what the decoder did not know, what was masked. They are columns of
-//! JSON or short text in the session's row, from which a later run goes on.
+//! The sums of a session that are more than one number: tokens by model, abandoned branches, what
+//! the decoder did not know, what was masked. They are columns of JSON or short text in the
+//! session's row, from which a later run goes on.
 
 use std::collections::BTreeMap;
 
 use schemas::Usage;
 use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
 
+use crate::branches::Abandoned;
 use crate::redact;
 use crate::stream::Draft;
 
 /// Names of unknown things that are told apart; the rest is counted together.
 const DRIFT_NAMES: usize = 100;
+
+/// Models that are told apart, and more than any session has; the rest has no name, and no price.
+const MODELS: usize = 256;
 
 /// Counts by name.
 pub(crate) type Counts = BTreeMap<String, u64>;
@@ -18,7 +23,7 @@ pub(crate) type Counts = BTreeMap<String, u64>;
 #[derive(Default)]
 pub(crate) struct Ledger {
     models: Vec<ModelUsage>,
-    abandoned: String,
+    abandoned: Abandoned,
     drift: Counts,
     redactions: Counts,
 }
@@ -34,21 +39,25 @@ impl Ledger {
         }
         Self {
             models: parse(row.usage_by_model.as_ref()),
-            abandoned: row.abandoned.clone().unwrap_or_default(),
+            abandoned: Abandoned::of(row.abandoned.as_deref().unwrap_or_default()),
             drift: parse(row.drift.as_ref()),
             redactions: parse(row.redactions.as_ref()),
         }
     }
 
-    /// Writes it into the row.
-    pub(crate) fn write(&self, row: &mut SessionRow) {
+    /// Writes it into the row, with what was masked since.
+    pub(crate) fn write(&self, row: &mut SessionRow, masked: redact::Counts) {
         fn json<T: serde::Serialize>(value: &T, empty: bool) -> Option<String> {
             if empty { None } else { serde_json::to_string(value).ok() }
         }
         row.usage_by_model = json(&self.models, self.models.is_empty());
-        row.abandoned = Some(self.abandoned.clone()).filter(|ranges| !ranges.is_empty());
+        row.abandoned = self.abandoned.column();
         row.drift = json(&self.drift, self.drift.is_empty());
-        row.redactions = json(&self.redactions, self.redactions.is_empty());
+        let mut redactions = self.redactions.clone();
+        for (kind, count) in masked.0 {
+            *redactions.entry(kind).or_default() += count;
+        }
+        row.redactions = json(&redactions, redactions.is_empty());
     }
 
     /// Adds the tokens of an event that counts, and remembers its request.
@@ -65,9 +74,13 @@ impl Ledger {
         // A shutdown sums up many requests.
         let prompt = if draft.subtype == Some("shutdown") { 0 } else { prompt };
         let over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
-        let known =
-            |entry: &&mut ModelUsage| entry.model.as_deref() == model && entry.prompt_over == over;
-        match self.models.iter_mut().find(known) {
+        let place = |models: &[ModelUsage], model: Option<&str>| {
+            let same = |entry: &ModelUsage| entry.model.as_deref() == model;
+            models.iter().position(|entry| same(entry) && entry.prompt_over == over)
+        };
+        let full = self.models.len() >= MODELS;
+        let model = model.filter(|model| !full || place(&self.models, Some(*model)).is_some());
+        match place(&self.models, model).and_then(|at| self.models.get_mut(at)) {
             Some(entry) => entry.usage = entry.usage.plus(draft.usage),
             None => {
                 let model = model.map(str::to_owned);
@@ -84,24 +97,9 @@ impl Ledger {
         *self.drift.entry(if room { key } else { format!("{kind}:...") }).or_default() += 1;
     }
 
-    /// Adds a range of abandoned events; ranges inside it are swallowed.
+    /// Adds a range of abandoned events.
     pub(crate) fn abandon(&mut self, first: i32, last: i32) {
-        let inside = |range: &&str| {
-            let start = range.split('-').next().and_then(|start| start.parse::<i32>().ok());
-            start.is_none_or(|start| start < first)
-        };
-        let mut ranges: Vec<_> = self.abandoned.split(',').filter(|r| !r.is_empty()).collect();
-        ranges.retain(inside);
-        let range = format!("{first}-{last}");
-        ranges.push(&range);
-        self.abandoned = ranges.join(",");
-    }
-
-    /// Adds what was masked.
-    pub(crate) fn redacted(&mut self, counts: redact::Counts) {
-        for (kind, count) in counts.0 {
-            *self.redactions.entry(kind).or_default() += count;
-        }
+        self.abandoned.add(first, last);
     }
 }
 
@@ -127,9 +125,9 @@ mod tests {
         ledger.abandon(10, 12);
         ledger.abandon(3, 20);
         ledger.abandon(30, 31);
-        ledger.redacted(redact::Counts(Counts::from([("github_token".to_owned(), 2)])));
+        let masked = redact::Counts(Counts::from([("github_token".to_owned(), 2)]));
         let mut row = SessionRow::default();
-        ledger.write(&mut row);
+        ledger.write(&mut row, masked.clone());
         assert_eq!(row.abandoned.as_deref(), Some("3-20,30-31"));
         assert_eq!(row.drift.as_deref(), Some(r#"{"record:odd":1}"#));
         let models: Vec<ModelUsage> =
@@ -137,7 +135,27 @@ mod tests {
         assert_eq!(models.len(), 2);
         assert_eq!(models[1].usage.output, Some(9), "the rest of a long request is long too");
         let mut again = SessionRow::default();
-        Ledger::of(&row).write(&mut again);
-        assert_eq!(again, SessionRow { ..row });
+        Ledger::of(&row).write(&mut again, redact::Counts::default());
+        assert_eq!(again, row);
+        Ledger::of(&row).write(&mut again, masked);
+        assert_eq!(again.redactions.as_deref(), Some(r#"{"github_token":4}"#));
+    }
+
+    #[test]
+    fn models_have_an_end_and_their_tokens_none() {
+        let (mut ledger, mut request) = (Ledger::default(), None);
+        let usage = Usage { output: Some(1), ..Usage::default() };
+        let draft = Draft { usage, ..Draft::default() };
+        for round in 0..2 {
+            for model in 0..1000 {
+                ledger.usage(Some(&format!("m{model}")), &draft, &mut request);
+            }
+            assert_eq!(ledger.models.len(), MODELS + 1, "{round}");
+        }
+        let sum: Usage = ledger.models.iter().fold(Usage::default(), |sum, m| sum.plus(m.usage));
+        assert_eq!(sum.output, Some(2000));
+        let nameless: Vec<_> = ledger.models.iter().filter(|m| m.model.is_none()).collect();
+        assert_eq!(nameless.len(), 1);
+        assert_eq!(nameless[0].usage.output, Some(2 * (1000 - 256)));
     }
 }

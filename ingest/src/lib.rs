@@ -8,6 +8,7 @@
 
 mod arguments;
 pub mod batch;
+mod branches;
 mod checkpoint;
 pub mod container;
 pub mod discover;

@@ -1,7 +1,7 @@
 //! Which log belongs to which: parents, the sessions whose records a log may repeat, and the units
 //! of work that follow from it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::event::Relation;
 
@@ -115,17 +115,74 @@ pub(crate) fn units(works: Vec<Work>) -> Vec<Vec<Work>> {
     units
 }
 
-fn ancestors_first(mut rest: Vec<Work>) -> Vec<Work> {
-    rest.sort_by(|a, b| a.file.path.cmp(&b.file.path));
-    let mut waiting: HashSet<String> = rest.iter().map(|work| work.session_id.clone()).collect();
-    let mut ordered = Vec::with_capacity(rest.len());
-    while !rest.is_empty() {
-        let ready =
-            rest.iter().position(|work| !work.ancestors.iter().any(|id| waiting.contains(id)));
-        // Logs that name each other as parent have no first one: path order decides.
-        let work = rest.remove(ready.unwrap_or(0));
-        waiting.remove(&work.session_id);
-        ordered.push(work);
+fn ancestors_first(mut works: Vec<Work>) -> Vec<Work> {
+    works.sort_by(|a, b| a.file.path.cmp(&b.file.path));
+    let places: HashMap<&str, usize> =
+        works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
+    let inside = |work: &Work| -> Vec<usize> {
+        work.ancestors.iter().filter_map(|id| places.get(id.as_str()).copied()).collect()
+    };
+    let ancestors: Vec<_> = works.iter().map(inside).collect();
+    let mut works: Vec<_> = works.into_iter().map(Some).collect();
+    in_order(&ancestors).into_iter().filter_map(|at| works.get_mut(at)?.take()).collect()
+}
+
+/// Places in the order in which they can be done: always the first one of which nothing that it
+/// hangs on waits. Where all hang on each other, the first one has to do without.
+fn in_order(ancestors: &[Vec<usize>]) -> Vec<usize> {
+    let mut children = vec![Vec::new(); ancestors.len()];
+    for (at, ancestors) in ancestors.iter().enumerate() {
+        ancestors.iter().for_each(|ancestor| children[*ancestor].push(at));
     }
-    ordered
+    let mut missing: Vec<usize> = ancestors.iter().map(Vec::len).collect();
+    let mut waiting: BTreeSet<usize> = (0..ancestors.len()).collect();
+    let mut ready: BTreeSet<usize> =
+        waiting.iter().copied().filter(|at| missing[*at] == 0).collect();
+    let mut order = Vec::with_capacity(ancestors.len());
+    while let Some(at) = ready.pop_first().or_else(|| waiting.first().copied()) {
+        waiting.remove(&at);
+        order.push(at);
+        for child in &children[at] {
+            missing[*child] -= 1;
+            if missing[*child] == 0 && waiting.contains(child) {
+                ready.insert(*child);
+            }
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same, looking through all that is left for every next one.
+    fn in_order_plainly(ancestors: &[Vec<usize>]) -> Vec<usize> {
+        let mut rest: Vec<usize> = (0..ancestors.len()).collect();
+        let mut ordered = Vec::new();
+        while !rest.is_empty() {
+            let free = |at: &usize| ancestors[*at].iter().all(|other| !rest.contains(other));
+            let next = rest.iter().position(free).unwrap_or(0);
+            ordered.push(rest.remove(next));
+        }
+        ordered
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_is_that_of_the_plain_way(
+            edges in proptest::collection::vec((0usize..12, 0usize..12), 0..30),
+        ) {
+            let mut ancestors = vec![Vec::new(); 12];
+            edges.into_iter().for_each(|(child, ancestor)| ancestors[child].push(ancestor));
+            prop_assert_eq!(in_order(&ancestors), in_order_plainly(&ancestors));
+        }
+    }
+
+    #[test]
+    fn ancestors_come_first_and_rings_do_not_stop_it() {
+        assert_eq!(in_order(&[vec![2], vec![], vec![1]]), [1, 2, 0]);
+        assert_eq!(in_order(&[vec![1], vec![0], vec![2]]), [0, 1, 2]);
+    }
 }

@@ -16,7 +16,7 @@ use crate::discover::{Candidate, Discovery};
 use crate::link::{link, units};
 use crate::provider::{Claim, Reader, companion, format, is_beside_log};
 use crate::redact::Redactor;
-use crate::sniff::{Sniffed, sniff};
+use crate::sniff::{Sniffed, sniff, sniff_all};
 use crate::worker::rules_version;
 
 /// What the store knows: the latest row of every file (without decoder state) and session.
@@ -95,14 +95,14 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
             _ => unseen.push(file),
         }
     }
-    let mut claims = plan.sniff_all(unseen);
+    let mut claims = plan.claims(unseen);
     // Among logs of one id the largest is the original; a rerun after a kill decides alike.
     // One that names its parent comes behind it.
     claims.sort_by(|(a, x), (b, y)| {
         let hangs = x.parent.is_some().cmp(&y.parent.is_some());
         hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
     });
-    let mut taken = HashSet::new();
+    let mut taken = HashMap::new();
     for (mut file, claim) in claims {
         file.modified_us = changed_at(&file, Some(claim.provider));
         let session_id = free_id(&claim.native_id, &known.sessions, &mut taken);
@@ -274,9 +274,9 @@ impl Plan {
     }
 
     /// Looks at files that are new; what is no log is settled at once.
-    fn sniff_all(&mut self, files: Vec<Candidate>) -> Vec<(Candidate, Claim)> {
+    fn claims(&mut self, files: Vec<Candidate>) -> Vec<(Candidate, Claim)> {
         let mut claims = Vec::new();
-        for (file, sniffed) in sniff_in_parallel(files) {
+        for (file, sniffed) in sniff_all(files) {
             match sniffed {
                 Ok(Sniffed::Log(claim)) if too_large(&file, &claim) => {
                     let message = format!(
@@ -347,40 +347,29 @@ fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> Sour
     }
 }
 
-fn sniff_in_parallel(files: Vec<Candidate>) -> Vec<(Candidate, std::io::Result<Sniffed>)> {
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(files.len().div_ceil(16))
-        .max(1);
-    let chunk = files.len().div_ceil(threads).max(1);
-    let mut results = Vec::with_capacity(files.len());
-    std::thread::scope(|scope| {
-        let look = |files: &[Candidate]| -> Vec<_> {
-            files.iter().map(|file| (file.clone(), sniff(file))).collect()
-        };
-        let handles: Vec<_> =
-            files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();
-        for handle in handles {
-            results.extend(handle.join().unwrap_or_default());
-        }
-    });
-    results
-}
-
-/// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses.
-fn free_id<V>(native: &str, known: &HashMap<String, V>, taken: &mut HashSet<String>) -> String {
+/// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses. `taken`
+/// knows the ids given before, and how far each was numbered: many logs may claim one.
+fn free_id<V>(
+    native: &str,
+    known: &HashMap<String, V>,
+    taken: &mut HashMap<String, u32>,
+) -> String {
     let clean: String = native
         .chars()
         .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
         .take(128)
         .collect();
     let base = if clean.is_empty() { "session".to_owned() } else { clean };
-    let mut id = base.clone();
-    let mut number = 1;
-    while known.contains_key(&id) || !taken.insert(id.clone()) {
+    let mut number = taken.get(&base).copied().unwrap_or(0);
+    let id = loop {
         number += 1;
-        id = format!("{base}~{number}");
-    }
+        let id = if number == 1 { base.clone() } else { format!("{base}~{number}") };
+        if !known.contains_key(&id) && !taken.contains_key(&id) {
+            break id;
+        }
+    };
+    taken.insert(base, number);
+    taken.entry(id.clone()).or_insert(1);
     id
 }
 
@@ -390,12 +379,19 @@ mod tests {
 
     #[test]
     fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
-        let (known, mut taken) = (HashMap::from([("known".to_owned(), ())]), HashSet::new());
+        let known = ["known", "b", "b~3"].map(|id| (id.to_owned(), ()));
+        let (known, mut taken) = (HashMap::from(known), HashMap::new());
         assert_eq!(free_id("known", &known, &mut taken), "known~2");
         assert_eq!(free_id("a", &known, &mut taken), "a");
         assert_eq!(free_id("a", &known, &mut taken), "a~2");
         assert_eq!(free_id("a", &known, &mut taken), "a~3");
         assert_eq!(free_id("b c\n", &known, &mut taken), "b_c_");
         assert_eq!(free_id("", &known, &mut taken), "session");
+        assert_eq!(free_id("b", &known, &mut taken), "b~2");
+        assert_eq!(free_id("b", &known, &mut taken), "b~4");
+        // An id may look like one that was numbered.
+        assert_eq!(free_id("a~2", &known, &mut taken), "a~2~2");
+        assert_eq!(free_id("a~4", &known, &mut taken), "a~4");
+        assert_eq!(free_id("a", &known, &mut taken), "a~5");
     }
 }

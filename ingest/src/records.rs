@@ -43,6 +43,13 @@ pub(crate) fn line_records(
     });
 }
 
+/// Lets a decoder of lines tell what stands behind the last record.
+pub(crate) fn line_end(decoder: &mut dyn LineDecoder, at: RecordAt, stream: &mut Stream) {
+    if caught(|| decoder.end(at, stream)).is_none() {
+        failed(at, stream);
+    }
+}
+
 /// Decodes the records of a document.
 pub(crate) fn document_records(
     bytes: &[u8],
@@ -65,7 +72,7 @@ pub(crate) fn oversized(at: RecordAt, stream: &mut Stream) {
 }
 
 /// Runs a decoder; `None` when it panicked. What it had given until then stays: whole events.
-fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
+pub(crate) fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(decode)).ok()
 }
 
@@ -94,6 +101,10 @@ mod tests {
             Outcome::Events
         }
 
+        fn end(&mut self, _: RecordAt, _: &mut Stream) {
+            panic!("a defect");
+        }
+
         fn save(&self) -> serde_json::Value {
             serde_json::Value::Null
         }
@@ -112,10 +123,11 @@ mod tests {
         let (mut parser, line) = (Parser::default(), br#"{"a":"good"}{"a":"bad"}{"a":"good"}"#);
         line_records(line, 100, 7, &mut parser, &mut Brittle, &mut stream, &mut tally);
         document_records(b"{}", broken, &mut stream, &mut tally);
+        line_end(&mut Brittle, RecordAt { offset: 200, length: 0, line: 8 }, &mut stream);
         assert_eq!((tally.objects, stream.batch().len()), (3, 3));
         let found: Vec<_> =
             stream.problems.iter().map(|problem| (problem.line, problem.byte)).collect();
-        assert_eq!(found, [(7, 112), (0, 0)]);
+        assert_eq!(found, [(7, 112), (0, 0), (8, 200)]);
         assert!(stream.problems.iter().all(|p| p.kind == ProblemKind::DecoderFailed));
     }
 }

@@ -12,7 +12,7 @@ use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 
 use crate::ledger::Ledger;
-use crate::redact::{Counts, Redactor};
+use crate::redact::{Redactor, Secrets, look};
 use crate::worker::rules_version;
 
 /// Masks the rows of one session.
@@ -20,14 +20,13 @@ pub struct Remask<'r> {
     redactor: &'r Redactor,
     /// The segment that the rows go to.
     segment: i64,
-    /// What was masked in texts.
-    counts: Counts,
+    secrets: Secrets,
 }
 
 impl<'r> Remask<'r> {
     /// Rows will be as if they had been read into `segment`.
     pub fn new(redactor: &'r Redactor, segment: i64) -> Self {
-        Self { redactor, segment, counts: Counts::default() }
+        Self { redactor, segment, secrets: Secrets::default() }
     }
 
     /// Rows of `events`, all columns.
@@ -53,9 +52,9 @@ impl<'r> Remask<'r> {
         RecordBatch::try_new(Arc::clone(&schema), columns.collect())
     }
 
-    /// The session, with what was masked in its events added to its counts.
-    pub fn session(self, row: &SessionRow) -> SessionRow {
-        let masked = |text: &Option<String>| text.as_deref().map(|text| self.plain(text));
+    /// The session, with what was masked in it and its events added to its counts.
+    pub fn session(mut self, row: &SessionRow) -> SessionRow {
+        let mut masked = |text: &Option<String>| text.as_deref().map(|text| self.beside(text));
         let mut masked = SessionRow {
             title: masked(&row.title),
             project: masked(&row.project),
@@ -67,9 +66,7 @@ impl<'r> Remask<'r> {
             live_from: self.segment,
             ..row.clone()
         };
-        let mut ledger = Ledger::of(row);
-        ledger.redacted(self.counts);
-        ledger.write(&mut masked);
+        Ledger::of(row).write(&mut masked, self.secrets.counts());
         masked
     }
 
@@ -82,40 +79,34 @@ impl<'r> Remask<'r> {
 
     /// A problem of the log.
     pub fn problem(&self, problem: Problem) -> Problem {
-        Problem { message: self.plain(&problem.message), ..problem }
+        Problem { message: look(Some(self.redactor), &problem.message).0.into_owned(), ..problem }
     }
 
-    /// Texts and commands. As when they were read, a command tells more of what is a secret in it
-    /// than the same in the text.
+    /// Texts and commands, masked together as when they were read.
     fn texts(&mut self, batch: &RecordBatch) -> (StringArray, StringArray) {
         let column = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
         let (texts, commands) = (column("text"), column("command"));
-        let cell = |column: Option<&StringArray>, row: usize| {
-            column.filter(|column| column.is_valid(row)).map(|column| column.value(row).to_owned())
-        };
+        fn cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
+            column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+        }
         let mut masked: (Vec<String>, Vec<Option<String>>) = (Vec::new(), Vec::new());
         for row in 0..batch.num_rows() {
-            let mut text = cell(texts, row).unwrap_or_default();
-            let command = cell(commands, row).map(|command| {
-                let masked = self.plain(&command);
-                if masked != command {
-                    text = text.replace(&command, &masked);
-                }
-                masked
-            });
-            masked.0.push(self.redactor.mask(&text, &mut self.counts).into_owned());
-            masked.1.push(command);
+            let (text, command) = (cell(texts, row).unwrap_or_default(), cell(commands, row));
+            let command_line = command.unwrap_or_default();
+            let said = self.secrets.event(Some(self.redactor), text, command_line, "");
+            masked.0.push(said.text.into_owned());
+            masked.1.push(command.map(|_| said.command.into_owned()));
         }
         (StringArray::from(masked.0), StringArray::from(masked.1))
     }
 
-    fn column(&self, column: &ArrayRef) -> ArrayRef {
+    fn column(&mut self, column: &ArrayRef) -> ArrayRef {
         let Some(texts) = column.as_string_opt::<i32>() else { return Arc::clone(column) };
-        let masked = texts.iter().map(|text| text.map(|text| self.plain(text)));
+        let masked = texts.iter().map(|text| text.map(|text| self.beside(text)));
         Arc::new(masked.collect::<StringArray>())
     }
 
-    fn list(&self, column: &ArrayRef) -> ArrayRef {
+    fn list(&mut self, column: &ArrayRef) -> ArrayRef {
         let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type())
         else {
             return Arc::clone(column);
@@ -125,9 +116,11 @@ impl<'r> Remask<'r> {
         Arc::new(ListArray::new(Arc::clone(field), offsets, values, nulls))
     }
 
-    /// A text that is not counted: it stands in another one too, or is no event's.
-    fn plain(&self, text: &str) -> String {
-        self.redactor.mask(text, &mut Counts::default()).into_owned()
+    /// Another column; a secret in it counts unless it stands in a text.
+    fn beside(&mut self, text: &str) -> String {
+        let (masked, found) = look(Some(self.redactor), text);
+        self.secrets.beside(found);
+        masked.into_owned()
     }
 }
 
@@ -176,6 +169,6 @@ mod tests {
         let of_row = SessionRow { title: Some("Of Kittiwake".to_owned()), ..SessionRow::default() };
         let session = remask.session(&of_row);
         assert_eq!(session.title.as_deref(), Some("Of [REDACTED:boat]"));
-        assert_eq!((session.live_from, session.redactions.as_deref()), (9, Some(r#"{"boat":1}"#)));
+        assert_eq!((session.live_from, session.redactions.as_deref()), (9, Some(r#"{"boat":2}"#)));
     }
 }

@@ -1,5 +1,6 @@
 //! Carries out a plan: workers decode files side by side, each into a sink of its own.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -138,19 +139,19 @@ fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
         return Ok(());
     }
     let mut sink = target.sink()?;
+    let mut sessions = HashMap::new();
+    for session in &plan.sessions {
+        sessions.entry(session.session_id.as_str()).or_insert(session);
+    }
+    let mut problems: HashMap<&str, Vec<Problem>> = HashMap::new();
+    for problem in &plan.problems {
+        if matches!(problem.kind, ProblemKind::UnknownFormat | ProblemKind::OversizedDocument) {
+            problems.entry(&problem.path).or_default().push(problem.clone());
+        }
+    }
     for row in &plan.settled {
-        let session = plan
-            .sessions
-            .iter()
-            .find(|session| Some(&session.session_id) == row.session_id.as_ref());
-        let of_row = |problem: &&Problem| {
-            problem.path == row.path
-                && matches!(
-                    problem.kind,
-                    ProblemKind::UnknownFormat | ProblemKind::OversizedDocument
-                )
-        };
-        let problems = plan.problems.iter().filter(of_row).cloned().collect();
+        let session = row.session_id.as_deref().and_then(|id| sessions.get(id).copied());
+        let problems = problems.remove(row.path.as_str()).unwrap_or_default();
         // A row without a session is kept under an empty id, which is no session.
         sink.checkpoint(session.cloned().unwrap_or_default(), row.clone(), problems)?;
     }

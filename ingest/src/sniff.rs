@@ -9,6 +9,7 @@ use crate::discover::Candidate;
 use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
 use crate::provider::document::first_elements;
 use crate::provider::{Claim, FORMATS, Format, Head, Reader};
+use crate::records::caught;
 
 /// Objects looked at; the ones that name a session stand at the top.
 const OBJECTS: usize = 12;
@@ -30,6 +31,37 @@ pub enum Sniffed {
 
 /// Looks at the beginning of a log. Errors are those of opening and reading it.
 pub fn sniff(file: &Candidate) -> io::Result<Sniffed> {
+    guarded(|| look(file))
+}
+
+/// Looks at many logs, on all cores; gives back what each told, in their order.
+pub(crate) fn sniff_all(files: Vec<Candidate>) -> Vec<(Candidate, io::Result<Sniffed>)> {
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(files.len().div_ceil(16))
+        .max(1);
+    let chunk = files.len().div_ceil(threads).max(1);
+    let mut results = Vec::with_capacity(files.len());
+    std::thread::scope(|scope| {
+        let look = |files: &[Candidate]| -> Vec<_> {
+            files.iter().map(|file| (file.clone(), sniff(file))).collect()
+        };
+        let handles: Vec<_> =
+            files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();
+        for handle in handles {
+            results.extend(handle.join().unwrap_or_default());
+        }
+    });
+    results
+}
+
+/// A look that panics, which is a defect of it, is an error of this file: the others are logs still.
+fn guarded(look: impl FnOnce() -> io::Result<Sniffed>) -> io::Result<Sniffed> {
+    let failed = "looking at it failed, which is a defect of sessions; please report it";
+    caught(look).unwrap_or_else(|| Err(io::Error::other(failed)))
+}
+
+fn look(file: &Candidate) -> io::Result<Sniffed> {
     let Some(head) = head(file)? else { return Ok(Sniffed::Empty) };
     if head.objects.is_empty() && head.document.is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));
@@ -187,6 +219,13 @@ mod tests {
             r#"{"uuid":"u","sessionId":"s","type":"user","message":{"role":"user","parts":[]}}"#,
             (Provider::Qwen, "s"),
         );
+    }
+
+    #[test]
+    fn a_look_that_fails_costs_one_file() {
+        let error = guarded(|| panic!("a defect")).expect_err("an error");
+        assert!(error.to_string().contains("please report it"), "{error}");
+        assert_eq!(guarded(|| Ok(Sniffed::Empty)).expect("as it was"), Sniffed::Empty);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //!
 //! Decoders push drafts; nothing here knows a provider's format.
 
+mod calls;
 mod session;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use schemas::problem::{Problem, ProblemKind};
@@ -13,15 +14,17 @@ use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider, Timestamp, ToolKind, Usage};
 use serde::{Deserialize, Serialize};
 
+use self::calls::{OpenCall, OpenCalls};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::short;
 use crate::batch::{EventBatch, EventCells};
+use crate::branches::Branches;
 use crate::history::History;
 use crate::ledger::{LastRequest, Ledger};
-use crate::redact::Redactor;
+use crate::redact::{Redactor, Secrets};
 
-/// Calls without a result that are remembered; more are open only in damaged logs.
-const OPEN_CALLS: usize = 256;
+/// Problems of one log that are listed in one run: a log of garbage has one on every line.
+const LISTED: usize = 1000;
 
 /// After this many records of its own in a row a fork is done with copied history.
 const OWN_RUN: u32 = 32;
@@ -48,19 +51,6 @@ pub struct Draft<'a> {
     pub timestamp: Option<i64>,
 }
 
-/// A call that waits for its result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct OpenCall {
-    id: String,
-    step: i32,
-    tool: Option<String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    files: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    command: String,
-    at: Option<i64>,
-}
-
 /// What must be remembered between two reads of a growing log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamState {
@@ -69,7 +59,7 @@ pub struct StreamState {
     step: i32,
     /// Time of the last record that had one, in microseconds.
     last_time: Option<i64>,
-    open_calls: VecDeque<OpenCall>,
+    open_calls: OpenCalls,
     title_rank: u8,
     /// Records of its own since the last copied one.
     own_run: u32,
@@ -77,10 +67,9 @@ pub struct StreamState {
     history_at: usize,
     /// The last record was a copy.
     replay: bool,
-    /// What hangs on what, for finding abandoned branches: a parent's hash, and the index of the
-    /// first event of the record that hangs on it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    branches: Vec<(u64, i32)>,
+    /// What hangs on what, for finding abandoned branches; records are known by hash.
+    #[serde(default, skip_serializing_if = "Branches::is_empty")]
+    branches: Branches,
     /// The least trust that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,
@@ -103,7 +92,11 @@ pub struct RecordAt {
 /// One log file on its way to the store.
 pub struct Stream {
     pub session: SessionRow,
+    /// Those since they were taken last.
     pub problems: Vec<Problem>,
+    /// How many were listed, and those that were only counted, by kind.
+    listed: usize,
+    pub(crate) unlisted: BTreeMap<&'static str, u64>,
     provider: Provider,
     state: StreamState,
     batch: EventBatch,
@@ -121,6 +114,8 @@ pub struct Stream {
     pushed: u32,
     ledger: Ledger,
     redactor: Option<Arc<Redactor>>,
+    /// What was masked in this run.
+    secrets: Secrets,
     /// What the present record hangs on.
     parent: Option<u64>,
 }
@@ -142,9 +137,12 @@ impl Stream {
         Self {
             ledger,
             redactor,
+            secrets: Secrets::default(),
             parent: None,
             session,
             problems: Vec::new(),
+            listed: 0,
+            unlisted: BTreeMap::new(),
             provider,
             state,
             batch: EventBatch::default(),
@@ -174,7 +172,7 @@ impl Stream {
     /// The session with all its sums.
     pub fn session_row(&self) -> SessionRow {
         let mut row = self.session.clone();
-        self.ledger.write(&mut row);
+        self.ledger.write(&mut row, self.secrets.counts());
         let counted = (!row.recorded().is_unknown()).then_some(Confidence::Measured);
         let open = self.state.counts_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
@@ -276,7 +274,15 @@ impl Stream {
     }
 
     /// Reports a problem with the bytes at `at`.
-    pub fn problem(&mut self, at: RecordAt, kind: ProblemKind, message: String) {
+    pub fn problem(&mut self, at: RecordAt, kind: ProblemKind, mut message: String) {
+        if self.listed == LISTED {
+            *self.unlisted.entry(kind.as_str()).or_default() += 1;
+            return;
+        }
+        self.listed += 1;
+        if self.listed == LISTED {
+            message.push_str("; whatever else is wrong with this log is counted and not listed");
+        }
         let path = self.session.source_path.clone();
         self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
     }
@@ -293,12 +299,10 @@ impl Stream {
         let plain = memchr::memchr(0x1b, draft.text.as_bytes())
             .map(|_| anstream::adapter::strip_str(draft.text).to_string());
         let text = plain.as_deref().unwrap_or(draft.text);
-        let mut command = self.masked(draft.command).into_owned();
-        // A command tells more of what is a secret in it than the same behind its argument's name.
-        let alone = (command != draft.command).then(|| text.replace(draft.command, &command));
-        let text = self.mask(alone.as_deref().unwrap_or(text));
+        let said = self.mask(text, &draft);
+        let (mut command, mut files) = (said.command.into_owned(), said.files.into_owned());
         let draft = Draft {
-            text: &text,
+            text: &said.text,
             subtype: draft.subtype.map(short),
             tool_name: draft.tool_name.map(short),
             tool_call_id: draft.tool_call_id.map(short),
@@ -313,10 +317,8 @@ impl Stream {
         let mut step_index = step;
         let mut duration_ms = draft.duration_ms;
         let mut known_tool = None;
-        // What stands in the text too is counted there.
-        let mut files = self.masked(draft.files).into_owned();
         match (kind, draft.tool_call_id) {
-            (EventType::ToolCall, Some(id)) => self.open_call(OpenCall {
+            (EventType::ToolCall, Some(id)) => self.state.open_calls.open(OpenCall {
                 id: id.to_owned(),
                 step,
                 tool: draft.tool_name.map(str::to_owned),
@@ -325,7 +327,7 @@ impl Stream {
                 at: time,
             }),
             (EventType::ToolResult, Some(id)) => {
-                if let Some(call) = self.close_call(id) {
+                if let Some(call) = self.state.open_calls.close(id) {
                     step_index = call.step;
                     known_tool = call.tool;
                     files = call.files;
@@ -402,18 +404,6 @@ impl Stream {
             }
             EventType::Reasoning | EventType::Notification => {}
         }
-    }
-
-    fn open_call(&mut self, call: OpenCall) {
-        if self.state.open_calls.len() == OPEN_CALLS {
-            self.state.open_calls.pop_front();
-        }
-        self.state.open_calls.push_back(call);
-    }
-
-    fn close_call(&mut self, id: &str) -> Option<OpenCall> {
-        let at = self.state.open_calls.iter().rposition(|call| call.id == id)?;
-        self.state.open_calls.remove(at)
     }
 }
 

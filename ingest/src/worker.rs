@@ -1,23 +1,25 @@
 //! One worker: reads the files of its units from their checkpoints into its sink.
 
-use std::collections::HashSet;
+mod checkpoint;
+
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::datatypes::SchemaRef;
 use schemas::problem::{Problem, ProblemKind};
-use schemas::session::{SessionRow, SourceRow, SourceStatus};
-use serde::{Deserialize, Serialize};
+use schemas::session::{SessionRow, SourceRow};
 
-use crate::checkpoint::Fingerprint;
-use crate::container::{Container, Content};
+pub(crate) use self::checkpoint::rules_version;
+use self::checkpoint::{Cursor, Saved};
+use crate::container::Content;
 use crate::history::History;
 use crate::json::Parser;
 use crate::lines::{Line, Lines};
 use crate::plan::{Change, MAX_DOCUMENT, Work};
 use crate::provider::{Format, LineDecoder, Reader, Tally, format};
-use crate::records::{document_records, line_records, oversized};
+use crate::records::{document_records, line_end, line_records, oversized};
 use crate::redact::Redactor;
 use crate::report::{ProviderReport, Report};
 use crate::run::{Progress, Sink, Target};
@@ -26,13 +28,6 @@ use crate::stream::{RecordAt, Stream, StreamState, short};
 /// A batch is handed over when it holds this much text, or this many events.
 const BATCH_BYTES: usize = 2 << 20;
 const BATCH_EVENTS: usize = 8192;
-
-/// What must be remembered to go on later; saved as JSON in `sources.state`.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    stream: StreamState,
-    decoder: serde_json::Value,
-}
 
 pub(crate) struct Worker<'t, T: Target> {
     pub(crate) target: &'t T,
@@ -57,14 +52,14 @@ impl<T: Target> Worker<'_, T> {
                 none => none.insert(self.target.sink()?),
             };
             // Records of this unit's sessions so far, for those that share history with them.
-            let mut sequences: Vec<(&str, Vec<u64>)> = Vec::new();
+            let mut sequences: HashMap<&str, Vec<u64>> = HashMap::new();
             for work in unit {
                 if failed.load(Ordering::Relaxed) || self.progress.cancelled() {
                     break;
                 }
                 let sequence = self.file(work, &sequences, sink)?;
                 if unit.len() > 1 {
-                    sequences.push((&work.session_id, sequence));
+                    sequences.insert(&work.session_id, sequence);
                 }
             }
         }
@@ -75,7 +70,7 @@ impl<T: Target> Worker<'_, T> {
     fn file(
         &mut self,
         work: &Work,
-        before: &[(&str, Vec<u64>)],
+        before: &HashMap<&str, Vec<u64>>,
         sink: &mut T::Sink,
     ) -> Result<Vec<u64>, T::Error> {
         let format = format(work.claim.provider);
@@ -150,14 +145,13 @@ impl<T: Target> Worker<'_, T> {
         &self,
         work: &Work,
         format: &Format,
-        before: &[(&str, Vec<u64>)],
+        before: &HashMap<&str, Vec<u64>>,
     ) -> Result<History, T::Error> {
         let mut hashes = Vec::new();
         for ancestor in &work.ancestors {
             hashes.extend(self.target.record_hashes(ancestor)?);
             // What this run read of it is not committed as far as the target sees.
-            let of_this_run = before.iter().filter(|(id, _)| id == ancestor);
-            hashes.extend(of_this_run.flat_map(|(_, sequence)| sequence));
+            hashes.extend(before.get(ancestor.as_str()).into_iter().flatten());
         }
         Ok(match (hashes.is_empty(), format.unique_ids) {
             (true, _) => History::None,
@@ -175,7 +169,7 @@ impl<T: Target> Worker<'_, T> {
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
-        let mut file = self.open(work)?;
+        let mut file = self.open(work, stream)?;
         // A record at the end of the file without newline was counted with its line.
         let mut counted = inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
@@ -237,7 +231,8 @@ impl<T: Target> Worker<'_, T> {
             }
         }
         cursor.at_end = true;
-        decoder.end(RecordAt { offset: cursor.consumed, length: 0, line: cursor.line }, stream);
+        let end = RecordAt { offset: cursor.consumed, length: 0, line: cursor.line };
+        line_end(decoder.as_mut(), end, stream);
         self.progress.advanced(cursor.consumed - noted);
         self.report.bytes_read += cursor.consumed - start;
         cursor.objects += tally.objects;
@@ -252,7 +247,7 @@ impl<T: Target> Worker<'_, T> {
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
-        let mut file = self.open(work)?;
+        let mut file = self.open(work, stream)?;
         let mut bytes = Vec::new();
         let length = file.length()?;
         let mut tally = Tally::default();
@@ -262,6 +257,9 @@ impl<T: Target> Worker<'_, T> {
                 "a document of {length} bytes is more than {MAX_DOCUMENT} and was not read"
             );
             stream.problem(at, ProblemKind::OversizedDocument, message);
+            if let (Some(session), Some(source)) = (&work.session, &work.source) {
+                return self.keep(work, session, source, stream, sink);
+            }
         } else {
             file.read_to_end(&mut bytes)?;
             document_records(&bytes, read, stream, &mut tally);
@@ -274,9 +272,14 @@ impl<T: Target> Worker<'_, T> {
         self.hand_over(work, &cursor, None, &mut file, stream, sink)
     }
 
-    fn open(&mut self, work: &Work) -> io::Result<Content> {
+    fn open(&mut self, work: &Work, stream: &mut Stream) -> io::Result<Content> {
         self.report.files_opened += 1;
-        Content::open(&work.file)
+        let content = Content::open(&work.file)?;
+        if let Some(cut) = content.cut() {
+            let kind = ProblemKind::UnpackedInPart;
+            stream.problem(RecordAt::default(), kind, cut.to_owned());
+        }
+        Ok(content)
     }
 
     fn tally(&mut self, work: &Work, tally: &Tally, bytes: u64) {
@@ -299,72 +302,6 @@ impl<T: Target> Worker<'_, T> {
             message,
         });
     }
-
-    /// Gives the sink the rows collected and the checkpoint they lead to.
-    fn hand_over(
-        &mut self,
-        work: &Work,
-        cursor: &Cursor,
-        decoder: Option<&dyn LineDecoder>,
-        content: &mut Content,
-        stream: &mut Stream,
-        sink: &mut T::Sink,
-    ) -> Result<(), Trouble<T::Error>> {
-        let print = Fingerprint::take(content, cursor.consumed)?;
-        let saved = decoder
-            .map(|decoder| Saved { stream: stream.state().clone(), decoder: decoder.save() });
-        let source = SourceRow {
-            path: work.file.key(),
-            status: SourceStatus::Ok,
-            session_id: Some(work.session_id.clone()),
-            provider: Some(work.claim.provider.to_string()),
-            // In the middle of a file the checkpoint must not look like the end: the size is
-            // what makes the next run go on.
-            size: match (cursor.at_end, work.file.container) {
-                (true, Container::Plain) => work.file.size.max(cursor.consumed).cast_signed(),
-                (true, _) => work.file.size.cast_signed(),
-                (false, _) => -1,
-            },
-            modified_us: work.file.modified_us,
-            consumed: cursor.consumed.cast_signed(),
-            lines: cursor.line.cast_signed(),
-            objects: cursor.objects.cast_signed(),
-            head_hash: print.head_hash,
-            head_length: print.head_length,
-            tail_hash: print.tail_hash,
-            first_record: work.claim.first_record.map(u64::cast_signed),
-            ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
-            redaction_rules: rules_version(self.redactor.as_deref()),
-            state: saved.and_then(|saved| serde_json::to_string(&saved).ok()),
-            reason: None,
-            segment: 0,
-        };
-        let problems = std::mem::take(&mut stream.problems);
-        for problem in &problems {
-            self.report.problem(problem);
-        }
-        let segment = sink.segment().map_err(Trouble::Store)?;
-        if !stream.batch().is_empty() {
-            let batch = stream.batch().finish(&self.schema, segment);
-            sink.events(&batch).map_err(Trouble::Store)?;
-        }
-        sink.checkpoint(stream.session_row(), source, problems).map_err(Trouble::Store)
-    }
-}
-
-/// The version of the rules in force, as the store keeps it; 0 is none.
-pub(crate) fn rules_version(redactor: Option<&Redactor>) -> i64 {
-    redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
-}
-
-/// How far a file was read.
-#[derive(Clone, Copy)]
-struct Cursor {
-    consumed: u64,
-    line: u64,
-    objects: u64,
-    /// Whether everything that was there was looked at.
-    at_end: bool,
 }
 
 /// What ended the reading of a file.

@@ -23,6 +23,9 @@ closed_enum! {
         OversizedDocument = "oversized_document",
         /// A file or folder that could not be read.
         Unreadable = "unreadable",
+        /// A compressed log of which only the beginning was read: it is damaged, or unpacks to more
+        /// than any log.
+        UnpackedInPart = "unpacked_in_part",
         /// A log file that no decoder knows.
         UnknownFormat = "unknown_format",
         /// A record on which the decoder failed, which is a defect of it; the records around it are kept.

@@ -63,6 +63,7 @@ fn a_damaged_compressed_log_keeps_what_can_be_read() {
     fs::write(env.path("cut.jsonl.gz"), packed).expect("writes");
     let report = env.json(&["ingest", &env.path("cut.jsonl.gz").to_string_lossy()]);
     assert!(report["events"].as_u64() > Some(5), "{report}");
+    assert_eq!(report["problems"]["unpacked_in_part"], 1, "{report}");
 }
 
 #[test]

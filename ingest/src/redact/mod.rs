@@ -4,7 +4,7 @@
 //! looked closer, at the shape of a token (`rules.rs`), at the value under a name (`assign.rs`,
 //! `names.rs`, and `env.rs` for dotenv files), at what stands around it (`context.rs`,
 //! `commands.rs`), at a private key (`pem.rs`). Values without a shape count when they look random
-//! and stand for nothing else (`entropy.rs`).
+//! and stand for nothing else (`entropy.rs`). What is masked in a session is counted (`secrets.rs`).
 
 mod anchors;
 mod assign;
@@ -17,6 +17,7 @@ mod pattern;
 mod pem;
 mod rules;
 mod scan;
+mod secrets;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use commands::COMMANDS;
 use pattern::Pattern;
 use rules::SHAPES;
 use scan::{MASK, Rank, Scan, Span};
+pub(crate) use secrets::{Said, Secrets, look};
 
 /// Raised when the code of this module masks other things than before: stores are then read anew.
 const REVISION: u8 = 1;
@@ -170,6 +172,13 @@ impl Redactor {
 
     /// Masks the secrets in `text` and adds them to `counts`. To mask again changes nothing.
     pub fn mask<'t>(&self, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
+        self.mask_telling(text, &mut |kind, _| {
+            *counts.0.entry(kind.to_owned()).or_default() += 1;
+        })
+    }
+
+    /// Masks the secrets in `text`; `tell` is given the kind of each and the secret.
+    fn mask_telling<'t>(&self, text: &'t str, tell: &mut dyn FnMut(&str, &str)) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
         for _ in 0..ROUNDS {
             let masked = {
@@ -177,7 +186,7 @@ impl Redactor {
                 if spans.is_empty() {
                     break;
                 }
-                masked(&text, &spans, counts)
+                masked(&text, &spans, tell)
             };
             text = Cow::Owned(masked);
         }
@@ -221,8 +230,8 @@ impl Redactor {
     }
 }
 
-/// The text with placeholders for its secrets, which are counted.
-fn masked(text: &str, spans: &[Span<'_>], counts: &mut Counts) -> String {
+/// The text with placeholders for its secrets, which are told.
+fn masked(text: &str, spans: &[Span<'_>], tell: &mut dyn FnMut(&str, &str)) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut from = 0;
     for span in spans {
@@ -231,7 +240,7 @@ fn masked(text: &str, spans: &[Span<'_>], counts: &mut Counts) -> String {
         masked.push_str(span.kind);
         masked.push(']');
         from = span.end;
-        *counts.0.entry(span.kind.to_owned()).or_default() += 1;
+        tell(span.kind, text.get(span.start..span.end).unwrap_or_default());
     }
     masked.push_str(text.get(from..).unwrap_or_default());
     masked

@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 
 use schemas::Confidence;
+use schemas::session::SessionRow;
 
-use super::Stream;
-use crate::redact::{Counts, Redactor};
+use super::{Draft, Stream};
+use crate::redact::{Said, look};
 use crate::repository;
 
 /// Titles taken from a prompt are cut to this many characters.
@@ -15,9 +16,6 @@ const TITLE_CHARS: usize = 120;
 /// Bytes of a name: of a tool, a model, a branch, a folder, an id. Answers repeat names, and a log
 /// may hold anything.
 const NAME_BYTES: usize = 1024;
-
-/// Records remembered for finding branches, at least.
-const BRANCHES: usize = 4096;
 
 /// A title's source; a higher one wins, among equals the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +34,7 @@ impl Stream {
         if rank < self.state.title_rank || first_prompt {
             return;
         }
-        let text = self.masked(text);
+        let (text, found) = look(self.redactor.as_deref(), text);
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if line.is_empty() {
             return;
@@ -44,7 +42,11 @@ impl Stream {
         self.state.title_rank = rank;
         let cut = line.char_indices().nth(TITLE_CHARS).map_or(line.len(), |(at, _)| at);
         let ellipsis = if cut < line.len() { "…" } else { "" };
-        self.session.title = Some(format!("{}{ellipsis}", &line[..cut]));
+        let title = format!("{}{ellipsis}", &line[..cut]);
+        if self.session.title.as_ref() != Some(&title) {
+            self.secrets.beside(found);
+            self.session.title = Some(title);
+        }
     }
 
     /// Sets the working directory, and the project named after it, once: the first one names the
@@ -52,7 +54,9 @@ impl Stream {
     pub fn set_cwd(&mut self, cwd: Option<&str>) {
         let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty()) else { return };
         if self.session.cwd.is_none() {
-            let cwd = short(&self.masked(cwd)).to_owned();
+            let (cwd, found) = look(self.redactor.as_deref(), cwd);
+            self.secrets.beside(found);
+            let cwd = short(&cwd).to_owned();
             let repository = repository::of(&cwd);
             let name = repository::name(repository.as_deref().unwrap_or(&cwd));
             self.session.project = name.map(str::to_owned);
@@ -63,23 +67,20 @@ impl Stream {
         }
     }
 
-    /// A text as it may be kept: without its secrets.
+    /// A text as it may be kept: without its secrets, which are not counted.
     pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        mask(self.redactor.as_deref(), text, &mut Counts::default())
+        look(self.redactor.as_deref(), text).0
     }
 
-    /// The same for a text that is shown; its secrets are counted.
-    pub(super) fn mask<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
-        let mut counts = Counts::default();
-        let masked = mask(self.redactor.as_deref(), text, &mut counts);
-        self.ledger.redacted(counts);
-        masked
+    /// What an event says without its secrets, which are counted.
+    pub(super) fn mask<'t>(&mut self, text: &'t str, draft: &Draft<'t>) -> Said<'t> {
+        self.secrets.event(self.redactor.as_deref(), text, draft.command, draft.files)
     }
 
     /// Sets the repository that the working directory belongs to, unless its folder is known.
     pub fn set_repository(&mut self, repository: Option<&str>) {
         if self.session.repository.is_none() {
-            replace(&mut self.session.repository, repository, self.redactor.as_deref());
+            self.replace(|row| &mut row.repository, repository);
         }
     }
 
@@ -97,7 +98,8 @@ impl Stream {
 
     /// Counts what the decoder did not know: `kind` is record, field or block.
     pub fn drift(&mut self, kind: &str, name: &str) {
-        self.ledger.drift(kind, name);
+        let name = self.masked(short(name));
+        self.ledger.drift(kind, &name);
     }
 
     /// The present record hangs on `parent`; a prompt in it may begin a branch.
@@ -109,43 +111,41 @@ impl Stream {
     /// went back there: the events since then are an abandoned branch.
     pub fn branch(&mut self, parent: u64) {
         let now = self.state.next_index;
-        let branches = &mut self.state.branches;
-        if let Some(at) = branches.iter().rposition(|(known, _)| *known == parent) {
-            let (_, since) = branches[at];
-            branches.truncate(at);
-            if since < now {
-                self.ledger.abandon(since, now - 1);
-            }
+        let since = self.state.branches.hang(parent, now);
+        if let Some(since) = since.filter(|since| *since < now) {
+            self.ledger.abandon(since, now - 1);
         }
-        // One goes back to what one remembers.
-        if branches.len() == 2 * BRANCHES {
-            branches.drain(..BRANCHES);
-        }
-        branches.push((parent, now));
     }
 
     /// Sets the git branch in force.
     pub fn set_branch(&mut self, branch: Option<&str>) {
-        replace(&mut self.session.git_branch, branch, self.redactor.as_deref());
+        self.replace(|row| &mut row.git_branch, branch);
     }
 
     /// Sets the model in force.
     pub fn set_model(&mut self, model: Option<&str>) {
-        replace(&mut self.session.model, model, self.redactor.as_deref());
+        self.replace(|row| &mut row.model, model);
     }
 
     /// Sets the version of the agent.
     pub fn set_version(&mut self, version: Option<&str>) {
-        replace(&mut self.session.agent_version, version, self.redactor.as_deref());
+        self.replace(|row| &mut row.agent_version, version);
     }
-}
 
-/// Replaces a value that changed; absent and empty ones change nothing.
-fn replace(current: &mut Option<String>, new: Option<&str>, redactor: Option<&Redactor>) {
-    if let Some(new) = new.filter(|new| !new.is_empty())
-        && current.as_deref() != Some(new)
-    {
-        *current = Some(short(&mask(redactor, new, &mut Counts::default())).to_owned());
+    /// Replaces a value that changed; absent and empty ones change nothing.
+    fn replace(&mut self, of: fn(&mut SessionRow) -> &mut Option<String>, new: Option<&str>) {
+        let current = of(&mut self.session);
+        let Some(new) = new.filter(|new| !new.is_empty() && current.as_deref() != Some(*new))
+        else {
+            return;
+        };
+        let (masked, found) = look(self.redactor.as_deref(), new);
+        let masked = short(&masked);
+        // One with a secret in it is never what was kept of it.
+        if current.as_deref() != Some(masked) {
+            *current = Some(masked.to_owned());
+            self.secrets.beside(found);
+        }
     }
 }
 
@@ -154,17 +154,61 @@ pub(crate) fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES)]
 }
 
-fn mask<'t>(redactor: Option<&Redactor>, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
-    redactor.map_or(Cow::Borrowed(text), |redactor| redactor.mask(text, counts))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use schemas::{EventType, Provider};
+
     use super::*;
+    use crate::history::History;
+    use crate::redact::{Redactor, UserRule};
+    use crate::stream::StreamState;
 
     #[test]
     fn names_have_an_end() {
         assert_eq!(short("main"), "main");
         assert_eq!(short(&"é".repeat(600)), "é".repeat(512));
+    }
+
+    /// A stream to which birds are secrets.
+    fn among_birds(row: SessionRow, state: StreamState) -> Stream {
+        let rule = |name: &str| UserRule { name: name.to_owned(), regex: name.to_owned() };
+        let rules = ["heron", "osprey", "plover", "dunlin", "curlew", "godwit"].map(rule);
+        let redactor = Redactor::new(&rules).expect("rules");
+        let (own, history) = (None, History::None);
+        Stream::new(Provider::Generic, row, state, own, history, Some(Arc::new(redactor)))
+    }
+
+    #[test]
+    fn every_column_that_is_masked_is_counted_once() {
+        let mut stream = among_birds(SessionRow::default(), StreamState::default());
+        stream.set_cwd(Some("/home/mira/heron"));
+        let tell = |stream: &mut Stream| {
+            stream.set_branch(Some("osprey"));
+            stream.set_model(Some("plover"));
+            stream.title(TitleFrom::Person, "Of dunlin and godwit");
+        };
+        tell(&mut stream);
+        tell(&mut stream);
+        let call = Draft { command: "count curlew", files: "curlew.md", ..Draft::default() };
+        stream.push(EventType::ToolCall, call);
+        stream.push(EventType::Notification, Draft { text: "a godwit", ..Draft::default() });
+        let row = stream.session_row();
+        let all = r#"{"curlew":1,"dunlin":1,"godwit":1,"heron":1,"osprey":1,"plover":1}"#;
+        assert_eq!(row.redactions.as_deref(), Some(all));
+        assert_eq!(row.git_branch.as_deref(), Some("[REDACTED:osprey]"));
+        // A log that is gone on with says the same again.
+        let mut later = among_birds(row, stream.state().clone());
+        tell(&mut later);
+        assert_eq!(later.session_row().redactions.as_deref(), Some(all));
+    }
+
+    #[test]
+    fn names_that_a_decoder_does_not_know_are_masked() {
+        let mut stream = among_birds(SessionRow::default(), StreamState::default());
+        stream.drift("field", "nest_of_osprey");
+        let drift = stream.session_row().drift;
+        assert_eq!(drift.as_deref(), Some(r#"{"field:nest_of_[REDACTED:osprey]":1}"#));
     }
 }

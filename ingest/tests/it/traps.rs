@@ -214,3 +214,42 @@ fn a_long_request_stays_one_when_the_log_grows_within_it() {
     let whole = format!("{head}{more}");
     assert_eq!(by_model(&[&head, &whole]), by_model(&[&whole]));
 }
+
+#[test]
+fn a_log_of_garbage_is_counted_and_lists_its_first_problems() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = user("a", 1, "before") + &"garbage\n".repeat(2500) + &user("a", 2, "after");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.problems.get("bad_json"), Some(&2500));
+    assert_eq!(texts(&memory), ["before", "after"]);
+    let problems = memory.problems();
+    assert_eq!(problems.len(), 1000);
+    assert!(problems[999].message.ends_with("counted and not listed"), "{:?}", problems[999]);
+    assert!(!problems[998].message.ends_with("listed"), "{:?}", problems[998]);
+}
+
+#[test]
+fn a_document_that_became_too_large_keeps_what_was_read_of_it() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.json");
+    let document = r#"{"sessionId":"g","projectHash":"h","startTime":"2026-10-01T10:00:00.000Z","messages":[{"id":"1","timestamp":"2026-10-01T10:00:00.000Z","type":"user","content":"kept"}]}"#;
+    write(&path, document, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let before = memory.events();
+    assert!(before.iter().any(|event| event.text == "kept"), "{before:?}");
+    // Nothing stands there: a file of this size costs no room.
+    let file = fs::File::options().write(true).open(&path).expect("opens");
+    file.set_len((64 << 20) + 1).expect("grows");
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.problems.get("oversized_document"), Some(&1));
+    assert_eq!(memory.events(), before);
+    assert_eq!(memory.session("g").turns, 1);
+    assert_eq!(memory.ingest(dir.path()).files_unchanged, 1);
+    // It is read again when it is smaller.
+    write(&path, &document.replace("kept", "again"), 2);
+    memory.ingest(dir.path());
+    assert!(texts(&memory).contains(&"again".to_owned()), "{:?}", texts(&memory));
+}

@@ -21,7 +21,7 @@ const CONTEXT: &[(&str, &str)] = &[
 /// A content shorter than this says too little to be told from others.
 const LEAST_IDENTITY: usize = 160;
 
-/// Id of a message whose tokens were counted, with its input and output.
+/// Id of a message whose tokens were counted, with its input and output as the log names them.
 pub(super) type Counted = (Option<i64>, (Option<i64>, Option<i64>));
 
 /// Decodes messages in their order.
@@ -150,9 +150,11 @@ impl Decoder {
         if let Some(state) = message.object("state") {
             self.state(state, out);
         }
+        let count = |key: &str| usage.and_then(|usage| usage.int(key));
+        let named = (count("inputTokens"), count("outputTokens"));
         let usage = usage.map(usage_of).unwrap_or_default();
         if usage.total() > 0 {
-            self.counted.push((message.int("messageId"), (usage.input, usage.output)));
+            self.counted.push((message.int("messageId"), named));
             out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
         }
     }
@@ -320,17 +322,15 @@ fn new_line(text: &mut String) {
     }
 }
 
-/// Token counts: three kinds of input that add up to `totalInputTokens`. OpenAI's models have no
-/// paid cache writes; there Amp calls all input that was not cached so.
+/// Token counts: three kinds of input that add up to `totalInputTokens`. For OpenAI's models Amp
+/// calls everything cache creation that was not read from the cache, and names no other input. That
+/// is plain input: before gpt-5.6 they charge nothing for writing, and when they do, some input is
+/// too short to be written. A log that tells the two apart is taken at its word.
 fn usage_of(usage: Value<'_>) -> Usage {
     let input = usage.int("inputTokens");
     let written = usage.int("cacheCreationInputTokens");
-    let openai = usage.text("model").is_some_and(|model| model.starts_with("gpt-"));
-    let (input, cache_write) = match (openai, input, written) {
-        (true, None, None) => (None, None),
-        (true, input, written) => (Some(input.unwrap_or(0) + written.unwrap_or(0)), None),
-        (false, input, written) => (input, written),
-    };
+    let undivided = input.unwrap_or(0) == 0 && usage.text("model").is_some_and(is_openai);
+    let (input, cache_write) = if undivided { (written.or(input), None) } else { (input, written) };
     Usage {
         input,
         output: usage.int("outputTokens"),
@@ -338,4 +338,10 @@ fn usage_of(usage: Value<'_>) -> Usage {
         cache_write,
         ..Usage::default()
     }
+}
+
+/// Whether a model is one of OpenAI's: `gpt-5.6-sol`, `o3`.
+fn is_openai(model: &str) -> bool {
+    let series = model.strip_prefix('o').unwrap_or("");
+    model.starts_with("gpt-") || series.starts_with(|c: char| c.is_ascii_digit())
 }

@@ -163,7 +163,51 @@ fn ledger(fields: Value<'_>, counted: &mut Vec<Counted>, whole: RecordAt, out: &
 
 #[cfg(test)]
 mod tests {
+    use schemas::session::SessionRow;
+
     use super::*;
+    use crate::history::History;
+    use crate::stream::StreamState;
+
+    /// Tokens of a thread: uncached input, cache writes, output.
+    fn tokens(model: &str, usage: &str, ledger: &str) -> (Option<i64>, Option<i64>, Option<i64>) {
+        let usage = format!(r#"{{"model":"{model}","outputTokens":7,{usage}}}"#);
+        let answer = r#"{"role":"assistant","messageId":1,"content":"aye""#;
+        let thread = format!(
+            r#"{{"v":1,"id":"T-1","messages":[{answer},"usage":{usage}}}],"usageLedger":{{"events":[{ledger}]}}}}"#
+        );
+        let (row, state) = (SessionRow::default(), StreamState::default());
+        let mut stream = Stream::new(Provider::Amp, row, state, None, History::None, None);
+        read(thread.as_bytes(), &mut stream, &mut Tally::default());
+        let usage = stream.session.usage();
+        (usage.input, usage.cache_write, usage.output)
+    }
+
+    #[test]
+    fn what_openai_did_not_read_from_the_cache_is_input() {
+        let undivided = r#""inputTokens":0,"cacheCreationInputTokens":900"#;
+        let divided = r#""inputTokens":5,"cacheCreationInputTokens":900"#;
+        for model in ["gpt-5.6-sol", "gpt-5", "o3"] {
+            assert_eq!(tokens(model, undivided, ""), (Some(900), None, Some(7)), "{model}");
+            assert_eq!(tokens(model, divided, ""), (Some(5), Some(900), Some(7)), "{model}");
+        }
+        let claude = tokens("claude-opus-4-6", undivided, "");
+        assert_eq!(claude, (Some(0), Some(900), Some(7)));
+    }
+
+    #[test]
+    fn the_ledger_repeats_the_numbers_of_messages_as_they_stand() {
+        let usage = r#""inputTokens":0,"cacheCreationInputTokens":900"#;
+        let once = (Some(900), None, Some(7));
+        for twin in [
+            r#"{"tokens":{"input":0,"output":7},"toMessageId":1}"#,
+            r#"{"tokens":{"input":0,"output":7}}"#,
+        ] {
+            assert_eq!(tokens("gpt-5.6-sol", usage, twin), once, "{twin}");
+        }
+        let other = r#"{"tokens":{"input":3,"output":2}}"#;
+        assert_eq!(tokens("gpt-5.6-sol", usage, other), (Some(903), None, Some(9)));
+    }
 
     #[test]
     fn uris_become_paths() {

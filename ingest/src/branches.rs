@@ -1,0 +1,181 @@
+//! Branches of a log: what hangs on what, and the events that were left behind when a person went
+//! back. A branch costs the same however many there were before.
+
+use std::collections::{HashSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+/// Records that are remembered: one goes back to what one remembers.
+const REMEMBERED: usize = 8192;
+
+/// What hangs on what.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, i32)>", into = "Vec<(u64, i32)>")]
+pub(crate) struct Branches {
+    /// A parent, each once, and the index of the first event of the record that hangs on it.
+    path: VecDeque<(u64, i32)>,
+    /// The parents in it.
+    parents: HashSet<u64>,
+}
+
+impl Branches {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.path.is_empty()
+    }
+
+    /// A record whose events begin at `now` hangs on `parent`. When another one hung on it already,
+    /// gives back where that one began: a person went back there.
+    pub(crate) fn hang(&mut self, parent: u64, now: i32) -> Option<i32> {
+        let mut since = None;
+        if !self.parents.insert(parent) {
+            while let Some((known, began)) = self.path.pop_back() {
+                if known == parent {
+                    since = Some(began);
+                    break;
+                }
+                self.parents.remove(&known);
+            }
+        }
+        if self.path.len() == REMEMBERED
+            && let Some((oldest, _)) = self.path.pop_front()
+        {
+            self.parents.remove(&oldest);
+        }
+        self.path.push_back((parent, now));
+        since
+    }
+}
+
+impl From<Vec<(u64, i32)>> for Branches {
+    fn from(path: Vec<(u64, i32)>) -> Self {
+        Self { parents: path.iter().map(|(parent, _)| *parent).collect(), path: path.into() }
+    }
+}
+
+impl From<Branches> for Vec<(u64, i32)> {
+    fn from(branches: Branches) -> Self {
+        branches.path.into()
+    }
+}
+
+/// Ranges of events that were left behind, ascending, as they stand in the session's row:
+/// `3-20,30-31`.
+#[derive(Default)]
+pub(crate) struct Abandoned {
+    text: String,
+    /// The first event of every range, and where the text ended before it.
+    ranges: Vec<(i32, usize)>,
+}
+
+impl Abandoned {
+    /// The ranges of a session's row.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut abandoned = Self::default();
+        for range in text.split(',') {
+            let Some((first, last)) = range.split_once('-') else { continue };
+            if let (Ok(first), Ok(last)) = (first.parse(), last.parse()) {
+                abandoned.add(first, last);
+            }
+        }
+        abandoned
+    }
+
+    /// The column of the session's row; nothing when there is no range.
+    pub(crate) fn column(&self) -> Option<String> {
+        Some(self.text.clone()).filter(|text| !text.is_empty())
+    }
+
+    /// Adds a range; ranges that begin in it are swallowed.
+    pub(crate) fn add(&mut self, first: i32, last: i32) {
+        while let Some((_, at)) = self.ranges.pop_if(|(start, _)| *start >= first) {
+            self.text.truncate(at);
+        }
+        self.ranges.push((first, self.text.len()));
+        let comma = if self.text.is_empty() { "" } else { "," };
+        self.text.push_str(&format!("{comma}{first}-{last}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same ranges, looked through from the first for every new one.
+    fn add_plainly(ranges: &mut Vec<(i32, i32)>, first: i32, last: i32) {
+        ranges.retain(|(start, _)| *start < first);
+        ranges.push((first, last));
+    }
+
+    /// The same memory, looked through from the last record for every new one.
+    fn hang_plainly(path: &mut Vec<(u64, i32)>, parent: u64, now: i32) -> Option<i32> {
+        let at = path.iter().rposition(|(known, _)| *known == parent);
+        let since = at.map(|at| {
+            let since = path[at].1;
+            path.truncate(at);
+            since
+        });
+        path.push((parent, now));
+        since
+    }
+
+    proptest! {
+        #[test]
+        fn branches_are_those_of_the_plain_way(
+            parents in proptest::collection::vec((0u64..30, 0i32..4), 0..200),
+            cut in 0usize..200,
+        ) {
+            let (mut branches, mut abandoned) = (Branches::default(), Abandoned::default());
+            let (mut path, mut ranges) = (Vec::new(), Vec::new());
+            let mut now = 0;
+            for (at, (parent, events)) in parents.into_iter().enumerate() {
+                if at == cut {
+                    // A log that grows is gone on with from what was saved.
+                    let saved = serde_json::to_string(&branches).expect("saves");
+                    branches = serde_json::from_str(&saved).expect("loads");
+                    abandoned = Abandoned::of(abandoned.column().as_deref().unwrap_or(""));
+                }
+                let since = branches.hang(parent, now);
+                prop_assert_eq!(since, hang_plainly(&mut path, parent, now));
+                if let Some(since) = since.filter(|since| *since < now) {
+                    abandoned.add(since, now - 1);
+                    add_plainly(&mut ranges, since, now - 1);
+                }
+                now += events;
+            }
+            let saved: Vec<(u64, i32)> = branches.into();
+            prop_assert_eq!(saved, path);
+            let text: Vec<_> =
+                ranges.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+            prop_assert_eq!(abandoned.column().unwrap_or_default(), text.join(","));
+        }
+
+        #[test]
+        fn any_ranges_are_those_of_the_plain_way(
+            all in proptest::collection::vec((0i32..40, 0i32..10), 0..40),
+        ) {
+            let (mut abandoned, mut ranges) = (Abandoned::default(), Vec::new());
+            for (first, more) in all {
+                abandoned.add(first, first + more);
+                add_plainly(&mut ranges, first, first + more);
+            }
+            let text: Vec<_> =
+                ranges.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+            prop_assert_eq!(abandoned.column().unwrap_or_default(), text.join(","));
+        }
+    }
+
+    #[test]
+    fn the_oldest_records_are_forgotten_one_by_one() {
+        let mut branches = Branches::default();
+        let records = i32::try_from(REMEMBERED).expect("fits") + 2;
+        for now in 0..records {
+            assert_eq!(branches.hang(now.unsigned_abs().into(), now), None);
+        }
+        assert_eq!(branches.path.len(), REMEMBERED);
+        assert_eq!(branches.parents.len(), REMEMBERED);
+        assert_eq!(branches.hang(2, records), Some(2));
+        assert_eq!((branches.path.len(), branches.parents.len()), (1, 1));
+        assert_eq!(branches.hang(1, records), None, "it was forgotten");
+    }
+}

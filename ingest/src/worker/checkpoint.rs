@@ -1,0 +1,119 @@
+//! What a worker hands over: rows, and the checkpoint they lead to.
+
+use schemas::problem::Problem;
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use serde::{Deserialize, Serialize};
+
+use super::{Trouble, Worker};
+use crate::checkpoint::Fingerprint;
+use crate::container::{Container, Content};
+use crate::plan::Work;
+use crate::provider::LineDecoder;
+use crate::redact::Redactor;
+use crate::run::{Sink, Target};
+use crate::stream::{Stream, StreamState};
+
+/// What must be remembered to go on later; saved as JSON in `sources.state`.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Saved {
+    pub(super) stream: StreamState,
+    pub(super) decoder: serde_json::Value,
+}
+
+/// How far a file was read.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor {
+    pub(super) consumed: u64,
+    pub(super) line: u64,
+    pub(super) objects: u64,
+    /// Whether everything that was there was looked at.
+    pub(super) at_end: bool,
+}
+
+impl<T: Target> Worker<'_, T> {
+    /// Gives the sink the rows collected and the checkpoint they lead to.
+    pub(super) fn hand_over(
+        &mut self,
+        work: &Work,
+        cursor: &Cursor,
+        decoder: Option<&dyn LineDecoder>,
+        content: &mut Content,
+        stream: &mut Stream,
+        sink: &mut T::Sink,
+    ) -> Result<(), Trouble<T::Error>> {
+        let print = Fingerprint::take(content, cursor.consumed)?;
+        let saved = decoder
+            .map(|decoder| Saved { stream: stream.state().clone(), decoder: decoder.save() });
+        let source = SourceRow {
+            path: work.file.key(),
+            status: SourceStatus::Ok,
+            session_id: Some(work.session_id.clone()),
+            provider: Some(work.claim.provider.to_string()),
+            // In the middle of a file the checkpoint must not look like the end: the size is
+            // what makes the next run go on.
+            size: match (cursor.at_end, work.file.container) {
+                (true, Container::Plain) => work.file.size.max(cursor.consumed).cast_signed(),
+                (true, _) => work.file.size.cast_signed(),
+                (false, _) => -1,
+            },
+            modified_us: work.file.modified_us,
+            consumed: cursor.consumed.cast_signed(),
+            lines: cursor.line.cast_signed(),
+            objects: cursor.objects.cast_signed(),
+            head_hash: print.head_hash,
+            head_length: print.head_length,
+            tail_hash: print.tail_hash,
+            first_record: work.claim.first_record.map(u64::cast_signed),
+            ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
+            redaction_rules: rules_version(self.redactor.as_deref()),
+            state: saved.and_then(|saved| serde_json::to_string(&saved).ok()),
+            reason: None,
+            segment: 0,
+        };
+        let problems = self.problems(stream);
+        let segment = sink.segment().map_err(Trouble::Store)?;
+        if !stream.batch().is_empty() {
+            let batch = stream.batch().finish(&self.schema, segment);
+            sink.events(&batch).map_err(Trouble::Store)?;
+        }
+        sink.checkpoint(stream.session_row(), source, problems).map_err(Trouble::Store)
+    }
+
+    /// Keeps what was read of a log that cannot be read as it is now, until it changes.
+    pub(super) fn keep(
+        &mut self,
+        work: &Work,
+        session: &SessionRow,
+        source: &SourceRow,
+        stream: &mut Stream,
+        sink: &mut T::Sink,
+    ) -> Result<(), Trouble<T::Error>> {
+        let session =
+            SessionRow { source_gone: false, row_start: 0, row_count: 0, ..session.clone() };
+        let source = SourceRow {
+            status: SourceStatus::Ok,
+            size: work.file.size.cast_signed(),
+            modified_us: work.file.modified_us,
+            ..source.clone()
+        };
+        let problems = self.problems(stream);
+        sink.checkpoint(session, source, problems).map_err(Trouble::Store)
+    }
+
+    /// The problems since the last time, which are counted here.
+    fn problems(&mut self, stream: &mut Stream) -> Vec<Problem> {
+        let problems = std::mem::take(&mut stream.problems);
+        for problem in &problems {
+            self.report.problem(problem);
+        }
+        for (kind, count) in std::mem::take(&mut stream.unlisted) {
+            *self.report.problems.entry(kind).or_default() += count;
+        }
+        problems
+    }
+}
+
+/// The version of the rules in force, as the store keeps it; 0 is none.
+pub(crate) fn rules_version(redactor: Option<&Redactor>) -> i64 {
+    redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
+}
