@@ -110,8 +110,8 @@ fn unframed(page: &[u8]) -> Option<(usize, &[u8])> {
         }
     };
     let (kind, length, packed) = (field()?, field()?, field()?);
-    let at = page.len().checked_sub(packed)?;
-    (kind == 0 && length / MOST_UNPACKED <= packed).then(|| (length, &page[at..]))
+    let (at, read) = (page.len().checked_sub(packed)?, page.len() - rest.len());
+    (kind == 0 && read <= at && length / MOST_UNPACKED <= packed).then(|| (length, &page[at..]))
 }
 
 /// A page of text by rows: its values stand each behind its length in four bytes.

@@ -10,6 +10,9 @@ use crate::fold::fold;
 /// log2 of the bits of a filter while it is filled.
 pub(super) const BITS_LOG2: u32 = 16;
 
+/// Where in a hash the number of its word stands.
+const WORD_SHIFT: u32 = 64 - (BITS_LOG2 - 6);
+
 /// 64-bit words of such a filter.
 pub(super) const WORDS: usize = 1 << (BITS_LOG2 - 6);
 
@@ -64,9 +67,10 @@ const fn bit(hash: u64, bits_log2: u32) -> usize {
     (hash >> (64 - bits_log2)) as usize
 }
 
+/// Both bits lie in one word, so that to set them is one step.
 const fn three(run: u64) -> [u64; 2] {
     let hash = (run + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    [hash, hash.rotate_left(26)]
+    [hash, hash & (u64::MAX << WORD_SHIFT) | hash << 6 & !(u64::MAX << WORD_SHIFT)]
 }
 
 const fn five(run: u64) -> u64 {
@@ -111,8 +115,8 @@ impl Filter {
         for byte in &piece[short..] {
             window = (window << 8) | u64::from(*byte);
             let [first, second] = three(window & 0xff_ffff);
-            set(words, first);
-            set(words, second);
+            let mask = |hash: u64| 1 << (bit(hash, BITS_LOG2) & 63);
+            words[bit(first, BITS_LOG2) >> 6] |= mask(first) | mask(second);
             set(words, five(window & 0xff_ffff_ffff));
         }
         self.window = window;
