@@ -1,5 +1,6 @@
 //! The composition root: environment, default places, and ingest into a store.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -203,10 +204,21 @@ pub fn ingest(
             "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
-    let found = discover(&roots).without(store.dir());
+    for path in paths {
+        std::fs::metadata(path).map_err(|error| unreadable_path(path, &error))?;
+    }
+    // To look for files and to read what is known of them takes about as long.
+    let (found, known) = std::thread::scope(|scope| {
+        let found = scope.spawn(|| discover(&roots).without(store.dir()));
+        let known = writer(store, options).and_then(|writer| {
+            let known = writer.known().map_err(store_error)?;
+            Ok((writer, known))
+        });
+        (found.join(), known)
+    });
+    let found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     missing_paths(paths, &found)?;
-    let writer = writer(store, options)?;
-    let known = writer.known().map_err(store_error)?;
+    let (writer, known) = known?;
     let redactor = options.redactor.as_ref();
     let mut plan = plan(found, &known, redactor.map(Arc::as_ref));
     let outdated = std::mem::take(&mut plan.outdated);
@@ -277,23 +289,18 @@ const BUSY: Duration = Duration::from_millis(200);
 
 /// A path that was named and cannot be read at all is a wrong argument.
 fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {
-    let unreadable = |path: &&PathBuf| {
-        found.problems.iter().any(|problem| Path::new(&problem.path) == path.as_path())
-    };
-    match paths.iter().find(unreadable) {
-        None => Ok(()),
-        Some(path) => {
-            let reason = found
-                .problems
-                .iter()
-                .find(|p| Path::new(&p.path) == path)
-                .map_or("", |p| p.message.as_str());
-            let message = format!(
-                "{} cannot be read: {reason}. Check the path and its rights",
-                path.display()
-            );
-            Err(ToolError::new(ErrorCode::InvalidArgument, message)
-                .with("path", path.to_string_lossy().into_owned()))
+    for path in paths {
+        let of_path = found.problems.iter().find(|problem| Path::new(&problem.path) == path);
+        if let Some(problem) = of_path {
+            return Err(unreadable_path(path, &problem.message));
         }
     }
+    Ok(())
+}
+
+fn unreadable_path(path: &Path, reason: &dyn Display) -> ToolError {
+    let message =
+        format!("{} cannot be read: {reason}. Check the path and its rights", path.display());
+    ToolError::new(ErrorCode::InvalidArgument, message)
+        .with("path", path.to_string_lossy().into_owned())
 }

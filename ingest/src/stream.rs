@@ -118,6 +118,8 @@ pub struct Stream {
     secrets: Secrets,
     /// What the present record hangs on.
     parent: Option<u64>,
+    /// Hashes of the fields of objects that have none that is unknown (`provider/drift.rs`).
+    pub(crate) shapes: HashSet<u64>,
 }
 
 impl Stream {
@@ -139,6 +141,7 @@ impl Stream {
             redactor,
             secrets: Secrets::default(),
             parent: None,
+            shapes: HashSet::new(),
             session,
             problems: Vec::new(),
             listed: 0,

@@ -1,12 +1,13 @@
 //! Search finds exactly what a plain look at every text finds.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use memchr::memmem::Finder;
 use schemas::tool::search::SearchArgs;
 use serde_json::Value;
-use sessions::search::{Hit, Query, Request, search};
+use sessions::search::{Hit, Query, Request, Work, search};
 use sessions::store::{Snapshot, Store};
 use sessions::tools::{Call, Tools};
 
@@ -82,8 +83,8 @@ fn found(tools: &Tools, query: &str) -> BTreeSet<String> {
 /// Matches of which the order is compared; the others are counted.
 const COMPARED: usize = 1000;
 
-/// How many events a query finds, and where the first of them stand.
-fn found_at_once(snapshot: &Snapshot, query: &str) -> (usize, Vec<(String, u32)>) {
+/// How many events a query finds and where the first of them stand; what it looked at.
+fn found_at_once(snapshot: &Snapshot, query: &str) -> ((usize, Vec<(String, u32)>), Work) {
     let parsed = Query::parse(query, schemas::Timestamp(0)).expect("parses");
     let request = Request {
         query: &parsed,
@@ -97,7 +98,7 @@ fn found_at_once(snapshot: &Snapshot, query: &str) -> (usize, Vec<(String, u32)>
     let found = search(snapshot, &request, &|| false).expect("reads").expect("finds");
     assert!(found.complete, "{query:?}");
     let place = |hit: &Hit| (snapshot.sessions()[hit.session].session_id.clone(), hit.event_index);
-    (found.matched, found.hits.iter().map(place).collect())
+    ((found.matched, found.hits.iter().map(place).collect()), found.work)
 }
 
 fn nfc(text: &str) -> String {
@@ -148,7 +149,7 @@ fn check(env: &TestEnv, drawn: usize, absent: usize, seed: u64) {
         let first: Vec<_> = want.iter().take(COMPARED).map(place).collect();
         let needle = needle.replace('\\', "\\\\").replace('"', "\\\"");
         let query = format!("\"{needle}\" total:exact");
-        assert_eq!(found_at_once(&snapshot, &query), (want.len(), first), "{needle:?}");
+        assert_eq!(found_at_once(&snapshot, &query).0, (want.len(), first), "{needle:?}");
     };
     let half = needles.len() / 2;
     std::thread::scope(|scope| {
@@ -168,6 +169,91 @@ fn real_logs_equal_the_naive_scan() {
     let Some(logs) = real_logs() else { return };
     let needles = std::env::var("SESSIONS_NEEDLES").map_or(250, |n| n.parse().expect("a number"));
     check(&TestEnv::with_real_logs(&logs), needles - needles / 5, needles / 5, 12);
+}
+
+/// Makes queries of words that are frequent or not, with `OR`, exclusions and phrases, and compares
+/// what they find with a look at every text.
+fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
+    let rows = rows(env);
+    let folded: Vec<String> = rows.iter().map(|row| fold(&row.text)).collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for text in &folded {
+        let words: BTreeSet<&str> = text
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .filter(|word| word.len() > 2)
+            .collect();
+        words.into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
+    }
+    let mut words: Vec<_> = counts.into_iter().collect();
+    words.sort_by_key(|(_, count)| Reverse(*count));
+    let snapshot = Store::new(env.store()).snapshot().expect("snapshot");
+    let mut random = Random(seed);
+    let mut without_text = 0;
+    for _ in 0..queries {
+        let mut query = String::new();
+        let mut clauses: Vec<(bool, Vec<String>)> = Vec::new();
+        for at in 0..1 + random.below(4) {
+            // Mostly of the hundred most frequent.
+            let among = [100, 100, 2000, usize::MAX][random.below(4)].min(words.len());
+            let mut word = || words[random.below(among)].0.to_owned();
+            let (one, other) = (word(), word());
+            let (excluded, any) = match random.below(5) {
+                0 if at > 0 => (true, vec![one]),
+                1 => (false, vec![one, other]),
+                2 => (false, vec![format!("{one} {other}")]),
+                _ => (false, vec![one]),
+            };
+            let quoted: Vec<_> = any.iter().map(|term| format!("\"{term}\"")).collect();
+            let sign = if excluded { "-" } else { "" };
+            write!(query, "{sign}{} ", quoted.join(" OR ")).expect("a string");
+            clauses.push((excluded, any));
+        }
+        query.push_str("total:exact");
+        let holds = |text: &String| {
+            let clause = |(excluded, any): &(bool, Vec<String>)| {
+                any.iter().any(|term| text.contains(term.as_str())) != *excluded
+            };
+            clauses.iter().all(clause)
+        };
+        let want: Vec<_> = rows.iter().zip(&folded).filter(|(_, text)| holds(text)).collect();
+        let places =
+            want.iter().take(COMPARED).map(|(row, _)| (row.order.1.clone(), row.order.2.0));
+        let (found, work) = found_at_once(&snapshot, &query);
+        assert_eq!(found, (want.len(), places.collect()), "{query}");
+        without_text += usize::from(!want.is_empty() && work.pages * 10 < work.blocks_held);
+    }
+    assert!(without_text * 5 > queries, "{without_text} of {queries} needed hardly any text");
+}
+
+#[test]
+fn frequent_words_combined_equal_the_naive_scan() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    let mut random = Random(5);
+    for session in 0..200 {
+        let line = |number: usize| {
+            let words = (0..150).map(|_| match random.below(3) {
+                0 => format!("{:07x}", random.below(usize::MAX) & 0xfff_ffff),
+                _ => {
+                    let number = random.below(20) * random.below(20);
+                    let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+                    [letter(number), letter(number / 7 + 3), letter(number / 26 + 9), 's']
+                        .iter()
+                        .collect()
+                }
+            });
+            crate::work::prompt(session, number, &words.collect::<Vec<_>>().join(" "))
+        };
+        crate::work::append(&logs, session, &(0..12).map(line).collect::<String>());
+    }
+    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    check_combined(&env, 300, 7);
+}
+
+#[test]
+fn real_words_combined_equal_the_naive_scan() {
+    let Some(logs) = real_logs() else { return };
+    check_combined(&TestEnv::with_real_logs(&logs), 150, 8);
 }
 
 #[test]

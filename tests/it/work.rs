@@ -152,18 +152,22 @@ fn work_grows_slower_than_the_store() {
         let rare = find(&snapshot, "quokka", 10);
         let common = find(&snapshot, "the", 10);
         let since = find(&snapshot, "the until:2026-05-01T00:00:30Z total:exact", 10);
+        let all = find(&snapshot, "the wombat total:exact", 10);
+        assert_eq!((all.matched, all.complete), ((sessions - 1) * 12, true));
         assert_eq!((absent.matched, rare.matched), (0, 10 + 2));
         assert_eq!((common.hits.len(), since.complete), (10, true));
-        [absent.work, rare.work, common.work, since.work]
+        [absent.work, rare.work, common.work, since.work, all.work]
     });
     let [small, _, large] = &counts;
-    let pages = |work: &[sessions::search::Work; 4]| work.map(|work| work.pages);
+    let pages = |work: &[sessions::search::Work; 5]| work.map(|work| work.pages);
     assert!(large[0].blocks > 10 * small[0].blocks, "{counts:?}");
-    let [absent, rare, common, since] = pages(large);
+    let [absent, rare, common, since, all] = pages(large);
     assert_eq!(absent, 0, "{counts:?}");
     assert!(rare <= pages(small)[1] + 4, "{counts:?}");
     assert!(common <= 128 && common * 4 < large[2].blocks, "{counts:?}");
     assert!(since <= pages(small)[3] + 2, "{counts:?}");
+    // The rows of frequent words are listed; only the first blocks of a segment need a look.
+    assert!(all * 8 < large[4].blocks, "{counts:?}");
 }
 
 /// Pages of `query` from the first to the last, with `between` called after each.

@@ -10,7 +10,7 @@ use super::{Block, Labels, RowFacts};
 use crate::fold::forms;
 
 /// Text after which it is looked whether the filter is full, in bytes.
-const PIECE: usize = 4 << 10;
+const PIECE: usize = 8 << 10;
 
 /// A block is closed at this much text even when its filter is not full.
 const BLOCK_TEXT: usize = 256 << 10;
@@ -120,8 +120,7 @@ impl IndexWriter {
         if text.is_ascii() {
             let mut lower = std::mem::take(&mut self.lower);
             lower.clear();
-            lower.extend_from_slice(text.as_bytes());
-            lower.make_ascii_lowercase();
+            lower.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             self.words.push(&lower);
             self.add(&lower);
             self.lower = lower;

@@ -56,6 +56,8 @@ pub(super) struct WordsWriter {
 #[derive(Clone, Copy, Default)]
 struct Seen {
     word: Word,
+    /// The row after the last that had it.
+    row: u32,
     /// The last block that had it and how many had.
     block: u32,
     blocks: u16,
@@ -145,6 +147,10 @@ impl WordsWriter {
                 weaker
             }
         };
+        if seen.row == self.row + 1 {
+            return;
+        }
+        seen.row = self.row + 1;
         seen.life = seen.life.saturating_add(1);
         if seen.block != block {
             seen.block = block;
