@@ -93,6 +93,19 @@ pub fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
         Workload { name: "common word, page of 50", ..first },
         Workload { args: second, ..simple("common word, page 2", "error", Expect::Full) },
         simple("common word, exact total", "error total:exact", Expect::Full),
+        Workload {
+            rg: Some("error".to_owned()),
+            needle: None,
+            ..simple(
+                "one common word without another, exact total",
+                "error -file total:exact",
+                Expect::Full,
+            )
+        },
+        Workload {
+            needle: Some("tion"),
+            ..simple("part of common words, exact total", "tion total:exact", Expect::Full)
+        },
         simple("phrase", phrase, Expect::Total(corpus.phrases)),
         Workload {
             rg: Some(corpus::TOGETHER.join("|")),
