@@ -51,18 +51,16 @@ impl Parser {
         }
     }
 
-    /// True when `line` holds nothing but whole JSON objects: what tells a complete last line
-    /// from one that is still being written.
-    pub fn is_complete(&mut self, line: &[u8]) -> bool {
-        let mut complete = false;
-        let mut broken = false;
-        self.each(line, &mut |found| match found {
-            Found::Object(..) => complete = true,
-            Found::Problem(kind, ..) => {
-                broken |= matches!(kind, ProblemKind::BadJson | ProblemKind::NotAnObject);
+    /// How far the objects go in a line that may still be written: nothing that comes behind the
+    /// last of them changes it or those before.
+    pub fn whole(&mut self, line: &[u8]) -> usize {
+        let mut end = 0;
+        self.each(line, &mut |found| {
+            if let Found::Object(_, at) = found {
+                end = at.end;
             }
         });
-        complete && !broken
+        end
     }
 
     /// Decodes `body` as one value; false when it is no JSON.
@@ -369,11 +367,20 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_tail_is_told_from_a_cut_one() {
+    fn whole_objects_are_told_from_what_is_still_written() {
         let mut parser = Parser::default();
-        assert!(parser.is_complete(br#"{"a":1}"#));
-        for cut in [&br#"{"a":1"#[..], b"", b"12", br#"{"a":1}{"b""#, br#"{"a":1}-0"#] {
-            assert!(!parser.is_complete(cut));
+        for (line, want) in [
+            (&br#"{"a":1}"#[..], 7),
+            (br#" {"a":1} [1] {"b":2} "#, 20),
+            (br#"{"a":1"#, 0),
+            (b"", 0),
+            (b"12", 0),
+            (br#"{"a":1}{"b""#, 7),
+            (br#"{"a":1}-0"#, 7),
+            (b"{\"a\":1}\0\0\0\x1d", 7),
+            (b"{}\xa7\0\0{}", 2),
+        ] {
+            assert_eq!(parser.whole(line), want, "{}", String::from_utf8_lossy(line));
         }
     }
 }

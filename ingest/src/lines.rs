@@ -19,7 +19,7 @@ const GIANT: usize = 8 << 20;
 
 static GIANT_BUFFER: Mutex<()> = Mutex::new(());
 
-/// What stands between two newlines.
+/// What stands between two newlines, and where in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A line with its newline; `bytes` is without line ending and byte order mark.
@@ -91,7 +91,7 @@ impl<R: Read> Lines<R> {
                 }
                 let (offset, from) = (self.offset, self.start);
                 self.advance(length + 1);
-                let bytes = trim(&self.buffer[from..from + length], offset);
+                let (offset, bytes) = trim(&self.buffer[from..from + length], offset);
                 return Ok(Some(Line::Whole { offset, bytes }));
             }
             self.searched = pending.len();
@@ -104,7 +104,7 @@ impl<R: Read> Lines<R> {
                 }
                 let (offset, from, length) = (self.offset, self.start, pending.len());
                 self.advance(length);
-                let bytes = trim(&self.buffer[from..from + length], offset);
+                let (offset, bytes) = trim(&self.buffer[from..from + length], offset);
                 return Ok(Some(Line::Tail { offset, bytes }));
             }
             self.fill()?;
@@ -181,10 +181,15 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Cuts a carriage return at the end and, at the start of the file, a byte order mark.
-fn trim(line: &[u8], offset: u64) -> &[u8] {
+/// Cuts a carriage return at the end and, at the start of the file, a byte order mark; says where
+/// the rest begins.
+fn trim(line: &[u8], offset: u64) -> (u64, &[u8]) {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if offset == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }
+    match line.strip_prefix(MARK) {
+        Some(rest) if offset == 0 => (MARK.len() as u64, rest),
+        _ => (offset, line),
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +229,7 @@ mod tests {
     #[test]
     fn endings_marks_and_tails() {
         let lines = split(b"\xef\xbb\xbfa\r\nb\n\nc", 3, 100);
-        let want = [(0, "a"), (6, "b"), (8, ""), (9, "tail c")];
+        let want = [(3, "a"), (6, "b"), (8, ""), (9, "tail c")];
         assert_eq!(lines, want.map(|(offset, text)| (offset, text.to_owned())));
     }
 

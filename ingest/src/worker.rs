@@ -186,16 +186,32 @@ impl<T: Target> Worker<'_, T> {
         while let Some(line) = lines.next_line()? {
             let new = u64::from(!std::mem::take(&mut counted));
             match line {
-                Line::Tail { offset, bytes } if !parser.is_complete(bytes) => {
-                    let blank = bytes.iter().all(u8::is_ascii_whitespace);
-                    if !blank {
-                        let length = bytes.len() as u64;
-                        let at = RecordAt { offset, length, line: cursor.line + new };
-                        self.incomplete(work, at);
+                // As far as whole objects go, so that it does not matter what was there yet when
+                // the log was read before.
+                Line::Tail { offset, bytes } => {
+                    let (whole, rest) = bytes.split_at(parser.whole(bytes));
+                    let (number, end) = (cursor.line + new, offset + whole.len() as u64);
+                    if !whole.is_empty() {
+                        (cursor.line, cursor.consumed) = (number, end);
+                        tally.lines += new;
+                        let decoder = decoder.as_mut();
+                        line_records(
+                            whole,
+                            offset,
+                            number,
+                            &mut parser,
+                            decoder,
+                            stream,
+                            &mut tally,
+                        );
+                    }
+                    if !rest.trim_ascii().is_empty() {
+                        let length = rest.len() as u64;
+                        self.incomplete(work, RecordAt { offset: end, length, line: number });
                     }
                     break;
                 }
-                Line::Whole { offset, bytes } | Line::Tail { offset, bytes } => {
+                Line::Whole { offset, bytes } => {
                     cursor.line += new;
                     tally.lines += new;
                     line_records(

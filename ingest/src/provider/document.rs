@@ -121,7 +121,8 @@ pub(super) fn is_lines(bytes: &[u8], list: &str) -> bool {
     let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
     let (first, rest) = bytes.split_at(end);
     let named = || memchr::memmem::find(first, format!("\"{list}\"").as_bytes()).is_some();
-    (!rest.is_empty() || !named()) && Parser::default().is_complete(first)
+    let whole = || Parser::default().whole(first) == first.trim_ascii_end().len();
+    (!rest.is_empty() || !named()) && !first.is_empty() && whole()
 }
 
 /// What takes the objects of a file of lines.

@@ -36,7 +36,8 @@ const FOLLOWING: [&[u8]; 26] = [
     b"",
 ];
 
-/// Words that mark a made-up token of any length.
+/// Words that mark a made-up token of any length; those of four characters only where nothing is
+/// random beside them, for they occur in random tokens as well.
 const MADE_UP: &[&str] = &[
     "xxxx",
     "XXXX",
@@ -186,8 +187,9 @@ pub(super) fn is_odd(value: &str) -> bool {
 
 /// Whether a value that has the shape of a token was made up: `xxxx`, `1234567890abcdef`.
 pub(super) fn is_made_up(value: &str) -> bool {
+    let by_chance = |word: &str| word.len() == 4 && is_random(&value.replace(word, ""));
     distinct(value) < value.len().min(6)
-        || MADE_UP.iter().any(|word| value.contains(word))
+        || MADE_UP.iter().any(|word| value.contains(word) && !by_chance(word))
         || is_sequence(value.as_bytes())
 }
 

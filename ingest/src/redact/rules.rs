@@ -75,13 +75,24 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
     if scan.skip(start, LEAST, is_token) - start < LEAST || !scan.may_try(start) {
         return;
     }
-    let Some(found) = pattern.at_start(scan.window(start, MOST)) else { return };
+    let window = scan.window(start, MOST);
+    let Some(found) = pattern.at_start(window) else { return };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     let next = scan.byte(start + secret.end());
-    let goes_on = next.is_ascii_alphanumeric() || next == b'_';
-    if !goes_on && !is_made_up(secret.as_str().get(4..).unwrap_or_default()) {
+    // What fills the window goes on because the window ends.
+    let is_word = next.is_ascii_alphanumeric() || next == b'_';
+    let goes_on = is_word && secret.end() < window.len();
+    if !goes_on && !was_made_up(secret.as_str()) {
         scan.add(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
     }
+}
+
+/// Whether what has a shape was made up. Some shapes take `=` and what follows it, which need not
+/// belong to the token: what stands before it was made up as well, then.
+fn was_made_up(secret: &str) -> bool {
+    let secret = secret.get(4..).unwrap_or_default();
+    let body = secret.split('=').next().unwrap_or_default();
+    is_made_up(secret) && (body.len() < LEAST - 4 || is_made_up(body))
 }
 
 /// Every shape, by what the token opens.

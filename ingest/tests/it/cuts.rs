@@ -5,12 +5,15 @@ use schemas::session::{EventRow, SessionRow};
 
 use crate::memory::{Memory, samples};
 
+/// How far a log was read: bytes, lines, objects, and what is remembered there.
+type Checkpoint = (i64, i64, i64, Option<String>);
+
 /// Rows after ingesting the growing prefixes of `content` at `cuts`, and then all of it.
 fn ingest_in_pieces(
     sample: &str,
     content: &[u8],
     cuts: &[usize],
-) -> (Vec<EventRow>, Vec<SessionRow>) {
+) -> (Vec<EventRow>, Vec<SessionRow>, Vec<Checkpoint>) {
     let dir = tempfile::tempdir().expect("tempdir");
     // Some logs are named by their folders, or known by them.
     let path = dir.path().join(sample);
@@ -26,21 +29,27 @@ fn ingest_in_pieces(
         .sessions()
         .into_iter()
         .map(|row| SessionRow { source_path: row.source_path.replace(&place, ""), ..row });
-    (memory.events(), sessions.collect())
+    let sources = memory.sources().into_iter();
+    let checkpoints = sources.map(|row| (row.consumed, row.lines, row.objects, row.state));
+    (memory.events(), sessions.collect(), checkpoints.collect())
 }
 
 fn check(sample: &str, cuts: &[usize]) {
-    let path = samples().join(sample);
-    let content = std::fs::read(&path).expect(sample);
+    let content = std::fs::read(samples().join(sample)).expect(sample);
     let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (content.len() + 1)).collect();
     cuts.sort_unstable();
-    let whole = ingest_in_pieces(sample, &content, &[]);
-    let pieces = ingest_in_pieces(sample, &content, &cuts);
+    check_content(sample, &content, &cuts);
+}
+
+fn check_content(sample: &str, content: &[u8], cuts: &[usize]) {
+    let whole = ingest_in_pieces(sample, content, &[]);
+    let pieces = ingest_in_pieces(sample, content, cuts);
     assert_eq!(whole.0.len(), pieces.0.len(), "{sample} {cuts:?}");
     for (a, b) in whole.0.iter().zip(&pieces.0) {
         assert_eq!(a, b, "{sample} {cuts:?}");
     }
     assert_eq!(whole.1, pieces.1, "{sample} {cuts:?}");
+    assert_eq!(whole.2, pieces.2, "{sample} {cuts:?}");
 }
 
 const GROWING: &[&str] = &[
@@ -93,5 +102,31 @@ fn a_cut_behind_every_line_gives_the_same_rows() {
             .map(|(at, _)| at + 1)
             .collect();
         check(sample, &ends);
+    }
+}
+
+/// A record is read as soon as it is whole: what comes behind it on the last line, were it no JSON,
+/// must not undo that.
+#[test]
+fn whatever_follows_a_whole_record_the_rows_are_the_same() {
+    let sample = GROWING[0];
+    let content = std::fs::read(samples().join(sample)).expect(sample);
+    let record = content.split(|byte| *byte == b'\n').next().expect("a line");
+    for (tail, records) in [
+        (&b"\xa7\0\0{}"[..], 1),
+        (b"\0\0\0\0\x1d", 1),
+        (b" \t\r", 1),
+        (b"{\"a\":1", 1),
+        (b"-0", 1),
+        (b"[1] {}-0", 2),
+        (b"}\n{}", 2),
+    ] {
+        let content = [record, tail].concat();
+        let (.., checkpoints) = ingest_in_pieces(sample, &content, &[]);
+        assert_eq!(checkpoints.first().map(|row| row.2), Some(records), "{tail:?}");
+        for cut in record.len()..content.len() {
+            check_content(sample, &content, &[cut]);
+            check_content(sample, &content, &[record.len(), cut]);
+        }
     }
 }

@@ -34,14 +34,15 @@ fn expected(data: &[u8], max_line: usize) -> Vec<Owned> {
     let mut offset = 0;
     for part in data.split_inclusive(|byte| *byte == b'\n') {
         let (body, ended) = part.strip_suffix(b"\n").map_or((part, false), |body| (body, true));
-        let line = if body.len() > max_line {
-            Err((body.len() as u64, body[..body.len().min(4096)].to_vec()))
+        let (mut place, mut line) = (offset, body.strip_suffix(b"\r").unwrap_or(body));
+        if let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| offset == 0) {
+            (place, line) = (3, rest);
+        }
+        lines.push(if body.len() > max_line {
+            (offset, Err((body.len() as u64, body[..body.len().min(4096)].to_vec())), ended)
         } else {
-            let line = body.strip_suffix(b"\r").unwrap_or(body);
-            let mark = if offset == 0 { &b"\xef\xbb\xbf"[..] } else { &[] };
-            Ok(line.strip_prefix(mark).unwrap_or(line).to_vec())
-        };
-        lines.push((offset, line, ended));
+            (place, Ok(line.to_vec()), ended)
+        });
         offset += part.len() as u64;
     }
     lines
