@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
     let Some((head, content)) = input.split_at_checked(HEAD) else { return };
     let name = NAMES[usize::from(head[0]) % NAMES.len()];
     // Half of the compressed files are compressed as they should be, before they are damaged.
-    let packed = usize::from(head[0]) / NAMES.len() % 2 == 0;
+    let packed = (usize::from(head[0]) / NAMES.len()).is_multiple_of(2);
     let mut bytes = match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("zst") if packed => zstd::encode_all(content, 1).expect("packs"),
         Some("gz") if packed => {
@@ -61,7 +61,7 @@ fuzz_target!(|input: &[u8]| {
     std::fs::write(&path, bytes).expect("writes");
     let memory = Memory::default();
     let look = || {
-        let found = discover(&[FOLDER.clone()]);
+        let found = discover(std::slice::from_ref(&FOLDER));
         memory.run(plan(found, &memory.known(), Some(&REDACTOR)))
     };
     let first = look();
