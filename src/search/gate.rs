@@ -188,7 +188,8 @@ impl<'a> Gate<'a> {
         let known = self.segments[number].known.as_ref();
         for page in segment.text_pages()? {
             let end = page.start + page.count;
-            if known.is_some_and(|known| !known.may.contains_any_in_range(page.start..end)) {
+            let may = |known: &KnownRows| (page.start..end).any(|row| known.may.contains(row));
+            if known.is_some_and(|known| !may(known)) {
                 continue;
             }
             let from = blocks.partition_point(|block| block.start + block.count <= page.start);

@@ -5,6 +5,9 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// Alternatives of a group, at most: each is asked of the index.
 const MOST: usize = 64;
 
+/// Bytes of a literal that are enough; what comes behind is left out.
+const LONGEST: usize = 64;
+
 /// What all alternatives have in common says enough when it is so long.
 const ENOUGH: usize = 4;
 
@@ -45,9 +48,14 @@ impl Walk {
             HirKind::Capture(capture) => self.along(&capture.sub),
             HirKind::Concat(parts) => parts.iter().for_each(|part| self.along(part)),
             HirKind::Repetition(repetition) => {
-                // More copies than a literal is long say nothing more.
                 let copies = repetition.min.min(8);
-                (0..copies).for_each(|_| self.along(&repetition.sub));
+                for _ in 0..copies {
+                    // Copies of what is long enough say nothing more, however deep they are nested.
+                    if self.run.first().is_some_and(|run| run.len() >= LONGEST) {
+                        break;
+                    }
+                    self.along(&repetition.sub);
+                }
                 if repetition.max != Some(copies) {
                     self.end();
                 }
@@ -67,6 +75,10 @@ impl Walk {
     /// Goes on by one of these letters, or by something else.
     fn one_of(&mut self, letters: Option<Vec<char>>) {
         let Some(letters) = letters else { return self.end() };
+        // The index looks no further, and copies of copies make a long way.
+        if self.run.first().is_some_and(|run| run.len() >= LONGEST) {
+            return;
+        }
         if self.run.len() * letters.len() > MOST {
             self.end();
         }

@@ -91,7 +91,8 @@ impl Pattern {
         let unicode =
             build(true).map_err(|_| BadRegex { position: None, reason: TOO_LARGE.to_owned() })?;
         // Classes like \p{Greek} need Unicode, and letters beyond ASCII may stand for ASCII (ſ).
-        let ascii = build(false).ok().filter(|_| source.is_ascii());
+        let escaped = ["\\x", "\\u", "\\U"].iter().any(|escape| source.contains(escape));
+        let ascii = build(false).ok().filter(|_| source.is_ascii() && !escaped);
         let ascii = ascii.unwrap_or_else(|| unicode.clone());
         Ok(Self::Regex { source: source.to_owned(), regex: LineRegex { unicode, ascii, free } })
     }
@@ -127,6 +128,16 @@ pub(super) fn needs(patterns: &[Pattern]) -> Vec<Vec<Grams>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_escaped_letter_stands_for_ascii_in_any_text() {
+        for source in [r"\x{17f}kip", r"\u212aey"] {
+            let Ok(Pattern::Regex { regex, .. }) = Pattern::regex(source, false) else {
+                panic!("{source}")
+            };
+            assert!(regex.is_match(b"skip the key"), "{source}");
+        }
+    }
 
     #[test]
     fn a_bad_regex_says_where() {

@@ -90,6 +90,10 @@ impl OfSegment {
 }
 
 impl Held {
+    pub(super) fn kind(&self) -> EventType {
+        self.outline.event_type
+    }
+
     /// The most that such a row can score.
     pub(super) fn bound(self, scorer: &Scorer, kind: EventType, time: Option<i64>) -> f64 {
         scorer.bound(|term| self.words >> term.min(63) & 1 != 0, time) * type_weight(kind)

@@ -26,8 +26,8 @@ const SAMPLE_PAGES: usize = 16;
 const FIRST_WAVE: usize = 16;
 const LARGEST_WAVE: usize = 256;
 
-/// Pages that are looked at, the most promising of all, unless everything is to be counted: what a
-/// question is answered from does not grow with the store.
+/// Pages with rows that pass the filters that are looked at, the most promising of all, unless
+/// everything is to be counted: what a question is answered from does not grow with the store.
 const MOST_PAGES: usize = 512;
 
 /// Pages whose scores a core estimates at a time.
@@ -119,17 +119,13 @@ pub fn ranked(
     let Some(scorer) = weights.and_then(|weights| Scorer::new(terms, weights)) else {
         return Ok(Err(cancelled()));
     };
-    let mut units = units(&gate, &scorer, &presence, &insisted, &mut work)?;
-    let whole = units.len() <= MOST_PAGES || request.query.exact_total;
-    if !whole {
-        units.truncate(MOST_PAGES);
-    }
+    let units = units(&gate, &scorer, &presence, &insisted, &mut work)?;
     let matcher = Matcher::new(&insisted);
     let (best, matched, timed_out) = (Vec::new(), 0, false);
-    let insists = insisted.clauses.iter().any(|clause| !clause.excluded);
+    let insists = insists(&insisted);
     let mut ranking =
         Ranking { gate, scorer, presence, matcher, insists, after, best, matched, timed_out, work };
-    ranking.run(&units, stop)?;
+    let whole = ranking.run(&units, stop)?;
     if stop() {
         return Ok(Err(cancelled()));
     }
@@ -147,12 +143,20 @@ impl Ranking<'_> {
         worst.map_or(0.0, |worst| worst.score)
     }
 
-    /// Ranks the rows of these pages, which come best first.
-    fn run(&mut self, units: &[Unit], stop: &(dyn Fn() -> bool + Sync)) -> Result<(), StoreError> {
+    /// Ranks the rows of these pages, the most promising of which come first; false when the rest
+    /// was left.
+    fn run(
+        &mut self,
+        units: &[Unit],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool, StoreError> {
         let (limit, deadline) = (self.gate.request.limit, self.gate.request.deadline);
         let halt = || stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let (mut done, mut wave) = (0, FIRST_WAVE);
+        let (mut done, mut wave, mut open) = (0, FIRST_WAVE, 0);
         while done < units.len() && !self.timed_out {
+            if open >= MOST_PAGES && !self.gate.request.query.exact_total {
+                return Ok(false);
+            }
             let threshold = self.threshold();
             // What is insisted on is enough to be found.
             let essential = |threshold: f64| {
@@ -166,7 +170,8 @@ impl Ranking<'_> {
             let end = units.len().min(done + wave);
             let parts =
                 in_parallel(&units[done..end], SHARE, |units| self.score(units, &bar, &halt))?;
-            for (candidates, work, whole) in parts {
+            for (candidates, work, pages, whole) in parts {
+                open += pages;
                 self.timed_out |= !whole;
                 self.work += work;
                 self.matched += candidates.len();
@@ -177,23 +182,25 @@ impl Ranking<'_> {
             done = end;
             wave = LARGEST_WAVE.min(wave * 2);
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Scores the rows of some pages that have an essential word; false when it was told to halt.
+    /// Scores the rows of some pages that have an essential word. On how many of the pages the
+    /// filters left rows; false when it was told to halt.
     fn score(
         &self,
         units: &[Unit],
         bar: &Bar,
         halt: &dyn Fn() -> bool,
-    ) -> Result<(Vec<Candidate>, Work, bool), StoreError> {
-        let (mut found, mut work) = (Vec::new(), Work::default());
+    ) -> Result<(Vec<Candidate>, Work, usize, bool), StoreError> {
+        let (mut found, mut work, mut open) = (Vec::new(), Work::default(), 0);
         let (mut reader, mut lower, mut buffer) = (PageReader::default(), Vec::new(), Vec::new());
         for unit in units {
             if halt() {
-                return Ok((found, work, false));
+                return Ok((found, work, open, false));
             }
             let mut rows = self.gate.rows(unit, None)?;
+            open += usize::from(!rows.is_empty());
             let held = self.presence.rows(unit);
             rows.retain(|row| {
                 let (held, facts) = (held.get(row.row - unit.page.start), &row.facts);
@@ -229,7 +236,7 @@ impl Ranking<'_> {
                 }
             }
         }
-        Ok((found, work, true))
+        Ok((found, work, open, true))
     }
 
     /// The page of results.
@@ -335,26 +342,32 @@ fn units(
     insisted: &Query,
     work: &mut Work,
 ) -> Result<Vec<Unit>, StoreError> {
-    let needs = insisted.needs();
-    let units = gate.units(&needs, work)?;
+    let units = gate.units(&insisted.needs(), work)?;
     let estimator = Estimator::new(scorer);
     let parts = in_parallel(&units, ESTIMATED_AT_ONCE, |units| {
         let estimated = |unit: &Unit| {
             let fading = scorer.fading(unit.newest);
+            let wanted = &gate.request.event_types;
             let rows = presence.rows(unit).iter();
+            let rows = rows.filter(|held| wanted.is_empty() || wanted.contains(&held.kind()));
             let best = rows.map(|held| held.estimate(&estimator)).fold(0.0, f64::max);
             Unit { estimate: best * fading, ..*unit }
         };
         Ok::<Vec<Unit>, StoreError>(units.iter().map(estimated).collect())
     })?;
     let mut units = parts.concat();
-    units.retain(|unit| unit.estimate > 0.0 || !needs.is_empty());
+    units.retain(|unit| unit.estimate > 0.0 || insists(insisted));
     units.sort_by(|a, b| {
         (b.estimate.total_cmp(&a.estimate))
             .then(b.newest.cmp(&a.newest))
             .then_with(|| (a.segment, a.page.start).cmp(&(b.segment, b.page.start)))
     });
     Ok(units)
+}
+
+/// Whether something must occur, by which an event is found without a word of the question.
+fn insists(insisted: &Query) -> bool {
+    insisted.clauses.iter().any(|clause| !clause.excluded)
 }
 
 /// Whether a candidate stands behind the end of the page before, in the order of [`order`].

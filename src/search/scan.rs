@@ -111,7 +111,9 @@ pub fn search(
         // A page not looked at may hold matches that come before what is older than its newest row.
         let frontier = units[done].newest;
         rows.retain(|row| row.facts.time > frontier);
-        next = Some(Position { time: frontier, session_id: String::new(), event_index: u32::MAX });
+        let reached = Position { time: frontier, session_id: String::new(), event_index: u32::MAX };
+        // What was shown before stays behind the cursor, even where a page reaches before it.
+        next = request.after.clone().max(Some(reached));
     }
     if rows.len() > request.limit {
         rows.truncate(request.limit);

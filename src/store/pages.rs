@@ -40,7 +40,8 @@ pub(super) fn locate(footer: &ArrowReaderMetadata) -> Option<Vec<TextPage>> {
                 .map_or(Some(rows), |next| usize::try_from(next.first_row_index).ok())?;
             pages.push(TextPage {
                 start: group_start + first,
-                count: end - first,
+                // A damaged footer may count backwards, or beyond the rows.
+                count: end.checked_sub(first).filter(|_| end <= rows)?,
                 offset: u64::try_from(location.offset).ok()?,
                 bytes: usize::try_from(location.compressed_page_size).ok()?,
             });
@@ -81,7 +82,11 @@ impl PageReader {
             return Err(unexpected());
         }
         let values = TextValues::new(&self.page[..length], &mut self.starts);
-        if values.len() == page.count { Ok(values) } else { Err(unexpected()) }
+        if values.len() == page.count && values.are_whole() {
+            Ok(values)
+        } else {
+            Err(unexpected())
+        }
     }
 }
 
@@ -143,6 +148,11 @@ impl<'p> TextValues<'p> {
     /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether they fill the page.
+    fn are_whole(&self) -> bool {
+        self.starts.last().is_some_and(|end| *end == self.page.len() + 4)
     }
 
     /// All bytes of the page.

@@ -140,7 +140,9 @@ fn best(
     let found = crate::search::ranked(snapshot, request, after.as_ref(), call.stop)
         .map_err(store_error)??;
     let (matches, fit) = fitting(snapshot, bound, &found.hits);
-    let last = matches.len().checked_sub(1).filter(|_| found.more || !fit);
+    // Out of time, what was not looked at may rank before these.
+    let goes_on = (found.more || !fit) && !found.timed_out;
+    let last = matches.len().checked_sub(1).filter(|_| goes_on);
     let after = |last: usize| After { at: &found.ends[last], seen: seen + matches.len() };
     let next = last.map(|last| cursor::encode(bound, &after(last)));
     let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);

@@ -154,6 +154,9 @@ fn work_grows_slower_than_the_store() {
         let since = find(&snapshot, "the until:2026-05-01T00:00:30Z total:exact", 10);
         let all = find(&snapshot, "the wombat total:exact", 10);
         assert_eq!((all.matched, all.complete), ((sessions - 1) * 12, true));
+        // What must occur is found without a word of the question, wherever it stands.
+        let insisted = env.json(&["search", "/w.mb/ quokka sort:relevance total:exact"]);
+        assert_eq!(insisted["metadata"]["results_total"], all.matched);
         assert_eq!((absent.matched, rare.matched), (0, 10 + 2));
         assert_eq!((common.hits.len(), since.complete), (10, true));
         [absent.work, rare.work, common.work, since.work, all.work]
