@@ -28,9 +28,14 @@ const fn has_no_case(c: char) -> bool {
 
 /// How many bytes at the beginning of `text` are ASCII.
 fn ascii_prefix(text: &[u8]) -> usize {
-    const STEP: usize = 32;
-    let whole = text.chunks_exact(STEP).take_while(|chunk| chunk.is_ascii()).count() * STEP;
-    whole + text[whole..].iter().take_while(|byte| byte.is_ascii()).count()
+    let (eights, rest) = text.as_chunks::<8>();
+    for (number, eight) in eights.iter().enumerate() {
+        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
+        if high != 0 {
+            return number * 8 + high.trailing_zeros() as usize / 8;
+        }
+    }
+    eights.len() * 8 + rest.iter().take_while(|byte| byte.is_ascii()).count()
 }
 
 /// The characters beyond ASCII.
@@ -54,6 +59,9 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|b| b.is_ascii_uppercase() || !b.is_ascii()) {
         return Cow::Borrowed(text);
     }
+    if beyond_ascii(text).all(has_no_case) {
+        return Cow::Owned(text.to_ascii_lowercase());
+    }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
@@ -70,24 +78,44 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Common characters that are composed in themselves and join nothing.
+const fn is_composed(c: char) -> bool {
+    matches!(c, '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{21ff}' | '\u{2500}'..='\u{27ff}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{1f300}'..='\u{1faff}')
+}
+
 /// The composed form (NFC) of a text, where it differs.
 pub(crate) fn composed(text: &str) -> Option<String> {
-    // "Maybe" is settled by composing, as such texts are rare. ASCII is composed in itself; to leave
-    // it out can only make two marks look out of order, and then composing settles it too.
-    if is_nfc_quick(beyond_ascii(text)) == IsNormalized::Yes {
-        return None;
-    }
-    Some(text.nfc().collect()).filter(|composed| composed != text)
+    may_compose(beyond_ascii(text)).then(|| compose(text)).flatten()
+}
+
+/// Whether composing may change a text of which these are the characters beyond ASCII. What is
+/// composed in itself is left out: that can only make two marks look out of order, and composing
+/// settles it.
+fn may_compose(beyond_ascii: impl Iterator<Item = char>) -> bool {
+    is_nfc_quick(beyond_ascii.filter(|c| !is_composed(*c))) != IsNormalized::Yes
+}
+
+/// The two letters that a case-insensitive regex takes for ASCII: s and k.
+const fn is_like_ascii(c: char) -> bool {
+    matches!(c, '\u{17f}' | '\u{212a}')
 }
 
 /// Every folded form of `text` in which a needle may be found: as written, composed, and with the
 /// two letters that a case-insensitive regex takes for ASCII (ſ for s, the Kelvin sign for k).
 pub(crate) fn forms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let composed = composed(text);
-    let ascii = (!text.is_ascii() && text.contains(['\u{17f}', '\u{212a}']))
-        .then(|| text.replace('\u{17f}', "s").replace('\u{212a}', "k"));
+    // One look for both, as most texts have neither; it ends early where composing is needed.
+    let mut like_ascii = false;
+    let looked_at = beyond_ascii(text).inspect(|c| like_ascii |= is_like_ascii(*c));
+    let composed = may_compose(looked_at).then(|| compose(text));
+    like_ascii |= composed.is_some() && text.contains(is_like_ascii);
+    let composed = composed.flatten();
+    let ascii = like_ascii.then(|| text.replace('\u{17f}', "s").replace('\u{212a}', "k"));
     let others = [composed, ascii].into_iter().flatten();
     std::iter::once(fold(text)).chain(others.map(|form| Cow::Owned(fold(&form).into_owned())))
+}
+
+fn compose(text: &str) -> Option<String> {
+    Some(text.nfc().collect()).filter(|composed| composed != text)
 }
 
 /// Where in `text` the byte `at` of another form of it comes from: composed first if `compose`,
@@ -145,6 +173,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_composed_in_itself_joins_nothing() {
+        let alone = |c: &char| is_nfc_quick(std::iter::once(*c)) == IsNormalized::Yes;
+        let joins = |c: &char| unicode_normalization::char::canonical_combining_class(*c) != 0;
+        let claimed = (char::MIN..=char::MAX).filter(|c| is_composed(*c));
+        let wrong: Vec<char> = claimed.filter(|c| !alone(c) || joins(c)).collect();
+        assert_eq!(wrong, []);
+    }
+
+    #[test]
     fn only_what_is_composed_is_left_alone() {
         for text in [
             "",
@@ -155,6 +192,7 @@ mod tests {
             "a\u{301}\u{323}",
             "\u{1100}\u{1161}",
             "“…” — ✓",
+            "x\u{323}─\u{301}─",
         ] {
             let nfc: String = text.nfc().collect();
             assert_eq!(composed(text), (nfc != text).then_some(nfc), "{text:?}");
@@ -168,6 +206,13 @@ mod tests {
         assert_eq!(forms("Cafe\u{301}"), ["cafe\u{301}", "café"]);
         assert_eq!(forms("3 \u{212a}"), ["3 \u{212a}", "3 k", "3 k"]);
         assert_eq!(forms("한국어"), ["한국어"]);
+        assert_eq!(forms("→ Grün"), ["→ grün"]);
+        assert_eq!(
+            forms("a\u{301}\u{323} \u{17f}").last().map(String::as_str),
+            Some("a\u{301}\u{323} s")
+        );
+        // Looks out of order only without what stands between.
+        assert_eq!(forms("x\u{301}─\u{323} \u{17f}"), ["x\u{301}─\u{323} ſ", "x\u{301}─\u{323} s"]);
     }
 
     #[test]

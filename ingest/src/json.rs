@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use schemas::problem::ProblemKind;
 use simd_json::prelude::*;
+use simd_json::{INPUT_PADDING, Tape};
 
 /// A decoded JSON value that borrows from the parser.
 pub type Value<'a> = simd_json::tape::Value<'a, 'a>;
@@ -20,10 +21,17 @@ pub enum Found<'a> {
 }
 
 /// Reusable buffers of the decoder.
-#[derive(Default)]
 pub struct Parser {
     scratch: Vec<u8>,
     buffers: simd_json::Buffers,
+    tape: Tape<'static>,
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        let (scratch, buffers) = (Vec::new(), simd_json::Buffers::default());
+        Self { scratch, buffers, tape: Tape::null() }
+    }
 }
 
 /// A buffer that grew beyond this for one giant record is given back.
@@ -66,21 +74,23 @@ impl Parser {
     /// Decodes `body` as one value; false when it is no JSON.
     fn value(&mut self, body: &[u8], at: Range<usize>, found: &mut dyn FnMut(Found<'_>)) -> bool {
         self.scratch.clear();
+        self.scratch.reserve(body.len() + INPUT_PADDING);
         self.scratch.extend_from_slice(body);
-        match simd_json::to_tape_with_buffers(&mut self.scratch, &mut self.buffers) {
-            Ok(tape) => {
-                let value = tape.as_value();
-                if value.is_object() {
-                    found(Found::Object(value, at));
-                } else {
-                    let message =
-                        format!("a JSON {:?} where an object belongs", value.value_type());
-                    found(Found::Problem(ProblemKind::NotAnObject, at, message));
-                }
-                true
+        self.scratch.extend_from_slice(&[0; INPUT_PADDING]);
+        let mut tape = std::mem::replace(&mut self.tape, Tape(Vec::new())).reset();
+        let (scratch, buffers) = (&mut self.scratch, &mut self.buffers);
+        let is_json = simd_json::fill_tape_padded(scratch, body.len(), buffers, &mut tape).is_ok();
+        if is_json {
+            let value = tape.as_value();
+            if value.is_object() {
+                found(Found::Object(value, at));
+            } else {
+                let message = format!("a JSON {:?} where an object belongs", value.value_type());
+                found(Found::Problem(ProblemKind::NotAnObject, at, message));
             }
-            Err(_) => false,
         }
+        self.tape = tape.reset();
+        is_json
     }
 
     /// Repairs the bytes, then takes every value that stands on the line.

@@ -113,12 +113,12 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     }
     // A document on one line is an object with a list in it; one over several lines gives none.
     let single = objects.len() == 1 && number == 1;
-    let text = String::from_utf8_lossy(&beginning);
-    if text.trim_start().starts_with('[') {
-        let objects = first_elements(&text, OBJECTS);
+    let text = || String::from_utf8_lossy(&beginning);
+    if beginning.trim_ascii_start().starts_with(b"[") {
+        let objects = first_elements(&text(), OBJECTS);
         return Ok(Some(Head { path: &file.path, objects, document: None, is_list: true }));
     }
-    let document = if objects.is_empty() || single { top_fields(&text) } else { None };
+    let document = if objects.is_empty() || single { top_fields(&text()) } else { None };
     Ok(Some(Head { path: &file.path, objects, document, is_list: false }))
 }
 

@@ -6,20 +6,31 @@ use crate::store::{KnownRows, SkipIndex, StoreError};
 
 /// The rows that may match all clauses and those that do; `None` when nothing is known of any.
 pub(super) fn known(index: &SkipIndex, query: &Query) -> Result<Option<KnownRows>, StoreError> {
-    let mut all = KnownRows::all(index.rows());
-    let mut says_something = query.clauses.is_empty();
+    if query.clauses.is_empty() {
+        return Ok(Some(KnownRows::all(index.rows())));
+    }
+    let (mut all, mut of_every) = (None, true);
     for clause in &query.clauses {
         match of_clause(index, clause, query.case_sensitive)? {
             Some(rows) => {
                 let rows = if clause.excluded { !rows } else { rows };
-                all.may.intersect_with(&rows.may);
-                all.certain.intersect_with(&rows.certain);
-                says_something = true;
+                all = Some(both(all, rows));
             }
-            None => all.certain.clear(),
+            None => of_every = false,
         }
     }
-    Ok(says_something.then_some(all))
+    if let Some(all) = all.as_mut().filter(|_| !of_every) {
+        all.certain.clear();
+    }
+    Ok(all)
+}
+
+/// The rows of both, or of the one that there is.
+fn both(all: Option<KnownRows>, rows: KnownRows) -> KnownRows {
+    let Some(mut all) = all else { return rows };
+    all.may.intersect_with(&rows.may);
+    all.certain.intersect_with(&rows.certain);
+    all
 }
 
 /// Rows in which one of the patterns occurs.
@@ -57,13 +68,7 @@ fn of_pattern(
     let mut all: Option<KnownRows> = None;
     for word in text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty()) {
         let Some(rows) = index.rows_with(word)? else { continue };
-        all = Some(match all {
-            Some(mut all) => {
-                all.may.intersect_with(&rows.may);
-                all
-            }
-            None => rows,
-        });
+        all = Some(both(all, rows));
     }
     let is_word = text.bytes().all(|byte| byte.is_ascii_alphabetic());
     Ok(all.map(|mut rows| {

@@ -14,7 +14,7 @@ use super::multi::Multi;
 use super::page::{Hit, Request, Work};
 use super::presence::Presence;
 use super::query::Query;
-use super::scan::{SHARE, cancelled, hits, read};
+use super::scan::{SHARE, among, cancelled, hits, read};
 use super::score::{Estimator, Scorer, Term, Weights, automaton, form, rarity, terms, type_weight};
 use crate::cores::in_parallel;
 use crate::store::{Block, PageReader, Snapshot, StoreError};
@@ -212,16 +212,12 @@ impl Ranking<'_> {
                 continue;
             }
             let page = read(self.gate.snapshot, unit, &mut reader, &mut work)?;
-            let mut matching = Vec::new();
-            let places = rows.iter().map(|row| row.row - unit.page.start);
-            self.matcher.rows(&page, places, &mut buffer, &mut |row| matching.push(row));
-            for row in &rows {
-                let place = row.row - unit.page.start;
-                if matching.binary_search(&place).is_err() {
-                    continue;
-                }
+            let (first, mut matching) = (unit.page.start, Vec::new());
+            let places = rows.iter().map(|row| row.row - first);
+            self.matcher.rows(&page, places, &mut buffer, &mut |row| matching.push(first + row));
+            for row in among(rows, &matching) {
                 let kind = row.facts.event_type;
-                let text = page.get(place);
+                let text = page.get(row.row - first);
                 let text = scored_form(text, &mut lower, self.scorer.ascii);
                 let essential = if is_said(kind) { &bar.said } else { &bar.printed };
                 if essential.as_ref().is_some_and(|essential| !essential.is_match(&text)) {
@@ -229,7 +225,7 @@ impl Ranking<'_> {
                 }
                 let score = self.scorer.score(&text, kind, row.facts.time);
                 let (score, confidence) = (score.score, score.confidence);
-                let candidate = Candidate { row: *row, score, confidence };
+                let candidate = Candidate { row, score, confidence };
                 let shown = self.after.is_some_and(|end| !comes_after(&self.gate, &candidate, end));
                 if score >= bar.threshold && (score > 0.0 || self.insists) && !shown {
                     found.push(candidate);

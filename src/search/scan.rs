@@ -167,7 +167,7 @@ fn scan(
 }
 
 /// Those of `rows` whose positions are among `matching`; both ascend.
-fn among(rows: Vec<Row>, matching: &[usize]) -> impl Iterator<Item = Row> {
+pub(super) fn among(rows: Vec<Row>, matching: &[usize]) -> impl Iterator<Item = Row> {
     let mut matching = matching.iter().copied().peekable();
     rows.into_iter().filter(move |row| {
         while matching.next_if(|at| *at < row.row).is_some() {}

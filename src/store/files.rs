@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use xxhash_rust::xxh3::Xxh3Default;
+
 use super::StoreError;
 
 /// Creates a directory and its parents, readable by the owner only.
@@ -22,6 +24,39 @@ pub(super) fn create_private_file(path: &Path) -> Result<File, StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map_err(StoreError::io(path))
+}
+
+/// A new file and the hash of what was written to it.
+pub(super) struct NewFile {
+    file: File,
+    length: u64,
+    hash: Xxh3Default,
+}
+
+impl NewFile {
+    /// Creates or truncates it, readable by the owner only.
+    pub(super) fn create(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { file: create_private_file(path)?, length: 0, hash: Xxh3Default::new() })
+    }
+
+    /// Length and hash, as [`checksum`] tells them, once all is on disk.
+    pub(super) fn finish(self) -> io::Result<(u64, String)> {
+        self.file.sync_all()?;
+        Ok((self.length, hexadecimal(&self.hash)))
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Fills `bytes` from the file at `offset`; the file's own position is not used.
@@ -68,15 +103,19 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
 /// Length and xxh3 hash of a file, in hexadecimal.
 pub(super) fn checksum(path: &Path) -> Result<(u64, String), StoreError> {
     let mut file = File::open(path).map_err(StoreError::io(path))?;
-    let mut hash = xxhash_rust::xxh3::Xxh3Default::new();
+    let mut hash = Xxh3Default::new();
     let mut buffer = vec![0; 1 << 18];
     let mut length = 0;
     loop {
         let read = io::Read::read(&mut file, &mut buffer).map_err(StoreError::io(path))?;
         if read == 0 {
-            return Ok((length, format!("{:016x}", hash.digest())));
+            return Ok((length, hexadecimal(&hash)));
         }
         length += read as u64;
         hash.update(&buffer[..read]);
     }
+}
+
+fn hexadecimal(hash: &Xxh3Default) -> String {
+    format!("{:016x}", hash.digest())
 }

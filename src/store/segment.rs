@@ -1,7 +1,6 @@
 //! Writes one segment: its tables as Parquet files, durable before anyone names them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -20,9 +19,10 @@ use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
+use super::StoreError;
+use super::files::{self, NewFile};
 use super::index::{IndexWriter, RowFacts};
 use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
-use super::{StoreError, files};
 
 /// A row group is closed at this size in memory; it bounds what a writer holds.
 const ROW_GROUP_BYTES: usize = 16 << 20;
@@ -34,7 +34,7 @@ const TEXT_PAGE_BYTES: usize = 32 << 10;
 pub(super) struct SegmentWriter {
     number: i64,
     dir: PathBuf,
-    events: Option<ArrowWriter<File>>,
+    events: Option<ArrowWriter<NewFile>>,
     index: IndexWriter,
     rows: u64,
     times: Option<(i64, i64)>,
@@ -82,7 +82,7 @@ impl SegmentWriter {
             Some(writer) => writer,
             none => {
                 files::create_private_dir(&self.dir)?;
-                let file = files::create_private_file(&path)?;
+                let file = NewFile::create(&path)?;
                 let writer = ArrowWriter::try_new(file, events_schema(), Some(event_properties()))
                     .map_err(|error| write_error(&path, error))?;
                 none.insert(writer)
@@ -185,13 +185,12 @@ impl SegmentWriter {
         if let Some(writer) = self.events.take() {
             let path = self.dir.join("events.parquet");
             let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
-            file.sync_all().map_err(StoreError::io(&path))?;
-            entries.push(file_entry(&self.dir, EVENTS.name)?);
+            entries.push(file_entry(EVENTS.name, &path, file)?);
             let path = self.dir.join(file_name(SKIP));
-            let mut file = files::create_private_file(&path)?;
+            let mut file = NewFile::create(&path)?;
             let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
-            file.write_all(&index).and_then(|()| file.sync_all()).map_err(StoreError::io(&path))?;
-            entries.push(file_entry(&self.dir, SKIP)?);
+            file.write_all(&index).map_err(StoreError::io(&path))?;
+            entries.push(file_entry(SKIP, &path, file)?);
         }
         let sessions: Vec<_> = std::mem::take(&mut self.sessions).into_values().collect();
         let sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
@@ -217,13 +216,12 @@ impl SegmentWriter {
         let path = self.dir.join(file_name(table.name));
         let batch =
             to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
-        let file = files::create_private_file(&path)?;
+        let file = NewFile::create(&path)?;
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(table_properties()))
             .map_err(|error| write_error(&path, error))?;
         writer.write(&batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
-        file.sync_all().map_err(StoreError::io(&path))?;
-        entries.push(file_entry(&self.dir, table.name)?);
+        entries.push(file_entry(table.name, &path, file)?);
         Ok(())
     }
 }
@@ -242,8 +240,9 @@ fn to_batch<T: Serialize>(
     Ok(RecordBatch::from(StructArray::new(schema.fields().clone(), arrays as Vec<ArrayRef>, None)))
 }
 
-fn file_entry(dir: &Path, table: &str) -> Result<FileEntry, StoreError> {
-    let (bytes, xxh3) = files::checksum(&dir.join(file_name(table)))?;
+/// The entry of a file at `path` that is complete, once it is on disk.
+fn file_entry(table: &str, path: &Path, file: NewFile) -> Result<FileEntry, StoreError> {
+    let (bytes, xxh3) = file.finish().map_err(StoreError::io(path))?;
     Ok(FileEntry { table: table.to_owned(), bytes, xxh3 })
 }
 

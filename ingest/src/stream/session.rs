@@ -35,7 +35,7 @@ impl Stream {
             return;
         }
         let (text, found) = look(self.redactor.as_deref(), text);
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = beginning(&text);
         if line.is_empty() {
             return;
         }
@@ -149,6 +149,21 @@ impl Stream {
     }
 }
 
+/// The words of a text on one line, until they are more than a title takes.
+fn beginning(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > TITLE_CHARS * char::MAX_LEN_UTF8 {
+            break;
+        }
+    }
+    line
+}
+
 /// A name as far as it is kept.
 pub(crate) fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES)]
@@ -169,6 +184,14 @@ mod tests {
     fn names_have_an_end() {
         assert_eq!(short("main"), "main");
         assert_eq!(short(&"é".repeat(600)), "é".repeat(512));
+    }
+
+    #[test]
+    fn a_title_is_the_first_words() {
+        assert_eq!(beginning(" a\n\tb  "), "a b");
+        let long = "𝄞 ".repeat(2 * TITLE_CHARS);
+        assert!(long.starts_with(&beginning(&long)));
+        assert!(beginning(&long).chars().count() > TITLE_CHARS);
     }
 
     /// A stream to which birds are secrets.

@@ -5,6 +5,8 @@
 //! filter is 8 KB and stays in the nearest cache. A block ends when its filter is half full,
 //! so that every filter is worth its place: repetitive text makes long blocks.
 
+use std::ops::Range;
+
 use crate::fold::fold;
 
 /// log2 of the bits of a filter while it is filled.
@@ -59,22 +61,24 @@ pub fn grams(needle: &str) -> Grams {
     Grams(runs(5).map(five).chain(runs(3).flat_map(three)).collect())
 }
 
+/// A run of bytes, the first of them lowest.
 fn run(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |run, byte| (run << 8) | u64::from(*byte))
+    bytes.iter().rev().fold(0, |run, byte| (run << 8) | u64::from(*byte))
 }
 
 const fn bit(hash: u64, bits_log2: u32) -> usize {
     (hash >> (64 - bits_log2)) as usize
 }
 
-/// Both bits lie in one word, so that to set them is one step.
+/// Both bits lie in one word, so that to set them is one step. Only the lowest three bytes count.
 const fn three(run: u64) -> [u64; 2] {
-    let hash = (run + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let hash = (run & 0xff_ffff).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     [hash, hash & (u64::MAX << WORD_SHIFT) | hash << 6 & !(u64::MAX << WORD_SHIFT)]
 }
 
+/// Only the lowest five bytes count.
 const fn five(run: u64) -> u64 {
-    (run ^ 0x5b).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    (run << 24).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
 fn set(words: &mut [u64; WORDS], hash: u64) {
@@ -83,54 +87,53 @@ fn set(words: &mut [u64; WORDS], hash: u64) {
 }
 
 /// A filter under construction.
-pub(super) struct Filter {
-    words: Box<[u64; WORDS]>,
-    /// The last bytes seen, as a run goes across pieces, and how many of the text there were.
-    window: u64,
-    seen: usize,
-}
+pub(super) struct Filter(Box<[u64; WORDS]>);
 
 impl Filter {
     pub(super) fn new() -> Self {
-        Self { words: Box::new([0; WORDS]), window: 0, seen: 0 }
+        Self(Box::new([0; WORDS]))
     }
 
-    /// Begins a text: no run goes across two.
-    pub(super) fn begin(&mut self) {
-        (self.window, self.seen) = (0, 0);
-    }
-
-    /// Adds a piece of folded text.
-    pub(super) fn add(&mut self, piece: &[u8]) {
-        // In locals, as the loop is the dearest of an ingest.
-        let (words, mut window) = (&mut *self.words, self.window);
-        // The first four bytes of a text end no run of five.
-        let short = piece.len().min(4_usize.saturating_sub(self.seen));
-        for (at, byte) in piece[..short].iter().enumerate() {
-            window = (window << 8) | u64::from(*byte);
-            if self.seen + at >= 2 {
-                three(window & 0xff_ffff).into_iter().for_each(|hash| set(words, hash));
+    /// Adds the runs of a folded text that begin at `starts`.
+    pub(super) fn add(&mut self, text: &[u8], starts: Range<usize>) {
+        let words = &mut *self.0;
+        let (mut at, mut before) = (starts.start, None);
+        // Four runs lie in eight bytes: the loop is the dearest of an ingest.
+        while at + 4 <= starts.end
+            && let Some(eight) = text.get(at..).and_then(<[u8]>::first_chunk)
+        {
+            let eight = u64::from_le_bytes(*eight);
+            at += 4;
+            // So are the runs: of blanks, mostly.
+            if before.replace(eight) == Some(eight) {
+                continue;
+            }
+            for run in [eight, eight >> 8, eight >> 16, eight >> 24] {
+                let [first, second] = three(run);
+                let mask = |hash: u64| 1 << (bit(hash, BITS_LOG2) & 63);
+                words[bit(first, BITS_LOG2) >> 6] |= mask(first) | mask(second);
+                set(words, five(run));
             }
         }
-        for byte in &piece[short..] {
-            window = (window << 8) | u64::from(*byte);
-            let [first, second] = three(window & 0xff_ffff);
-            let mask = |hash: u64| 1 << (bit(hash, BITS_LOG2) & 63);
-            words[bit(first, BITS_LOG2) >> 6] |= mask(first) | mask(second);
-            set(words, five(window & 0xff_ffff_ffff));
+        for at in at..starts.end {
+            let rest = &text[at..];
+            if let Some(bytes) = rest.first_chunk::<3>() {
+                three(run(bytes)).into_iter().for_each(|hash| set(words, hash));
+            }
+            if let Some(bytes) = rest.first_chunk::<5>() {
+                set(words, five(run(bytes)));
+            }
         }
-        self.window = window;
-        self.seen += piece.len();
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.words.iter().map(|word| word.count_ones()).sum::<u32>() >= FULL
+        self.0.iter().map(|word| word.count_ones()).sum::<u32>() >= FULL
     }
 
     /// Moves its words to the end of `into`; it is empty afterwards.
     pub(super) fn take(&mut self, into: &mut Vec<u64>) {
-        into.extend_from_slice(&*self.words);
-        self.words.fill(0);
+        into.extend_from_slice(&*self.0);
+        self.0.fill(0);
     }
 }
 
@@ -198,7 +201,7 @@ const fn halve(word: u64) -> u64 {
 }
 
 /// Turns a square of bits: bit `b` of row `r` becomes bit `r` of row `b` (Hacker's Delight 7-3).
-fn transpose(square: &mut [u64; 64]) {
+pub(super) fn transpose(square: &mut [u64; 64]) {
     let mut width = 32;
     let mut mask = u64::MAX >> 32;
     while width > 0 {
@@ -234,9 +237,8 @@ mod tests {
     #[test]
     fn a_halved_filter_has_the_halved_positions() {
         let mut filter = Filter::new();
-        filter.begin();
-        filter.add(b"only a few");
-        filter.add(b" words");
+        filter.add(b"only a few words", 0..10);
+        filter.add(b"only a few words", 10..16);
         let mut words = Vec::new();
         filter.take(&mut words);
         let turned = turn(words);

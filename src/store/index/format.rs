@@ -15,7 +15,7 @@ use super::{Block, Labels, Outline, RowFacts, filter};
 use crate::store::files;
 
 /// Begins the file; the number is the version of the layout.
-pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX3";
+pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX4";
 
 const COUNTS: usize = 9;
 const BLOCK_BYTES: usize = 32;

@@ -145,16 +145,14 @@ impl IndexWriter {
 
     /// Adds folded text; a text longer than a block goes on in further filters.
     fn add(&mut self, text: &[u8]) {
-        self.filter.begin();
-        for (number, piece) in text.chunks(PIECE).enumerate() {
-            if number > 0 && self.filter.is_full() {
+        for from in (0..text.len()).step_by(PIECE) {
+            let mut starts = from..text.len().min(from + PIECE);
+            if from > 0 && self.filter.is_full() {
                 self.filter.take(&mut self.filters);
                 self.columns += 1;
-                let at = number * PIECE;
-                self.filter.begin();
-                self.filter.add(&text[at - OVERLAP..at]);
+                starts.start -= OVERLAP;
             }
-            self.filter.add(piece);
+            self.filter.add(text, starts);
         }
         self.unchecked += text.len();
     }

@@ -122,8 +122,8 @@ fn classify<'a>(text: &'a str, meta: Option<&'static str>) -> Text<'a> {
         let slash = if name.starts_with('/') { "" } else { "/" };
         return Text::Prompt(format!("{slash}{name} {args}").trim_end().to_owned().into());
     }
-    if let Some(command) = between(trimmed, "<bash-input>", "</bash-input>")
-        && trimmed.starts_with("<bash-input>")
+    if trimmed.starts_with("<bash-input>")
+        && let Some(command) = between(trimmed, "<bash-input>", "</bash-input>")
     {
         return Text::Prompt(format!("!{command}").into());
     }

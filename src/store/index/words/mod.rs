@@ -9,75 +9,76 @@
 mod numbers;
 mod rows;
 mod runs;
+mod seen;
 
 pub use rows::KnownRows;
 pub(super) use rows::{entry, rows, table_bytes};
 
+use self::numbers::{Held, MOST_HELD, NONE, Numbers};
+use self::rows::each;
+use self::runs::runs;
+use self::seen::Seen;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::filter::transpose;
 use crate::stem::stem;
-use numbers::Numbers;
-use rows::each;
-use runs::each_word;
 
 const SHORTEST: usize = 3;
 const LONGEST: usize = 16;
 
-/// A word is listed once this many blocks had it, if they are one in `SHARE` of those so far.
-const LEAST_BLOCKS: u16 = 8;
-const SHARE: u32 = 4;
-
 const MOST_WORDS: usize = 1 << 10;
 
-/// Pairs of places for the words seen lately.
-const PAIRS: usize = 1 << 12;
-
-/// Listed words that one word is remembered to hold; one with more is looked through every time.
-const MOST_HELD: usize = 4;
-
-/// Bytes of an entry of the table: the word, its first row, rows, place and form.
-const ENTRY: usize = 32;
+/// Bytes of an entry of the table: the word, its first row, place and form.
+const ENTRY: usize = 28;
 
 /// A word's bytes, from the lowest up; zero behind its end, as no word has a zero.
 type Word = u128;
 
+/// Runs for which it is remembered which words they hold.
+const RECENT: usize = 1 << 12;
+
+/// Rows whose bits are turned at a time.
+const GROUP: usize = 64;
+
 /// The lists of a segment under construction.
 pub(super) struct WordsWriter {
-    seen: Vec<[Seen; 2]>,
-    listed: Vec<Listed>,
+    runs: Vec<(u32, u32)>,
+    recent: Vec<Recent>,
+    seen: Seen,
     numbers: Numbers,
-    /// Words to be listed from the next block on.
-    chosen: Vec<Word>,
-    /// The listed words that the row at hand has, a bit each.
-    of_row: [u64; MOST_WORDS / 64],
-    row: u32,
+    /// By number.
+    listed: Vec<Listed>,
+    /// The listed words that the rows of this group have, a bit each, and behind them the bits of
+    /// [`NONE`].
+    group: Box<[[u64; MOST_WORDS / 64 + MOST_HELD]; GROUP]>,
+    row: usize,
     block: u32,
 }
 
-/// A word seen lately.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    word: Word,
-    /// The row after the last that had it.
-    row: u32,
-    /// The last block that had it and how many had.
+/// Which listed words a run of letters holds.
+#[derive(Clone, Copy)]
+struct Recent {
+    /// The run's hash.
+    run: u64,
+    /// The block to which this goes, for a word that has still to be noted in each.
     block: u32,
-    blocks: u16,
-    /// Falls when others want its place, rises when it occurs.
-    life: u16,
-    is_chosen: bool,
-    /// The listed words that it holds, of the first `known` of them.
-    known: u16,
-    count: u8,
-    held: [u16; MOST_HELD],
+    held: Held,
 }
 
-/// A listed word.
+impl Recent {
+    const NONE: Self = Self { run: 0, block: NEVER, held: NONE };
+}
+
+/// Every block, and none.
+const ANY: u32 = 0;
+const NEVER: u32 = u32::MAX;
+
+/// The rows of a listed word.
 struct Listed {
-    word: Word,
     /// The first row that was looked at.
     from: u32,
     /// The row after the last that has it.
     next: u32,
-    count: u32,
     /// Rows without it between those with it.
     gaps: Vec<u8>,
 }
@@ -85,11 +86,12 @@ struct Listed {
 impl WordsWriter {
     pub(super) fn new() -> Self {
         Self {
-            seen: Vec::new(),
-            listed: Vec::new(),
+            runs: Vec::new(),
+            recent: Vec::new(),
+            seen: Seen::default(),
             numbers: Numbers::new(),
-            chosen: Vec::new(),
-            of_row: [0; MOST_WORDS / 64],
+            listed: Vec::new(),
+            group: Box::new([[0; MOST_WORDS / 64 + MOST_HELD]; GROUP]),
             row: 0,
             block: 1,
         }
@@ -97,25 +99,33 @@ impl WordsWriter {
 
     /// Adds a row by its folded text.
     pub(super) fn push(&mut self, text: &[u8]) {
-        if self.seen.is_empty() {
-            self.seen = vec![Default::default(); PAIRS];
+        if self.recent.is_empty() {
+            self.recent = vec![Recent::NONE; RECENT];
         }
-        each_word(text, |from, end| match end - from {
-            0..SHORTEST => {}
-            length @ SHORTEST..=LONGEST => self.word(word_at(&text[from..], length)),
-            _ => self.look_through(&text[from..end]),
-        });
-        self.of_row.fill(0);
+        let mut found = std::mem::take(&mut self.runs);
+        found.clear();
+        runs(text, &mut found);
+        for (from, end) in &found {
+            self.run(&text[*from as usize..], (end - from) as usize);
+        }
+        self.runs = found;
         self.row += 1;
+        if self.row.is_multiple_of(GROUP) {
+            self.end_group(GROUP);
+        }
     }
 
     /// Ends a block.
     pub(super) fn end_block(&mut self) {
         self.block += 1;
-        for word in std::mem::take(&mut self.chosen) {
-            let bytes = word.to_le_bytes();
+        let chosen = self.seen.take_chosen();
+        if !chosen.is_empty() {
+            self.recent.fill(Recent::NONE);
+        }
+        for word in chosen {
             self.list(word);
-            if let Ok(text) = std::str::from_utf8(&bytes[..length(word)]) {
+            let bytes = word.to_le_bytes();
+            if let Ok(text) = std::str::from_utf8(&bytes[..letters(word)]) {
                 let stem = stem(text).as_bytes();
                 self.list(word_at(stem, stem.len()));
             }
@@ -123,81 +133,85 @@ impl WordsWriter {
     }
 
     fn list(&mut self, word: Word) {
-        if self.listed.len() < MOST_WORDS && self.numbers.add(word) {
-            let (from, gaps) = (self.row, Vec::new());
-            self.listed.push(Listed { word, from, next: from, count: 0, gaps });
+        if self.numbers.add(word) {
+            let from = self.row as u32;
+            self.listed.push(Listed { from, next: from, gaps: Vec::new() });
         }
     }
 
-    /// A word of the row at hand, short enough to be listed.
-    fn word(&mut self, word: Word) {
-        let (block, listed) = (self.block, self.listed.len() as u16);
-        let [a, b] = &mut self.seen[place(word)];
-        let seen = match (a.word == word, b.word == word) {
-            (true, _) => a,
-            (_, true) => b,
-            _ => {
-                let weaker = if a.life <= b.life { a } else { b };
-                if weaker.life > 0 {
-                    weaker.life -= 1;
-                    let bytes = word.to_le_bytes();
-                    return self.look_through(&bytes[..length(word)]);
-                }
-                *weaker = Seen { word, known: u16::MAX, ..Seen::default() };
-                weaker
-            }
+    /// A run of letters of the row at hand: the first `length` bytes of `rest`.
+    #[inline(always)]
+    fn run(&mut self, rest: &[u8], length: usize) {
+        let run = match length {
+            ..=LONGEST => hash(word_at(rest, length)),
+            _ => xxh3_64(&rest[..length]),
         };
-        if seen.row == self.row + 1 {
-            return;
+        let recent = &self.recent[(run >> (64 - RECENT.trailing_zeros())) as usize];
+        if recent.run == run && (recent.block == self.block || recent.block == ANY) {
+            let held = recent.held;
+            return self.add(held);
         }
-        seen.row = self.row + 1;
-        seen.life = seen.life.saturating_add(1);
-        if seen.block != block {
-            seen.block = block;
-            seen.blocks = seen.blocks.saturating_add(1);
-            let often = seen.blocks >= LEAST_BLOCKS && u32::from(seen.blocks) * SHARE >= block;
-            if often && !seen.is_chosen {
-                seen.is_chosen = true;
-                self.chosen.push(word);
-            }
-        }
-        if seen.known != listed {
-            let bytes = word.to_le_bytes();
-            let (bytes, mut count) = (&bytes[..length(word)], 0);
-            self.numbers.held(bytes, |number| {
-                if let Some(held) = seen.held.get_mut(count) {
-                    *held = number;
-                }
-                count += 1;
-            });
-            if count > MOST_HELD {
-                return self.look_through(bytes);
-            }
-            (seen.known, seen.count) = (listed, count as u8);
-        }
-        let (held, count) = (seen.held, usize::from(seen.count));
-        for number in &held[..count] {
-            add(*number, self.row, &mut self.of_row, &mut self.listed);
-        }
+        self.first_run(run, &rest[..length]);
     }
 
-    /// Adds the row at hand to all listed words in a word of it.
-    fn look_through(&mut self, word: &[u8]) {
-        let (row, of_row, listed) = (self.row, &mut self.of_row, &mut self.listed);
-        self.numbers.held(word, |number| add(number, row, of_row, listed));
+    /// A run of which it is not known which words it holds.
+    #[inline(never)]
+    fn first_run(&mut self, run: u64, letters: &[u8]) {
+        let (held, block) = match letters.len() {
+            ..=LONGEST => {
+                let word = word_at(letters, letters.len());
+                self.seen.note(word, self.block, &self.numbers)
+            }
+            _ => (self.numbers.few_in(letters), ANY),
+        };
+        let Some(held) = held else {
+            let of_row = &mut self.group[self.row % GROUP];
+            return self.numbers.each_in(letters, |number| set(of_row, number));
+        };
+        self.recent[(run >> (64 - RECENT.trailing_zeros())) as usize] = Recent { run, block, held };
+        self.add(held);
+    }
+
+    /// Adds the row at hand to listed words.
+    #[inline(always)]
+    fn add(&mut self, held: Held) {
+        let of_row = &mut self.group[self.row % GROUP];
+        held.into_iter().for_each(|number| set(of_row, number));
+    }
+
+    /// Turns the bits of the last `rows` rows into the lists of the words.
+    fn end_group(&mut self, rows: usize) {
+        let first = (self.row - rows) as u32;
+        for (part, listed) in self.listed.chunks_mut(64).enumerate() {
+            let mut bits = self.group.each_ref().map(|row| row[part]);
+            transpose(&mut bits);
+            for (listed, mut rows) in listed.iter_mut().zip(bits) {
+                while rows != 0 {
+                    listed.add(first + rows.trailing_zeros());
+                    rows &= rows - 1;
+                }
+            }
+        }
+        self.group.fill([0; _]);
     }
 
     /// The lists as bytes: how many, a table of the words in their order, and the rows of each.
     pub(super) fn finish(mut self) -> Vec<u8> {
-        self.listed.retain(|listed| listed.from < self.row);
-        self.listed.sort_unstable_by_key(|listed| listed.word.to_le_bytes());
-        let mut out = (self.listed.len() as u32).to_le_bytes().to_vec();
+        self.end_group(self.row % GROUP);
+        let mut lists: Vec<([u8; LONGEST], Listed)> = std::mem::take(&mut self.listed)
+            .into_iter()
+            .enumerate()
+            .map(|(number, listed)| (self.numbers.word(number).to_le_bytes(), listed))
+            .filter(|(_, listed)| (listed.from as usize) < self.row)
+            .collect();
+        lists.sort_unstable_by_key(|(word, _)| *word);
+        let mut out = (lists.len() as u32).to_le_bytes().to_vec();
         let mut rows = Vec::new();
-        for listed in &self.listed {
-            let span = (self.row - listed.from).div_ceil(8) as usize;
+        for (word, listed) in &lists {
+            let span = (self.row - listed.from as usize).div_ceil(8);
             let is_dense = span < listed.gaps.len();
-            out.extend(listed.word.to_le_bytes());
-            for number in [listed.from, listed.count, rows.len() as u32, u32::from(is_dense)] {
+            out.extend(word);
+            for number in [listed.from, rows.len() as u32, u32::from(is_dense)] {
                 out.extend(number.to_le_bytes());
             }
             if is_dense {
@@ -214,13 +228,10 @@ impl WordsWriter {
 }
 
 impl Listed {
+    /// Adds a row behind those it has.
     fn add(&mut self, row: u32) {
-        if row < self.next {
-            return;
-        }
         let mut gap = row - self.next;
         self.next = row + 1;
-        self.count += 1;
         while gap >= 0x80 {
             self.gaps.push(gap as u8 | 0x80);
             gap >>= 7;
@@ -229,15 +240,19 @@ impl Listed {
     }
 }
 
-/// Adds a row to a listed word, once.
-fn add(number: u16, row: u32, of_row: &mut [u64; MOST_WORDS / 64], listed: &mut [Listed]) {
-    let number = usize::from(number);
-    let (word, bit) = (&mut of_row[number / 64], 1 << (number % 64));
-    if *word & bit == 0 {
-        *word |= bit;
-        listed[number].add(row);
-    }
+fn set(bits: &mut [u64], number: u16) {
+    bits[usize::from(number / 64)] |= 1 << (number % 64);
 }
+
+/// The bytes of a word of so many letters.
+const MASKS: [Word; LONGEST + 1] = {
+    let (mut masks, mut letters) = ([0; LONGEST + 1], 1);
+    while letters <= LONGEST {
+        masks[letters] = masks[letters - 1] << 8 | 0xff;
+        letters += 1;
+    }
+    masks
+};
 
 /// The word of this length, at most [`LONGEST`], at the beginning of `bytes`.
 fn word_at(bytes: &[u8], length: usize) -> Word {
@@ -249,17 +264,19 @@ fn word_at(bytes: &[u8], length: usize) -> Word {
             Word::from_le_bytes(chunk)
         }
     };
-    word & (Word::MAX >> (8 * (LONGEST - length)))
+    word & MASKS[length]
 }
 
-const fn length(word: Word) -> usize {
+const fn letters(word: Word) -> usize {
     LONGEST - word.leading_zeros() as usize / 8
 }
 
-const fn place(word: Word) -> usize {
-    let mixed = (word as u64 ^ ((word >> 64) as u64).wrapping_mul(0xd6e8_feb8_6659_fd93))
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (64 - PAIRS.trailing_zeros())) as usize
+/// The halves multiplied, and both halves of the product joined.
+const fn hash(word: Word) -> u64 {
+    let low = word as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    let high = (word >> 64) as u64 ^ 0xd6e8_feb8_6659_fd93;
+    let product = low as u128 * high as u128;
+    product as u64 ^ (product >> 64) as u64
 }
 
 #[cfg(test)]

@@ -1,69 +1,132 @@
 //! The numbers of the listed words, and which of them a word holds.
 
-use super::{MOST_WORDS, SHORTEST, Word, length, place, word_at};
+use super::{LONGEST, MASKS, MOST_WORDS, SHORTEST, Word, letters, word_at};
 
-/// The numbers of the listed words.
+/// Listed words that one word is remembered to hold; one with more is looked through every time.
+pub(super) const MOST_HELD: usize = 5;
+
+/// Numbers of listed words; in places that are left over, numbers that no word has, each in
+/// another 64.
+pub(super) type Held = [u16; MOST_HELD];
+
+pub(super) const NONE: Held = {
+    let (mut none, mut at) = ([0; MOST_HELD], 0);
+    while at < MOST_HELD {
+        none[at] = (MOST_WORDS + 64 * at) as u16;
+        at += 1;
+    }
+    none
+};
+
+/// The listed words by their numbers.
 pub(super) struct Numbers {
     words: Vec<Word>,
-    /// Number and one of the words by their place or the next free one.
-    places: Box<[u16; PLACES]>,
-    /// By a hash of three bytes: lengths of the words that begin with them, a bit each.
-    beginnings: Box<[u16; BEGINNINGS]>,
+    /// Whether a word of three letters or the first four letters of a longer one may have a hash.
+    begins: Box<[u64; BEGINS / 64]>,
+    /// By a shorter hash of the same: one more than the number of the last such word.
+    last: Box<[u16; CHAINS]>,
+    /// The same for the one before, by number.
+    before: Vec<u16>,
 }
 
-const PLACES: usize = 4 * MOST_WORDS;
-const BEGINNINGS: usize = 1 << 12;
+/// So many bits are 4 KB, which stay in the nearest cache.
+const BEGINS: usize = 1 << 15;
+const CHAINS: usize = 1 << 12;
 
 impl Numbers {
     pub(super) fn new() -> Self {
-        let (places, beginnings) = (Box::new([0; PLACES]), Box::new([0; BEGINNINGS]));
-        Self { words: Vec::new(), places, beginnings }
+        let (begins, last) = (Box::new([0; BEGINS / 64]), Box::new([0; CHAINS]));
+        Self { words: Vec::new(), begins, last, before: Vec::new() }
     }
 
-    /// The place of a word, or the free one where it belongs.
-    fn place(&self, word: Word) -> usize {
-        let mut at = place(word) % PLACES;
-        while let Some(number) = self.places[at].checked_sub(1)
-            && self.words[usize::from(number)] != word
-        {
-            at = (at + 1) % PLACES;
-        }
-        at
+    pub(super) fn len(&self) -> u16 {
+        self.words.len() as u16
     }
 
-    /// Gives a word the next number; false when it has one.
+    /// The word with a number.
+    pub(super) fn word(&self, number: usize) -> Word {
+        self.words[number]
+    }
+
+    /// Gives a word the next number; false when it has one, or there are none left.
     pub(super) fn add(&mut self, word: Word) -> bool {
-        let at = self.place(word);
-        let is_new = self.places[at] == 0;
-        if is_new {
-            self.words.push(word);
-            self.places[at] = self.words.len() as u16;
-            self.beginnings[beginning(&word.to_le_bytes())] |= 1 << (length(word) - 1);
+        let mut is_new = self.words.len() < MOST_WORDS;
+        self.beginning(word, &mut |number| is_new &= self.words[usize::from(number)] != word);
+        if !is_new {
+            return false;
         }
-        is_new
+        let four = word as u32;
+        let mut begins = |four| {
+            let bit = hash(four) % BEGINS;
+            self.begins[bit / 64] |= 1 << (bit % 64);
+        };
+        begins(four);
+        let mut chain = four;
+        if letters(word) == SHORTEST {
+            (b'a'..=b'z').for_each(|fourth| begins(four | u32::from(fourth) << 24));
+            chain = three(four);
+        }
+        self.words.push(word);
+        let last = std::mem::replace(&mut self.last[hash(chain) % CHAINS], self.words.len() as u16);
+        self.before.push(last);
+        true
     }
 
     /// Calls `found` with every listed word in a longer one, or in itself.
-    pub(super) fn held(&self, word: &[u8], mut found: impl FnMut(u16)) {
-        for at in 0..=word.len().saturating_sub(SHORTEST) {
-            let rest = &word[at..];
-            let mut lengths = self.beginnings[beginning(rest)];
-            while lengths != 0 {
-                let length = lengths.trailing_zeros() as usize + 1;
-                lengths &= lengths - 1;
-                if length > rest.len() {
-                    break;
-                }
-                let at = self.place(word_at(rest, length));
-                if let Some(number) = self.places[at].checked_sub(1) {
+    pub(super) fn each_in(&self, word: &[u8], mut found: impl FnMut(u16)) {
+        let whole = word.len().saturating_sub(LONGEST);
+        for window in word.windows(LONGEST).take(whole) {
+            self.beginning(word_at(window, LONGEST), &mut found);
+        }
+        let mut rest = word_at(&word[whole..], word.len() - whole);
+        while letters(rest) >= SHORTEST {
+            self.beginning(rest, &mut found);
+            rest >>= 8;
+        }
+    }
+
+    /// The listed words in a word, unless they are many.
+    pub(super) fn few_in(&self, word: &[u8]) -> Option<Held> {
+        let (mut held, mut count) = (NONE, 0);
+        self.each_in(word, |number| {
+            if let Some(held) = held.get_mut(count) {
+                *held = number;
+            }
+            count += 1;
+        });
+        (count <= MOST_HELD).then_some(held)
+    }
+
+    /// Calls `found` with every listed word at the beginning of `rest`.
+    #[inline(always)]
+    fn beginning(&self, rest: Word, found: &mut impl FnMut(u16)) {
+        let bit = hash(rest as u32) % BEGINS;
+        if self.begins[bit / 64] & 1 << (bit % 64) != 0 {
+            self.compare(rest, found);
+        }
+    }
+
+    #[inline(never)]
+    fn compare(&self, rest: Word, found: &mut impl FnMut(u16)) {
+        let four = rest as u32;
+        let chains = [three(four), four].map(|beginning| hash(beginning) % CHAINS);
+        for chain in &chains[usize::from(chains[0] == chains[1])..] {
+            let mut next = self.last[*chain];
+            while let Some(number) = next.checked_sub(1) {
+                let word = self.words[usize::from(number)];
+                if rest & MASKS[letters(word)] == word {
                     found(number);
                 }
+                next = self.before[usize::from(number)];
             }
         }
     }
 }
 
-fn beginning(bytes: &[u8]) -> usize {
-    let three = bytes.iter().take(3).fold(0u32, |three, byte| (three << 8) | u32::from(*byte));
-    (three.wrapping_mul(0x9e37_79b1) >> (32 - BEGINNINGS.trailing_zeros())) as usize
+const fn three(four: u32) -> u32 {
+    four & 0xff_ffff
+}
+
+const fn hash(four: u32) -> usize {
+    (four.wrapping_mul(0x9e37_79b1) >> (32 - BEGINS.trailing_zeros())) as usize
 }

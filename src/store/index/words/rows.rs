@@ -79,10 +79,10 @@ pub(in crate::store::index) fn entry(table: &[u8], lists: usize, word: &str) -> 
         let bytes = entries.get(entry)?[at..at + 4].try_into().ok()?;
         Some(u32::from_le_bytes(bytes) as usize)
     };
-    let at = number(found, 2)?..number(found + 1, 2).unwrap_or(lists);
+    let at = number(found, 1)?..number(found + 1, 1).unwrap_or(lists);
     (at.start <= at.end && at.end <= lists).then_some(Entry {
         from: number(found, 0)?,
-        is_dense: number(found, 3)? != 0,
+        is_dense: number(found, 2)? != 0,
         at,
     })
 }

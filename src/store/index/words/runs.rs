@@ -1,31 +1,45 @@
 //! The runs of letters of a text.
 
-/// Calls `word` with where every run of letters of a folded text begins and ends.
-pub(super) fn each_word(text: &[u8], mut word: impl FnMut(usize, usize)) {
-    let (mut from, mut before) = (None, 0);
-    let mut edges_of = |at: usize, letters: u64| {
-        let mut edges = letters ^ (letters << 1 | before);
-        before = letters >> 63;
-        while edges != 0 {
-            let edge = at + edges.trailing_zeros() as usize;
-            edges &= edges - 1;
-            from = match from {
-                None => Some(edge),
-                Some(from) => {
-                    word(from, edge);
-                    None
-                }
-            };
-        }
-    };
+use super::SHORTEST;
+
+/// Adds where every run of three letters or more of a folded text begins and ends.
+pub(super) fn runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
+    let mut add = |from: usize, end: usize| found.push((from as u32, end as u32));
     let (chunks, rest) = text.as_chunks::<64>();
-    for (number, chunk) in chunks.iter().enumerate() {
-        edges_of(number * 64, letters(chunk));
-    }
     // Behind the end stands no letter, so every run ends.
     let mut last = [0; 64];
     last[..rest.len()].copy_from_slice(rest);
-    edges_of(chunks.len() * 64, letters(&last));
+    // Where a run begins that goes on in the next chunk.
+    let mut open = None;
+    for (number, chunk) in chunks.iter().chain([&last]).enumerate() {
+        let (at, mut bits) = (number * 64, letters(chunk));
+        if let Some(from) = open {
+            let more = bits.trailing_ones();
+            if more == 64 {
+                continue;
+            }
+            let end = at + more as usize;
+            if end - from >= SHORTEST {
+                add(from, end);
+            }
+            open = None;
+            bits &= u64::MAX << more;
+        }
+        // Shorter ones are passed over at once, unless they may go on.
+        let three = bits & (bits >> 1 | 1 << 63) & (bits >> 2 | 3 << 62);
+        bits &= three | three << 1 | three << 2;
+        while bits != 0 {
+            let from = bits.trailing_zeros();
+            // Carries over the run.
+            let end = bits.wrapping_add(1 << from);
+            if end == 0 {
+                open = Some(at + from as usize);
+                break;
+            }
+            bits &= end;
+            add(at + from as usize, at + end.trailing_zeros() as usize);
+        }
+    }
 }
 
 /// A bit for each of the bytes that is a small letter: found for eight at a time, by whether adding
@@ -48,17 +62,32 @@ fn letters(chunk: &[u8; 64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &[u8]) {
+        let mut found = Vec::new();
+        runs(text, &mut found);
+        let found = found.iter().map(|(from, end)| &text[*from as usize..*end as usize]);
+        let expected = text.split(|byte| !byte.is_ascii_lowercase());
+        assert!(found.eq(expected.filter(|run| run.len() >= SHORTEST)), "{text:?}");
+    }
 
     #[test]
-    fn runs_of_letters_are_found_wherever_they_lie() {
-        for length in [0, 1, 63, 64, 65, 127, 128, 129] {
-            let text: Vec<u8> =
-                (0..length).map(|at: u32| (at.wrapping_mul(41) >> 1) as u8).collect();
-            let text = [text, b"az`{\xe1".repeat(length as usize % 7)].concat();
-            let mut found = Vec::new();
-            each_word(&text, |from, end| found.push(&text[from..end]));
-            let expected = text.split(|byte| !byte.is_ascii_lowercase());
-            assert!(found.into_iter().eq(expected.filter(|run| !run.is_empty())), "{length}");
+    fn letters_are_those_from_a_to_z() {
+        for byte in 0..=u8::MAX {
+            check(&[byte; 5]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_found_wherever_they_lie(
+            runs in proptest::collection::vec((0..80usize, 1..4usize), 0..12),
+        ) {
+            let run = |(length, gap): (usize, usize)| "z".repeat(length) + &"-".repeat(gap);
+            let text: String = runs.into_iter().map(run).collect();
+            check(text.as_bytes());
+            check(text.trim_end_matches('-').as_bytes());
         }
     }
 }
