@@ -82,7 +82,7 @@ impl<'a> Gate<'a> {
             .filter(|filter| !filter.field.is_of_session())
             .partition(|filter| filter.field == Field::File);
         if !gate.closed && !labels.is_empty() {
-            let all = segment.index()?.labels().iter();
+            let all = segment.index()?.labels()?.iter();
             let passes = all.map(|label| {
                 labels.iter().all(|filter| {
                     filter.passes(match filter.field {

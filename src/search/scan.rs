@@ -219,7 +219,7 @@ pub(super) fn hits(
             let row = &rows[*at];
             let text = String::from_utf8_lossy(values.get(row.row - page.start));
             let (from, to) = place(&text).unwrap_or((0, 0));
-            let labels = segment.index()?.labels().get(row.facts.labels as usize);
+            let labels = segment.index()?.labels()?.get(row.facts.labels as usize);
             hits[*at] = Some(Hit {
                 session: row.session,
                 event_index: row.event_index,

@@ -45,8 +45,8 @@ pub(super) fn run(
     let reasoning = args.include_reasoning.unwrap_or(false);
     let row = &snapshot.sessions()[session];
     let mut shown = Session {
-        with_subagents: Families::of(snapshot.sessions()).family(row, &tools.prices),
-        ..convert::session(row, ListFormat::Full, &tools.prices)
+        with_subagents: Families::of(snapshot.sessions()).family(row, tools.prices()),
+        ..convert::session(row, ListFormat::Full, tools.prices())
     };
     convert::label(&mut shown, snapshot, ListFormat::Full);
     let mut data =

@@ -57,10 +57,10 @@ pub(super) fn run(
     let mut sessions = Vec::new();
     let mut last = None;
     for (key, row) in rows.iter().take(limit) {
-        let mut session = convert::session(row, format, &tools.prices);
+        let mut session = convert::session(row, format, tools.prices());
         convert::label(&mut session, snapshot, format);
         if format != ListFormat::Minimal {
-            session.with_subagents = families.family(row, &tools.prices);
+            session.with_subagents = families.family(row, tools.prices());
         }
         if !budget.take(&session) {
             break;

@@ -28,7 +28,7 @@ mod whole;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ingest::redact::Redactor;
@@ -58,7 +58,8 @@ use crate::store::{Snapshot, Store};
 /// The tools over one store.
 pub struct Tools {
     store: Arc<Store>,
-    prices: PriceTable,
+    /// The built-in ones, unless others were given, once they are needed.
+    prices: OnceLock<PriceTable>,
     caller: Caller,
     refresh: Option<Arc<dyn Refresh>>,
     sandbox: Sandbox,
@@ -146,7 +147,7 @@ impl<T> Reply<T> {
 
 impl Tools {
     pub fn new(store: impl Into<Arc<Store>>) -> Self {
-        let (store, prices) = (store.into(), PriceTable::built_in());
+        let (store, prices) = (store.into(), OnceLock::new());
         let sandbox = Sandbox::new(PathBuf::new());
         Self { store, prices, caller: Caller::default(), refresh: None, sandbox, masking: None }
     }
@@ -166,7 +167,11 @@ impl Tools {
     /// With other prices than the built-in ones.
     #[must_use]
     pub fn with_prices(self, prices: PriceTable) -> Self {
-        Self { prices, ..self }
+        Self { prices: OnceLock::from(prices), ..self }
+    }
+
+    fn prices(&self) -> &PriceTable {
+        self.prices.get_or_init(PriceTable::built_in)
     }
 
     /// Knowing who calls, for `current`.
@@ -230,12 +235,12 @@ impl Tools {
         args: &AnalyzeArgs,
         call: &Call<'_>,
     ) -> Result<Answer<AnalyzeData>, ToolError> {
-        self.answer(|snapshot| analyze::run(snapshot, args, call, &self.prices, &self.caller))
+        self.answer(|snapshot| analyze::run(snapshot, args, call, self.prices(), &self.caller))
     }
 
     /// `query_sql`.
     pub fn query(&self, args: &QueryArgs, call: &Call<'_>) -> Result<Answer<QueryData>, ToolError> {
-        self.answer(|snapshot| query::run(snapshot, args, call, &self.prices, &self.sandbox))
+        self.answer(|snapshot| query::run(snapshot, args, call, self.prices(), &self.sandbox))
     }
 
     /// Runs a query and writes its rows, in the form asked for, to `out`.
@@ -245,7 +250,7 @@ impl Tools {
         out: &mut dyn Write,
         call: &Call<'_>,
     ) -> Result<Summary, QueryError> {
-        self.sandbox.run(&*self.snapshot()?, &self.prices, query, out, call.stop)
+        self.sandbox.run(&*self.snapshot()?, self.prices(), query, out, call.stop)
     }
 
     /// `session_stats`.

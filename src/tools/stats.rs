@@ -67,7 +67,7 @@ pub(super) fn run(
         since,
         until,
         range,
-        prices: &tools.prices,
+        prices: tools.prices(),
         made: AtomicUsize::new(0),
     };
     let mut groups = scan.groups(call.stop)?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::scan::MASK;
 use super::{Counts, Redactor};
 
 /// What was masked in a text: kinds of secrets, and the secrets themselves by hash.
@@ -19,6 +20,55 @@ pub(crate) fn look<'t>(redactor: Option<&Redactor>, text: &'t str) -> (Cow<'t, s
         })
     });
     (masked, found)
+}
+
+/// Masks a column, and in the event's text the secrets that it tells.
+fn beside_text<'c>(
+    redactor: Option<&Redactor>,
+    column: &'c str,
+    text: &mut Cow<'_, str>,
+    found: &mut Found,
+) -> Cow<'c, str> {
+    let mut told = Vec::new();
+    let masked = redactor.map_or(Cow::Borrowed(column), |redactor| {
+        redactor.mask_telling(column, &mut |kind, secret| {
+            told.push((kind.to_owned(), secret.to_owned()));
+        })
+    });
+    for (kind, secret) in told {
+        let hash = xxh3_64(secret.as_bytes());
+        let places = mask_word(text, &secret, &kind);
+        if places > 0 {
+            found.extend(std::iter::repeat_n((kind, hash), places));
+        } else if found.iter().all(|(_, known)| *known != hash) {
+            found.push((kind, hash));
+        }
+    }
+    masked
+}
+
+/// A secret of so many bytes is masked inside longer words too; a shorter one may be part of them.
+const TELLING: usize = 8;
+
+/// Masks a secret wherever it stands in `text`; returns in how many places.
+fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut masked, mut from, mut places) = (String::new(), 0, 0);
+    for (at, _) in text.match_indices(secret) {
+        let (before, after) = (&text[..at], &text[at + secret.len()..]);
+        let is_part = before.ends_with(is_word) || after.starts_with(is_word);
+        if before.ends_with(MASK) || is_part && secret.len() < TELLING {
+            continue;
+        }
+        masked.push_str(&text[from..at]);
+        masked.extend([MASK, kind, "]"]);
+        (from, places) = (at + secret.len(), places + 1);
+    }
+    if places > 0 {
+        masked.push_str(&text[from..]);
+        *text = Cow::Owned(masked);
+    }
+    places
 }
 
 /// Columns of an event, without secrets.
@@ -40,7 +90,9 @@ pub(crate) struct Secrets {
 
 impl Secrets {
     /// Masks and counts an event. Every place in the text counts. Command and files come out of a
-    /// call's arguments as the text does: of theirs counts what was not masked in the text.
+    /// call's arguments as the text does, and tell more of what is a secret in them: `--token` and
+    /// what follows it are two lines of a text that lists words. What was masked in them is masked
+    /// in the text as well, and counts there, or else where it was found.
     pub(crate) fn event<'t>(
         &mut self,
         redactor: Option<&Redactor>,
@@ -48,27 +100,14 @@ impl Secrets {
         command: &'t str,
         files: &'t str,
     ) -> Said<'t> {
-        let (masked_command, in_command) = look(redactor, command);
-        // A command tells more of what is a secret in it than the same behind its argument's name.
-        let places = if in_command.is_empty() { 0 } else { text.matches(command).count() };
-        let (masked_text, mut found) = if places == 0 {
-            look(redactor, text)
-        } else {
-            let text = text.replace(command, &masked_command);
-            let (masked, found) = look(redactor, &text);
-            (Cow::Owned(masked.into_owned()), found)
-        };
-        (0..places).for_each(|_| found.extend_from_slice(&in_command));
-        let (masked_files, in_files) = look(redactor, files);
-        for more in [in_command, in_files].into_iter().filter(|more| !more.is_empty()) {
-            let known: HashSet<u64> = found.iter().map(|(_, secret)| *secret).collect();
-            found.extend(more.into_iter().filter(|(_, secret)| !known.contains(secret)));
-        }
+        let (mut text, mut found) = look(redactor, text);
+        let [command, files] =
+            [command, files].map(|column| beside_text(redactor, column, &mut text, &mut found));
         for (kind, secret) in found {
             *self.counts.0.entry(kind).or_default() += 1;
             self.in_events.insert(secret);
         }
-        Said { text: masked_text, command: masked_command, files: masked_files }
+        Said { text, command, files }
     }
 
     /// Notes what was masked in a column of the session.
@@ -120,6 +159,32 @@ mod tests {
         check("", "sail Kittiwake", "", 1);
         check("", "", "Petrel.md\nKittiwake.md", 2);
         check("Petrel", "sail Kittiwake", "Petrel.md\nKittiwake.md", 2);
+    }
+
+    #[test]
+    fn what_a_command_tells_is_masked_in_a_list_of_its_words() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let check = |words: &[&str], note: &str, shown: &str, places: u64| {
+            let text = format!("command:\n  - {}\n{note}", words.join("\n  - "));
+            let (mut secrets, command) = (Secrets::default(), words.join(" "));
+            let said = secrets.event(Some(&redactor), &text, &command, "");
+            assert_eq!(said.text.lines().skip(1).collect::<Vec<_>>().join(" "), shown);
+            assert_eq!(secrets.counts().0.values().sum::<u64>(), places, "{shown}");
+        };
+        let secret = "kJ8dPq2mXv7Lr4TzWb9";
+        check(
+            &["curl", "--token", secret, "https://x.example"],
+            &format!("{secret}, {secret}s"),
+            "  - curl   - --token   - [REDACTED:token]   - https://x.example \
+             [REDACTED:token], [REDACTED:token]s",
+            3,
+        );
+        check(
+            &["curl", "-u", "mira:fj0rd7", "https://x.example"],
+            "fj0rd7s",
+            "  - curl   - -u   - mira:[REDACTED:basic_auth]   - https://x.example fj0rd7s",
+            1,
+        );
     }
 
     #[test]

@@ -36,8 +36,8 @@ pub(super) struct Head {
     pub(super) stride: usize,
     pub(super) bits_log2: u32,
     pub(super) blocks: Vec<Block>,
-    pub(super) labels: Vec<Labels>,
-    /// Where the files, the facts, the outlines, the filters and the rows of words lie.
+    /// Where the labels, the files, the facts, the outlines, the filters and the rows of words lie.
+    pub(super) labels: Range<u64>,
     pub(super) files: Range<u64>,
     pub(super) facts: u64,
     pub(super) outlines: u64,
@@ -58,6 +58,7 @@ impl Head {
         let tables = blocks.checked_mul(BLOCK_BYTES)?.checked_add(labels)?;
         let start = fixed.len() as u64;
         let labels_end = start.checked_add(tables as u64)?;
+        let labels = labels_end - labels as u64..labels_end;
         let files = labels_end..labels_end.checked_add(files as u64)?;
         let outlines = files.end.checked_add(rows.checked_mul(FACTS_BYTES)? as u64)?;
         let filters = outlines.checked_add(rows as u64)?;
@@ -73,14 +74,14 @@ impl Head {
         if checksum_of(counts, &bytes) != number(checksum) {
             return None;
         }
-        let (table, labels) = bytes.split_at(blocks * BLOCK_BYTES);
+        let table = &bytes[..blocks * BLOCK_BYTES];
         let mut head = Self {
             rows,
             columns,
             stride,
             bits_log2,
             blocks: Vec::with_capacity(blocks),
-            labels: serde_json::from_slice(labels).ok()?,
+            labels,
             facts: files.end,
             files,
             outlines,
@@ -97,8 +98,8 @@ impl Head {
     }
 
     /// The bytes before the files; the places are not used.
-    pub(super) fn write(&self, files: usize, words: usize) -> Vec<u8> {
-        let labels = serde_json::to_vec(&self.labels).unwrap_or_default();
+    pub(super) fn write(&self, labels: &[Labels], files: usize, words: usize) -> Vec<u8> {
+        let labels = serde_json::to_vec(labels).unwrap_or_default();
         let mut out = MAGIC.to_vec();
         let (rows, blocks) = (self.rows, self.blocks.len());
         let (columns, stride, bits_log2) = (self.columns, self.stride, self.bits_log2 as usize);

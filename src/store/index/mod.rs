@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 
 use fixedbitset::FixedBitSet;
 use schemas::EventType;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use filter::{Grams, grams};
@@ -90,6 +91,7 @@ pub struct SkipIndex {
     head: Head,
     /// The block of every filter, where some block has several.
     block_of: Option<Vec<u32>>,
+    labels: OnceLock<Vec<Labels>>,
     files: OnceLock<Vec<String>>,
     /// The table of frequent words.
     words: OnceLock<Vec<u8>>,
@@ -112,6 +114,7 @@ impl SkipIndex {
             file,
             head,
             block_of,
+            labels: OnceLock::new(),
             files: OnceLock::new(),
             words: OnceLock::new(),
         })
@@ -128,20 +131,28 @@ impl SkipIndex {
     }
 
     /// Labels of the rows.
-    pub fn labels(&self) -> &[Labels] {
-        &self.head.labels
+    pub fn labels(&self) -> Result<&[Labels], StoreError> {
+        self.list(&self.labels, &self.head.labels)
     }
 
     /// Paths that rows name, one or several to an entry with a newline between them; the first is
     /// that of rows that name none.
     pub fn files(&self) -> Result<&[String], StoreError> {
-        if let Some(files) = self.files.get() {
-            return Ok(files);
+        self.list(&self.files, &self.head.files)
+    }
+
+    /// A list that is read when it is first asked for.
+    fn list<'a, T: DeserializeOwned>(
+        &'a self,
+        read: &'a OnceLock<Vec<T>>,
+        place: &Range<u64>,
+    ) -> Result<&'a [T], StoreError> {
+        if let Some(list) = read.get() {
+            return Ok(list);
         }
-        let bytes = self.bytes(self.head.files.clone())?;
-        let files = serde_json::from_slice(&bytes)
+        let list = serde_json::from_slice(&self.bytes(place.clone())?)
             .map_err(|error| StoreError::damaged(&self.path, error))?;
-        Ok(self.files.get_or_init(|| files))
+        Ok(read.get_or_init(|| list))
     }
 
     /// The facts of `rows`, clipped to those there are.
@@ -295,12 +306,13 @@ mod tests {
         let bits = [4, usize::BITS - long.len().leading_zeros(), 4].map(|bits| bits as u8);
         let outline = |bits| Outline { event_type: EventType::Message, bits };
         assert_eq!(index.outlines().expect("reads"), bits.map(outline));
-        assert_eq!(index.labels(), [labels("Bash"), labels("Read")]);
+        assert_eq!(index.labels().expect("reads"), [labels("Bash"), labels("Read")]);
         assert_eq!(index.files().expect("reads"), ["", "/a/b.rs\n/c"]);
         assert_eq!(holds(&index, "L67ST89UV6XW98"), [1]);
         assert_eq!(holds(&index, "sh89rt76uv99wx"), [0]);
         let bytes = std::fs::read(file.path()).expect("reads");
-        let head = 80 + 2 * 32 + serde_json::to_vec(index.labels()).expect("JSON").len();
+        let head =
+            80 + 2 * 32 + serde_json::to_vec(index.labels().expect("reads")).expect("JSON").len();
         for at in 0..head {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x81;

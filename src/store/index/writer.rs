@@ -186,7 +186,7 @@ impl IndexWriter {
             stride: turned.stride,
             bits_log2: turned.bits_log2,
             blocks: self.blocks,
-            labels: self.labels.values,
+            labels: 0..0,
             files: 0..0,
             facts: 0,
             outlines: 0,
@@ -195,7 +195,7 @@ impl IndexWriter {
         };
         let files = serde_json::to_vec(&self.files.values).unwrap_or_default();
         let words = self.words.finish();
-        let mut out = head.write(files.len(), words.len());
+        let mut out = head.write(&self.labels.values, files.len(), words.len());
         out.extend(files);
         out.extend(self.facts);
         out.extend(self.outlines);

@@ -149,7 +149,7 @@ fn plan(
                 if fails {
                     failing.insert(span.session);
                 }
-                let labels = index.labels().get(fact.labels as usize);
+                let labels = index.labels()?.get(fact.labels as usize);
                 let Some(tool) = labels.and_then(|labels| labels.tool.as_deref()) else { continue };
                 let (calls, errors) = tools.entry(tool).or_default();
                 *calls += usize::from(fact.event_type == EventType::ToolCall);
