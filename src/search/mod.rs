@@ -3,6 +3,7 @@
 //!
 //! Knows the store and nothing of tools, MCP or the command line.
 
+mod estimate;
 mod gate;
 mod known;
 mod lex;

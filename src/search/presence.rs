@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use schemas::EventType;
 
+use super::estimate::Estimator;
 use super::gate::{Gate, Unit};
-use super::score::{Estimator, Scorer, Term, type_weight};
+use super::score::{Scorer, Term, type_weight};
 use crate::cores::in_parallel;
 use crate::store::{Grams, Outline, Segment, StoreError, grams};
 

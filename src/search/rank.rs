@@ -8,6 +8,7 @@ use std::time::Instant;
 use schemas::{EventType, ToolError};
 use serde::{Deserialize, Serialize};
 
+use super::estimate::Estimator;
 use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
 use super::multi::Multi;
@@ -15,7 +16,7 @@ use super::page::{Hit, Request, Work};
 use super::presence::Presence;
 use super::query::Query;
 use super::scan::{SHARE, among, cancelled, hits, read};
-use super::score::{Estimator, Scorer, Term, Weights, automaton, form, rarity, terms, type_weight};
+use super::score::{Scorer, Term, Weights, automaton, form, rarity, terms, type_weight};
 use crate::cores::in_parallel;
 use crate::store::{Block, PageReader, Snapshot, StoreError};
 

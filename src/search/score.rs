@@ -18,7 +18,7 @@ const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.6;
 
 /// What one occurrence of a word is worth against many.
-const ONCE: f64 = 0.4;
+pub(super) const ONCE: f64 = 0.4;
 
 /// Share of the score that depends on how much of the question is covered.
 const COVERAGE: f64 = 0.6;
@@ -129,61 +129,6 @@ fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
 }
 
-/// What a word counts that only the block is known to have, and the length of a text, in bytes, for
-/// which it counts one more. With these the best answer to 29 of 30 questions over the real logs is
-/// among the tenth of the pages that seems best.
-const MAYBE: f64 = 0.5;
-const SURE_LENGTH: f64 = 32.0 * 1024.0;
-
-/// What prompts and messages may be expected to score, at their newest, that have words once and
-/// apart from each other.
-pub(super) struct Estimator {
-    weights: Vec<f64>,
-    all: f64,
-    by_length: [ByLength; 32],
-}
-
-/// By the bits of a text's length.
-struct ByLength {
-    /// What one occurrence is worth.
-    once: f64,
-    /// The share of a word's weight that counts when it may be in the text.
-    maybe: f64,
-}
-
-impl Estimator {
-    pub(super) fn new(scorer: &Scorer) -> Self {
-        let weights: Vec<f64> = (0..scorer.terms.len()).map(|term| scorer.weight(term)).collect();
-        let by_length = |bits: usize| {
-            // Three quarters of a power of two are the middle of the numbers with so many bits.
-            let length = (1u64 << bits) as f64 * 0.75;
-            ByLength {
-                once: ONCE + (1.0 - ONCE) / (1.0 + scorer.held_back(length)),
-                maybe: f64::min(MAYBE + length / SURE_LENGTH, 1.0),
-            }
-        };
-        let by_length = std::array::from_fn(by_length);
-        Self { all: weights.iter().sum(), weights, by_length }
-    }
-
-    /// Of the words that a text may have, and of those the ones it has: a bit for each of the first
-    /// 63, and one for all others.
-    pub(super) fn score(&self, words: u64, certain: u64, bits_of_length: u8) -> f64 {
-        let of = &self.by_length[usize::from(bits_of_length) % 32];
-        let (mut rest, mut covered) = (words, 0.0);
-        while rest != 0 {
-            let word = rest.trailing_zeros();
-            rest &= rest - 1;
-            let weight: f64 = match word {
-                63 => self.weights.iter().skip(63).sum(),
-                word => self.weights[word as usize],
-            };
-            covered += if certain >> word & 1 != 0 { weight } else { weight * of.maybe };
-        }
-        covered * of.once * covering(covered, self.all)
-    }
-}
-
 impl Scorer {
     /// `None` when the stems are no automaton, which those of a query always are.
     pub(super) fn new(terms: Vec<Term>, mut weights: Weights) -> Option<Self> {
@@ -225,7 +170,7 @@ impl Scorer {
     }
 
     /// How many occurrences in a text of so many bytes are worth half of endlessly many.
-    fn held_back(&self, length: f64) -> f64 {
+    pub(super) fn held_back(&self, length: f64) -> f64 {
         SATURATION * (1.0 - LENGTH + LENGTH * length / self.weights.average.max(1) as f64)
     }
 
@@ -285,7 +230,7 @@ impl Scorer {
         }
     }
 
-    fn weight(&self, term: usize) -> f64 {
+    pub(super) fn weight(&self, term: usize) -> f64 {
         f64::from(self.weights.terms[term]) / 1000.0
     }
 
@@ -331,7 +276,7 @@ pub(super) fn automaton<'s>(stems: impl Iterator<Item = &'s String>) -> Option<A
 }
 
 /// A text that has more of the question's weight is worth more than its words alone.
-fn covering(covered: f64, all: f64) -> f64 {
+pub(super) fn covering(covered: f64, all: f64) -> f64 {
     1.0 - COVERAGE + COVERAGE * covered / f64::max(all, f64::MIN_POSITIVE)
 }
 
