@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use schemas::problem::ProblemKind;
 use simd_json::prelude::*;
-use simd_json::{INPUT_PADDING, Tape};
+use simd_json::{INPUT_PADDING, Node, Tape};
 
 /// A decoded JSON value that borrows from the parser.
 pub type Value<'a> = simd_json::tape::Value<'a, 'a>;
@@ -30,7 +30,7 @@ pub struct Parser {
 impl Default for Parser {
     fn default() -> Self {
         let (scratch, buffers) = (Vec::new(), simd_json::Buffers::default());
-        Self { scratch, buffers, tape: Tape::null() }
+        Self { scratch, buffers, tape: Tape(Vec::new()) }
     }
 }
 
@@ -54,7 +54,8 @@ impl Parser {
         if !self.value(body, start..end, found) {
             self.salvage(body, start, found);
         }
-        if self.scratch.capacity() > KEEP {
+        let tape = self.tape.0.capacity() * size_of::<Node<'_>>();
+        if self.scratch.capacity().max(tape) > KEEP {
             *self = Self::default();
         }
     }
@@ -77,7 +78,7 @@ impl Parser {
         self.scratch.reserve(body.len() + INPUT_PADDING);
         self.scratch.extend_from_slice(body);
         self.scratch.extend_from_slice(&[0; INPUT_PADDING]);
-        let mut tape = std::mem::replace(&mut self.tape, Tape(Vec::new())).reset();
+        let mut tape: Tape<'_> = std::mem::replace(&mut self.tape, Tape(Vec::new()));
         let (scratch, buffers) = (&mut self.scratch, &mut self.buffers);
         let is_json = simd_json::fill_tape_padded(scratch, body.len(), buffers, &mut tape).is_ok();
         if is_json {

@@ -336,6 +336,21 @@ mod tests {
         assert!(wrong * 100 < 200 * index.blocks().len(), "{wrong}");
     }
 
+    #[test]
+    fn a_long_text_is_found_wherever_its_filters_meet() {
+        let long = varied(20_000);
+        let (_file, index) = index(&[(&long, facts(None), labels("x"), "")]);
+        assert!(index.blocks()[0].columns.len() > 4, "{:?}", index.blocks());
+        for border in (8_192..long.len()).step_by(8_192) {
+            for from in border - 70..border + 10 {
+                for length in [3, 5, 17, 64] {
+                    let needle = &long[from..(from + length).min(long.len())];
+                    assert_eq!(holds(&index, needle), [0], "{needle:?} at {from}");
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn a_block_is_never_ruled_out_wrongly(

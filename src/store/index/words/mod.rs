@@ -34,8 +34,11 @@ const ENTRY: usize = 28;
 /// A word's bytes, from the lowest up; zero behind its end, as no word has a zero.
 type Word = u128;
 
-/// Runs for which it is remembered which words they hold.
-const RECENT: usize = 1 << 12;
+/// Places for runs of which it is remembered which words they hold, and pairs of places for words.
+const PLACES: usize = 1 << 12;
+
+/// Text whose runs are found before they are looked at, in bytes.
+const PIECE: usize = 16 << 10;
 
 /// Rows whose bits are turned at a time.
 const GROUP: usize = 64;
@@ -100,13 +103,18 @@ impl WordsWriter {
     /// Adds a row by its folded text.
     pub(super) fn push(&mut self, text: &[u8]) {
         if self.recent.is_empty() {
-            self.recent = vec![Recent::NONE; RECENT];
+            self.recent = vec![Recent::NONE; PLACES];
         }
         let mut found = std::mem::take(&mut self.runs);
-        found.clear();
-        runs(text, &mut found);
-        for (from, end) in &found {
-            self.run(&text[*from as usize..], (end - from) as usize);
+        let mut rest = text;
+        while !rest.is_empty() {
+            let piece;
+            (piece, rest) = rest.split_at(piece_of(rest));
+            found.clear();
+            runs(piece, &mut found);
+            for (from, end) in &found {
+                self.run(&piece[*from as usize..], (end - from) as usize);
+            }
         }
         self.runs = found;
         self.row += 1;
@@ -125,7 +133,7 @@ impl WordsWriter {
         for word in chosen {
             self.list(word);
             let bytes = word.to_le_bytes();
-            if let Ok(text) = std::str::from_utf8(&bytes[..letters(word)]) {
+            if let Ok(text) = std::str::from_utf8(&bytes[..length(word)]) {
                 let stem = stem(text).as_bytes();
                 self.list(word_at(stem, stem.len()));
             }
@@ -146,7 +154,7 @@ impl WordsWriter {
             ..=LONGEST => hash(word_at(rest, length)),
             _ => xxh3_64(&rest[..length]),
         };
-        let recent = &self.recent[(run >> (64 - RECENT.trailing_zeros())) as usize];
+        let recent = &self.recent[place(run)];
         if recent.run == run && (recent.block == self.block || recent.block == ANY) {
             let held = recent.held;
             return self.add(held);
@@ -168,7 +176,7 @@ impl WordsWriter {
             let of_row = &mut self.group[self.row % GROUP];
             return self.numbers.each_in(letters, |number| set(of_row, number));
         };
-        self.recent[(run >> (64 - RECENT.trailing_zeros())) as usize] = Recent { run, block, held };
+        self.recent[place(run)] = Recent { run, block, held };
         self.add(held);
     }
 
@@ -240,6 +248,13 @@ impl Listed {
     }
 }
 
+/// How much of a text is looked at in one go: no run goes on behind it.
+fn piece_of(text: &[u8]) -> usize {
+    let Some(behind) = text.get(PIECE..) else { return text.len() };
+    let ends = behind.iter().position(|byte| !byte.is_ascii_lowercase());
+    ends.map_or(text.len(), |end| PIECE + end)
+}
+
 fn set(bits: &mut [u64], number: u16) {
     bits[usize::from(number / 64)] |= 1 << (number % 64);
 }
@@ -267,8 +282,12 @@ fn word_at(bytes: &[u8], length: usize) -> Word {
     word & MASKS[length]
 }
 
-const fn letters(word: Word) -> usize {
+const fn length(word: Word) -> usize {
     LONGEST - word.leading_zeros() as usize / 8
+}
+
+const fn place(hash: u64) -> usize {
+    (hash >> (64 - PLACES.trailing_zeros())) as usize
 }
 
 /// The halves multiplied, and both halves of the product joined.
@@ -337,6 +356,44 @@ mod tests {
         let listed = ["the", "caching", "cach", "cachin", "overcachingly", "overcach"];
         assert_eq!(check(&texts, &listed), 6);
         assert_eq!(check(&texts, &["th", "rare", "x17", "", "overcaching", "thecaching"]), 0);
+    }
+
+    #[test]
+    fn many_words_of_all_lengths_are_listed_where_they_are() {
+        let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+        // Of 3 to 18 letters; those of a length begin alike a few at a time.
+        let word = |n: usize| -> String {
+            let tail = (1..18).map(|at| letter((n / 16 + 1) * at * at + n));
+            std::iter::once(letter(n / 5)).chain(tail).take(3 + n % 16).collect()
+        };
+        let words: Vec<String> = (0..1600).map(word).collect();
+        let row = |row: usize| {
+            let some = words.iter().enumerate().filter(|(n, _)| (n * 7 + row * 13) % 5 != 0);
+            some.map(|(n, word)| format!("{word}{}", if (n + row) % 3 == 0 { "" } else { "." }))
+                .collect::<String>()
+        };
+        let rows: Vec<String> = (0..100).map(row).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let listed = check(&rows, &words);
+        assert!((900..=MOST_WORDS).contains(&listed), "{listed}");
+        let long: Vec<&str> = words.into_iter().filter(|word| word.len() == LONGEST).collect();
+        assert!(check(&rows, &long) > 10);
+    }
+
+    #[test]
+    fn of_words_that_begin_alike_some_are_listed() {
+        let words: Vec<String> = (0..60u8)
+            .map(|n| {
+                format!(
+                    "abcd{}",
+                    char::from(b'a' + n % 26).to_string().repeat(1 + usize::from(n / 26))
+                )
+            })
+            .collect();
+        let rows: Vec<String> = (0..60).map(|_| words.join(" ")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // The stems of some take places as well.
+        assert!((24..=32).contains(&check(&rows, &words)));
     }
 
     #[test]

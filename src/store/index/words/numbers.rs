@@ -1,6 +1,6 @@
 //! The numbers of the listed words, and which of them a word holds.
 
-use super::{LONGEST, MASKS, MOST_WORDS, SHORTEST, Word, letters, word_at};
+use super::{LONGEST, MASKS, MOST_WORDS, SHORTEST, Word, length, word_at};
 
 /// Listed words that one word is remembered to hold; one with more is looked through every time.
 pub(super) const MOST_HELD: usize = 5;
@@ -33,6 +33,9 @@ pub(super) struct Numbers {
 const BEGINS: usize = 1 << 15;
 const CHAINS: usize = 1 << 12;
 
+/// Words of one chain.
+const MOST_ALIKE: usize = 32;
+
 impl Numbers {
     pub(super) fn new() -> Self {
         let (begins, last) = (Box::new([0; BEGINS / 64]), Box::new([0; CHAINS]));
@@ -48,28 +51,37 @@ impl Numbers {
         self.words[number]
     }
 
-    /// Gives a word the next number; false when it has one, or there are none left.
+    /// Gives a word the next number; false when it has one, or there are none left, or many words
+    /// begin like it: all of them are looked at wherever one may begin.
     pub(super) fn add(&mut self, word: Word) -> bool {
-        let mut is_new = self.words.len() < MOST_WORDS;
-        self.beginning(word, &mut |number| is_new &= self.words[usize::from(number)] != word);
-        if !is_new {
+        let four = word as u32;
+        let is_short = length(word) == SHORTEST;
+        let chain = chain(if is_short { three(four) } else { four });
+        let is_known = self.chain(chain).any(|number| self.words[usize::from(number)] == word);
+        let is_room = self.words.len() < MOST_WORDS && self.chain(chain).count() < MOST_ALIKE;
+        if is_known || !is_room {
             return false;
         }
-        let four = word as u32;
+        self.words.push(word);
+        let number = self.len();
+        let last = std::mem::replace(&mut self.last[chain], number);
+        self.before.push(last);
         let mut begins = |four| {
-            let bit = hash(four) % BEGINS;
+            let bit = spread(four);
             self.begins[bit / 64] |= 1 << (bit % 64);
         };
         begins(four);
-        let mut chain = four;
-        if letters(word) == SHORTEST {
+        if is_short {
             (b'a'..=b'z').for_each(|fourth| begins(four | u32::from(fourth) << 24));
-            chain = three(four);
         }
-        self.words.push(word);
-        let last = std::mem::replace(&mut self.last[hash(chain) % CHAINS], self.words.len() as u16);
-        self.before.push(last);
         true
+    }
+
+    /// The numbers in a chain.
+    fn chain(&self, chain: usize) -> impl Iterator<Item = u16> {
+        let number = |next: u16| next.checked_sub(1);
+        let before = move |of: &u16| number(self.before[usize::from(*of)]);
+        std::iter::successors(number(self.last[chain]), before)
     }
 
     /// Calls `found` with every listed word in a longer one, or in itself.
@@ -79,7 +91,7 @@ impl Numbers {
             self.beginning(word_at(window, LONGEST), &mut found);
         }
         let mut rest = word_at(&word[whole..], word.len() - whole);
-        while letters(rest) >= SHORTEST {
+        while length(rest) >= SHORTEST {
             self.beginning(rest, &mut found);
             rest >>= 8;
         }
@@ -100,7 +112,7 @@ impl Numbers {
     /// Calls `found` with every listed word at the beginning of `rest`.
     #[inline(always)]
     fn beginning(&self, rest: Word, found: &mut impl FnMut(u16)) {
-        let bit = hash(rest as u32) % BEGINS;
+        let bit = spread(rest as u32);
         if self.begins[bit / 64] & 1 << (bit % 64) != 0 {
             self.compare(rest, found);
         }
@@ -109,15 +121,13 @@ impl Numbers {
     #[inline(never)]
     fn compare(&self, rest: Word, found: &mut impl FnMut(u16)) {
         let four = rest as u32;
-        let chains = [three(four), four].map(|beginning| hash(beginning) % CHAINS);
+        let chains = [three(four), four].map(chain);
         for chain in &chains[usize::from(chains[0] == chains[1])..] {
-            let mut next = self.last[*chain];
-            while let Some(number) = next.checked_sub(1) {
+            for number in self.chain(*chain) {
                 let word = self.words[usize::from(number)];
-                if rest & MASKS[letters(word)] == word {
+                if rest & MASKS[length(word)] == word {
                     found(number);
                 }
-                next = self.before[usize::from(number)];
             }
         }
     }
@@ -127,6 +137,11 @@ const fn three(four: u32) -> u32 {
     four & 0xff_ffff
 }
 
-const fn hash(four: u32) -> usize {
+/// A hash of four letters.
+const fn spread(four: u32) -> usize {
     (four.wrapping_mul(0x9e37_79b1) >> (32 - BEGINS.trailing_zeros())) as usize
+}
+
+const fn chain(beginning: u32) -> usize {
+    spread(beginning) % CHAINS
 }

@@ -1,10 +1,7 @@
 //! The words seen lately: which of them many blocks have, and which listed words they hold.
 
 use super::numbers::{Held, NONE, Numbers};
-use super::{ANY, Word, hash, letters};
-
-/// Pairs of places.
-const PAIRS: usize = 1 << 12;
+use super::{ANY, PLACES, Word, hash, length, place};
 
 /// A word is listed once this many blocks had it, if they are one in `SHARE` of those so far.
 const LEAST_BLOCKS: u16 = 8;
@@ -48,11 +45,11 @@ impl Seen {
         numbers: &Numbers,
     ) -> (Option<Held>, u32) {
         if self.pairs.is_empty() {
-            self.pairs = vec![[Entry::new(0); 2]; PAIRS];
+            self.pairs = vec![[Entry::new(0); 2]; PLACES];
         }
         let bytes = word.to_le_bytes();
-        let held = || numbers.few_in(&bytes[..letters(word)]);
-        let [a, b] = &mut self.pairs[(hash(word) >> (64 - PAIRS.trailing_zeros())) as usize];
+        let held = || numbers.few_in(&bytes[..length(word)]);
+        let [a, b] = &mut self.pairs[place(hash(word))];
         let entry = match (a.word == word, b.word == word) {
             (true, _) => a,
             (_, true) => b,
