@@ -368,9 +368,12 @@ mod tests {
         };
         let words: Vec<String> = (0..1600).map(word).collect();
         let row = |row: usize| {
-            let some = words.iter().enumerate().filter(|(n, _)| (n * 7 + row * 13) % 5 != 0);
-            some.map(|(n, word)| format!("{word}{}", if (n + row) % 3 == 0 { "" } else { "." }))
-                .collect::<String>()
+            let some =
+                words.iter().enumerate().filter(|(n, _)| !(n * 7 + row * 13).is_multiple_of(5));
+            some.map(|(n, word)| {
+                format!("{word}{}", if (n + row).is_multiple_of(3) { "" } else { "." })
+            })
+            .collect::<String>()
         };
         let rows: Vec<String> = (0..100).map(row).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
