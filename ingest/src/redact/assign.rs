@@ -6,7 +6,7 @@ use super::entropy::{
 };
 use super::env;
 use super::names::{Strength, sound};
-use super::scan::{Rank, Scan, is_quote};
+use super::scan::{MASK, Rank, Scan, is_quote};
 
 /// Longest names and values.
 const MAX_NAME: usize = 64;
@@ -39,6 +39,10 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         return;
     }
     scan.name_end = end;
+    // The kind of a placeholder is no name, or every `[REDACTED:token] = x` would begin a chain.
+    if scan.slice(start.saturating_sub(MASK.len()), start) == MASK {
+        return;
+    }
     let Some((from, link)) = value_begins(scan, start, end) else { return };
     let name = scan.slice(start, end);
     let Some((kind, strength)) = sound(name) else { return };

@@ -79,10 +79,11 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
     let Some(found) = pattern.at_start(window) else { return };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     let next = scan.byte(start + secret.end());
-    // What fills the window goes on because the window ends.
+    // What fills the window goes on because the window ends, and `=` ends what it pads.
     let is_word = next.is_ascii_alphanumeric() || next == b'_';
-    let goes_on = is_word && secret.end() < window.len();
+    let goes_on = is_word && secret.end() < window.len() && !secret.as_str().ends_with('=');
     if !goes_on && !was_made_up(secret.as_str()) {
+        scan.found_token(start);
         scan.add(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
     }
 }

@@ -30,8 +30,9 @@ pub(super) const MASK: &str = "[REDACTED:";
 /// Longest placeholder.
 const MAX_MASK: usize = MASK.len() + MAX_NAME + 1;
 
-/// Tokens tried in one run of characters.
+/// Tries in vain in so many characters of a run.
 const MAX_TRIES: usize = 32;
+const RUN: usize = 8 << 10;
 
 /// One text. Bytes outside it read as zero.
 pub(super) struct Scan<'a> {
@@ -40,7 +41,8 @@ pub(super) struct Scan<'a> {
     pub(super) name_end: usize,
     /// How far the last private key was followed.
     pub(super) key_end: usize,
-    /// Where the last run of characters of tokens ends in which a token was tried, and how often.
+    /// Where the last run of characters of tokens ends in which a token was tried, and how often in
+    /// vain.
     run_end: usize,
     tries: usize,
     spans: Vec<Span<'a>>,
@@ -89,12 +91,13 @@ impl<'a> Scan<'a> {
     }
 
     /// Whether a token may begin at `at`: no letter or digit stands before it, but for those of an
-    /// escape as in `\nghp_` and `%3Dghp_`.
+    /// escape as in `\nghp_` and `%3Dghp_`. Behind a `-` one begins where the secret before ends.
     pub(super) fn begins_word(&self, at: usize) -> bool {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let before = |distance: usize| at.checked_sub(distance).map_or(0, |at| self.byte(at));
         if before(1) == b'-' {
-            return !is_word(before(2)) && before(2) != b'-';
+            return (!is_word(before(2)) && before(2) != b'-')
+                || self.spans.last().is_some_and(|span| span.end + 1 == at);
         }
         let hex = |digits: usize| (1..=digits).all(|distance| before(distance).is_ascii_hexdigit());
         !is_word(before(1))
@@ -103,15 +106,22 @@ impl<'a> Scan<'a> {
             || (before(6) == b'\\' && before(5) == b'u' && hex(4))
     }
 
-    /// Whether to try a token at `start`. A try may read far, so one run of characters gets so many
-    /// at most.
+    /// Whether to try a token at `start`. A try may read far, so few may be in vain.
     pub(super) fn may_try(&mut self, start: usize) -> bool {
         if start >= self.run_end {
-            self.run_end = self.skip(start, usize::MAX, is_token);
+            self.run_end = self.skip(start, RUN, is_token);
             self.tries = 0;
         }
         self.tries += 1;
         self.tries <= MAX_TRIES
+    }
+
+    /// The last try found a token at `start`. Those that begin in others may be as many as they
+    /// are long, and count.
+    pub(super) fn found_token(&mut self, start: usize) {
+        if self.spans.last().is_none_or(|span| span.end <= start) {
+            self.tries -= 1;
+        }
     }
 
     /// Notes a secret, unless it touches a placeholder.

@@ -180,6 +180,56 @@ fn masking_again_changes_nothing() {
     }
 }
 
+/// A link of a chain that is masked must not be what makes the next one stand out: every round
+/// would mask one more, and there is a last round.
+#[test]
+fn chains_are_masked_to_their_end() {
+    const JOINTS: &[&str] = &[
+        "",
+        " = ",
+        "=",
+        ": ",
+        ":",
+        "-",
+        "_",
+        "/",
+        ".",
+        "@",
+        "\\n",
+        "%3D",
+        "=>",
+        "\"]=",
+        "] = ",
+        ",",
+        "x",
+        "token = ",
+        "password=",
+        "://",
+        "\0",
+        "�passwd0t = ",
+    ];
+    let mut failures = BTreeSet::new();
+    let plain = |text: &str| {
+        parts(text)
+            .into_iter()
+            .map(|part| match part {
+                Part::Text(text) | Part::Secret(_, text) => text,
+            })
+            .collect::<String>()
+    };
+    let texts = cases(SECRETS).into_iter().map(|(_, text)| plain(&text));
+    for link in texts.chain(secrets().into_iter().map(|(_, secret)| secret)) {
+        for joint in JOINTS {
+            let once = mask(&format!("{link}{joint}").repeat(24));
+            if mask(&once) != once {
+                failures.insert(format!("{link:?} joined by {joint:?}"));
+            }
+        }
+    }
+    let list = failures.iter().take(40).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(failures.is_empty(), "{} chains\n{list}", failures.len());
+}
+
 #[test]
 fn what_only_begins_like_a_placeholder_protects_nothing() {
     let secrets = secrets();
