@@ -1,6 +1,7 @@
 //! What a row promises to score, by what the index knows of it.
 
 use super::score::{ONCE, Scorer, covering};
+use super::sums::Sums;
 
 /// What a word counts that only the block is known to have, and the length of a text, in bytes, for
 /// which it counts one more. With these the best answer to 29 of 30 questions over the real logs is
@@ -10,8 +11,8 @@ const SURE_LENGTH: f64 = 32.0 * 1024.0;
 
 /// What prompts and messages may be expected to score, at their newest, that have words once and
 /// apart from each other.
-pub(super) struct Estimator {
-    weights: Vec<f64>,
+pub(super) struct Estimator<'s> {
+    weights: &'s Sums,
     all: f64,
     by_length: [ByLength; 32],
 }
@@ -24,9 +25,8 @@ struct ByLength {
     maybe: f64,
 }
 
-impl Estimator {
-    pub(super) fn new(scorer: &Scorer) -> Self {
-        let weights: Vec<f64> = (0..scorer.terms.len()).map(|term| scorer.weight(term)).collect();
+impl<'s> Estimator<'s> {
+    pub(super) fn new(scorer: &'s Scorer) -> Self {
         let by_length = |bits: usize| {
             // Three quarters of a power of two are the middle of the numbers with so many bits.
             let length = (1u64 << bits) as f64 * 0.75;
@@ -36,23 +36,14 @@ impl Estimator {
             }
         };
         let by_length = std::array::from_fn(by_length);
-        Self { all: weights.iter().sum(), weights, by_length }
+        Self { weights: &scorer.sums, all: scorer.all, by_length }
     }
 
-    /// Of the words that a text may have, and of those the ones it has: a bit for each of the first
-    /// 63, and one for all others.
+    /// Of the words that a text may have, and of those the ones it has, a [`super::sums::bit`] each.
     pub(super) fn score(&self, words: u64, certain: u64, bits_of_length: u8) -> f64 {
         let of = &self.by_length[usize::from(bits_of_length) % 32];
-        let (mut rest, mut covered) = (words, 0.0);
-        while rest != 0 {
-            let word = rest.trailing_zeros();
-            rest &= rest - 1;
-            let weight: f64 = match word {
-                63 => self.weights.iter().skip(63).sum(),
-                word => self.weights[word as usize],
-            };
-            covered += if certain >> word & 1 != 0 { weight } else { weight * of.maybe };
-        }
+        let covered =
+            self.weights.of(words & certain) + self.weights.of(words & !certain) * of.maybe;
         covered * of.once * covering(covered, self.all)
     }
 }

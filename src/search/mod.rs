@@ -18,6 +18,7 @@ mod rank;
 mod scan;
 mod score;
 pub mod snippet;
+mod sums;
 
 pub use page::{Found, Hit, Position, Request, Work};
 pub use query::Query;

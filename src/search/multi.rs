@@ -1,4 +1,4 @@
-//! Looks for several needles at once.
+//! Looks for several needles at once: for the first of any, or for every place of each.
 
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
@@ -53,6 +53,46 @@ impl Multi {
     }
 }
 
+/// Finds every place of every needle, those that overlap others too.
+pub(super) struct Every {
+    any: Option<Multi>,
+    /// Each with its number, in the order of their bytes: those that begin alike stand together.
+    needles: Vec<(Vec<u8>, usize)>,
+}
+
+impl Every {
+    /// Of needles with numbers.
+    pub(super) fn new<'n>(needles: impl Iterator<Item = (usize, &'n str)>) -> Self {
+        let mut needles: Vec<_> =
+            needles.map(|(number, needle)| (needle.as_bytes().to_vec(), number)).collect();
+        needles.sort_unstable();
+        let bytes: Vec<&[u8]> = needles.iter().map(|(needle, _)| needle.as_slice()).collect();
+        Self { any: Multi::new(&bytes), needles }
+    }
+
+    /// The number of each needle that is found, where it begins and where it ends, in the order of
+    /// the beginnings.
+    pub(super) fn each(&self, haystack: &[u8], found: &mut dyn FnMut(usize, usize, usize)) {
+        let Some(any) = &self.any else { return };
+        let mut from = 0;
+        while let Some((at, length)) = any.find(&haystack[from..]) {
+            let rest = &haystack[from + at..];
+            // What was found is the shortest of those that begin with it.
+            let first =
+                self.needles.partition_point(|(needle, _)| needle.as_slice() < &rest[..length]);
+            let alike = self.needles[first..].iter();
+            for (needle, number) in
+                alike.take_while(|(needle, _)| needle.starts_with(&rest[..length]))
+            {
+                if rest.starts_with(needle) {
+                    found(*number, from + at, from + at + needle.len());
+                }
+            }
+            from += at + 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +105,27 @@ mod tests {
         }
         assert!(Multi::new::<&str>(&[]).is_none());
         assert!(!Multi::new(&["ab", "cd"]).expect("needles").is_match(b"a b c d"));
+    }
+
+    #[test]
+    fn every_place_is_found() {
+        let found = |needles: &[&str], haystack: &str| {
+            let mut found = Vec::new();
+            let every = Every::new(needles.iter().copied().enumerate());
+            every.each(haystack.as_bytes(), &mut |number, start, end| {
+                assert_eq!(&haystack[start..end], needles[number]);
+                found.push((start, number));
+            });
+            found.sort_unstable();
+            found
+        };
+        assert_eq!(found(&["fail", "failur", "ilu"], "a failure"), [(2, 0), (2, 1), (4, 2)]);
+        assert_eq!(found(&["aa"], "aaaa"), [(0, 0), (1, 0), (2, 0)]);
+        assert_eq!(found(&["ab", "ab"], "xab"), [(1, 0), (1, 1)]);
+        assert_eq!(found(&[], "a"), []);
+        // So many that they are looked for by automaton.
+        let words: Vec<String> = (0..300).map(|number| format!("w{number}x")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        assert_eq!(found(&words, "w7x w299xw29x"), [(0, 7), (4, 299), (9, 29)]);
     }
 }

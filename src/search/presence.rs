@@ -8,6 +8,7 @@ use schemas::EventType;
 use super::estimate::Estimator;
 use super::gate::{Gate, Unit};
 use super::score::{Scorer, Term, type_weight};
+use super::sums::bit;
 use crate::cores::in_parallel;
 use crate::store::{Grams, Outline, Segment, StoreError, grams};
 
@@ -23,7 +24,7 @@ struct OfSegment {
 /// What is known of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    /// The words that it may hold, a bit each; the last bit stands for all from the 64th on.
+    /// The words that it may hold, a [`bit`] each.
     words: u64,
     /// Those of them that it holds.
     certain: u64,
@@ -70,7 +71,7 @@ impl OfSegment {
         let mut rows: Vec<Held> = index.outlines()?.into_iter().map(held).collect();
         let mut blocks = Vec::new();
         for (number, (term, grams)) in terms.iter().zip(stems).enumerate() {
-            let bit = 1 << number.min(63);
+            let bit = bit(number);
             let holding = index.holding(grams)?;
             blocks.push(holding.count_ones(..));
             match if is_listed { index.rows_with(&term.stem)? } else { None } {
@@ -97,11 +98,11 @@ impl Held {
 
     /// The most that such a row can score.
     pub(super) fn bound(self, scorer: &Scorer, kind: EventType, time: Option<i64>) -> f64 {
-        scorer.bound(|term| self.words >> term.min(63) & 1 != 0, time) * type_weight(kind)
+        scorer.bound(self.words, time) * type_weight(kind)
     }
 
     /// What such a row may be expected to score, at its newest.
-    pub(super) fn estimate(self, estimator: &Estimator) -> f64 {
+    pub(super) fn estimate(self, estimator: &Estimator<'_>) -> f64 {
         let score = estimator.score(self.words, self.certain, self.outline.bits);
         score * type_weight(self.outline.event_type)
     }

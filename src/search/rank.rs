@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::estimate::Estimator;
 use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
-use super::multi::Multi;
+use super::multi::{Every, Multi};
 use super::page::{Hit, Request, Work};
 use super::presence::Presence;
 use super::query::Query;
 use super::scan::{SHARE, among, cancelled, hits, read};
-use super::score::{Scorer, Term, Weights, automaton, form, rarity, terms, type_weight};
+use super::score::{Scorer, Term, Weights, form, rarity, terms, type_weight};
 use crate::cores::in_parallel;
 use crate::store::{Block, PageReader, Snapshot, StoreError};
 
@@ -114,12 +114,10 @@ pub fn ranked(
     let presence = Presence::new(&gate, &terms)?;
     let mut work = Work::default();
     let weights = match after {
-        Some(end) if end.weights.terms.len() == terms.len() => Some(end.weights.clone()),
+        Some(end) if end.weights.terms.len() == terms.len() => end.weights.clone(),
         _ => weigh(&gate, &terms, &presence, &mut work)?,
     };
-    let Some(scorer) = weights.and_then(|weights| Scorer::new(terms, weights)) else {
-        return Ok(Err(cancelled()));
-    };
+    let scorer = Scorer::new(terms, weights);
     let units = units(&gate, &scorer, &presence, &insisted, &mut work)?;
     let matcher = Matcher::new(&insisted);
     let (best, matched, timed_out) = (Vec::new(), 0, false);
@@ -154,8 +152,9 @@ impl Ranking<'_> {
         let (limit, deadline) = (self.gate.request.limit, self.gate.request.deadline);
         let halt = || stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let (mut done, mut wave, mut open) = (0, FIRST_WAVE, 0);
+        let most = if self.gate.request.query.exact_total { usize::MAX } else { MOST_PAGES };
         while done < units.len() && !self.timed_out {
-            if open >= MOST_PAGES && !self.gate.request.query.exact_total {
+            if open >= most {
                 return Ok(false);
             }
             let threshold = self.threshold();
@@ -168,7 +167,7 @@ impl Ranking<'_> {
                 said: essential(threshold),
                 printed: essential(threshold / type_weight(EventType::Reasoning)),
             };
-            let end = units.len().min(done + wave);
+            let end = units.len().min(done + wave.min(FIRST_WAVE.max(most - open)));
             let parts =
                 in_parallel(&units[done..end], SHARE, |units| self.score(units, &bar, &halt))?;
             for (candidates, work, pages, whole) in parts {
@@ -278,7 +277,7 @@ fn weigh(
     terms: &[Term],
     presence: &Presence,
     work: &mut Work,
-) -> Result<Option<Weights>, StoreError> {
+) -> Result<Weights, StoreError> {
     let mut all: Vec<Unit> = Vec::new();
     for (number, segment) in gate.open_segments() {
         let blocks: Vec<&Block> = segment.index()?.blocks().iter().collect();
@@ -286,9 +285,7 @@ fn weigh(
     }
     let step = all.len().div_ceil(SAMPLE_PAGES).max(1);
     let sample: Vec<Unit> = all.iter().step_by(step).copied().collect();
-    let Some(automaton) = automaton(terms.iter().map(|term| &term.stem)) else {
-        return Ok(None);
-    };
+    let stems = Every::new(terms.iter().map(|term| term.stem.as_str()).enumerate());
     let ascii = terms.iter().all(|term| term.stem.is_ascii());
     let parts = in_parallel(&sample, SHARE, |units| -> Result<_, StoreError> {
         let (mut counts, mut work) = (vec![0usize; terms.len()], Work::default());
@@ -298,9 +295,7 @@ fn weigh(
             for row in 0..page.len() {
                 let text = scored_form(page.get(row), &mut lower, ascii);
                 let mut seen = vec![false; terms.len()];
-                for found in automaton.find_overlapping_iter(&*text) {
-                    seen[found.pattern().as_usize()] = true;
-                }
+                stems.each(&text, &mut |term, _, _| seen[term] = true);
                 rows += usize::from(!text.is_empty());
                 counts.iter_mut().zip(seen).for_each(|(count, seen)| *count += usize::from(seen));
             }
@@ -328,7 +323,7 @@ fn weigh(
         absent += if occurs { 0 } else { weight };
     }
     let average = (work.bytes / sampled.max(1)) as u64;
-    Ok(Some(Weights { terms: weights, average, newest, absent }))
+    Ok(Weights { terms: weights, average, newest, absent })
 }
 
 /// The pages that may hold a match, the most promising first.

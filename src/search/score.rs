@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
-use super::multi::Multi;
+use super::multi::{Every, Multi};
 use super::pattern::Pattern;
 use super::query::Query;
+use super::sums::{Sums, bit, neighbours};
 use crate::fold::{composed, fold};
 use crate::stem::stem;
 
@@ -64,9 +64,13 @@ pub(super) struct Scorer {
     pub(super) weights: Weights,
     /// No term has letters beyond ASCII: texts need not be folded beyond it.
     pub(super) ascii: bool,
-    automaton: AhoCorasick,
-    /// The terms that the automaton looks for.
-    of: Vec<usize>,
+    /// The stems of the terms that count.
+    stems: Every,
+    /// Weights of the terms, and of two neighbours that stand together, under the second.
+    pub(super) sums: Sums,
+    pairs: Sums,
+    /// What all terms weigh together.
+    pub(super) all: f64,
 }
 
 /// What a text scored.
@@ -130,8 +134,7 @@ fn is_cjk(c: char) -> bool {
 }
 
 impl Scorer {
-    /// `None` when the stems are no automaton, which those of a query always are.
-    pub(super) fn new(terms: Vec<Term>, mut weights: Weights) -> Option<Self> {
+    pub(super) fn new(terms: Vec<Term>, mut weights: Weights) -> Self {
         let heaviest = weights.terms.iter().copied().max().unwrap_or(0);
         for weight in &mut weights.terms {
             if f64::from(*weight) < f64::from(heaviest) * COUNTS {
@@ -139,9 +142,16 @@ impl Scorer {
             }
         }
         let ascii = terms.iter().all(|term| term.stem.is_ascii());
-        let of: Vec<usize> = (0..terms.len()).filter(|term| weights.terms[*term] > 0).collect();
-        let automaton = automaton(of.iter().map(|term| &terms[*term].stem))?;
-        Some(Self { terms, weights, ascii, automaton, of })
+        let stems = (0..terms.len()).filter(|term| weights.terms[*term] > 0);
+        let stems = Every::new(stems.map(|term| (term, terms[term].stem.as_str())));
+        let of = weights.terms.iter().map(|weight| f64::from(*weight) / 1000.0);
+        let of: Vec<f64> = of.collect();
+        let of_pair =
+            |term: usize| term.checked_sub(1).map_or(0.0, |other| of[term].min(of[other]));
+        let pairs: Vec<f64> = (0..of.len()).map(of_pair).collect();
+        let (sums, pairs) = (Sums::new(&of), Sums::new(&pairs));
+        let all = of.iter().sum();
+        Self { terms, weights, ascii, stems, sums, pairs, all }
     }
 
     /// The words of which an event must have one: the telling ones, and of those only the heaviest
@@ -150,23 +160,21 @@ impl Scorer {
         let heaviest = (0..self.terms.len()).map(|term| self.weight(term)).fold(0.0, f64::max);
         let mut order: Vec<usize> = (0..self.terms.len()).collect();
         order.sort_by_key(|term| self.weights.terms[*term]);
-        let mut dropped = vec![false; self.terms.len()];
+        let mut dropped = 0;
         order.retain(|term| {
-            dropped[*term] = true;
-            let needed = self.bound(|term| dropped[term], Some(self.weights.newest)) >= threshold;
+            dropped |= bit(*term);
+            let needed = self.bound(dropped, Some(self.weights.newest)) >= threshold;
             needed && self.weight(*term) >= heaviest * TELLING
         });
         let stems: Vec<_> = order.iter().map(|term| &self.terms[*term].stem).collect();
         Multi::new(&stems)
     }
 
-    /// The most that a prompt or message with these terms can score, at its newest.
-    pub(super) fn bound(&self, present: impl Fn(usize) -> bool, newest: Option<i64>) -> f64 {
-        let weight = |term: usize| if present(term) { self.weight(term) } else { 0.0 };
-        let words: f64 = (0..self.terms.len()).map(weight).sum();
-        let pairs: f64 = (1..self.terms.len()).map(|term| weight(term).min(weight(term - 1))).sum();
-        let all: f64 = (0..self.terms.len()).map(|term| self.weight(term)).sum();
-        (words + TOGETHER * pairs) * covering(words, all) * self.fading(newest)
+    /// The most that a prompt or message with these terms, a [`bit`] each, can score at its newest.
+    pub(super) fn bound(&self, terms: u64, newest: Option<i64>) -> f64 {
+        let words = self.sums.of(terms);
+        let pairs = self.pairs.of(neighbours(terms));
+        (words + TOGETHER * pairs) * covering(words, self.all) * self.fading(newest)
     }
 
     /// How many occurrences in a text of so many bytes are worth half of endlessly many.
@@ -180,37 +188,35 @@ impl Scorer {
         let mut quality = vec![0.0f64; self.terms.len()];
         let mut ends = vec![None; self.terms.len()];
         let mut together = vec![false; self.terms.len()];
-        for found in self.automaton.find_overlapping_iter(text) {
-            let term = self.of[found.pattern().as_usize()];
-            let fit = self.fit(text, term, found.start(), found.end());
+        self.stems.each(text, &mut |term, start, end| {
+            let fit = self.fit(text, term, start, end);
             counts[term] += fit;
             quality[term] = quality[term].max(fit);
-            let near = |other: Option<usize>| other.is_some_and(|end| found.start() <= end + NEAR);
+            let near = |other: Option<usize>| other.is_some_and(|end| start <= end + NEAR);
             if term > 0 && near(ends[term - 1]) {
                 together[term] = true;
             }
             if near(ends.get(term + 1).copied().flatten()) {
                 together[term + 1] = true;
             }
-            ends[term] = Some(found.end());
-        }
+            ends[term] = Some(end);
+        });
         let held_back = self.held_back(text.len() as f64);
-        let (mut words, mut pairs, mut covered, mut all) = (0.0, 0.0, 0.0, 0.0);
+        let (mut words, mut pairs, mut covered) = (0.0, 0.0, 0.0);
         for term in 0..self.terms.len() {
             let weight = self.weight(term);
             let often = counts[term] / (counts[term] + held_back);
             words += weight * quality[term].sqrt() * (ONCE + (1.0 - ONCE) * often);
             covered += weight * quality[term];
-            all += weight;
             if together[term] {
                 pairs += weight.min(self.weight(term - 1));
             }
         }
         let score = (words + TOGETHER * pairs)
-            * covering(covered, all)
+            * covering(covered, self.all)
             * type_weight(kind)
             * self.fading(time);
-        let asked = all + f64::from(self.weights.absent) / 1000.0;
+        let asked = self.all + f64::from(self.weights.absent) / 1000.0;
         Score { score, confidence: covered / f64::max(asked, f64::MIN_POSITIVE) }
     }
 
@@ -247,32 +253,25 @@ impl Scorer {
         if form.len() != text.len() {
             return None;
         }
-        let found: Vec<_> = self.automaton.find_overlapping_iter(form.as_bytes()).collect();
+        let mut found = Vec::new();
+        self.stems.each(form.as_bytes(), &mut |term, start, end| found.push((term, start, end)));
         let mut best = (0.0, None);
-        for (at, first) in found.iter().enumerate() {
-            let within = found[at..].iter().take_while(|m| m.end() <= first.start() + 160);
+        for (at, &(_, first, mut reach)) in found.iter().enumerate() {
+            let within = found[at..].iter().take_while(|(_, _, end)| *end <= first + 160);
             let mut seen = vec![false; self.terms.len()];
-            let (mut weight, mut end) = (0.0, first.end());
-            for one in within {
-                let term = self.of[one.pattern().as_usize()];
+            let mut weight = 0.0;
+            for &(term, start, end) in within {
                 if !std::mem::replace(&mut seen[term], true) {
-                    weight +=
-                        self.weight(term) * self.fit(form.as_bytes(), term, one.start(), one.end());
-                    end = end.max(one.end());
+                    weight += self.weight(term) * self.fit(form.as_bytes(), term, start, end);
+                    reach = reach.max(end);
                 }
             }
             if weight > best.0 {
-                best = (weight, Some((first.start(), end)));
+                best = (weight, Some((first, reach)));
             }
         }
         best.1
     }
-}
-
-/// Finds stems: a table for every letter, as nearly every text that is looked at holds some, and
-/// looking for rare letters first takes longer.
-pub(super) fn automaton<'s>(stems: impl Iterator<Item = &'s String>) -> Option<AhoCorasick> {
-    AhoCorasick::builder().prefilter(false).kind(Some(AhoCorasickKind::DFA)).build(stems).ok()
 }
 
 /// A text that has more of the question's weight is worth more than its words alone.
@@ -316,7 +315,7 @@ mod tests {
         let terms = terms(&query);
         let weights =
             Weights { terms: vec![1000; terms.len()], average: 100, newest: 0, absent: 0 };
-        Scorer::new(terms, weights).expect("an automaton")
+        Scorer::new(terms, weights)
     }
 
     fn score(scorer: &Scorer, text: &str, kind: EventType) -> Score {
@@ -365,9 +364,9 @@ mod tests {
     fn no_text_scores_above_its_bound() {
         let scorer = scorer("cache poisoning ledger");
         let text = "cache poisoning ledger ".repeat(500);
-        let bound = scorer.bound(|_| true, Some(0));
+        let bound = scorer.bound(u64::MAX, Some(0));
         assert!(score(&scorer, &text, EventType::User).score <= bound);
-        assert!(scorer.bound(|term| term == 0, Some(0)) < bound);
+        assert!(scorer.bound(bit(0), Some(0)) < bound);
     }
 
     #[test]
