@@ -366,18 +366,19 @@ impl<'w> Target for &'w Writer {
             }
             let mut reader =
                 EventReader::open(segment, &rows, &["source_offset", "record_hash"], 1 << 16)?;
-            // The events of one record stand together.
-            let mut last = -1;
+            // The events of one record stand together; a line may hold several records.
+            let mut last = None;
             while let Some(batch) = reader.next_batch()? {
                 let (offsets, column) = (
                     batch.column(0).as_primitive::<Int64Type>(),
                     batch.column(1).as_primitive::<Int64Type>(),
                 );
                 for (offset, hash) in offsets.values().iter().zip(column.values()) {
-                    if *offset != last && *hash != 0 {
+                    let record = Some((*offset, *hash));
+                    if last != record && *hash != 0 {
                         hashes.push(hash.cast_unsigned());
                     }
-                    last = *offset;
+                    last = record;
                 }
             }
         }

@@ -45,6 +45,52 @@ fn a_log_stays_the_same_when_it_is_compressed() {
     }
 }
 
+/// What a line repeats is told by each of the records in it, not by the first alone, whether the
+/// lines came at once or one after the other.
+#[test]
+fn every_record_of_a_line_is_known_again() {
+    let span = |id: &str| {
+        let attribute = |key: &str, value: &str| {
+            format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#)
+        };
+        let attributes = [
+            attribute("gen_ai.operation.name", "execute_tool"),
+            attribute("gen_ai.conversation.id", "harbor-1"),
+            attribute("gen_ai.tool.name", "run_build"),
+            attribute("gen_ai.tool.call.result", &format!("built {id}")),
+        ];
+        let attributes = attributes.join(",");
+        format!(
+            r#"{{"traceId":"t1","spanId":"{id}","name":"execute_tool","attributes":[{attributes}]}}"#
+        )
+    };
+    let spans = ["a", "b", "c"].map(span).join(",");
+    let line = format!(
+        r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"vs-copilot"}}}}]}},"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#
+    ) + "\n";
+    let sql = "SELECT text, is_replay, count(*) FROM events WHERE event_type = 'tool_result' \
+        GROUP BY ALL ORDER BY ALL";
+    let [at_once, one_by_one] = [[2].as_slice(), &[1, 2]].map(|lengths| {
+        let env = TestEnv::new();
+        let log = env.path("logs/1_VSGitHubCopilot_traces.jsonl");
+        fs::create_dir_all(env.path("logs")).expect("creates");
+        for lines in lengths {
+            fs::write(&log, line.repeat(*lines)).expect("writes");
+            env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+        }
+        env.rows(sql)
+    });
+    let wanted = ["a", "b", "c"].map(|id| {
+        [false, true].map(|again| {
+            let row: Vec<serde_json::Value> =
+                vec![format!("built {id}").into(), again.into(), 1.into()];
+            row
+        })
+    });
+    assert_eq!(at_once, wanted.concat());
+    assert_eq!(one_by_one, at_once);
+}
+
 fn pack(bytes: &[u8], suffix: &str) -> Vec<u8> {
     if suffix == "zst" {
         return zstd::encode_all(bytes, 3).expect("packs");

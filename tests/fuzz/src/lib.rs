@@ -82,16 +82,17 @@ impl Target for &Memory {
 
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Infallible> {
         let rows = self.0.lock().expect("lock");
-        let (mut hashes, mut last) = (Vec::new(), -1);
+        let (mut hashes, mut last) = (Vec::new(), None);
         for batch in rows.batches.get(session_id).map_or(&[][..], Vec::as_slice) {
             let column = |name: &str| {
                 batch.column_by_name(name).expect("a column").as_primitive::<Int64Type>().values()
             };
             for (offset, hash) in column("source_offset").iter().zip(column("record_hash")) {
-                if *offset != last && *hash != 0 {
+                let record = Some((*offset, *hash));
+                if last != record && *hash != 0 {
                     hashes.push(hash.cast_unsigned());
                 }
-                last = *offset;
+                last = record;
             }
         }
         Ok(hashes)
