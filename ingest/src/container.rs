@@ -8,6 +8,7 @@ use std::path::Path;
 use tempfile::SpooledTempFile;
 
 use crate::discover::Candidate;
+use crate::plan::{MAX_DOCUMENT, too_large};
 use crate::provider::opencode::database::assemble_database;
 use crate::provider::opencode::store::assemble_tree;
 
@@ -151,8 +152,12 @@ fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
     Ok(Content::Unpacked(spool, cut))
 }
 
-/// The document of a session that lies in several places.
+/// The document of a session that lies in several places; [`io::ErrorKind::FileTooLarge`] where it
+/// would be larger than any that is read.
 fn assemble(file: &Candidate) -> io::Result<Vec<u8>> {
+    if file.size > MAX_DOCUMENT {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_large(file.size)));
+    }
     let path = file.path.to_string_lossy();
     match path.rsplit_once('#').filter(|_| file.container == Container::OpenCodeDatabase) {
         Some((database, session)) => assemble_database(Path::new(database), session),

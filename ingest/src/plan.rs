@@ -278,11 +278,8 @@ impl Plan {
         let mut claims = Vec::new();
         for (file, sniffed) in sniff_all(files) {
             match sniffed {
-                Ok(Sniffed::Log(claim)) if too_large(&file, &claim) => {
-                    let message = format!(
-                        "a document of {} bytes is more than {MAX_DOCUMENT} and was not read",
-                        file.size
-                    );
+                Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
+                    let message = too_large(file.size);
                     self.settled.push(settled(
                         &file,
                         SourceStatus::Failed,
@@ -308,8 +305,12 @@ impl Plan {
     }
 
     fn failed(&mut self, file: &Candidate, error: &std::io::Error) {
+        let kind = match error.kind() {
+            std::io::ErrorKind::FileTooLarge => ProblemKind::OversizedDocument,
+            _ => ProblemKind::Unreadable,
+        };
         // Not settled: the next run tries again.
-        self.problem(file, ProblemKind::Unreadable, error.to_string());
+        self.problem(file, kind, error.to_string());
     }
 
     fn problem(&mut self, file: &Candidate, kind: ProblemKind, message: String) {
@@ -320,7 +321,12 @@ impl Plan {
 /// A document larger than this is not read: it has to be held whole.
 pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
 
-fn too_large(file: &Candidate, claim: &Claim) -> bool {
+/// What is said of such a document.
+pub(crate) fn too_large(length: u64) -> String {
+    format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read")
+}
+
+fn is_too_large(file: &Candidate, claim: &Claim) -> bool {
     matches!(format(claim.provider).reader, Reader::Document(_)) && file.size > MAX_DOCUMENT
 }
 

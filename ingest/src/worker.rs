@@ -17,7 +17,7 @@ use crate::container::Content;
 use crate::history::History;
 use crate::json::Parser;
 use crate::lines::{Line, Lines};
-use crate::plan::{Change, MAX_DOCUMENT, Work};
+use crate::plan::{Change, MAX_DOCUMENT, Work, too_large};
 use crate::provider::{Format, LineDecoder, Reader, Tally, format};
 use crate::records::{document_records, line_end, line_records, oversized};
 use crate::redact::Redactor;
@@ -269,10 +269,7 @@ impl<T: Target> Worker<'_, T> {
         let mut tally = Tally::default();
         if length > MAX_DOCUMENT {
             let at = RecordAt { offset: 0, length, line: 0 };
-            let message = format!(
-                "a document of {length} bytes is more than {MAX_DOCUMENT} and was not read"
-            );
-            stream.problem(at, ProblemKind::OversizedDocument, message);
+            stream.problem(at, ProblemKind::OversizedDocument, too_large(length));
             if let (Some(session), Some(source)) = (&work.session, &work.source) {
                 return self.keep(work, session, source, stream, sink);
             }

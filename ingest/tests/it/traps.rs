@@ -253,3 +253,29 @@ fn a_document_that_became_too_large_keeps_what_was_read_of_it() {
     memory.ingest(dir.path());
     assert!(texts(&memory).contains(&"again".to_owned()), "{:?}", texts(&memory));
 }
+
+#[test]
+fn a_session_in_too_many_bytes_of_files_is_not_put_together() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let storage = dir.path().join("storage");
+    for folder in ["session/p", "message/ses_1", "part/msg_1"] {
+        fs::create_dir_all(storage.join(folder)).expect("creates");
+    }
+    let session =
+        r#"{"id":"ses_1","projectID":"p","directory":"/w","time":{"created":1760000000000}}"#;
+    write(&storage.join("session/p/ses_1.json"), session, 1);
+    let message =
+        r#"{"id":"msg_1","sessionID":"ses_1","role":"user","time":{"created":1760000000000}}"#;
+    write(&storage.join("message/ses_1/msg_1.json"), message, 1);
+    write(&storage.join("part/msg_1/prt_1.json"), r#"{"type":"text","text":"kept"}"#, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(texts(&memory), ["kept"]);
+    // Nothing stands there: a file of this size costs no room.
+    let giant = fs::File::create(storage.join("part/msg_1/prt_2.json")).expect("creates");
+    giant.set_len(1 << 40).expect("grows");
+    let (before, report) = (memory.events(), memory.ingest(dir.path()));
+    assert_eq!(report.problems.get("oversized_document"), Some(&1), "{:?}", report.problems);
+    assert_eq!(memory.events(), before);
+    assert_eq!(Memory::default().ingest(dir.path()).problems.get("oversized_document"), Some(&1));
+}

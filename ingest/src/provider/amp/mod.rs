@@ -7,6 +7,8 @@
 
 mod message;
 
+use std::collections::HashMap;
+
 use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
 use serde_json::Value as Json;
@@ -82,7 +84,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         if out.pushed() == 0 { Outcome::Merged("empty_message") } else { Outcome::Events }
     });
     let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 1 };
-    thread.header(|fields| ledger(fields, &mut decoder.counted, whole, out));
+    thread.header(|fields| ledger(fields, &decoder.counted, whole, out));
 }
 
 /// The thread's own fields.
@@ -130,22 +132,29 @@ fn path_of(uri: &str) -> String {
 
 /// Requests that only the ledger has: titles, and what tools asked of models. Those of messages
 /// stand with the messages, where the cached tokens are known too.
-fn ledger(fields: Value<'_>, counted: &mut Vec<Counted>, whole: RecordAt, out: &mut Stream) {
+fn ledger(fields: Value<'_>, counted: &[Counted], whole: RecordAt, out: &mut Stream) {
     let Some(ledger) = fields.object("usageLedger") else { return };
     let model = out.session.model.clone();
+    // Places in `counted`, the first one last.
+    let (mut by_message, mut by_tokens) =
+        (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
+    for (at, (message, tokens)) in counted.iter().enumerate().rev() {
+        by_message.entry(*message).or_default().push(at);
+        by_tokens.entry(*tokens).or_default().push(at);
+    }
+    let mut found = vec![false; counted.len()];
     for event in ledger.items("events") {
         let tokens = event.object("tokens");
         let count = |key: &str| tokens.and_then(|tokens| tokens.int(key));
         let usage = Usage { input: count("input"), output: count("output"), ..Usage::default() };
         let message = event.int("toMessageId");
-        let twin = counted.iter().position(|(id, known)| {
-            message.map_or(*known == (usage.input, usage.output), |message| *id == Some(message))
-        });
-        if let Some(at) = twin {
-            counted.swap_remove(at);
-            continue;
-        }
-        if usage.total() == 0 {
+        let twins = match message {
+            Some(_) => by_message.get_mut(&message),
+            None => by_tokens.get_mut(&(usage.input, usage.output)),
+        };
+        let mut twins = twins.into_iter().flat_map(|twins| std::iter::from_fn(|| twins.pop()));
+        let is_of_message = twins.any(|at| !std::mem::replace(&mut found[at], true));
+        if is_of_message || usage.total() == 0 {
             continue;
         }
         out.begin_record(whole, None, micros(event.text("timestamp")));
