@@ -5,17 +5,21 @@
 //! each; the filters: for every bit, that bit of all filters together; and the rows of frequent
 //! words (`words`).
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
+use std::sync::Arc;
 
 use schemas::EventType;
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{Block, Labels, Outline, RowFacts, filter};
 use crate::store::files;
 
 /// Begins the file; the number is the version of the layout.
-pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX4";
+pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX5";
 
 const COUNTS: usize = 9;
 const BLOCK_BYTES: usize = 32;
@@ -99,7 +103,7 @@ impl Head {
 
     /// The bytes before the files; the places are not used.
     pub(super) fn write(&self, labels: &[Labels], files: usize, words: usize) -> Vec<u8> {
-        let labels = serde_json::to_vec(labels).unwrap_or_default();
+        let labels = write_labels(labels);
         let mut out = MAGIC.to_vec();
         let (rows, blocks) = (self.rows, self.blocks.len());
         let (columns, stride, bits_log2) = (self.columns, self.stride, self.bits_log2 as usize);
@@ -119,6 +123,44 @@ impl Head {
         out.extend(tables);
         out
     }
+}
+
+/// The labels as they are written: rows have few names, in many combinations.
+#[derive(Default, Serialize, Deserialize)]
+struct LabelTable {
+    names: Vec<String>,
+    /// Of each entry its tool, subtype, model and branch, by their places in `names`.
+    labels: Vec<[Option<u32>; 4]>,
+}
+
+pub(super) fn write_labels(labels: &[Labels]) -> Vec<u8> {
+    let mut table = LabelTable::default();
+    let mut places = HashMap::new();
+    let LabelTable { names, labels: rows } = &mut table;
+    let mut place = |name| {
+        *places.entry(name).or_insert_with(|| {
+            names.push(str::to_owned(name));
+            u32::try_from(names.len() - 1).unwrap_or(u32::MAX)
+        })
+    };
+    rows.extend(labels.iter().map(|entry| entry.parts().map(|name| name.map(&mut place))));
+    serde_json::to_vec(&table).unwrap_or_default()
+}
+
+/// Reads what [`write_labels`] wrote. A place that no name stands at is damage.
+pub(super) fn labels(bytes: &[u8]) -> serde_json::Result<Vec<Labels>> {
+    let table: LabelTable = serde_json::from_slice(bytes)?;
+    let names: Vec<Arc<str>> = table.names.into_iter().map(Arc::from).collect();
+    let name = |place: Option<u32>| {
+        let missing = || serde_json::Error::custom("a label without a name");
+        place.map(|place| names.get(place as usize).cloned().ok_or_else(missing)).transpose()
+    };
+    let entry = |[tool, subtype, model, branch]: [Option<u32>; 4]| {
+        let (tool, subtype, model, branch) =
+            (name(tool)?, name(subtype)?, name(model)?, name(branch)?);
+        Ok(Labels { tool, subtype, model, branch })
+    };
+    table.labels.into_iter().map(entry).collect()
 }
 
 fn checksum_of(counts: &[u8], tables: &[u8]) -> u64 {
@@ -183,5 +225,32 @@ pub(super) fn facts(bytes: &[u8]) -> RowFacts {
         event_type: event_type(kind),
         is_replay: flags & REPLAY != 0,
         is_error: (flags & ERROR_KNOWN != 0).then_some(flags & ERROR != 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_share_their_names() {
+        let written = [
+            [None; 4],
+            [Some("Bash"), None, Some("m"), Some("main")],
+            [Some("m"), None, None, None],
+        ]
+        .map(Labels::of);
+        let bytes = write_labels(&written);
+        assert_eq!(
+            String::from_utf8_lossy(&bytes),
+            r#"{"names":["Bash","m","main"],"labels":[[null,null,null,null],[0,null,1,2],[1,null,null,null]]}"#
+        );
+        let read = labels(&bytes).expect("reads");
+        assert_eq!(read, written);
+        assert!(Arc::ptr_eq(
+            read[1].model.as_ref().expect("model"),
+            read[2].tool.as_ref().expect("tool")
+        ));
+        assert!(labels(br#"{"names":["a"],"labels":[[1,null,null,null]]}"#).is_err());
     }
 }

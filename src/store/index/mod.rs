@@ -13,12 +13,10 @@ mod writer;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use fixedbitset::FixedBitSet;
 use schemas::EventType;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 pub use filter::{Grams, grams};
 pub use words::KnownRows;
@@ -52,17 +50,17 @@ pub struct Outline {
 }
 
 /// What few rows have of their own: rows with the same four share one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
-    pub tool: Option<String>,
-    pub subtype: Option<String>,
-    pub model: Option<String>,
-    pub branch: Option<String>,
+    pub tool: Option<Arc<str>>,
+    pub subtype: Option<Arc<str>>,
+    pub model: Option<Arc<str>>,
+    pub branch: Option<Arc<str>>,
 }
 
 impl Labels {
     fn of(parts: [Option<&str>; 4]) -> Self {
-        let [tool, subtype, model, branch] = parts.map(|part| part.map(str::to_owned));
+        let [tool, subtype, model, branch] = parts.map(|part| part.map(Arc::from));
         Self { tool, subtype, model, branch }
     }
 
@@ -132,27 +130,28 @@ impl SkipIndex {
 
     /// Labels of the rows.
     pub fn labels(&self) -> Result<&[Labels], StoreError> {
-        self.list(&self.labels, &self.head.labels)
+        self.list(&self.labels, &self.head.labels, format::labels)
     }
 
     /// Paths that rows name, one or several to an entry with a newline between them; the first is
     /// that of rows that name none.
     pub fn files(&self) -> Result<&[String], StoreError> {
-        self.list(&self.files, &self.head.files)
+        self.list(&self.files, &self.head.files, |bytes| serde_json::from_slice(bytes))
     }
 
     /// A list that is read when it is first asked for.
-    fn list<'a, T: DeserializeOwned>(
+    fn list<'a, T>(
         &'a self,
-        read: &'a OnceLock<Vec<T>>,
+        known: &'a OnceLock<Vec<T>>,
         place: &Range<u64>,
+        read: impl Fn(&[u8]) -> serde_json::Result<Vec<T>>,
     ) -> Result<&'a [T], StoreError> {
-        if let Some(list) = read.get() {
+        if let Some(list) = known.get() {
             return Ok(list);
         }
-        let list = serde_json::from_slice(&self.bytes(place.clone())?)
+        let list = read(&self.bytes(place.clone())?)
             .map_err(|error| StoreError::damaged(&self.path, error))?;
-        Ok(read.get_or_init(|| list))
+        Ok(known.get_or_init(|| list))
     }
 
     /// The facts of `rows`, clipped to those there are.
@@ -259,7 +258,7 @@ mod tests {
     }
 
     fn labels(tool: &str) -> Labels {
-        Labels { tool: Some(tool.to_owned()), ..Labels::default() }
+        Labels { tool: Some(tool.into()), ..Labels::default() }
     }
 
     /// Writes rows and opens the index.
@@ -311,8 +310,7 @@ mod tests {
         assert_eq!(holds(&index, "L67ST89UV6XW98"), [1]);
         assert_eq!(holds(&index, "sh89rt76uv99wx"), [0]);
         let bytes = std::fs::read(file.path()).expect("reads");
-        let head =
-            80 + 2 * 32 + serde_json::to_vec(index.labels().expect("reads")).expect("JSON").len();
+        let head = 80 + 2 * 32 + format::write_labels(index.labels().expect("reads")).len();
         for at in 0..head {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x81;
