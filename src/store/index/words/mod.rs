@@ -35,7 +35,7 @@ const ENTRY: usize = 28;
 type Word = u128;
 
 /// Places for runs of which it is remembered which words they hold, and pairs of places for words.
-const PLACES: usize = 1 << 12;
+const PLACES: usize = 1 << 13;
 
 /// Text whose runs are found before they are looked at, in bytes.
 const PIECE: usize = 16 << 10;
@@ -166,10 +166,11 @@ impl WordsWriter {
     #[inline(never)]
     fn first_run(&mut self, run: u64, letters: &[u8]) {
         let (held, block) = match letters.len() {
-            ..=LONGEST => {
+            ..=LONGEST if !self.numbers.are_full() => {
                 let word = word_at(letters, letters.len());
                 self.seen.note(word, self.block, &self.numbers)
             }
+            // What is as long as this is not listed, and nothing else is once there is no room.
             _ => (self.numbers.few_in(letters), ANY),
         };
         let Some(held) = held else {

@@ -46,6 +46,11 @@ impl Numbers {
         self.words.len() as u16
     }
 
+    /// Whether no word can be added any more.
+    pub(super) fn are_full(&self) -> bool {
+        self.words.len() == MOST_WORDS
+    }
+
     /// The word with a number.
     pub(super) fn word(&self, number: usize) -> Word {
         self.words[number]
@@ -58,7 +63,7 @@ impl Numbers {
         let is_short = length(word) == SHORTEST;
         let chain = chain(if is_short { three(four) } else { four });
         let is_known = self.chain(chain).any(|number| self.words[usize::from(number)] == word);
-        let is_room = self.words.len() < MOST_WORDS && self.chain(chain).count() < MOST_ALIKE;
+        let is_room = !self.are_full() && self.chain(chain).count() < MOST_ALIKE;
         if is_known || !is_room {
             return false;
         }
