@@ -2,7 +2,8 @@
 //! `<secret>...</secret>`, in any quoting and escaping.
 
 use super::entropy::{
-    is_encoded_login, is_field, is_mixed, is_name, is_placeholder, is_random, is_uuid,
+    is_encoded_login, is_field, is_mixed, is_name, is_numbered, is_placeholder, is_random,
+    is_signed, is_uuid,
 };
 use super::env;
 use super::names::{Strength, sound};
@@ -11,6 +12,10 @@ use super::scan::{MASK, Rank, Scan, is_quote};
 /// Longest names and values.
 const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 4096;
+
+/// Values of one list, and what stands between two of them.
+const MOST_LISTED: usize = 64;
+const MAX_BETWEEN: usize = 40;
 
 /// How a value follows its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,6 +26,10 @@ enum Link {
     Argument,
     /// `<name>value</name>`.
     Element,
+    /// `aws configure set name value`.
+    Command,
+    /// `name: [value, value]`, and over several lines.
+    Below,
 }
 
 /// A value: where it stands, and whether in quotes.
@@ -34,6 +43,7 @@ struct Value {
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     let at = if is_quote(scan.byte(at)) { at + 1 } else { at };
     let (start, end) = name(scan, at);
+    let end = with_key(scan, end);
     // A name may hold several such words.
     if end <= scan.name_end {
         return;
@@ -45,6 +55,9 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     }
     let Some((from, link)) = value_begins(scan, start, end) else { return };
     let name = scan.slice(start, end);
+    if link == Link::Below {
+        return list(scan, from, name);
+    }
     let Some((kind, strength)) = sound(name) else { return };
     if let Some((from, to)) = env::value(scan, start, end) {
         if env::is_secret(scan.slice(from, to), strength) {
@@ -63,7 +76,16 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     } else {
         // Keys of some services are UUIDs.
         let of_uuids = kind == "heroku_key" || name.to_ascii_lowercase().ends_with("_authtoken");
+        let strength = if link == Link::Command { Strength::Secret } else { strength };
+        let is_upper =
+            |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        // `PGPASSWORD=tundra109 psql`
+        let is_variable = name.bytes().all(is_upper) && from == end + 1 && scan.byte(end) == b'=';
         is_secret(text, strength, value.quoted, of_uuids)
+            || (strength == Strength::Password
+                && (value.quoted || is_variable)
+                && is_numbered(text)
+                && !is_placeholder(text))
     };
     if secret {
         scan.add(value.start, value.end, kind, Rank::Named);
@@ -85,8 +107,41 @@ fn is_secret(value: &str, strength: Strength, quoted: bool, of_uuids: bool) -> b
     match strength {
         Strength::Weak => false,
         Strength::Secret => is_random(value),
-        Strength::Password => is_random(value) || is_mixed(value, quoted),
+        Strength::Password => is_random(value) || is_mixed(value, quoted) || is_signed(value),
     }
+}
+
+/// Masks the random values of a list, or the one that stands on the next line.
+fn list(scan: &mut Scan<'_>, from: usize, name: &str) {
+    let Some((kind, Strength::Secret | Strength::Password)) = sound(name.trim_end_matches('s'))
+    else {
+        return;
+    };
+    let mut at = from;
+    for _ in 0..MOST_LISTED {
+        let Some(value) = value(scan, at, Link::Set, false) else { return };
+        let text = scan.slice(value.start, value.end);
+        if !is_secret(text, Strength::Secret, value.quoted, false) {
+            return;
+        }
+        scan.add(value.start, value.end, kind, Rank::Named);
+        at = scan.skip(value.end, MAX_BETWEEN, |byte| b"\\\"'`, \t\r\n-".contains(&byte));
+        if at == value.end {
+            return;
+        }
+    }
+}
+
+/// Where a name ends that goes on in another word: `API Key`, `Secret Token`.
+fn with_key(scan: &Scan<'_>, end: usize) -> usize {
+    let is_more = |word: &str| {
+        let next = end + 1 + word.len();
+        scan.byte(end) == b' '
+            && scan.slice(end + 1, next).eq_ignore_ascii_case(word)
+            && !scan.byte(next).is_ascii_alphanumeric()
+    };
+    let more = ["key", "token"].into_iter().find(|word| is_more(word));
+    more.map_or(end, |word| end + 1 + word.len())
 }
 
 /// Start and end of the name around `at`.
@@ -133,10 +188,14 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
     }
     let sign = scan.skip(at, 8, is_blank);
     let next = scan.byte(sign + 1);
-    let after = |length: usize| scan.skip(sign + length, 8, is_blank);
+    let after = |length: usize| {
+        let from = scan.skip(sign + length, 8, is_blank);
+        // `**Password:** ...`
+        if scan.slice(from, from + 2) == "**" { scan.skip(from + 2, 8, is_blank) } else { from }
+    };
     match scan.byte(sign) {
         b'=' if matches!(next, b'=' | b'~') => None,
-        b'=' => Some((after(if next == b'>' { 2 } else { 1 }), Link::Set)),
+        b'=' => Some(set(scan, after(if next == b'>' { 2 } else { 1 }))),
         b':' => {
             // `a::b`, `urn:a:b`
             let in_path =
@@ -146,15 +205,36 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
             }
             // `:=` of Go, `${NAME:-value}` of shells
             let from = after(if matches!(next, b'=' | b'-') { 2 } else { 1 });
-            Some((if quoted { from } else { behind_type(scan, from) }, Link::Set))
+            Some(set(scan, if quoted { from } else { behind_type(scan, from) }))
         }
         b',' if quoted => Some((after(1), Link::Argument)),
         b'>' if !quoted && scan.before(start) == b'<' => Some((sign + 1, Link::Element)),
         _ => {
             let flag = scan.slice(start.saturating_sub(2), start) == "--";
-            (flag && !quoted && sign > at).then_some((sign, Link::Set))
+            if flag && !quoted && scan.byte(at) == b'\n' {
+                // The next word of a list of words.
+                let dash = scan.skip(at + 1, MAX_BETWEEN, is_blank);
+                return (scan.slice(dash, dash + 2) == "- ").then_some((dash + 2, Link::Set));
+            }
+            let is_set =
+                |command: &str| scan.slice(start.saturating_sub(command.len()), start) == command;
+            let link = if flag { Link::Set } else { Link::Command };
+            let is_given = flag || [" set ", "setx ", " -gx "].into_iter().any(is_set);
+            (is_given && !quoted && sign > at).then_some((sign, link))
         }
     }
+}
+
+/// The value that is set at `from`, or a list of values, or what stands on the next line.
+fn set(scan: &Scan<'_>, from: usize) -> (usize, Link) {
+    // `[`, and the signs of a folded text in YAML
+    let open = scan.skip(from, 2, |byte| matches!(byte, b'[' | b'>' | b'|' | b'-'));
+    let is_below = matches!(scan.byte(open), b'\n' | b'\r') || scan.byte(from) == b'[';
+    if !is_below {
+        return (from, Link::Set);
+    }
+    let begins = scan.skip(open, MAX_BETWEEN, |byte| b" \t\r\n-".contains(&byte));
+    (begins, Link::Below)
 }
 
 /// Where the value begins in `"NAME", "value": ...`, `key="NAME" value=...` and, over two lines,
@@ -202,6 +282,10 @@ fn value(scan: &Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Val
     let is_end =
         |byte: u8| b" \t\r\n\"'`,;<>(){}[]|\\".contains(&byte) || (in_query && byte == b'&');
     let mut end = scan.skip(from, MAX_VALUE, |byte| !is_end(byte));
+    // The first pair of a form: `password=...&next=/`.
+    if let Some(pair) = pair_end(scan.slice(from, end)) {
+        return Some(Value { start: from, end: from + pair, quoted: false });
+    }
     if end - from == MAX_VALUE || matches!(scan.byte(end), b'(' | b'[' | b'{' | b'<') {
         return None;
     }
@@ -209,6 +293,16 @@ fn value(scan: &Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Val
         end -= 1;
     }
     Some(Value { start: from, end, quoted: false })
+}
+
+/// Where another pair of a form follows: `...&name=`.
+fn pair_end(text: &str) -> Option<usize> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    memchr::memchr_iter(b'&', text.as_bytes()).find(|at| {
+        let name = text.as_bytes().get(at + 1..).unwrap_or_default();
+        let length = name.iter().take(MAX_NAME).take_while(|byte| is_part(byte)).count();
+        length > 0 && name.get(length) == Some(&b'=')
+    })
 }
 
 /// Where the text in quotes ends that opens at `quote` behind so many backslashes. A text that is

@@ -30,7 +30,7 @@ pub(super) static COMMANDS: [Command; 8] = [
     command("redis-cli", "password", r#"(?s)redis-cli\s[^|;&]*?\s(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#),
     command("machine ", "password", r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)"),
     command(":5432:", "password", r":5432:[^:\s]+:[^:\s]+:([^:\s]+)"),
-    command("echo", "password", r#"echo\s+(?:-n\s+)?\\{0,3}["']?([^\s"'|\\]+)\\{0,3}["']?\s*\|\s*(?:sudo\s[^|]*?-S|docker login)"#),
+    command("echo", "password", r#"echo\s+(?:-n\s+)?\\{0,3}["']?([^\s"'|\\]+)\\{0,3}["']?\s*\|\s*(?:sudo\s(?:[^|]*?\s)?-[A-Za-z]*S\b|docker login)"#),
 ];
 
 /// Masks the password in the command that begins at `at`.
@@ -47,11 +47,14 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
     }
 }
 
-/// The text up to the end of the line, and over it where a backslash continues the line.
+/// The text up to the end of the line, and over it where a backslash continues the line. Behind
+/// `&&` and `||` another command begins.
 fn command_line(text: &str) -> &str {
     let ends = memchr::memchr_iter(b'\n', text.as_bytes());
     let end = ends.map(|at| text.get(..at).unwrap_or_default()).find(|line| !line.ends_with('\\'));
-    end.unwrap_or(text)
+    let line = end.unwrap_or(text);
+    let joints = [" && ", " || "].iter().filter_map(|joint| line.find(joint));
+    line.get(..joints.min().unwrap_or(line.len())).unwrap_or(line)
 }
 
 #[cfg(test)]
@@ -70,5 +73,6 @@ mod tests {
     fn a_command_ends_with_its_line() {
         assert_eq!(command_line("curl \\\n -u a:b\nnext"), "curl \\\n -u a:b");
         assert_eq!(command_line("curl"), "curl");
+        assert_eq!(command_line("curl 'x&y' && docker run --user a:b"), "curl 'x&y'");
     }
 }

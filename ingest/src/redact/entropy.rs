@@ -180,6 +180,21 @@ pub(super) fn is_mixed(value: &str, quoted: bool) -> bool {
     classes >= 3 && (quoted || (odd >= 3 && shares(35))) || (odd >= 4 && shares(45))
 }
 
+/// Whether a value of eight characters or more is a word with a sign and digits, as people make
+/// passwords: `Gravel@9981harbor`. Names of programs have none of these signs.
+pub(super) fn is_signed(value: &str) -> bool {
+    let has = |fits: fn(&u8) -> bool| value.bytes().any(|byte| fits(&byte));
+    let is_sign = |byte: &u8| b"!@#%^&*+?~$".contains(byte);
+    value.len() >= 8 && has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit) && has(is_sign)
+}
+
+/// Whether a value of eight characters or more is a word and a number: `tundra109`.
+pub(super) fn is_numbered(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    value.len() >= 8 && digits >= 3 && letters >= 4 && digits + letters == value.len()
+}
+
 /// Whether two neighbours at least are not those of words.
 pub(super) fn is_odd(value: &str) -> bool {
     neighbours(value).0 >= 2
@@ -340,6 +355,14 @@ mod tests {
         {
             assert!(!is_random(name), "{name}");
         }
+    }
+
+    #[test]
+    fn passwords_are_words_with_signs_and_numbers() {
+        assert!(is_signed("Gravel@9981harbor") && is_signed("pickle%4598"));
+        assert!(!is_signed("getPassword2_new") && !is_signed("a@1") && !is_signed("mira@harbor"));
+        assert!(is_numbered("tundra109"));
+        assert!(!is_numbered("argon2id") && !is_numbered("field_200") && !is_numbered("20261014"));
     }
 
     #[test]

@@ -19,8 +19,9 @@ const MAX_LEAD: usize = 48;
 /// Comments and blank lines between two settings, at most.
 const MAX_GAP: usize = 40;
 
+/// The first line of a file that a call writes stands behind the name of its argument.
 static SETTING: Pattern = Pattern::new(
-    r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
+    r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
 );
 static REMARK: Pattern = Pattern::new(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
 
@@ -47,9 +48,10 @@ pub(super) fn value(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize,
 /// Whether the value of a setting whose name sounds secret is one.
 pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
     let password = strength == Strength::Password;
-    let switch = ["true", "false", "yes", "no", "on", "off", "none", "null", "nil"]
-        .iter()
-        .any(|word| value.eq_ignore_ascii_case(word));
+    let switch =
+        ["true", "false", "yes", "no", "on", "off", "none", "null", "nil", "enabled", "disabled"]
+            .iter()
+            .any(|word| value.eq_ignore_ascii_case(word));
     if value.len() < 4
         || switch
         || is_placeholder(value)
@@ -153,6 +155,8 @@ mod tests {
         assert_eq!(setting("A=1\nKEY=lantern\n", "KEY"), Some("lantern"));
         assert_eq!(setting("KEY='a b' # why\n\n# more\nexport B=\"x\"", "KEY"), Some("a b"));
         assert_eq!(setting("  1→A=1\n  2→KEY=lantern", "KEY"), Some("lantern"));
+        assert_eq!(setting("file: /w/.env\ncontent: KEY=lantern\nB=1\n", "KEY"), Some("lantern"));
+        assert_eq!(setting("new_string: 1\tKEY=lantern\n2\tB=1", "KEY"), Some("lantern"));
         assert_eq!(setting("KEY=lantern\n", "KEY"), None, "alone");
         assert_eq!(setting("text\nKEY=lantern\nmore text\nA=1", "KEY"), None, "among text");
         assert_eq!(setting("A=1\nKEY=lantern make all", "KEY"), None, "a command");

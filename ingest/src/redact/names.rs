@@ -133,11 +133,11 @@ fn words(name: &str) -> Vec<String> {
         let next_is_lower = rest.peek().is_some_and(char::is_ascii_lowercase);
         let begins = c.is_ascii_uppercase()
             && (!previous.is_ascii_uppercase() || next_is_lower)
-            && previous != '_';
-        if (begins || matches!(c, '_' | '-')) && !word.is_empty() {
+            && !matches!(previous, '_' | ' ');
+        if (begins || matches!(c, '_' | '-' | ' ')) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
         }
-        if !matches!(c, '_' | '-') {
+        if !matches!(c, '_' | '-' | ' ') {
             word.push(c.to_ascii_lowercase());
         }
         previous = c;

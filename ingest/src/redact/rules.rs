@@ -206,6 +206,10 @@ pub(super) const SHAPES: &[Shape] = &[
     word("sourcegraph_token", &["sgp_#"], r"sgp_(?:[0-9a-f]{16}_)?[0-9a-f]{40}"),
     // Of no one in particular.
     word("jwt", &["eyJ?"], r"eyJ[A-Za-z0-9_-]{12,}\.(?:eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
+    // In base64: the beginnings of PEM keys, and `{"auths":` of container registries.
+    word("private_key", &["LS0tLS1CRUdJTiB"],
+        r"LS0tLS1CRUdJTiB(?:SU0EgUFJJVkFURSBLRVkt|QUklWQVRFIEtFWS|FQyBQUklWQVRFIEtFWS|EU0EgUFJJVkFURSBLRVkt|PUEVOU1NIIFBSSVZBVEUgS0VZ|FTkNSWVBURUQgUFJJVkFURSBLRV)[A-Za-z0-9+/]{40,}={0,2}"),
+    word("registry_auth", &["eyJhdXRocyI6"], r"eyJhdXRocyI6[A-Za-z0-9+/]{24,}={0,2}"),
     word("age_key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
 ];
 
