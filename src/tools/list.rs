@@ -111,11 +111,12 @@ fn candidates<'s>(
 ) -> Result<(Vec<&'s SessionRow>, Vec<String>), ToolError> {
     let Some(ids) = &args.session_ids else {
         let subagents = args.subagents.unwrap_or(false);
-        let known: HashSet<&str> =
-            snapshot.sessions().iter().map(|row| row.session_id.as_str()).collect();
+        // A session of nothing but another one's history is not listed, but started them all the same.
+        let shown = snapshot.sessions().iter().filter(|row| row.is_conversation());
+        let shown: HashSet<&str> = shown.map(|row| row.session_id.as_str()).collect();
         let inside = |row: &SessionRow| {
             let parent = row.parent_session_id.as_deref();
-            is_subagent(row) && parent.is_some_and(|parent| known.contains(parent))
+            is_subagent(row) && parent.is_some_and(|parent| shown.contains(parent))
         };
         let listed = |row: &&SessionRow| row.is_conversation() && (subagents || !inside(row));
         let rows = snapshot.sessions().iter().map(|row| &**row);

@@ -109,6 +109,64 @@ fn calls_have_their_results_and_subagents_their_calls() {
     for row in spawned {
         assert_eq!((&row[0], &row[2], &row[3]), (&row[1], &json!("tool_result"), &json!(true)));
     }
+    // Codex names what it started by the id of the session.
+    let codex = env.rows(
+        "SELECT count(*) FROM lineage WHERE provider = 'codex' AND relation = 'subagent_of' \
+         AND spawned_by_event_id IS NOT NULL",
+    );
+    assert_ne!(codex[0][0], json!(0));
+}
+
+/// Logs of all agents of a Claude session name the session as their parent, and one may have started
+/// another.
+#[test]
+fn an_agent_that_an_agent_started_is_linked_to_its_call() {
+    let env = TestEnv::new();
+    let folder = env.path("logs/p/1f0e51c4-2b7d-4c0e-9a35-d1e84b7092fa/subagents");
+    std::fs::create_dir_all(&folder).expect("creates");
+    let root = "1f0e51c4-2b7d-4c0e-9a35-d1e84b7092fa";
+    let log = |agent: Option<&str>, starts: Option<&str>| {
+        let record = |n: u32, kind: &str, message: Value, result: Option<Value>| {
+            let mut record = json!({
+                "type": kind, "uuid": format!("{}-{n}", agent.unwrap_or("root")), "sessionId": root,
+                "timestamp": format!("2026-10-01T10:00:0{n}.000Z"), "isSidechain": agent.is_some(),
+                "message": message,
+            });
+            if let Some(agent) = agent {
+                record["agentId"] = agent.into();
+            }
+            if let Some(result) = result {
+                record["toolUseResult"] = result;
+            }
+            record.to_string() + "\n"
+        };
+        let mut lines = record(0, "user", json!({"role": "user", "content": "look around"}), None);
+        if let Some(started) = starts {
+            let id = format!("toolu_{started}");
+            let call =
+                json!([{"type": "tool_use", "id": id, "name": "Agent", "input": {"prompt": "go"}}]);
+            let result = json!([{"type": "tool_result", "tool_use_id": id, "content": "seen"}]);
+            lines += &record(1, "assistant", json!({"role": "assistant", "content": call}), None);
+            let told = json!({"agentId": started, "status": "completed"});
+            lines += &record(2, "user", json!({"role": "user", "content": result}), Some(told));
+        }
+        lines
+    };
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("writes");
+    write(&format!("../../{root}.jsonl"), log(None, Some("aaaa1111")));
+    write("agent-aaaa1111.jsonl", log(Some("aaaa1111"), Some("bbbb2222")));
+    write("agent-bbbb2222.jsonl", log(Some("bbbb2222"), None));
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    let rows = env.rows(
+        "SELECT l.agent_id, e.tool_call_id, s.agent_id FROM lineage l \
+         LEFT JOIN events e ON e.event_id = l.spawned_by_event_id \
+         LEFT JOIN sessions s ON s.session_id = e.session_id ORDER BY 1",
+    );
+    let wanted = [
+        [json!("aaaa1111"), json!("toolu_aaaa1111"), Value::Null],
+        [json!("bbbb2222"), json!("toolu_bbbb2222"), json!("aaaa1111")],
+    ];
+    assert_eq!(rows, wanted);
 }
 
 /// The price table comes into SQL another way than into the list of sessions.

@@ -1,10 +1,19 @@
--- Whoever asks after a subagent again and again names it in every result: the first one started it.
+-- A call names whom it started by the agent's name or by the session's own id. It stands in the
+-- parent, or in a sibling where all of a family name the same parent. Whoever asks after a subagent
+-- again and again names it in every result: the first one started it.
+WITH spawns AS (
+    SELECT *, session_id AS family FROM events WHERE spawned_agent_id IS NOT NULL
+    UNION ALL
+    SELECT e.*, p.parent_session_id AS family FROM events e JOIN sessions p USING (session_id)
+    WHERE e.spawned_agent_id IS NOT NULL AND p.parent_session_id IS NOT NULL
+)
 SELECT
     s.session_id, s.parent_session_id, s.relation, s.agent_id, s.provider, s.title, s.started_at,
     e.event_id AS spawned_by_event_id, e.turn_index AS spawned_in_turn, e.tool_call_id
 FROM sessions s
-LEFT JOIN (
-    SELECT * FROM events WHERE spawned_agent_id IS NOT NULL
-    QUALIFY row_number() OVER (PARTITION BY session_id, spawned_agent_id ORDER BY event_index) = 1
-) e ON e.session_id = s.parent_session_id AND e.spawned_agent_id = s.agent_id
+LEFT JOIN spawns e ON e.family = s.parent_session_id AND e.session_id <> s.session_id
+    AND (e.spawned_agent_id = s.agent_id OR e.spawned_agent_id = s.native_id)
 WHERE s.parent_session_id IS NOT NULL
+QUALIFY row_number() OVER (
+    PARTITION BY s.session_id ORDER BY e.session_id <> s.parent_session_id, e.event_index
+) = 1
