@@ -12,6 +12,7 @@ mod branches;
 mod checkpoint;
 pub mod container;
 pub mod discover;
+mod family;
 mod history;
 pub mod json;
 mod ledger;

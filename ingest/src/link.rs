@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::event::Relation;
 
+use crate::family::originals_first;
 use crate::plan::{Change, Known, Work};
 use crate::provider::format;
 
@@ -34,13 +35,17 @@ pub(crate) fn link(works: &mut [Work], known: &Known) {
             by_record.entry(record.cast_unsigned()).or_default().push(session.session_id.clone());
         }
     }
-    let new = |work: &&Work| work.change == Change::New;
-    for work in works.iter().filter(new) {
+    let mut families: BTreeMap<u64, Vec<&Work>> = BTreeMap::new();
+    for work in works.iter().filter(|work| work.change == Change::New) {
         let key = (work.claim.provider.as_str(), work.claim.native_id.clone());
         by_native.entry(key).or_default().push(work.session_id.clone());
         if let Some(record) = work.claim.first_record {
-            by_record.entry(record).or_default().push(work.session_id.clone());
+            families.entry(record).or_default().push(work);
         }
+    }
+    for (record, family) in families {
+        let ids = originals_first(&family).into_iter().map(|work| work.session_id.clone());
+        by_record.entry(record).or_default().extend(ids);
     }
     let first = |provider: &'static str, native: &String| {
         by_native.get(&(provider, native.clone())).and_then(|ids| ids.first())
@@ -76,9 +81,15 @@ pub(crate) fn link(works: &mut [Work], known: &Known) {
                 ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect();
         }
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
-        // Logs of one id are copies of one session, not forks.
+        let is_fork_of_it = |id: &String| {
+            let parent = known.sessions.get(id).and_then(|row| row.parent_session_id.as_ref());
+            parent == Some(&work.session_id)
+        };
+        // Logs of one id are copies of one session, not forks; and nobody is forked from a fork of
+        // its own.
         if let Some(ancestor) = copies_from
             && !ancestor.starts_with(&work.claim.native_id)
+            && !is_fork_of_it(ancestor)
         {
             work.parent_session_id = Some(ancestor.clone());
             work.relation = Some(Relation::ForkedFrom);

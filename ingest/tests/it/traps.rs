@@ -130,6 +130,32 @@ fn a_forks_copied_history_is_marked_in_any_order_of_arrival() {
     assert_eq!(together.session("9ae82b3a-fd82-48da-afd8-479f58648cbe").output_tokens, Some(1992));
 }
 
+/// The log that goes on holds the other one whole, which had to be the fork if size decided.
+#[test]
+fn a_fork_at_the_end_of_a_session_leaves_it_the_original() {
+    let record = |session: &str, n: u32| {
+        let uuid = |n: u32| format!("\"00000000-0000-4000-8000-{n:012}\"");
+        let parent = n.checked_sub(1).map_or("null".to_owned(), uuid);
+        let id = uuid(n);
+        format!(
+            r#"{{"type":"user","uuid":{id},"parentUuid":{parent},"sessionId":"{session}","timestamp":"2026-10-01T10:00:0{n}.000Z","message":{{"role":"user","content":"prompt {n}"}}}}"#
+        ) + "\n"
+    };
+    let log =
+        |session: &str, records: u32| (0..records).map(|n| record(session, n)).collect::<String>();
+    let ids = ["c", "a", "b"].map(|first| format!("{first}1f0e51c-2b7d-4c0e-9a35-d1e84b7092fa"));
+    let dir = tempfile::tempdir().expect("tempdir");
+    for (id, records) in ids.iter().zip([2, 3, 4]) {
+        write(&dir.path().join(format!("{id}.jsonl")), &log(id, records), 1);
+    }
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let [original, fork, second] = ids.each_ref().map(|id| memory.session(id));
+    assert_eq!((original.turns, original.parent_session_id, original.relation), (2, None, None));
+    assert_eq!((fork.turns, fork.parent_session_id.as_deref()), (1, Some(ids[0].as_str())));
+    assert_eq!((second.turns, second.relation.as_deref()), (1, Some("forked_from")));
+}
+
 #[test]
 fn giant_lines_cost_themselves_only() {
     let dir = tempfile::tempdir().expect("tempdir");
