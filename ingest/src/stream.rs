@@ -134,6 +134,7 @@ impl Stream {
         history: History,
         redactor: Option<Arc<Redactor>>,
     ) -> Self {
+        // Until its first record with an identity says otherwise, a fork repeats.
         let replay = state.next_index == 0 && !matches!(history, History::None) || state.replay;
         let ledger = Ledger::of(&session);
         Self {
@@ -147,7 +148,7 @@ impl Stream {
             listed: 0,
             unlisted: BTreeMap::new(),
             provider,
-            state,
+            state: StreamState { replay, ..state },
             batch: EventBatch::default(),
             history,
             own,
@@ -155,7 +156,6 @@ impl Stream {
             record: RecordAt::default(),
             record_hash: 0,
             record_time: None,
-            // Until its first record with an identity says otherwise, a fork repeats.
             replay,
             sidechain: false,
             pushed: 0,
@@ -190,7 +190,7 @@ impl Stream {
 
     /// Begins a record: the drafts that follow come from it. `identity` tells copies of the
     /// record from other records; `None` for records that have none, which share the fate of the
-    /// record before.
+    /// last record that gave an event.
     pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
         self.record = at;
         self.record_hash = identity.unwrap_or(0);
@@ -204,7 +204,8 @@ impl Stream {
             self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
             let repeated = self.own.as_ref().is_some_and(|own| own.contains(&hash));
             self.replay = copied || repeated;
-            self.state.replay = self.replay;
+        } else {
+            self.replay = self.state.replay;
         }
         if time.is_some() {
             self.state.last_time = time;
@@ -382,6 +383,9 @@ impl Stream {
                 own.insert(self.record_hash);
             }
         }
+        // One without events says nothing of those behind it: no sequence holds it, so that it is
+        // found in none.
+        self.state.replay = self.replay;
         self.state.next_index += 1;
         self.pushed += 1;
     }

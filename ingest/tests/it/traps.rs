@@ -156,6 +156,64 @@ fn a_fork_at_the_end_of_a_session_leaves_it_the_original() {
     assert_eq!((second.turns, second.relation.as_deref()), (1, Some("forked_from")));
 }
 
+/// Records of Codex are known by their content; `yes` is one as much as a long prompt.
+#[test]
+fn short_prompts_of_a_fork_are_told_from_copied_ones() {
+    let [origin, fork] =
+        ["a", "b"].map(|first| format!("{first}1f0e51c-2b7d-4c0e-9a35-d1e84b7092fa"));
+    let line = |second: u32, kind: &str, payload: String| {
+        format!(
+            r#"{{"timestamp":"2026-10-01T10:00:{second:02}.000Z","type":"{kind}","payload":{payload}}}"#
+        ) + "\n"
+    };
+    let meta = |second, id: &str, from: &str| {
+        line(
+            second,
+            "session_meta",
+            format!(r#"{{"id":"{id}","cwd":"/w","cli_version":"0.146.0"{from}}}"#),
+        )
+    };
+    let turn = |second, prompt: &str, answer: &str| {
+        let said = |role: &str, kind: &str, text: &str| {
+            format!(
+                r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}"#
+            )
+        };
+        line(
+            second,
+            "turn_context",
+            format!(r#"{{"cwd":"/w","model":"m","n":"{}"}}"#, "x".repeat(200)),
+        ) + &line(second, "response_item", said("user", "input_text", prompt))
+            + &line(second + 1, "response_item", said("assistant", "output_text", answer))
+    };
+    let shared = |at| turn(at, "p zero", "ok") + &turn(at + 2, "p one", "fine");
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = |id: &str, text: String| {
+        write(&dir.path().join(format!("rollout-2026-10-01T10-00-00-{id}.jsonl")), &text, 1);
+    };
+    log(&origin, meta(0, &origin, "") + &shared(1));
+    let from = format!(r#","forked_from_id":"{origin}""#);
+    let copied = meta(30, &origin, "") + &shared(30);
+    log(&fork, meta(30, &fork, &from) + &copied + &turn(50, "yes", "done"));
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let of_fork = memory
+        .events()
+        .into_iter()
+        .filter(|event| event.session_id == fork && event.turn_index > 0);
+    let said: Vec<_> = of_fork.map(|event| (event.text, event.is_replay)).collect();
+    let wanted = [
+        ("p zero", true),
+        ("ok", true),
+        ("p one", true),
+        ("fine", true),
+        ("yes", false),
+        ("done", false),
+    ];
+    assert_eq!(said, wanted.map(|(text, copied)| (text.to_owned(), copied)));
+    assert_eq!((memory.session(&origin).turns, memory.session(&fork).turns), (2, 1));
+}
+
 #[test]
 fn giant_lines_cost_themselves_only() {
     let dir = tempfile::tempdir().expect("tempdir");

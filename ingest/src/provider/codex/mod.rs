@@ -79,9 +79,9 @@ struct Decoder {
 impl LineDecoder for Decoder {
     fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let time = micros(object.text("timestamp"));
-        out.begin_record(at, content_identity(raw), time);
-        self.copied_burst(time, out);
         let payload = object.object("payload");
+        out.begin_record(at, content_identity(payload.unwrap_or(object), raw), time);
+        self.copied_burst(time, out);
         drift(object, payload, out);
         match (object.text("type"), payload) {
             (Some("session_meta"), Some(meta)) => self.session_meta(meta, time, out),
@@ -127,12 +127,15 @@ fn drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) {
     drift::fields(payload, known::FIELDS, out);
 }
 
-/// Records shorter than this say too little to be told apart, as reasoning without its text.
+/// Records shorter than this say too little to be told apart, as reasoning without its text; what
+/// somebody said is his own however short.
 const LEAST_IDENTITY: usize = 160;
 
 /// Identity of a record by content. Copies in a fork are stamped anew, so the time is left out.
-fn content_identity(raw: &[u8]) -> Option<u64> {
-    if raw.len() < LEAST_IDENTITY {
+fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
+    let is_said =
+        matches!(payload.text("type"), Some("message" | "user_message" | "agent_message"));
+    if raw.len() < LEAST_IDENTITY && !is_said {
         return None;
     }
     let stamped = raw.strip_prefix(br#"{"timestamp":""#).and_then(|rest| {
