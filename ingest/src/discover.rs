@@ -37,6 +37,15 @@ impl Candidate {
         Self { size: metadata.len(), modified_us, container, path }
     }
 
+    /// The file of a log that the store knows as `key`, plain or compressed, if it is there.
+    pub(crate) fn of_key(key: &str) -> Option<Self> {
+        let database = key.rsplit_once('#').map_or(key, |(database, _)| database);
+        let paths = [key, &format!("{key}.zst"), &format!("{key}.gz"), database].map(PathBuf::from);
+        let found =
+            discover(paths.iter().find(|path| path.exists()).map_or(&[], std::slice::from_ref));
+        found.files.into_iter().find(|file| file.key() == key)
+    }
+
     /// The path as the store keeps it: a log stays the same one when it is compressed.
     pub fn key(&self) -> String {
         let path = self.path.to_string_lossy();

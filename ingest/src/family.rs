@@ -1,6 +1,7 @@
-//! Which of several logs that begin alike is the original, and which were forked from it.
+//! Which of several logs that share history is the original, and which were forked from it.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::io::{self, Read};
 
 use memchr::memmem;
@@ -8,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::container::Content;
 use crate::discover::Candidate;
-use crate::plan::Work;
+use crate::link::in_order;
 
 /// Stands before the id of a record, 36 characters.
 const KEY: &[u8] = b"\"uuid\":\"";
@@ -16,34 +17,71 @@ const ID: usize = 36;
 
 const CHUNK: usize = 1 << 20;
 
-/// Orders new logs that begin with the same record, which come in the order of their sizes: logs
-/// that another one holds whole, as a fork at their end does, before it. Logs of one id stay
-/// together, and those that name a parent behind the others.
-pub(crate) fn originals_first<'w>(works: &[&'w Work]) -> Vec<&'w Work> {
-    let mut of_id: Vec<Vec<&Work>> = Vec::new();
-    for work in works {
-        let same = |group: &&mut Vec<&Work>| group[0].claim.native_id == work.claim.native_id;
-        match of_id.iter_mut().find(same) {
-            Some(group) => group.push(work),
-            None => of_id.push(vec![work]),
+/// Larger families are not looked into: they are ordered by what their logs say and by size.
+const COMPARED: usize = 64;
+
+/// A log that begins with the same record as others.
+pub(crate) struct Member<'w> {
+    pub(crate) session_id: &'w str,
+    pub(crate) native_id: &'w str,
+    /// Native id of the log that it hangs on.
+    pub(crate) parent: Option<&'w str>,
+    /// The sessions that it was taken to repeat when it was read before.
+    pub(crate) ancestors: Option<Vec<&'w str>>,
+    /// The file, where it can be read anew; where not, the log stays a copy of its ancestors.
+    pub(crate) file: Option<&'w Candidate>,
+}
+
+/// Orders a family, originals before their copies: the order that it has in the store, then larger
+/// logs before smaller ones, but what another log names as its parent, or holds whole as a fork at
+/// its end does, before that one. Logs of one id stay together.
+pub(crate) fn originals_first(mut members: Vec<Member<'_>>) -> Vec<&str> {
+    members.sort_by_key(|member| {
+        let rank = member.ancestors.as_ref().map_or(usize::MAX, Vec::len);
+        let size = member.file.map_or(0, |file| file.size);
+        let path = member.file.map(|file| &file.path);
+        (rank, member.parent.is_some(), Reverse(size), path, member.session_id)
+    });
+    let mut logs: Vec<Vec<Member<'_>>> = Vec::new();
+    for member in members {
+        match logs.iter_mut().find(|log| log[0].native_id == member.native_id) {
+            Some(log) => log.push(member),
+            None => logs.push(vec![member]),
         }
     }
-    let is_free = |group: &&Vec<&Work>| group[0].claim.parent.is_none();
-    if of_id.iter().filter(is_free).count() > 1 {
-        let records: Vec<_> =
-            of_id.iter().map(|group| records(&group[0].file).unwrap_or_default()).collect();
-        let mut held: HashMap<u64, usize> = HashMap::new();
-        records.iter().flatten().for_each(|id| *held.entry(*id).or_default() += 1);
-        let is_whole = |records: &HashSet<u64>| records.iter().all(|id| held[id] > 1);
-        let mut order: Vec<usize> = (0..of_id.len()).collect();
-        order.sort_by_key(|at| {
-            let whole = !records[*at].is_empty() && is_whole(&records[*at]);
-            let length = if whole { records[*at].len() } else { usize::MAX };
-            (of_id[*at][0].claim.parent.is_some(), length)
-        });
-        return order.into_iter().flat_map(|at| std::mem::take(&mut of_id[at])).collect();
-    }
-    of_id.concat()
+    let order = in_order(&before(&logs));
+    order.into_iter().flat_map(|at| logs[at].iter().map(|member| member.session_id)).collect()
+}
+
+/// For every log the places of those that must stand before it.
+fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
+    let free = |log: &&Vec<Member<'_>>| log[0].parent.is_none() && log[0].file.is_some();
+    let compared = logs.iter().filter(free).count() > 1 && logs.len() <= COMPARED;
+    let records = |log: &Vec<Member<'_>>| {
+        let file = log[0].file.filter(|_| compared)?;
+        records(file).ok().filter(|records| !records.is_empty())
+    };
+    let records: Vec<Option<HashSet<u64>>> = logs.iter().map(records).collect();
+    let holds = |one: usize, other: usize| match (&records[one], &records[other]) {
+        (Some(whole), Some(part)) => part.len() < whole.len() && part.is_subset(whole),
+        _ => false,
+    };
+    let of_one = |at: usize| -> Vec<usize> {
+        let log = &logs[at][0];
+        let is_before = |other: usize| match (log.file, &log.ancestors) {
+            (None, Some(ancestors)) => {
+                logs[other].iter().any(|member| ancestors.contains(&member.session_id))
+            }
+            // A fork with nothing of its own yet is no original.
+            _ => {
+                let other_parent = logs[other][0].parent;
+                log.parent == Some(logs[other][0].native_id)
+                    || other_parent.is_none() && holds(at, other)
+            }
+        };
+        (0..logs.len()).filter(|other| *other != at && is_before(*other)).collect()
+    };
+    (0..logs.len()).map(of_one).collect()
 }
 
 /// The ids of a log's records, by hash.

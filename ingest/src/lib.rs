@@ -15,6 +15,7 @@ pub mod discover;
 mod family;
 mod history;
 pub mod json;
+mod kin;
 mod ledger;
 pub mod lines;
 mod link;

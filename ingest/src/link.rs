@@ -1,92 +1,72 @@
 //! Which log belongs to which: parents, the sessions whose records a log may repeat, and the units
 //! of work that follow from it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use schemas::Provider;
 use schemas::event::Relation;
+use schemas::session::SourceRow;
 
-use crate::family::originals_first;
-use crate::plan::{Change, Known, Work};
+use crate::family::{Member, originals_first};
+use crate::kin::{News, recorded};
+use crate::plan::{Change, Known, Work, provider_of};
 use crate::provider::format;
 
-/// Finds parents and ancestors among the sessions known and planned.
-pub(crate) fn link(works: &mut [Work], known: &Known) {
-    let mut by_native: HashMap<(&str, String), Vec<String>> = HashMap::new();
-    let mut by_record: HashMap<u64, Vec<String>> = HashMap::new();
-    let records: HashMap<&String, i64> = known
-        .sources
-        .values()
-        .filter_map(|row| Some((row.session_id.as_ref()?, row.first_record?)))
-        .collect();
-    let mut sessions: Vec<_> = known.sessions.values().collect();
-    sessions.sort_by(|a, b| {
-        (a.session_id.len(), &a.session_id).cmp(&(b.session_id.len(), &b.session_id))
-    });
-    let provider = |name: &str| {
-        schemas::Provider::ALL.iter().find(|p| p.as_str() == name).map_or("", |p| p.as_str())
+type ByNative = HashMap<(Provider, String), Vec<String>>;
+type ByRecord = HashMap<(Provider, u64), Vec<String>>;
+
+/// Steps from fork to original that are looked at for a ring.
+const FORKS: usize = 64;
+
+/// Finds parents and ancestors among the sessions known and planned. What was settled of a log that
+/// grew stays, unless `news` concern it: what came since does not make it a copy.
+pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
+    let is_settled = |work: &Work| {
+        let row = work.source.as_ref().filter(|_| work.change == Change::Grown);
+        row.zip(work.session.as_ref()).is_some_and(|(row, session)| !news.concern(row, session))
     };
-    for session in sessions {
-        let native = session.native_id.clone().unwrap_or_default();
-        by_native
-            .entry((provider(&session.provider), native))
-            .or_default()
-            .push(session.session_id.clone());
-        if let Some(record) = records.get(&session.session_id) {
-            by_record.entry(record.cast_unsigned()).or_default().push(session.session_id.clone());
-        }
-    }
-    let mut families: BTreeMap<u64, Vec<&Work>> = BTreeMap::new();
-    for work in works.iter().filter(|work| work.change == Change::New) {
-        let key = (work.claim.provider.as_str(), work.claim.native_id.clone());
-        by_native.entry(key).or_default().push(work.session_id.clone());
-        if let Some(record) = work.claim.first_record {
-            families.entry(record).or_default().push(work);
-        }
-    }
-    for (record, family) in families {
-        let ids = originals_first(&family).into_iter().map(|work| work.session_id.clone());
-        by_record.entry(record).or_default().extend(ids);
-    }
-    let first = |provider: &'static str, native: &String| {
-        by_native.get(&(provider, native.clone())).and_then(|ids| ids.first())
+    let by_native = by_native(works, known);
+    let by_record = by_record(works, known, is_settled);
+    let first = |provider: Provider, native: &str| {
+        by_native.get(&(provider, native.to_owned())).and_then(|ids| ids.first())
     };
+    let forks = forks(works, first);
+    let planned: HashSet<String> = works.iter().map(|work| work.session_id.clone()).collect();
     for work in works.iter_mut() {
-        let provider = work.claim.provider.as_str();
+        let provider = work.claim.provider;
         let parent = work.claim.parent.as_ref().and_then(|native| first(provider, native));
         work.parent_session_id =
             parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
-        if let Some(row) = work.source.as_ref().filter(|_| work.change == Change::Grown) {
-            // Settled when the log was new: what came since does not make it a copy.
-            work.ancestors =
-                row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect();
-        } else if format(work.claim.provider).unique_ids {
+        work.ancestors = if let Some(row) = work.source.as_ref().filter(|_| is_settled(work)) {
+            recorded(row)
+        } else if format(provider).unique_ids {
             // Those that come before it in the family, so that one of them stays the original.
-            let family = work.claim.first_record.and_then(|record| by_record.get(&record));
+            let record = work.claim.first_record.map(|record| (provider, record));
+            let family = record.and_then(|record| by_record.get(&record));
             let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
             let before = |ids: Option<&Vec<String>>| -> Vec<String> {
-                ids.into_iter()
-                    .flatten()
-                    .take_while(|id| **id != work.session_id)
-                    .cloned()
-                    .collect()
+                let others = |id: &&String| **id != work.session_id;
+                ids.into_iter().flatten().take_while(others).cloned().collect()
             };
-            work.ancestors = before(family);
-            work.ancestors.extend(before(same_id));
-            work.ancestors.sort();
-            work.ancestors.dedup();
+            let mut ancestors = before(family);
+            ancestors.extend(before(same_id));
+            // A fork may begin with another record than its original, as behind a compaction.
+            ancestors.extend(original(&work.session_id, &forks).cloned());
+            ancestors.sort();
+            ancestors.dedup();
+            ancestors
         } else {
             let same = first(provider, &work.claim.native_id);
             let ancestor = same.filter(|id| **id != work.session_id).or(parent);
-            work.ancestors =
-                ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect();
-        }
+            ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect()
+        };
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
+        // Logs of one id are copies of one session, not forks; and nobody is forked from a fork of
+        // its own, which does not matter where that is read anew.
         let is_fork_of_it = |id: &String| {
             let parent = known.sessions.get(id).and_then(|row| row.parent_session_id.as_ref());
-            parent == Some(&work.session_id)
+            parent == Some(&work.session_id) && !planned.contains(id)
         };
-        // Logs of one id are copies of one session, not forks; and nobody is forked from a fork of
-        // its own.
         if let Some(ancestor) = copies_from
             && !ancestor.starts_with(&work.claim.native_id)
             && !is_fork_of_it(ancestor)
@@ -95,6 +75,95 @@ pub(crate) fn link(works: &mut [Work], known: &Known) {
             work.relation = Some(Relation::ForkedFrom);
         }
     }
+}
+
+/// The sessions of an id, those in the store first, in the order of their numbers.
+fn by_native(works: &[Work], known: &Known) -> ByNative {
+    let mut by_native = ByNative::new();
+    let mut sessions: Vec<_> = known.sessions.values().collect();
+    sessions.sort_by_key(|session| (session.session_id.len(), &session.session_id));
+    for session in sessions {
+        if let Some((provider, native)) =
+            session.provider.parse().ok().zip(session.native_id.clone())
+        {
+            by_native.entry((provider, native)).or_default().push(session.session_id.clone());
+        }
+    }
+    for work in works.iter().filter(|work| work.change == Change::New) {
+        let key = (work.claim.provider, work.claim.native_id.clone());
+        by_native.entry(key).or_default().push(work.session_id.clone());
+    }
+    by_native
+}
+
+/// The sessions that begin with a record, originals first; only of families that have a log for
+/// which that is not settled.
+fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) -> ByRecord {
+    fn ancestors(row: &SourceRow) -> Vec<&str> {
+        row.ancestors.iter().flat_map(|list| list.split(' ')).collect()
+    }
+    let key = |work: &Work| Some((work.claim.provider, work.claim.first_record?));
+    let mut families: BTreeMap<(Provider, u64), Vec<Member<'_>>> = BTreeMap::new();
+    for record in works.iter().filter(|work| !is_settled(work)).filter_map(key) {
+        families.entry(record).or_default();
+    }
+    for work in works {
+        let family = key(work).and_then(|key| families.get_mut(&key));
+        if let Some(family) = family {
+            family.push(Member {
+                session_id: &work.session_id,
+                native_id: &work.claim.native_id,
+                parent: work.claim.parent.as_deref(),
+                ancestors: work.source.as_ref().map(ancestors),
+                file: Some(&work.file),
+            });
+        }
+    }
+    let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
+    for row in known.sources.values() {
+        let session = row.session_id.as_ref().filter(|id| !planned.contains(id.as_str()));
+        let session = session.and_then(|id| known.sessions.get(id));
+        let record = row.first_record.map(i64::cast_unsigned);
+        let key = provider_of(row).zip(record);
+        if let Some(family) = key.and_then(|key| families.get_mut(&key))
+            && let Some(session) = session
+        {
+            family.push(Member {
+                session_id: &session.session_id,
+                native_id: session.native_id.as_deref().unwrap_or_default(),
+                parent: None,
+                ancestors: Some(ancestors(row)),
+                file: None,
+            });
+        }
+    }
+    let ordered = families.into_iter().map(|(record, family)| {
+        (record, originals_first(family).into_iter().map(str::to_owned).collect())
+    });
+    ordered.collect()
+}
+
+/// From forks to the sessions that their logs name as the originals.
+fn forks<'s>(
+    works: &[Work],
+    first: impl Fn(Provider, &str) -> Option<&'s String>,
+) -> HashMap<String, String> {
+    let fork = |work: &Work| {
+        let parent = work
+            .claim
+            .parent
+            .as_ref()
+            .filter(|_| work.claim.relation == Some(Relation::ForkedFrom))?;
+        Some((work.session_id.clone(), first(work.claim.provider, parent)?.clone()))
+    };
+    works.iter().filter_map(fork).collect()
+}
+
+/// The original that a fork names, unless it hangs on the fork in its turn.
+fn original<'f>(fork: &str, forks: &'f HashMap<String, String>) -> Option<&'f String> {
+    let original = forks.get(fork)?;
+    let chain = std::iter::successors(Some(original), |id| forks.get(*id)).take(FORKS);
+    chain.clone().all(|id| id != fork).then_some(original)
 }
 
 /// Joins works that depend on each other, ancestors first; units by time, oldest first.
@@ -140,7 +209,7 @@ fn ancestors_first(mut works: Vec<Work>) -> Vec<Work> {
 
 /// Places in the order in which they can be done: always the first one of which nothing that it
 /// hangs on waits. Where all hang on each other, the first one has to do without.
-fn in_order(ancestors: &[Vec<usize>]) -> Vec<usize> {
+pub(crate) fn in_order(ancestors: &[Vec<usize>]) -> Vec<usize> {
     let mut children = vec![Vec::new(); ancestors.len()];
     for (at, ancestors) in ancestors.iter().enumerate() {
         ancestors.iter().for_each(|ancestor| children[*ancestor].push(at));

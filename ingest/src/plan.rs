@@ -1,6 +1,8 @@
 //! Decides what is to be read: compares the files found with the checkpoints, gives new logs
 //! their session ids, and puts logs that share history into one unit of work.
 
+mod ids;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +12,11 @@ use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
+use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
+use crate::kin::{Former, News, recorded};
 use crate::link::{link, units};
 use crate::provider::{Claim, Reader, companion, format, is_beside_log};
 use crate::redact::Redactor;
@@ -32,6 +36,8 @@ pub enum Change {
     New,
     Grown,
     Rewritten,
+    /// It did not change. It is read anew where another log is its original, which came later.
+    Same,
 }
 
 /// One file to read.
@@ -95,32 +101,21 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
             _ => unseen.push(file),
         }
     }
-    let mut claims = plan.claims(unseen);
-    // Among logs of one id the largest is the original; a rerun after a kill decides alike.
-    // One that names its parent comes behind it.
-    claims.sort_by(|(a, x), (b, y)| {
-        let hangs = x.parent.is_some().cmp(&y.parent.is_some());
-        hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
-    });
-    let mut taken = HashMap::new();
-    for (mut file, claim) in claims {
-        file.modified_us = changed_at(&file, Some(claim.provider));
-        let session_id = free_id(&claim.native_id, &known.sessions, &mut taken);
-        works.push(Work {
-            file,
-            change: Change::New,
-            relation: claim.relation,
-            claim,
-            session_id,
-            parent_session_id: None,
-            ancestors: Vec::new(),
-            source: None,
-            session: None,
-        });
-    }
+    plan.new_files(unseen, rules, known, &mut works);
+    let news = News::of(&works);
+    plan.relatives(&news, rules, known, &mut works);
     if !works.is_empty() {
-        link(&mut works, known);
+        link(&mut works, known, &news);
     }
+    // Whoever turns out to be a copy of others than before is read anew.
+    works.retain_mut(|work| {
+        let row =
+            work.source.as_ref().filter(|_| matches!(work.change, Change::Same | Change::Grown));
+        if row.is_some_and(|row| recorded(row) != work.ancestors) {
+            work.change = Change::Rewritten;
+        }
+        work.change != Change::Same
+    });
     plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.offset())).sum();
     plan.units = units(works);
     plan
@@ -138,7 +133,7 @@ impl Work {
 
 /// Whether a log is as it was when it was read, and the file that tells of it too.
 pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
-    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, provider(row))
+    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, provider_of(row))
 }
 
 /// When a log changed last, or the file that tells of it. Only that file's time is looked at.
@@ -148,7 +143,7 @@ fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
     beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
 }
 
-fn provider(row: &SourceRow) -> Option<Provider> {
+pub(crate) fn provider_of(row: &SourceRow) -> Option<Provider> {
     row.provider.as_deref()?.parse().ok()
 }
 
@@ -157,7 +152,8 @@ fn provider(row: &SourceRow) -> Option<Provider> {
 fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
     let present: HashSet<String> = found.iter().map(Candidate::key).collect();
     let is_told_of = |row: &&SourceRow| {
-        let beside = provider(row).and_then(|provider| companion(provider, Path::new(&row.path)));
+        let beside =
+            provider_of(row).and_then(|provider| companion(provider, Path::new(&row.path)));
         beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
             && !present.contains(&row.path)
     };
@@ -232,7 +228,7 @@ impl Plan {
     /// A file that was read before and is another now.
     fn known_file(
         &mut self,
-        mut file: Candidate,
+        file: Candidate,
         row: &SourceRow,
         rules: i64,
         known: &Known,
@@ -244,33 +240,86 @@ impl Plan {
             Ok(same) => same,
             Err(error) => return self.failed(&file, &error),
         };
-        let claim = match sniff(&file) {
-            Ok(Sniffed::Log(claim)) => claim,
+        match sniff(&file) {
+            Ok(Sniffed::Log(claim)) => {
+                let change = change(&claim, row, same, rules);
+                works.push(go_on(file, claim, row, change, known));
+            }
             Ok(Sniffed::Empty | Sniffed::Unknown(_)) if !same => {
                 // Truncated to nothing: what was read stays, and the next content is read anew.
                 self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
-                return self.mark_session(row, true, known);
+                self.mark_session(row, true, known);
             }
-            Ok(_) => return,
-            Err(error) => return self.failed(&file, &error),
-        };
-        file.modified_us = changed_at(&file, Some(claim.provider));
-        let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
-        let change =
-            if grows && same && masked_by(row, rules) { Change::Grown } else { Change::Rewritten };
-        let session_id = row.session_id.clone().unwrap_or_default();
-        let session = known.sessions.get(&session_id).map(|row| SessionRow::clone(row));
-        works.push(Work {
-            file,
-            change,
-            relation: claim.relation,
-            claim,
-            session_id,
-            parent_session_id: None,
-            ancestors: Vec::new(),
-            source: Some(row.clone()),
-            session,
+            Ok(_) => {}
+            Err(error) => self.failed(&file, &error),
+        }
+    }
+
+    /// Files that nothing is known of: new logs, and known ones under new names.
+    fn new_files(
+        &mut self,
+        files: Vec<Candidate>,
+        rules: i64,
+        known: &Known,
+        works: &mut Vec<Work>,
+    ) {
+        let mut claims = self.claims(files);
+        // Among logs of one id the largest is the original; a rerun after a kill decides alike.
+        // One that names its parent comes behind it.
+        claims.sort_by(|(a, x), (b, y)| {
+            let hangs = x.parent.is_some().cmp(&y.parent.is_some());
+            hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
         });
+        let mut former = if claims.is_empty() { Former::default() } else { Former::of(known) };
+        let mut taken = HashMap::new();
+        for (mut file, claim) in claims {
+            match former.take(&file, &claim) {
+                Ok(Some((row, same))) => {
+                    self.renamed(row);
+                    let change = change(&claim, row, same, rules);
+                    works.push(go_on(file, claim, row, change, known));
+                }
+                Ok(None) => {
+                    file.modified_us = changed_at(&file, Some(claim.provider));
+                    works.push(Work {
+                        session_id: free_id(&claim.native_id, &known.sessions, &mut taken),
+                        file,
+                        change: Change::New,
+                        relation: claim.relation,
+                        claim,
+                        parent_session_id: None,
+                        ancestors: Vec::new(),
+                        source: None,
+                        session: None,
+                    });
+                }
+                Err(error) => self.failed(&file, &error),
+            }
+        }
+    }
+
+    /// Notes that the session of a log goes on in another file.
+    fn renamed(&mut self, row: &SourceRow) {
+        self.settled.retain(|settled| settled.path != row.path);
+        self.sessions.retain(|session| Some(&session.session_id) != row.session_id.as_ref());
+        self.settled.push(SourceRow {
+            status: SourceStatus::Gone,
+            session_id: None,
+            reason: Some("the log lies elsewhere now".to_owned()),
+            ..row.clone()
+        });
+    }
+
+    /// Known logs that new ones have to do with, beside those planned: as far as they go by now.
+    fn relatives(&mut self, news: &News, rules: i64, known: &Known, works: &mut Vec<Work>) {
+        for row in news.relatives(works, known) {
+            let Some(file) = Candidate::of_key(&row.path) else { continue };
+            if !unchanged(&file, row) || !masked_by(row, rules) {
+                self.known_file(file, row, rules, known, works);
+            } else if let Ok(Sniffed::Log(claim)) = sniff(&file) {
+                works.push(go_on(file, claim, row, Change::Same, known));
+            }
+        }
     }
 
     /// Looks at files that are new; what is no log is settled at once.
@@ -318,6 +367,35 @@ impl Plan {
     }
 }
 
+/// How a known log changed that begins with what was read of it, or not.
+fn change(claim: &Claim, row: &SourceRow, same: bool, rules: i64) -> Change {
+    let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
+    if grows && same && masked_by(row, rules) { Change::Grown } else { Change::Rewritten }
+}
+
+/// A log that goes on with the session of `row`.
+fn go_on(
+    mut file: Candidate,
+    claim: Claim,
+    row: &SourceRow,
+    change: Change,
+    known: &Known,
+) -> Work {
+    file.modified_us = changed_at(&file, Some(claim.provider));
+    let session_id = row.session_id.clone().unwrap_or_default();
+    Work {
+        file,
+        change,
+        relation: claim.relation,
+        claim,
+        session: known.sessions.get(&session_id).map(|row| SessionRow::clone(row)),
+        session_id,
+        parent_session_id: None,
+        ancestors: Vec::new(),
+        source: Some(row.clone()),
+    }
+}
+
 /// A document larger than this is not read: it has to be held whole.
 pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
 
@@ -350,54 +428,5 @@ fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> Sour
         state: None,
         reason: reason.map(str::to_owned),
         segment: 0,
-    }
-}
-
-/// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses. `taken`
-/// knows the ids given before, and how far each was numbered: many logs may claim one.
-fn free_id<V>(
-    native: &str,
-    known: &HashMap<String, V>,
-    taken: &mut HashMap<String, u32>,
-) -> String {
-    let clean: String = native
-        .chars()
-        .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
-        .take(128)
-        .collect();
-    let base = if clean.is_empty() { "session".to_owned() } else { clean };
-    let mut number = taken.get(&base).copied().unwrap_or(0);
-    let id = loop {
-        number += 1;
-        let id = if number == 1 { base.clone() } else { format!("{base}~{number}") };
-        if !known.contains_key(&id) && !taken.contains_key(&id) {
-            break id;
-        }
-    };
-    taken.insert(base, number);
-    taken.entry(id.clone()).or_insert(1);
-    id
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
-        let known = ["known", "b", "b~3"].map(|id| (id.to_owned(), ()));
-        let (known, mut taken) = (HashMap::from(known), HashMap::new());
-        assert_eq!(free_id("known", &known, &mut taken), "known~2");
-        assert_eq!(free_id("a", &known, &mut taken), "a");
-        assert_eq!(free_id("a", &known, &mut taken), "a~2");
-        assert_eq!(free_id("a", &known, &mut taken), "a~3");
-        assert_eq!(free_id("b c\n", &known, &mut taken), "b_c_");
-        assert_eq!(free_id("", &known, &mut taken), "session");
-        assert_eq!(free_id("b", &known, &mut taken), "b~2");
-        assert_eq!(free_id("b", &known, &mut taken), "b~4");
-        // An id may look like one that was numbered.
-        assert_eq!(free_id("a~2", &known, &mut taken), "a~2~2");
-        assert_eq!(free_id("a~4", &known, &mut taken), "a~4");
-        assert_eq!(free_id("a", &known, &mut taken), "a~5");
     }
 }

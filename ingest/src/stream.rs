@@ -229,6 +229,11 @@ impl Stream {
         self.record = at;
     }
 
+    /// Index of the event that comes next.
+    pub fn position(&self) -> i32 {
+        self.state.next_index
+    }
+
     /// Events that the present record gave so far.
     pub fn pushed(&self) -> u32 {
         self.pushed

@@ -75,8 +75,12 @@ impl<T: Target> Worker<'_, T> {
     ) -> Result<Vec<u64>, T::Error> {
         let format = format(work.claim.provider);
         let saved = match work.change {
-            Change::Grown => self.target.state(&work.file.key())?,
-            Change::New | Change::Rewritten => None,
+            // By the path it was read at: it may have moved since.
+            Change::Grown => match &work.source {
+                Some(source) => self.target.state(&source.path)?,
+                None => None,
+            },
+            Change::New | Change::Rewritten | Change::Same => None,
         };
         let saved: Option<Saved> = saved.and_then(|json| serde_json::from_str(&json).ok());
         // Without its state a log cannot be continued; it is read anew.
@@ -130,7 +134,7 @@ impl<T: Target> Worker<'_, T> {
         match work.change {
             Change::New => report.files_new += 1,
             Change::Grown if grown => report.files_grown += 1,
-            Change::Grown | Change::Rewritten => report.files_rewritten += 1,
+            Change::Grown | Change::Rewritten | Change::Same => report.files_rewritten += 1,
         }
         report.sessions += 1;
         report.events += events.cast_unsigned();

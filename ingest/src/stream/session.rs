@@ -117,6 +117,13 @@ impl Stream {
         }
     }
 
+    /// The events since the one at `first` are a branch that was abandoned.
+    pub fn abandon(&mut self, first: i32) {
+        if first < self.state.next_index {
+            self.ledger.abandon(first, self.state.next_index - 1);
+        }
+    }
+
     /// Sets the git branch in force.
     pub fn set_branch(&mut self, branch: Option<&str>) {
         self.replace(|row| &mut row.git_branch, branch);

@@ -88,9 +88,15 @@ impl<T: Target> Worker<'_, T> {
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
-        let session =
-            SessionRow { source_gone: false, row_start: 0, row_count: 0, ..session.clone() };
+        let session = SessionRow {
+            source_path: work.file.key(),
+            source_gone: false,
+            row_start: 0,
+            row_count: 0,
+            ..session.clone()
+        };
         let source = SourceRow {
+            path: work.file.key(),
             status: SourceStatus::Ok,
             size: work.file.size.cast_signed(),
             modified_us: work.file.modified_us,

@@ -26,6 +26,8 @@ struct Rows {
     events: Vec<EventRow>,
     sessions: BTreeMap<String, SessionRow>,
     sources: BTreeMap<String, SourceRow>,
+    /// Decoder states as they were before the present run.
+    states: BTreeMap<String, String>,
     problems: Vec<Problem>,
 }
 
@@ -38,7 +40,10 @@ impl Memory {
     pub fn ingest_all(&self, paths: &[PathBuf]) -> Report {
         self.segment.fetch_add(1, Ordering::Relaxed);
         let known = {
-            let rows = self.rows.lock().expect("lock");
+            let mut rows = self.rows.lock().expect("lock");
+            let states = rows.sources.values();
+            let states = states.filter_map(|row| Some((row.path.clone(), row.state.clone()?)));
+            rows.states = states.collect();
             let sources = rows
                 .sources
                 .values()
@@ -114,7 +119,7 @@ impl<'m> Target for &'m Memory {
     }
 
     fn state(&self, path: &str) -> Result<Option<String>, Infallible> {
-        Ok(self.rows.lock().expect("lock").sources.get(path).and_then(|row| row.state.clone()))
+        Ok(self.rows.lock().expect("lock").states.get(path).cloned())
     }
 }
 

@@ -16,7 +16,7 @@ fn user(session: &str, n: u32, text: &str) -> String {
 }
 
 /// Writes with a modification time that differs from every one before.
-fn write(path: &Path, content: &str, tick: u64) {
+pub fn write(path: &Path, content: &str, tick: u64) {
     fs::write(path, content).expect("writes");
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + tick);
     fs::File::options()
@@ -212,6 +212,55 @@ fn short_prompts_of_a_fork_are_told_from_copied_ones() {
     ];
     assert_eq!(said, wanted.map(|(text, copied)| (text.to_owned(), copied)));
     assert_eq!((memory.session(&origin).turns, memory.session(&fork).turns), (2, 1));
+}
+
+/// What was said of a message that a Gemini log took out, and whether it is marked.
+fn gemini(lines: &[&str]) -> Vec<(String, bool)> {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let header = r#"{"sessionId":"g","projectHash":"h","startTime":"2026-10-01T10:00:00.000Z","lastUpdated":"2026-10-01T10:00:00.000Z","kind":"main"}"#;
+    let log: String = [header].iter().chain(lines).flat_map(|line| [*line, "\n"]).collect();
+    write(&dir.path().join("session-g.jsonl"), &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let abandoned = memory.session("g").abandoned.unwrap_or_default();
+    let ranges: Vec<(i32, i32)> = abandoned
+        .split(',')
+        .filter_map(|range| range.split_once('-'))
+        .map(|(first, last)| (first.parse().expect("first"), last.parse().expect("last")))
+        .collect();
+    let is_dropped = |at: i32| ranges.iter().any(|(first, last)| (*first..=*last).contains(&at));
+    let events = memory.events().into_iter();
+    events.map(|event| (event.text, is_dropped(event.event_index))).collect()
+}
+
+#[test]
+fn messages_that_a_gemini_log_takes_out_stay_as_an_abandoned_branch() {
+    let message = |id: &str| {
+        format!(
+            r#"{{"id":"{id}","timestamp":"2026-10-01T10:00:01.000Z","type":"user","content":"{id}"}}"#
+        )
+    };
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(message);
+    let rewind = |id: &str| format!(r#"{{"$rewindTo":"{id}"}}"#);
+    let set = |messages: &[&String]| {
+        let list: Vec<&str> = messages.iter().map(|message| message.as_str()).collect();
+        format!(r#"{{"$set":{{"messages":[{}]}}}}"#, list.join(","))
+    };
+    let said = |lines: &[&str]| -> String {
+        let events = gemini(lines).into_iter();
+        events.map(|(text, dropped)| if dropped { text.to_uppercase() } else { text }).collect()
+    };
+    // The one that is named goes as well.
+    assert_eq!(said(&[&a, &b, &c, &rewind("b"), &d]), "aBCd");
+    // Every one, when none is called so.
+    assert_eq!(said(&[&a, &b, &rewind("x"), &c]), "ABc");
+    // A second time, and the same words again.
+    assert_eq!(said(&[&a, &b, &rewind("b"), &c, &rewind("a"), &d]), "ABCd");
+    // A new list, as after a compression.
+    assert_eq!(said(&[&a, &b, &c, &set(&[&a, &d])]), "aBCd");
+    assert_eq!(said(&[&set(&[&a]), &set(&[&a, &b]), &c, &set(&[&c])]), "ABc");
+    assert_eq!(said(&[&a, &b, &set(&[&b, &a])]), "ba");
+    assert_eq!(said(&[&a, &b, &set(&[])]), "AB");
 }
 
 #[test]

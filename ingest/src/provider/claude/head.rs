@@ -33,7 +33,9 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
     let session = first("sessionId");
     let sidechain = |object: &&&Json| object["isSidechain"] == true;
     let agent = first("agentId").filter(|_| ours.iter().any(|object| sidechain(&object)));
-    let first_record = ours.iter().find_map(|object| uuid_identity(object["uuid"].as_str()));
+    let first_record = ours.iter().find_map(|object| {
+        uuid_identity(object["forkedFrom"]["messageUuid"].as_str().or(object["uuid"].as_str()))
+    });
     if let Some(agent) = agent {
         // `<sessionId>/subagents/agent-<id>.jsonl`: the folder names the parent.
         let folder = head
@@ -54,13 +56,18 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
     // A resumed log of version 1.0 begins with records of the old session: the name decides.
     let stem = head.stem();
     let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
-    let resumed = session.filter(|session| *session != native_id && is_uuid(session));
+    let is_other = |session: &&str| *session != native_id && is_uuid(session);
+    // `/branch` and `--fork-session` of version 2.1 say on every copied record what it was.
+    let original = ours.iter().find_map(|object| object["forkedFrom"]["sessionId"].as_str());
+    let forked = original.filter(is_other).map(|id| (id, Relation::ForkedFrom));
+    let resumed = session.filter(is_other).map(|id| (id, Relation::ResumedFrom));
+    let (parent, relation) = forked.or(resumed).unzip();
     Some(Claim {
         provider: Provider::Claude,
         native_id: native_id.to_owned(),
         agent_id: None,
-        parent: resumed.map(str::to_owned),
-        relation: resumed.map(|_| Relation::ResumedFrom),
+        parent: parent.map(str::to_owned),
+        relation,
         first_record,
     })
 }

@@ -17,7 +17,7 @@ pub(super) const FIELDS: &[&str] = &[
     "apiRefusalExplanation", "atis", "attachment", "attributionAgent", "attributionMcpServer",
     "attributionMcpTool", "attributionPlugin", "attributionSkill", "bridgeSessionId", "cause",
     "compactMetadata", "content", "customTitle", "cwd", "data", "direction", "durationMs",
-    "effort", "entrypoint", "error", "errorDetails", "fallbackModel", "frameUrl", "gitBranch",
+    "effort", "entrypoint", "error", "errorDetails", "fallbackModel", "forkedFrom", "frameUrl", "gitBranch",
     "hasOutput", "hookAdditionalContext", "hookCount", "hookErrors", "hookInfos", "imagePasteIds",
     "interruptedByShutdown", "interruptedMessageId", "isAbortedMidStream", "isApiErrorMessage",
     "isCompactSummary", "isMeta", "isSidechain", "isSnapshotUpdate", "isVisibleInTranscriptOnly",

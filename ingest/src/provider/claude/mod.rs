@@ -107,8 +107,14 @@ impl LineDecoder for Decoder {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
         let inner = subagent::message(object, out);
-        let identity = uuid_identity(inner.unwrap_or(object).text("uuid"));
+        // A copy in a fork names its original; the Agent SDK gives it a uuid of its own.
+        let original = object.object("forkedFrom");
+        let uuid = original.and_then(|original| original.text("messageUuid"));
+        let identity = uuid_identity(uuid.or_else(|| inner.unwrap_or(object).text("uuid")));
         out.begin_record(at, identity, time);
+        if original.is_some() && out.has_history() {
+            out.set_copied(true);
+        }
         if let Some(inner) = inner {
             self.subagent(inner, out);
             return Outcome::Events;

@@ -1,0 +1,123 @@
+//! Known logs that others, which come later, have to do with. What the store holds of a family must
+//! not depend on the order in which its logs came: originals that grew are read before their forks,
+//! and copies that were read before their originals are read anew.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use schemas::Provider;
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+
+use crate::checkpoint::Fingerprint;
+use crate::container::Content;
+use crate::discover::Candidate;
+use crate::plan::{Change, Known, Work, provider_of};
+use crate::provider::{Claim, format, is_beside_log};
+use crate::stream::short;
+
+/// What the logs that are read from their beginning say of themselves.
+pub(crate) struct News {
+    natives: HashSet<(Provider, String)>,
+    parents: HashSet<(Provider, String)>,
+    records: HashSet<(Provider, u64)>,
+}
+
+impl News {
+    pub(crate) fn of(works: &[Work]) -> Self {
+        let from_start = || works.iter().filter(|work| work.change != Change::Grown);
+        let ids = from_start().map(|work| (work.claim.provider, work.claim.native_id.clone()));
+        let parents =
+            from_start().filter_map(|work| Some((work.claim.provider, work.claim.parent.clone()?)));
+        let records =
+            from_start().filter_map(|work| Some((work.claim.provider, work.claim.first_record?)));
+        Self { natives: ids.collect(), parents: parents.collect(), records: records.collect() }
+    }
+
+    /// Whether a known log may be the original or the copy of one of them.
+    pub(crate) fn concern(&self, row: &SourceRow, session: &SessionRow) -> bool {
+        let Some(provider) = provider_of(row) else { return false };
+        let key = |id: &String| (provider, id.clone());
+        let has = |set: &HashSet<(Provider, String)>, id: &Option<String>| {
+            id.as_ref().is_some_and(|id| set.contains(&key(id)))
+        };
+        let first = row.first_record.map(i64::cast_unsigned);
+        let begins_alike = first.is_some_and(|first| self.records.contains(&(provider, first)));
+        let waits = || {
+            let parent = session.parent_session_id.as_ref();
+            has(&self.natives, &session.parent_session_id)
+                && parent.is_some_and(|parent| !recorded(row).contains(parent))
+        };
+        let is_original = || !format(provider).unique_ids && has(&self.parents, &session.native_id);
+        begins_alike || has(&self.natives, &session.native_id) || is_original() || waits()
+    }
+
+    /// The known logs that may be originals or copies of them, by path; `works` are planned anyway.
+    pub(crate) fn relatives<'k>(&self, works: &[Work], known: &'k Known) -> Vec<&'k SourceRow> {
+        let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
+        let is_relative = |row: &&SourceRow| {
+            let id = row.session_id.as_ref().filter(|id| !planned.contains(id.as_str()));
+            let session = id.and_then(|id| known.sessions.get(id));
+            row.status == SourceStatus::Ok
+                && session.is_some_and(|session| {
+                    session.source_path == row.path && self.concern(row, session)
+                })
+        };
+        let mut rows: Vec<_> = known.sources.values().filter(is_relative).collect();
+        rows.sort_by(|a, b| a.path.cmp(&b.path));
+        rows
+    }
+}
+
+/// The sessions that a log was taken to repeat when it was read.
+pub(crate) fn recorded(row: &SourceRow) -> Vec<String> {
+    row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect()
+}
+
+/// The known logs by their own ids, for finding the one that a new file goes on with.
+#[derive(Default)]
+pub(crate) struct Former<'k>(HashMap<(Provider, String), Vec<(&'k SourceRow, &'k SessionRow)>>);
+
+impl<'k> Former<'k> {
+    pub(crate) fn of(known: &'k Known) -> Self {
+        let mut by_native: HashMap<_, Vec<_>> = HashMap::new();
+        for row in known.sources.values() {
+            let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
+            let session = session.filter(|session| session.source_path == row.path);
+            if let Some((provider, session)) = provider_of(row).zip(session)
+                && let Some(native) = session.native_id.clone()
+            {
+                by_native.entry((provider, native)).or_default().push((row, session.as_ref()));
+            }
+        }
+        by_native.values_mut().for_each(|rows| rows.sort_by(|a, b| a.0.path.cmp(&b.0.path)));
+        Self(by_native)
+    }
+
+    /// The log that a new file is, under another name: of the same id and with the same beginning,
+    /// and no longer where it was; or of the same id, and only beside the new one now. It is given
+    /// out once; with it comes whether the file begins with what was read of it.
+    pub(crate) fn take(
+        &mut self,
+        file: &Candidate,
+        claim: &Claim,
+    ) -> io::Result<Option<(&'k SourceRow, bool)>> {
+        let Some(rows) = self.0.get_mut(&(claim.provider, short(&claim.native_id).to_owned()))
+        else {
+            return Ok(None);
+        };
+        for at in 0..rows.len() {
+            let (row, session) = rows[at];
+            if session.agent_id.as_deref() != claim.agent_id.as_deref().map(short) {
+                continue;
+            }
+            let replaced = is_beside_log(row.path.as_ref());
+            let gone = row.status == SourceStatus::Gone || Candidate::of_key(&row.path).is_none();
+            let same = gone && Fingerprint::matches(&mut Content::open(file)?, row)?;
+            if same || replaced {
+                rows.remove(at);
+                return Ok(Some((row, same)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,52 @@
+//! The session ids that new logs get.
+
+use std::collections::HashMap;
+
+/// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses. `taken`
+/// knows the ids given before, and how far each was numbered: many logs may claim one.
+pub(super) fn free_id<V>(
+    native: &str,
+    known: &HashMap<String, V>,
+    taken: &mut HashMap<String, u32>,
+) -> String {
+    let clean: String = native
+        .chars()
+        .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
+        .take(128)
+        .collect();
+    let base = if clean.is_empty() { "session".to_owned() } else { clean };
+    let mut number = taken.get(&base).copied().unwrap_or(0);
+    let id = loop {
+        number += 1;
+        let id = if number == 1 { base.clone() } else { format!("{base}~{number}") };
+        if !known.contains_key(&id) && !taken.contains_key(&id) {
+            break id;
+        }
+    };
+    taken.insert(base, number);
+    taken.entry(id.clone()).or_insert(1);
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
+        let known = ["known", "b", "b~3"].map(|id| (id.to_owned(), ()));
+        let (known, mut taken) = (HashMap::from(known), HashMap::new());
+        assert_eq!(free_id("known", &known, &mut taken), "known~2");
+        assert_eq!(free_id("a", &known, &mut taken), "a");
+        assert_eq!(free_id("a", &known, &mut taken), "a~2");
+        assert_eq!(free_id("a", &known, &mut taken), "a~3");
+        assert_eq!(free_id("b c\n", &known, &mut taken), "b_c_");
+        assert_eq!(free_id("", &known, &mut taken), "session");
+        assert_eq!(free_id("b", &known, &mut taken), "b~2");
+        assert_eq!(free_id("b", &known, &mut taken), "b~4");
+        // An id may look like one that was numbered.
+        assert_eq!(free_id("a~2", &known, &mut taken), "a~2~2");
+        assert_eq!(free_id("a~4", &known, &mut taken), "a~4");
+        assert_eq!(free_id("a", &known, &mut taken), "a~5");
+    }
+}
