@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use schemas::session::SourceStatus;
+use schemas::session::{EventRow, SourceStatus};
 
 use crate::memory::{Memory, samples};
 
@@ -214,23 +214,18 @@ fn short_prompts_of_a_fork_are_told_from_copied_ones() {
     assert_eq!((memory.session(&origin).turns, memory.session(&fork).turns), (2, 1));
 }
 
-/// What was said of a message that a Gemini log took out, and whether it is marked.
-fn gemini(lines: &[&str]) -> Vec<(String, bool)> {
+/// What is said in a log, in capitals where it is an abandoned branch.
+fn said(name: &str, log: &str) -> String {
     let dir = tempfile::tempdir().expect("tempdir");
-    let header = r#"{"sessionId":"g","projectHash":"h","startTime":"2026-10-01T10:00:00.000Z","lastUpdated":"2026-10-01T10:00:00.000Z","kind":"main"}"#;
-    let log: String = [header].iter().chain(lines).flat_map(|line| [*line, "\n"]).collect();
-    write(&dir.path().join("session-g.jsonl"), &log, 1);
+    write(&dir.path().join(name), log, 1);
     let memory = Memory::default();
     memory.ingest(dir.path());
-    let abandoned = memory.session("g").abandoned.unwrap_or_default();
-    let ranges: Vec<(i32, i32)> = abandoned
-        .split(',')
-        .filter_map(|range| range.split_once('-'))
-        .map(|(first, last)| (first.parse().expect("first"), last.parse().expect("last")))
-        .collect();
-    let is_dropped = |at: i32| ranges.iter().any(|(first, last)| (*first..=*last).contains(&at));
-    let events = memory.events().into_iter();
-    events.map(|event| (event.text, is_dropped(event.event_index))).collect()
+    let session = memory.sessions().remove(0);
+    let text = |event: EventRow| {
+        let left = session.is_abandoned(event.event_index);
+        if left { event.text.to_uppercase() } else { event.text }
+    };
+    memory.events().into_iter().map(text).collect()
 }
 
 #[test]
@@ -246,10 +241,9 @@ fn messages_that_a_gemini_log_takes_out_stay_as_an_abandoned_branch() {
         let list: Vec<&str> = messages.iter().map(|message| message.as_str()).collect();
         format!(r#"{{"$set":{{"messages":[{}]}}}}"#, list.join(","))
     };
-    let said = |lines: &[&str]| -> String {
-        let events = gemini(lines).into_iter();
-        events.map(|(text, dropped)| if dropped { text.to_uppercase() } else { text }).collect()
-    };
+    let header = r#"{"sessionId":"g","projectHash":"h","startTime":"2026-10-01T10:00:00.000Z","kind":"main"}"#;
+    let said =
+        |lines: &[&str]| said("session-g.jsonl", &format!("{header}\n{}\n", lines.join("\n")));
     // The one that is named goes as well.
     assert_eq!(said(&[&a, &b, &c, &rewind("b"), &d]), "aBCd");
     // Every one, when none is called so.
@@ -261,6 +255,26 @@ fn messages_that_a_gemini_log_takes_out_stay_as_an_abandoned_branch() {
     assert_eq!(said(&[&set(&[&a]), &set(&[&a, &b]), &c, &set(&[&c])]), "ABc");
     assert_eq!(said(&[&a, &b, &set(&[&b, &a])]), "ba");
     assert_eq!(said(&[&a, &b, &set(&[])]), "AB");
+}
+
+#[test]
+fn what_a_person_took_back_in_opencode_is_an_abandoned_branch() {
+    let message = |id: &str, at: u32| {
+        format!(
+            r#"{{"info":{{"id":"msg_{id}","sessionID":"ses_1","role":"user","time":{{"created":176000000000{at}}}}},"parts":[{{"type":"text","text":"{id}"}}]}}"#
+        )
+    };
+    let said = |revert: &str| {
+        let messages = [message("a", 1), message("b", 2), message("c", 3)].join(",");
+        let info = format!(
+            r#"{{"id":"ses_1","projectID":"p","directory":"/w","time":{{"created":1760000000000}}{revert}}}"#
+        );
+        said("ses_1.json", &format!(r#"{{"info":{info},"messages":[{messages}]}}"#))
+    };
+    assert_eq!(said(""), "abc");
+    assert_eq!(said(r#","revert":{"messageID":"msg_b"}"#), "aBC");
+    assert_eq!(said(r#","revert":{"messageID":"msg_b","partID":"prt_1"}"#), "abC");
+    assert_eq!(said(r#","revert":{"messageID":"msg_x"}"#), "abc");
 }
 
 #[test]

@@ -30,6 +30,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("version", "version"),
     ("agent", "agent"),
     ("model", "model"),
+    ("revert", "revert"),
 ];
 
 /// A session in a database.

@@ -104,9 +104,27 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         return;
     }
     let document = Document::read(bytes, &LAYOUT, out, tally);
-    document.header(|fields| header(fields.object("info").unwrap_or(fields), out));
+    // The message that the person went back to, which is kept when only a part of it is taken back.
+    let mut back = None;
+    document.header(|fields| {
+        let info = fields.object("info").unwrap_or(fields);
+        header(info, out);
+        back = info.object("revert").and_then(|revert| {
+            Some((revert.non_empty("messageID")?.to_owned(), revert.field("partID").is_some()))
+        });
+    });
+    let mut since = None;
     document::each(bytes, &document.records, out, tally, &mut |message, at, out| {
-        decoder.message(message, at, out)
+        let first = out.position();
+        let outcome = decoder.message(message, at, out);
+        let id = message.object("info").unwrap_or(message).text("id");
+        if let Some((_, in_part)) = back.as_ref().filter(|(back, _)| Some(back.as_str()) == id) {
+            since = Some(if *in_part { out.position() } else { first });
+        }
+        if let Some(since) = since {
+            out.abandon(since);
+        }
+        outcome
     });
 }
 
