@@ -133,6 +133,9 @@ fn session_lines(session: &Session) -> String {
 fn tokens_text(tokens: &Tokens) -> String {
     let cost = tokens.cost_usd.map(|cost| format!("; cost: ${cost:.2}")).unwrap_or_default();
     let mut text = format!("{}{cost}", usage_text(tokens.counted_once));
+    if !tokens.unpriced_models.is_empty() {
+        let _ = write!(text, "; no price is known for {}", tokens.unpriced_models.join(", "));
+    }
     if tokens.as_recorded != tokens.counted_once {
         let total = tokens.as_recorded.total();
         let _ = write!(text, "; {total} as recorded, copied history too");

@@ -131,6 +131,33 @@ fn what_was_read_stays_when_the_log_vanishes() {
 }
 
 #[test]
+fn a_log_that_moved_is_the_same_session() {
+    let env = TestEnv::new();
+    let bytes = fs::read(samples().join(CODEX)).expect("sample");
+    let half = bytes.iter().take(bytes.len() / 2).rposition(|byte| *byte == b'\n').expect("lines");
+    for folder in ["logs/sessions", "logs/archived_sessions"] {
+        fs::create_dir_all(env.path(folder)).expect("creates");
+    }
+    let [old, new] = ["sessions", "archived_sessions"]
+        .map(|folder| env.path(&format!("logs/{folder}/rollout.jsonl")));
+    fs::write(&old, &bytes[..=half]).expect("writes");
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    fs::remove_file(&old).expect("removes");
+    fs::write(&new, &bytes).expect("writes");
+    let moved = env.json(&["ingest", &logs]);
+    assert_eq!((&moved["files_new"], &moved["files_grown"]), (&0.into(), &1.into()), "{moved}");
+    assert_eq!(moved["bytes_read"], bytes.len() - half - 1);
+    let again = env.json(&["ingest", &logs]);
+    assert_eq!((&again["files_opened"], &again["files_vanished"]), (&0.into(), &0.into()));
+    let fresh = TestEnv::new();
+    fresh.run(&["ingest", "--quiet", &new.to_string_lossy()]).ok();
+    assert_eq!(events(&env), events(&fresh));
+    let gone = env.rows("SELECT source_gone, count(*) FROM sessions GROUP BY ALL");
+    assert_eq!(gone, [[serde_json::json!(false), 1.into()]]);
+}
+
+#[test]
 fn a_file_that_tells_of_a_log_may_change_alone() {
     let env = TestEnv::new();
     let droid = "droid/sessions/-home-mira-code-harbor/bd0faa6f-fde2-4301-b5df-41b9350611a0";

@@ -140,6 +140,28 @@ fn an_empty_list_names_what_was_asked_for() {
     assert!(ran.contains("Try without project."), "{ran}");
 }
 
+/// Ended before anything was said, and one with an answer of a model that nobody knows.
+#[test]
+fn a_list_leaves_out_bare_commands_and_says_what_is_not_priced() {
+    let env = TestEnv::new();
+    let user = |session: &str, text: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"0000000{session}-0000-4000-8000-000000000001","sessionId":"{session}","timestamp":"2026-10-01T10:00:00.000Z","message":{{"role":"user","content":"{text}"}}}}"#
+        ) + "\n"
+    };
+    let answer = r#"{"type":"assistant","uuid":"00000002-0000-4000-8000-000000000002","sessionId":"2","requestId":"r","timestamp":"2026-10-01T10:00:01.000Z","message":{"id":"m","role":"assistant","model":"claude-nova-99","content":[{"type":"text","text":"done"}],"usage":{"input_tokens":3,"output_tokens":4}}}"#;
+    let exit = "<command-name>/exit</command-name><command-args></command-args>";
+    std::fs::create_dir_all(env.path("logs")).expect("creates");
+    let write = |name: &str, log: String| std::fs::write(env.path(name), log).expect("writes");
+    write("logs/1.jsonl", user("1", exit));
+    write("logs/2.jsonl", user("2", exit) + answer + "\n");
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    let list = env.run(&["list"]).ok();
+    assert!(list.contains("no price is known for claude-nova-99"), "{list}");
+    assert_eq!(list.matches("claude  ").count(), 1, "{list}");
+    assert!(env.run(&["show", "1"]).ok().contains("/exit"), "it is kept all the same");
+}
+
 #[test]
 fn pages_follow_each_other_without_gap_or_repeat() {
     let env = TestEnv::with_samples();

@@ -42,6 +42,16 @@ const MACHINE: &[(&str, &str)] = &[
     ("<teammate-message", "teammate_message"),
 ];
 
+/// Blocks that stand before what a person typed, in the same text.
+const BEFORE: &[&str] = &[
+    "system-reminder",
+    "ide_opened_file",
+    "ide_selection",
+    "ide_diagnostics",
+    "user-prompt-submit-hook",
+    "session-start-hook",
+];
+
 /// Decodes a record. `starts_turns` is false for subagents inside a log: their prompts are the
 /// parent model's words.
 pub(super) fn record(object: Value<'_>, starts_turns: bool, text: &mut String, out: &mut Stream) {
@@ -92,7 +102,14 @@ fn meta(object: Value<'_>) -> Option<&'static str> {
     }
 }
 
-fn typed(text: &str, meta: Option<&'static str>, starts_turns: bool, out: &mut Stream) {
+fn typed(mut text: &str, meta: Option<&'static str>, starts_turns: bool, out: &mut Stream) {
+    while let Some((before, rest)) = before(text).filter(|_| meta.is_none()) {
+        if let Text::Machine(subtype) = classify(before, meta) {
+            let draft = Draft { subtype: Some(subtype), text: before, ..Draft::default() };
+            out.push(EventType::Notification, draft);
+        }
+        text = rest;
+    }
     match classify(text, meta) {
         Text::Prompt(text) => prompt::typed(&text, starts_turns, out),
         Text::Machine(subtype) => {
@@ -128,6 +145,19 @@ fn classify<'a>(text: &'a str, meta: Option<&'static str>) -> Text<'a> {
         return Text::Prompt(format!("!{command}").into());
     }
     Text::Prompt(text.into())
+}
+
+/// A machine's block at the beginning of a text, and what follows it.
+fn before(text: &str) -> Option<(&str, &str)> {
+    let inner = text.trim_start().strip_prefix('<')?;
+    let tag = BEFORE
+        .iter()
+        .find(|tag| inner.strip_prefix(**tag).is_some_and(|rest| rest.starts_with(['>', ' '])))?;
+    let close = format!("</{tag}>");
+    let end = text.find(&close)? + close.len();
+    let (block, rest) = text.split_at(end);
+    let rest = rest.trim_start();
+    (!rest.is_empty()).then_some((block, rest))
 }
 
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
@@ -180,5 +210,17 @@ mod tests {
         assert_eq!(prompt("<bash-input>git status</bash-input>"), "!git status");
         assert_eq!(prompt("<div> in my page is broken"), "<div> in my page is broken");
         assert_eq!(classify("anything", Some("meta")), Text::Machine("meta"));
+    }
+
+    #[test]
+    fn what_stands_behind_a_block_of_a_machine_is_looked_at_by_itself() {
+        let reminder = "<system-reminder>\nx\n</system-reminder>";
+        assert_eq!(before(&format!("{reminder}\n\nfix it")), Some((reminder, "fix it")));
+        let file = "<ide_opened_file>a.rs</ide_opened_file>";
+        assert_eq!(before(&format!("{file}{reminder} y")), Some((file, &*format!("{reminder} y"))));
+        assert_eq!(before(&format!("{reminder}\n")), None);
+        assert_eq!(before("<system-reminders>x</system-reminders>y"), None);
+        assert_eq!(before("<system-reminder>never closed"), None);
+        assert_eq!(before("fix it"), None);
     }
 }
