@@ -59,6 +59,11 @@ pub struct EventCells<'a> {
     pub record_hash: i64,
 }
 
+/// Bytes of text that there is room for at first, and at most after a batch: room that grows is
+/// copied.
+const ROOM: usize = 256 << 10;
+const MOST_ROOM: usize = 4 << 20;
+
 /// Collects events of one stream into a record batch with the columns of `events`.
 #[derive(Default)]
 pub struct EventBatch {
@@ -99,6 +104,11 @@ pub struct EventBatch {
 }
 
 impl EventBatch {
+    /// A batch with room for the texts of a log.
+    pub fn with_room() -> Self {
+        Self { text: StringBuilder::with_capacity(ROOM >> 8, ROOM), ..Self::default() }
+    }
+
     /// Events collected.
     pub fn len(&self) -> usize {
         use arrow::array::ArrayBuilder as _;
@@ -163,6 +173,8 @@ impl EventBatch {
     /// Never: the columns are those of the schema, which a test asserts.
     pub fn finish(&mut self, schema: &SchemaRef, segment: i64) -> RecordBatch {
         let rows = self.len();
+        let room = StringBuilder::with_capacity(rows, self.text_bytes.min(MOST_ROOM));
+        let mut text = std::mem::replace(&mut self.text, room);
         let timestamp = std::mem::take(&mut self.timestamp).with_timezone("UTC").finish();
         let columns: Vec<ArrayRef> = vec![
             Arc::new(self.session_id.finish()),
@@ -173,7 +185,7 @@ impl EventBatch {
             Arc::new(self.subtype.finish()),
             Arc::new(timestamp),
             Arc::new(self.provider.finish()),
-            Arc::new(self.text.finish()),
+            Arc::new(text.finish()),
             Arc::new(self.text_sizes.finish()),
             Arc::new(self.tool_name.finish()),
             Arc::new(self.tool_kind.finish()),

@@ -149,7 +149,7 @@ impl Stream {
             unlisted: BTreeMap::new(),
             provider,
             state: StreamState { replay, ..state },
-            batch: EventBatch::default(),
+            batch: EventBatch::with_room(),
             history,
             own,
             sequence: Vec::new(),

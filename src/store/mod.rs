@@ -4,6 +4,7 @@
 //! segments and replaces the manifest. Neither waits for the other. Nothing here knows searches,
 //! tools or formats of logs.
 
+mod columns;
 mod compact;
 mod error;
 mod export;

@@ -10,9 +10,8 @@ use arrow::array::{
 use arrow::datatypes::{Int32Type, SchemaRef, TimestampMicrosecondType};
 use ingest::batch::{arrow_schema, events_schema};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
-use parquet::schema::types::ColumnPath;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use schemas::EventType;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
@@ -20,21 +19,16 @@ use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
 use super::StoreError;
+use super::columns::EventsFile;
 use super::files::{self, NewFile};
 use super::index::{IndexWriter, RowFacts};
 use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
-
-/// A row group is closed at this size in memory; it bounds what a writer holds.
-const ROW_GROUP_BYTES: usize = 16 << 20;
-
-/// Pages of the text column, uncompressed: what a search reads at least.
-const TEXT_PAGE_BYTES: usize = 32 << 10;
 
 /// A segment under construction.
 pub(super) struct SegmentWriter {
     number: i64,
     dir: PathBuf,
-    events: Option<ArrowWriter<NewFile>>,
+    events: Option<EventsFile>,
     index: IndexWriter,
     rows: u64,
     times: Option<(i64, i64)>,
@@ -70,28 +64,22 @@ impl SegmentWriter {
 
     /// Bytes written and waiting, roughly.
     pub(super) fn bytes(&self) -> usize {
-        self.events.as_ref().map_or(0, |events| events.bytes_written() + events.in_progress_size())
+        self.events.as_ref().map_or(0, EventsFile::bytes)
     }
 
     /// Adds rows of one session.
     pub(super) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let Some(session) = first_text(batch, "session_id") else { return Ok(()) };
         self.index(batch);
-        let path = self.dir.join("events.parquet");
         let writer = match &mut self.events {
             Some(writer) => writer,
             none => {
                 files::create_private_dir(&self.dir)?;
-                let file = NewFile::create(&path)?;
-                let writer = ArrowWriter::try_new(file, events_schema(), Some(event_properties()))
-                    .map_err(|error| write_error(&path, error))?;
-                none.insert(writer)
+                let path = self.dir.join("events.parquet");
+                none.insert(EventsFile::create(&path, events_schema())?)
             }
         };
-        writer.write(batch).map_err(|error| write_error(&path, error))?;
-        if writer.in_progress_size() >= ROW_GROUP_BYTES {
-            writer.flush().map_err(|error| write_error(&path, error))?;
-        }
+        writer.write(batch)?;
         let rows = batch.num_rows() as u64;
         let span = self.spans.entry(session).or_insert((self.rows.cast_signed(), 0));
         span.1 += rows.cast_signed();
@@ -184,7 +172,7 @@ impl SegmentWriter {
         let mut entries = Vec::new();
         if let Some(writer) = self.events.take() {
             let path = self.dir.join("events.parquet");
-            let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
+            let file = writer.finish()?;
             entries.push(file_entry(EVENTS.name, &path, file)?);
             let path = self.dir.join(file_name(SKIP));
             let mut file = NewFile::create(&path)?;
@@ -264,7 +252,7 @@ pub(super) fn write_error(path: &Path, error: impl std::error::Error + 'static) 
     StoreError::Io { path: path.to_owned(), source: std::io::Error::new(kind, error.to_string()) }
 }
 
-fn properties() -> WriterPropertiesBuilder {
+pub(super) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
         .set_created_by(concat!("sessions ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -273,33 +261,6 @@ fn properties() -> WriterPropertiesBuilder {
 /// Small tables are read at every start: quickly, then, rather than from the smallest file.
 fn table_properties() -> WriterProperties {
     properties().set_compression(Compression::LZ4_RAW).build()
-}
-
-fn event_properties() -> WriterProperties {
-    let mut builder = properties()
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        // Page sizes are checked once a batch: small ones keep pages of long texts near the limit.
-        .set_write_batch_size(16)
-        // Reading one row decodes one page of every column.
-        .set_data_page_row_count_limit(2048)
-        .set_max_row_group_row_count(Some(1 << 20));
-    let text = ColumnPath::from("text");
-    builder = builder
-        .set_column_dictionary_enabled(text.clone(), false)
-        .set_column_encoding(text.clone(), Encoding::PLAIN)
-        // Decompresses twice as fast as zstd, and a search reads little else.
-        .set_column_compression(text.clone(), Compression::LZ4_RAW)
-        .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
-        .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES);
-    for column in
-        ["event_index", "turn_index", "step_index", "timestamp", "source_offset", "source_length"]
-    {
-        let column = ColumnPath::from(column);
-        builder = builder
-            .set_column_dictionary_enabled(column.clone(), false)
-            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-    }
-    builder.set_column_dictionary_enabled(ColumnPath::from("record_hash"), false).build()
 }
 
 #[cfg(test)]

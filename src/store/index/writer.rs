@@ -71,6 +71,7 @@ impl<T> Distinct<T> {
 
 impl IndexWriter {
     pub(in crate::store) fn new() -> Self {
+        // Most rows name no files: that is the first.
         let mut files = Distinct::new();
         files.number("", |_| false, str::to_owned);
         Self {
@@ -104,7 +105,10 @@ impl IndexWriter {
     ) {
         let numbered = RowFacts {
             labels: self.labels.number(labels, |known| known.parts() == labels, Labels::of),
-            files: self.files.number(files, |known| known == files, str::to_owned),
+            files: match files {
+                "" => 0,
+                _ => self.files.number(files, |known| known == files, str::to_owned),
+            },
             ..facts
         };
         push_facts(&mut self.facts, &numbered);

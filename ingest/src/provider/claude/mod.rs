@@ -13,6 +13,7 @@ use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 
 use self::queue::Queue;
+use self::subagent::Subagents;
 use super::{Format, LineDecoder, Outcome, Places, Reader, drift, prompt, uuid_identity};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
@@ -26,7 +27,8 @@ pub const FORMAT: Format = Format {
     sniff: head::sniff,
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        Box::new(Decoder { state, agent_file: claim.agent_id.is_some(), text: String::new() })
+        let (agent_file, subagents) = (claim.agent_id.is_some(), Subagents::default());
+        Box::new(Decoder { state, agent_file, subagents, text: String::new() })
     }),
 };
 
@@ -93,6 +95,7 @@ struct Decoder {
     state: State,
     /// The whole log is a subagent's, so its prompts are its own.
     agent_file: bool,
+    subagents: Subagents,
     text: String,
 }
 
@@ -106,7 +109,7 @@ impl LineDecoder for Decoder {
     ) -> Outcome {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
-        let inner = subagent::message(object, out);
+        let inner = self.subagents.message(object, out);
         // A copy in a fork names its original; the Agent SDK gives it a uuid of its own.
         let original = object.object("forkedFrom");
         let uuid = original.and_then(|original| original.text("messageUuid"));

@@ -2,19 +2,34 @@
 //! (FORMATS.md section 1.6). They are copies where the subagent's own log is there, and all there is
 //! where it is not.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::json::{Fields, Value};
 use crate::stream::Stream;
 
-/// The message in a `progress` record, when the subagent that wrote it has no log of its own. Its
-/// token counts are those of the start of the answer.
-pub(super) fn message<'a>(object: Value<'a>, out: &Stream) -> Option<Value<'a>> {
-    let data = object.object("data").filter(|_| object.text("type") == Some("progress"))?;
-    let message = data.object("message").filter(|message| message.object("message").is_some())?;
-    let told = matches!(message.text("type"), Some("assistant" | "user"));
-    let agent = data.text("agentId").filter(|_| told)?;
-    (!has_log(&out.session.source_path, agent)).then_some(message)
+/// Which subagents have a log of their own: looked for once in a reading.
+#[derive(Default)]
+pub(super) struct Subagents {
+    have_log: HashMap<String, bool>,
+}
+
+impl Subagents {
+    /// The message in a `progress` record, when the subagent that wrote it has no log of its own. Its
+    /// token counts are those of the start of the answer.
+    pub(super) fn message<'a>(&mut self, object: Value<'a>, out: &Stream) -> Option<Value<'a>> {
+        let data = object.object("data").filter(|_| object.text("type") == Some("progress"))?;
+        let message =
+            data.object("message").filter(|message| message.object("message").is_some())?;
+        let told = matches!(message.text("type"), Some("assistant" | "user"));
+        let agent = data.text("agentId").filter(|_| told)?;
+        let has_log = self.have_log.get(agent).copied().unwrap_or_else(|| {
+            let found = has_log(&out.session.source_path, agent);
+            self.have_log.insert(agent.to_owned(), found);
+            found
+        });
+        (!has_log).then_some(message)
+    }
 }
 
 /// Whether an agent's log lies where Claude puts it: beside the parent's, or in its folder.
