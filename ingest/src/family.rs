@@ -33,8 +33,8 @@ pub(crate) struct Member<'w> {
 }
 
 /// Orders a family, originals before their copies: the order that it has in the store, then larger
-/// logs before smaller ones, but what another log names as its parent, or holds whole as a fork at
-/// its end does, before that one. Logs of one id stay together.
+/// logs before smaller ones, but what another log names as its parent, or holds whole and changed
+/// after, as a fork at its end does, before that one. Logs of one id stay together.
 pub(crate) fn originals_first(mut members: Vec<Member<'_>>) -> Vec<&str> {
     members.sort_by_key(|member| {
         let rank = member.ancestors.as_ref().map_or(usize::MAX, Vec::len);
@@ -66,6 +66,7 @@ fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
         (Some(whole), Some(part)) => part.len() < whole.len() && part.is_subset(whole),
         _ => false,
     };
+    let changed = |log: &Member<'_>| log.file.map(|file| file.modified_us);
     let of_one = |at: usize| -> Vec<usize> {
         let log = &logs[at][0];
         let is_before = |other: usize| match (log.file, &log.ancestors) {
@@ -74,9 +75,10 @@ fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
             }
             // A fork with nothing of its own yet is no original.
             _ => {
-                let other_parent = logs[other][0].parent;
-                log.parent == Some(logs[other][0].native_id)
-                    || other_parent.is_none() && holds(at, other)
+                let other_log = &logs[other][0];
+                let is_older = changed(other_log) <= changed(log);
+                log.parent == Some(other_log.native_id)
+                    || other_log.parent.is_none() && is_older && holds(at, other)
             }
         };
         (0..logs.len()).filter(|other| *other != at && is_before(*other)).collect()

@@ -51,15 +51,20 @@ impl News {
         begins_alike || has(&self.natives, &session.native_id) || is_original() || waits()
     }
 
-    /// The known logs that may be originals or copies of them, by path; `works` are planned anyway.
+    /// The known logs that may be originals or copies of them, or copies of logs that grew, by path;
+    /// `works` are planned anyway.
     pub(crate) fn relatives<'k>(&self, works: &[Work], known: &'k Known) -> Vec<&'k SourceRow> {
         let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
+        let grown = works.iter().filter(|work| work.change == Change::Grown);
+        let grown = grown.filter(|work| format(work.claim.provider).unique_ids);
+        let grown: HashSet<&str> = grown.map(|work| work.session_id.as_str()).collect();
+        let copies = |row: &SourceRow| recorded(row).iter().any(|id| grown.contains(id.as_str()));
         let is_relative = |row: &&SourceRow| {
             let id = row.session_id.as_ref().filter(|id| !planned.contains(id.as_str()));
             let session = id.and_then(|id| known.sessions.get(id));
             row.status == SourceStatus::Ok
                 && session.is_some_and(|session| {
-                    session.source_path == row.path && self.concern(row, session)
+                    session.source_path == row.path && (self.concern(row, session) || copies(row))
                 })
         };
         let mut rows: Vec<_> = known.sources.values().filter(is_relative).collect();
@@ -71,6 +76,23 @@ impl News {
 /// The sessions that a log was taken to repeat when it was read.
 pub(crate) fn recorded(row: &SourceRow) -> Vec<String> {
     row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect()
+}
+
+/// Reads anew whoever turns out to be a copy of others than before. Of the logs that did not change
+/// those stay whose originals are read: the worker sees whether these had been behind their copies.
+pub(crate) fn settle(works: &mut Vec<Work>) {
+    for work in works.iter_mut() {
+        let known = matches!(work.change, Change::Same | Change::Grown);
+        let row = work.source.as_ref().filter(|_| known);
+        if row.is_some_and(|row| recorded(row) != work.ancestors) {
+            work.change = Change::Rewritten;
+        }
+    }
+    let read = works.iter().filter(|work| work.change != Change::Same);
+    let read: HashSet<String> = read.map(|work| work.session_id.clone()).collect();
+    works.retain(|work| {
+        work.change != Change::Same || work.ancestors.iter().any(|id| read.contains(id))
+    });
 }
 
 /// The known logs by their own ids, for finding the one that a new file goes on with.

@@ -19,10 +19,11 @@ type ByRecord = HashMap<(Provider, u64), Vec<String>>;
 const FORKS: usize = 64;
 
 /// Finds parents and ancestors among the sessions known and planned. What was settled of a log that
-/// grew stays, unless `news` concern it: what came since does not make it a copy.
+/// was read before stays, unless `news` concern it: what came since does not make it a copy.
 pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
     let is_settled = |work: &Work| {
-        let row = work.source.as_ref().filter(|_| work.change == Change::Grown);
+        let stays = matches!(work.change, Change::Grown | Change::Same);
+        let row = work.source.as_ref().filter(|_| stays);
         row.zip(work.session.as_ref()).is_some_and(|(row, session)| !news.concern(row, session))
     };
     let by_native = by_native(works, known);
@@ -96,12 +97,14 @@ fn by_native(works: &[Work], known: &Known) -> ByNative {
     by_native
 }
 
+/// The sessions that a log was taken to repeat.
+fn ancestors(row: &SourceRow) -> Vec<&str> {
+    row.ancestors.iter().flat_map(|list| list.split(' ')).collect()
+}
+
 /// The sessions that begin with a record, originals first; only of families that have a log for
 /// which that is not settled.
 fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) -> ByRecord {
-    fn ancestors(row: &SourceRow) -> Vec<&str> {
-        row.ancestors.iter().flat_map(|list| list.split(' ')).collect()
-    }
     let key = |work: &Work| Some((work.claim.provider, work.claim.first_record?));
     let mut families: BTreeMap<(Provider, u64), Vec<Member<'_>>> = BTreeMap::new();
     for record in works.iter().filter(|work| !is_settled(work)).filter_map(key) {
@@ -123,6 +126,7 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
     for row in known.sources.values() {
         let session = row.session_id.as_ref().filter(|id| !planned.contains(id.as_str()));
         let session = session.and_then(|id| known.sessions.get(id));
+        let session = session.filter(|session| session.source_path == row.path);
         let record = row.first_record.map(i64::cast_unsigned);
         let key = provider_of(row).zip(record);
         if let Some(family) = key.and_then(|key| families.get_mut(&key))

@@ -16,7 +16,7 @@ use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
-use crate::kin::{Former, News, recorded};
+use crate::kin::{Former, News, settle};
 use crate::link::{link, units};
 use crate::provider::{Claim, Reader, companion, format, is_beside_log};
 use crate::redact::Redactor;
@@ -36,7 +36,7 @@ pub enum Change {
     New,
     Grown,
     Rewritten,
-    /// It did not change. It is read anew where another log is its original, which came later.
+    /// It did not change. It is read anew where its original came later than it, or was behind it.
     Same,
 }
 
@@ -88,8 +88,10 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let mut unseen = Vec::new();
     let told = told_of(&found.files, known);
     for file in found.files.into_iter().chain(told) {
-        match known.sources.get(&file.key()) {
-            Some(row) if unchanged(&file, row) && masked_by(row, rules) => {
+        match known.sources.get(&file.key()).filter(|row| is_its_log(row, known)) {
+            Some(row)
+                if unchanged(&file, row) && masked_by(row, rules) && !was_out_of_reach(row) =>
+            {
                 plan.settle_unchanged(row, known);
             }
             Some(row)
@@ -107,15 +109,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     if !works.is_empty() {
         link(&mut works, known, &news);
     }
-    // Whoever turns out to be a copy of others than before is read anew.
-    works.retain_mut(|work| {
-        let row =
-            work.source.as_ref().filter(|_| matches!(work.change, Change::Same | Change::Grown));
-        if row.is_some_and(|row| recorded(row) != work.ancestors) {
-            work.change = Change::Rewritten;
-        }
-        work.change != Change::Same
-    });
+    settle(&mut works);
     plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.offset())).sum();
     plan.units = units(works);
     plan
@@ -126,6 +120,7 @@ impl Work {
     pub fn offset(&self) -> u64 {
         match (&self.source, self.change) {
             (Some(row), Change::Grown) => row.consumed.cast_unsigned(),
+            (_, Change::Same) => self.file.size,
             _ => 0,
         }
     }
@@ -145,6 +140,12 @@ fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
 
 pub(crate) fn provider_of(row: &SourceRow) -> Option<Provider> {
     row.provider.as_deref()?.parse().ok()
+}
+
+/// Whether the session of a file, if it has one, does not lie elsewhere by now.
+fn is_its_log(row: &SourceRow, known: &Known) -> bool {
+    let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
+    session.is_none_or(|session| session.source_path == row.path)
 }
 
 /// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
@@ -194,7 +195,7 @@ impl Plan {
         let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
         let mut paths: Vec<String> = rows
             .chain(&self.settled)
-            .filter(|row| !masked_by(row, rules))
+            .filter(|row| !masked_by(row, rules) && is_its_log(row, known))
             .map(|row| row.path.clone())
             .collect();
         // What came back is read anew.
@@ -205,6 +206,7 @@ impl Plan {
 
     fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
         let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
+        let session = session.filter(|session| session.source_path == row.path);
         if let Some(session) = session.filter(|session| session.source_gone != gone) {
             self.sessions.push(SessionRow {
                 source_gone: gone,
@@ -276,6 +278,8 @@ impl Plan {
             match former.take(&file, &claim) {
                 Ok(Some((row, same))) => {
                     self.renamed(row);
+                    // As one that was out of reach.
+                    let same = same && row.ancestors.is_none();
                     let change = change(&claim, row, same, rules);
                     works.push(go_on(file, claim, row, change, known));
                 }
@@ -298,16 +302,14 @@ impl Plan {
         }
     }
 
-    /// Notes that the session of a log goes on in another file.
+    /// Notes that the session of a log goes on in another file. The row of the former one still names
+    /// the session, so that the move is found again when this run is killed before that is committed.
     fn renamed(&mut self, row: &SourceRow) {
-        self.settled.retain(|settled| settled.path != row.path);
         self.sessions.retain(|session| Some(&session.session_id) != row.session_id.as_ref());
-        self.settled.push(SourceRow {
-            status: SourceStatus::Gone,
-            session_id: None,
-            reason: Some("the log lies elsewhere now".to_owned()),
-            ..row.clone()
-        });
+        if row.status != SourceStatus::Gone && self.settled.iter().all(|gone| gone.path != row.path)
+        {
+            self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
+        }
     }
 
     /// Known logs that new ones have to do with, beside those planned: as far as they go by now.
@@ -370,7 +372,13 @@ impl Plan {
 /// How a known log changed that begins with what was read of it, or not.
 fn change(claim: &Claim, row: &SourceRow, same: bool, rules: i64) -> Change {
     let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
-    if grows && same && masked_by(row, rules) { Change::Grown } else { Change::Rewritten }
+    let goes_on = grows && same && masked_by(row, rules) && !was_out_of_reach(row);
+    if goes_on { Change::Grown } else { Change::Rewritten }
+}
+
+/// Whether a log was not there while its originals may have got what it has counted.
+fn was_out_of_reach(row: &SourceRow) -> bool {
+    row.status == SourceStatus::Gone && row.ancestors.is_some()
 }
 
 /// A log that goes on with the session of `row`.

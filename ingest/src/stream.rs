@@ -218,6 +218,11 @@ impl Stream {
         !matches!(self.history, History::None)
     }
 
+    /// Whether another log that this one may repeat has a record of this identity.
+    pub fn repeats(&self, identity: u64) -> bool {
+        matches!(&self.history, History::Ids(ids) if ids.contains(&identity))
+    }
+
     /// Overrides whether the present record is a copy, for decoders that know it otherwise.
     pub fn set_copied(&mut self, copied: bool) {
         self.replay = copied;

@@ -51,15 +51,14 @@ impl<T: Target> Worker<'_, T> {
                 Some(sink) => sink,
                 none => none.insert(self.target.sink()?),
             };
-            // Records of this unit's sessions so far, for those that share history with them.
-            let mut sequences: HashMap<&str, Vec<u64>> = HashMap::new();
+            let mut records = Records::default();
             for work in unit {
                 if failed.load(Ordering::Relaxed) || self.progress.cancelled() {
                     break;
                 }
-                let sequence = self.file(work, &sequences, sink)?;
+                let read = self.file(work, &mut records, sink)?;
                 if unit.len() > 1 {
-                    sequences.insert(&work.session_id, sequence);
+                    records.read.insert(&work.session_id, read);
                 }
             }
         }
@@ -70,11 +69,16 @@ impl<T: Target> Worker<'_, T> {
     fn file(
         &mut self,
         work: &Work,
-        before: &HashMap<&str, Vec<u64>>,
+        records: &mut Records<'_>,
         sink: &mut T::Sink,
-    ) -> Result<Vec<u64>, T::Error> {
+    ) -> Result<ReadRecords, T::Error> {
         let format = format(work.claim.provider);
+        let anew = format.unique_ids && self.was_ahead(work, records)?;
+        if work.change == Change::Same && !anew {
+            return Ok(ReadRecords { from_start: false, hashes: Vec::new() });
+        }
         let saved = match work.change {
+            _ if anew => None,
             // By the path it was read at: it may have moved since.
             Change::Grown => match &work.source {
                 Some(source) => self.target.state(&source.path)?,
@@ -85,7 +89,7 @@ impl<T: Target> Worker<'_, T> {
         let saved: Option<Saved> = saved.and_then(|json| serde_json::from_str(&json).ok());
         // Without its state a log cannot be continued; it is read anew.
         let grown = work.change == Change::Grown && saved.is_some();
-        let history = self.history(work, format, before)?;
+        let history = self.history(work, format, records)?;
         let own = if format.unique_ids {
             let hashes =
                 if grown { self.target.record_hashes(&work.session_id)? } else { Vec::new() };
@@ -126,7 +130,7 @@ impl<T: Target> Worker<'_, T> {
             }
             Err(Trouble::Store(error)) => return Err(error),
         }
-        Ok(stream.take_sequence())
+        Ok(ReadRecords { from_start: !grown, hashes: stream.take_sequence() })
     }
 
     fn count(&mut self, work: &Work, grown: bool, stream: &Stream, events: i64) {
@@ -144,18 +148,53 @@ impl<T: Target> Worker<'_, T> {
         numbers.events += events.cast_unsigned();
     }
 
+    /// Whether a log that was read before has records that an original of it only got now: they count
+    /// there.
+    fn was_ahead(&self, work: &Work, records: &mut Records<'_>) -> Result<bool, T::Error> {
+        if !matches!(work.change, Change::Same | Change::Grown) {
+            return Ok(false);
+        }
+        let mut new = HashSet::new();
+        for ancestor in &work.ancestors {
+            let Some(read) = records.read.get(ancestor.as_str()) else { continue };
+            let (from_start, read) = (read.from_start, read.hashes.clone());
+            let before: &[u64] = if from_start { self.committed(ancestor, records)? } else { &[] };
+            let before: HashSet<u64> = before.iter().copied().collect();
+            new.extend(read.into_iter().filter(|hash| !before.contains(hash)));
+        }
+        let is_new = |hash: &u64| new.contains(hash);
+        Ok(!new.is_empty() && self.committed(&work.session_id, records)?.iter().any(is_new))
+    }
+
+    /// The records of a session as they were committed before this run.
+    fn committed<'r>(
+        &self,
+        session_id: &str,
+        records: &'r mut Records<'_>,
+    ) -> Result<&'r [u64], T::Error> {
+        if !records.committed.contains_key(session_id) {
+            let committed = self.target.record_hashes(session_id)?;
+            records.committed.insert(session_id.to_owned(), committed);
+        }
+        Ok(records.committed.get(session_id).map_or(&[], Vec::as_slice))
+    }
+
     /// The records that this log may repeat.
     fn history(
         &self,
         work: &Work,
         format: &Format,
-        before: &HashMap<&str, Vec<u64>>,
+        records: &mut Records<'_>,
     ) -> Result<History, T::Error> {
         let mut hashes = Vec::new();
         for ancestor in &work.ancestors {
-            hashes.extend(self.target.record_hashes(ancestor)?);
+            // What was read from its start stands for all that was there.
+            if !records.read.get(ancestor.as_str()).is_some_and(|read| read.from_start) {
+                hashes.extend(self.committed(ancestor, records)?);
+            }
             // What this run read of it is not committed as far as the target sees.
-            hashes.extend(before.get(ancestor.as_str()).into_iter().flatten());
+            let read = records.read.get(ancestor.as_str());
+            hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
         }
         Ok(match (hashes.is_empty(), format.unique_ids) {
             (true, _) => History::None,
@@ -319,6 +358,21 @@ impl<T: Target> Worker<'_, T> {
             message,
         });
     }
+}
+
+/// Records of the sessions of a unit, for those that share history with them.
+#[derive(Default)]
+struct Records<'w> {
+    /// Those read in this run.
+    read: HashMap<&'w str, ReadRecords>,
+    /// Those that were committed before, as far as somebody asked for them.
+    committed: HashMap<String, Vec<u64>>,
+}
+
+/// Identities of the records that were read of a log, in order.
+struct ReadRecords {
+    from_start: bool,
+    hashes: Vec<u64>,
 }
 
 /// What ended the reading of a file.

@@ -17,6 +17,23 @@ const MAX_VALUE: usize = 4096;
 const MOST_LISTED: usize = 64;
 const MAX_BETWEEN: usize = 40;
 
+/// What stands in a sentence between a secret's name and the secret.
+const IS: &[&str] = &[" is ", " is: ", " was ", " to "];
+
+/// What code wraps a text in.
+const WRAPPERS: &[&str] = &[
+    "String::from(",
+    "Some(",
+    "SecretString::from(",
+    "SecretString::new(",
+    "Secret::new(",
+    "SecretStr(",
+    "new String(",
+    "Buffer.from(",
+    "Arc::from(",
+    "json.dumps(",
+];
+
 /// How a value follows its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
@@ -30,6 +47,8 @@ enum Link {
     Command,
     /// `name: [value, value]`, and over several lines.
     Below,
+    /// `the password is value`.
+    Prose,
 }
 
 /// A value: where it stands, and whether in quotes.
@@ -58,7 +77,9 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     if link == Link::Below {
         return list(scan, from, name);
     }
-    let Some((kind, strength)) = sound(name) else { return };
+    let is_flag = scan.slice(start.saturating_sub(2), start) == "--";
+    let flag = Some(("password", Strength::Password)).filter(|_| is_flag && name == "pass");
+    let Some((kind, strength)) = sound(name).or(flag) else { return };
     if let Some((from, to)) = env::value(scan, start, end) {
         if env::is_secret(scan.slice(from, to), strength) {
             scan.add(from, to, kind, Rank::Named);
@@ -83,7 +104,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         let is_variable = name.bytes().all(is_upper) && from == end + 1 && scan.byte(end) == b'=';
         is_secret(text, strength, value.quoted, of_uuids)
             || (strength == Strength::Password
-                && (value.quoted || is_variable)
+                && (value.quoted || is_variable || link == Link::Prose)
                 && is_numbered(text)
                 && !is_placeholder(text))
     };
@@ -182,8 +203,8 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
     if let Some(from) = value_key(scan, at) {
         return Some((from, Link::Set));
     }
-    // `environ["NAME"] = ...`
-    if scan.byte(at) == b']' {
+    // `environ["NAME"] = ...`, `getenv("NAME") or ...`
+    if scan.byte(at) == b']' || quoted && scan.byte(at) == b')' {
         at += 1;
     }
     let sign = scan.skip(at, 8, is_blank);
@@ -208,6 +229,11 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
             Some(set(scan, if quoted { from } else { behind_type(scan, from) }))
         }
         b',' if quoted => Some((after(1), Link::Argument)),
+        // `env.NAME || "..."`, `env.NAME ?? "..."`, `environ.get("NAME") or "..."`
+        b'|' | b'?' if next == scan.byte(sign) => Some((after(2), Link::Argument)),
+        b'o' if sign > at && scan.slice(sign, sign + 3) == "or " => {
+            Some((after(3), Link::Argument))
+        }
         b'>' if !quoted && scan.before(start) == b'<' => Some((sign + 1, Link::Element)),
         _ => {
             let flag = scan.slice(start.saturating_sub(2), start) == "--";
@@ -215,6 +241,9 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
                 // The next word of a list of words.
                 let dash = scan.skip(at + 1, MAX_BETWEEN, is_blank);
                 return (scan.slice(dash, dash + 2) == "- ").then_some((dash + 2, Link::Set));
+            }
+            if let Some(word) = IS.iter().find(|word| scan.slice(at, at + word.len()) == **word) {
+                return (!quoted && !flag).then(|| (at + word.len(), Link::Prose));
             }
             let is_set =
                 |command: &str| scan.slice(start.saturating_sub(command.len()), start) == command;
@@ -272,6 +301,8 @@ fn value(scan: &Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Val
         let end = scan.skip(from, MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n'));
         return (scan.byte(end) == b'<').then_some(Value { start: from, end, quoted: true });
     }
+    let wrapper = WRAPPERS.iter().find(|word| scan.slice(from, from + word.len()) == **word);
+    let from = from + wrapper.map_or(0, |word| word.len());
     // `b"..."`, `r"..."`
     let prefix = scan.skip(from, 2, |byte| matches!(byte | 0x20, b'b' | b'r' | b'u'));
     let quote = scan.skip(prefix, 3, |byte| byte == b'\\');

@@ -20,17 +20,37 @@ const fn command(anchor: &'static str, kind: &'static str, source: &'static str)
     Command { anchor, kind, source, pattern: Pattern::new(source) }
 }
 
+/// What reads a password from another command's output.
+macro_rules! piped {
+    ($says:literal) => {
+        concat!(
+            $says,
+            r#"\\{0,3}["']?([^\s"'|\\]+)\\{0,3}["']?\s*\|\s*(?:sudo\s(?:[^|]*?\s)?-[A-Za-z]*S\b|(?:docker|podman|helm registry|gh auth|glab auth) login|gh secret set|(?:sudo )?chpasswd|wrangler secret put|vercel env add|kubeseal)"#
+        )
+    };
+}
+
 /// Every command.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [Command; 8] = [
+pub(super) static COMMANDS: [Command; 18] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:.*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s[^|;&]*?\s-p\\{0,3}["']?([^\s"'\\]+)"#),
+    command("mariadb", "password", r#"(?s)mariadb(?:-dump|-admin|-import)?\s[^|;&]*?\s-p\\{0,3}["']?([^\s"'\\]+)"#),
+    command("mongo", "password", r#"(?s)mongo(?:sh|dump|restore|import|export|stat)?\s[^|;&]*?\s-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("docker login", "password", r#"(?s)docker login\s[^|;&]*?\s(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
+    command("podman login", "password", r#"(?s)podman login\s[^|;&]*?\s(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
+    command("registry login", "password", r#"(?s)registry login\s[^|;&]*?\s(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
     command("redis-cli", "password", r#"(?s)redis-cli\s[^|;&]*?\s(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#),
+    command("ldapsearch", "password", r#"(?s)ldapsearch\s[^|;&]*?\s-w\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    command("openssl", "password", r#"(?s)openssl\s[^|;&]*?\s-pass(?:in|out)?\s+\\{0,3}["']?pass:([^\s"'\\]+)"#),
+    command("keytool", "password", r#"(?s)keytool\s[^|;&]*?\s-(?:dest|src)?(?:store|key)pass\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    command("htpasswd", "password", r#"htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    command("smbclient", "password", r#"(?s)smbclient\s[^|;&]*?\s-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#),
     command("machine ", "password", r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)"),
     command(":5432:", "password", r":5432:[^:\s]+:[^:\s]+:([^:\s]+)"),
-    command("echo", "password", r#"echo\s+(?:-n\s+)?\\{0,3}["']?([^\s"'|\\]+)\\{0,3}["']?\s*\|\s*(?:sudo\s(?:[^|]*?\s)?-[A-Za-z]*S\b|docker login)"#),
+    command("echo", "password", piped!(r"echo\s+(?:-n\s+)?")),
+    command("printf", "password", piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,3}n)?\\{0,3}["']?\s+)?"#)),
 ];
 
 /// Masks the password in the command that begins at `at`.
@@ -42,9 +62,15 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
     let found = command.pattern.at_start(line);
     let Some(password) = found.and_then(|found| found.get(1)) else { return };
     let value = password.as_str();
-    if value.len() >= 4 && !is_placeholder(value) && !is_path(value) {
+    if value.len() >= 4 && !is_placeholder(value) && !is_path(value) && !is_ports(value) {
         scan.add(at + password.start(), at + password.end(), command.kind, Rank::Around);
     }
+}
+
+/// `-p 27017:27017`: what a container publishes.
+fn is_ports(value: &str) -> bool {
+    value.contains(':')
+        && value.bytes().all(|byte| byte.is_ascii_digit() || b":./-".contains(&byte))
 }
 
 /// The text up to the end of the line, and over it where a backslash continues the line. Behind

@@ -31,7 +31,9 @@ pub(super) fn address(scan: &mut Scan<'_>, at: usize) {
     let start = at + "://".len();
     let in_authority = |byte: u8| !b" \t\r\n\"'`<>\\/?#".contains(&byte);
     let end = scan.skip(start, MAX_AUTHORITY, in_authority);
-    let Some((login, host)) = scan.slice(start, end).rsplit_once('@') else { return };
+    let Some((login, host)) = scan.slice(start, end).rsplit_once('@') else {
+        return unescaped(scan, at, start);
+    };
     if !host.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '[' | '$')) {
         return;
     }
@@ -47,7 +49,63 @@ pub(super) fn address(scan: &mut Scan<'_>, at: usize) {
     } else if password.len() >= 4
         && password != user
         && !is_placeholder(password)
-        && !password.contains(['(', ')', '{', '}', '|', ',', ';'])
+        && !password.contains(['(', ')', '{', '}', '|'])
+        && (is_store(scan, at) || !password.contains([',', ';']))
+    {
+        let password_at = start + user.len() + 1;
+        scan.add(password_at, start + login.len(), "url_password", Rank::Around);
+    }
+}
+
+/// Schemes of databases and queues, whose addresses people write by hand.
+const STORES: &[&str] = &[
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "mongodb",
+    "srv",
+    "redis",
+    "rediss",
+    "amqp",
+    "amqps",
+    "mssql",
+    "sqlserver",
+    "clickhouse",
+    "psycopg2",
+    "asyncpg",
+    "pymysql",
+];
+
+/// Whether one of them stands before `at`.
+fn is_store(scan: &Scan<'_>, at: usize) -> bool {
+    let mut scheme = at;
+    while at - scheme < 12 && scan.before(scheme).is_ascii_alphanumeric() {
+        scheme -= 1;
+    }
+    STORES.contains(&scan.slice(scheme, at))
+}
+
+/// `postgres://user:pass/word@host`: a password with signs in it that an address must escape.
+fn unescaped(scan: &mut Scan<'_>, at: usize, start: usize) {
+    if !is_store(scan, at) {
+        return;
+    }
+    let end = scan.skip(start, MAX_AUTHORITY, |byte| !b" \t\r\n\"'`<>\\".contains(&byte));
+    let Some((login, host)) = scan.slice(start, end).rsplit_once('@') else { return };
+    let Some((user, password)) = login.split_once(':') else { return };
+    // `host:5432/...`
+    let is_port = password.starts_with(|c: char| c.is_ascii_digit())
+        && password.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('/');
+    let is_word = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+    };
+    if password.len() >= 4
+        && is_word(user)
+        && host.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && !is_port
+        && !is_placeholder(password)
+        && !password.contains(['(', ')', '{', '}', '|'])
     {
         let password_at = start + user.len() + 1;
         scan.add(password_at, start + login.len(), "url_password", Rank::Around);

@@ -35,11 +35,13 @@ fn prompts(memory: &Memory) -> BTreeMap<String, Vec<(String, bool)>> {
     prompts
 }
 
-/// One thing that happens: a session says something, or is forked, or some logs are read.
+/// One thing that happens: a session says something, or is forked, of which a part may be written at
+/// first, or its log is moved, or some logs are read.
 #[derive(Debug, Clone)]
 enum Step {
     Say(usize),
-    Fork(usize),
+    Fork(usize, bool),
+    Move(usize),
     Ingest(Vec<usize>),
     IngestAll,
 }
@@ -47,7 +49,8 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0usize..6).prop_map(Step::Say),
-        2 => (0usize..6).prop_map(Step::Fork),
+        2 => (0usize..6, any::<bool>()).prop_map(|(of, whole)| Step::Fork(of, whole)),
+        1 => (0usize..6).prop_map(Step::Move),
         3 => proptest::collection::vec(0usize..6, 1..3).prop_map(Step::Ingest),
         1 => Just(Step::IngestAll),
     ]
@@ -59,37 +62,53 @@ proptest! {
     #[test]
     fn what_forks_share_counts_once_in_any_order(steps in proptest::collection::vec(step(), 1..30)) {
         let dir = tempfile::tempdir().expect("tempdir");
-        let path = |n: usize| dir.path().join(format!("{}.jsonl", session(n)));
         let mut logs: Vec<Vec<usize>> = vec![vec![0]];
+        let mut folders = vec![0];
+        let path = |n: usize, folder: usize| {
+            dir.path().join(format!("{folder}/{}.jsonl", session(n)))
+        };
+        fs::create_dir_all(dir.path().join("0")).expect("creates");
+        fs::create_dir_all(dir.path().join("1")).expect("creates");
         let (mut said, mut tick) = (1, 0);
         let memory = Memory::default();
-        let mut save = |n: usize, log: &[usize]| {
+        let mut save = |n: usize, folder: usize, log: &[usize]| {
             let lines = log.iter().map(|record_n| record(&session(n), *record_n, ""));
             tick += 1;
-            write(&path(n), &lines.collect::<String>(), tick);
+            write(&path(n, folder), &lines.collect::<String>(), tick);
         };
-        save(0, &logs[0]);
+        save(0, 0, &logs[0]);
         for step in steps {
             match step {
                 Step::Say(of) => {
                     let of = of % logs.len();
                     logs[of].push(said);
                     said += 1;
-                    save(of, &logs[of]);
+                    save(of, folders[of], &logs[of]);
                 }
-                Step::Fork(of) => {
+                Step::Fork(of, whole) => {
                     let fork = logs[of % logs.len()].clone();
-                    save(logs.len(), &fork);
+                    let length = if whole { fork.len() } else { fork.len().div_ceil(2) };
+                    save(logs.len(), 0, &fork[..length]);
                     logs.push(fork);
+                    folders.push(0);
+                }
+                Step::Move(of) => {
+                    let of = of % logs.len();
+                    let (from, to) = (folders[of], 1 - folders[of]);
+                    fs::rename(path(of, from), path(of, to)).expect("moves");
+                    folders[of] = to;
                 }
                 Step::Ingest(of) => {
-                    let paths: Vec<PathBuf> = of.iter().map(|n| path(n % logs.len())).collect();
-                    memory.ingest_all(&paths);
+                    let paths = of.iter().map(|n| n % logs.len());
+                    memory.ingest_all(&paths.map(|n| path(n, folders[n])).collect::<Vec<_>>());
                 }
                 Step::IngestAll => {
                     memory.ingest(dir.path());
                 }
             }
+        }
+        for (n, log) in logs.iter().enumerate() {
+            save(n, folders[n], log);
         }
         memory.ingest(dir.path());
         let prompts = prompts(&memory);
@@ -103,6 +122,7 @@ proptest! {
             }
         }
         prop_assert_eq!(counted.len(), said, "{:?}", prompts);
+        prop_assert_eq!(prompts.len(), logs.len(), "moved logs are no new sessions");
         // Nothing is left to do.
         let again = memory.ingest(dir.path());
         prop_assert_eq!((again.files_opened, again.files_rewritten), (0, 0));
@@ -120,7 +140,7 @@ fn a_fork_that_comes_before_its_original_gives_it_back_what_it_copied() {
     let memory = Memory::default();
     memory.ingest(dir.path());
     assert_eq!(memory.session(&session(2)).turns, 3);
-    write(&path(1), &log(1, &[0, 1]), 2);
+    write(&path(1), &log(1, &[0, 1]), 0);
     assert_eq!(memory.ingest(&path(1)).files_rewritten, 1);
     let (original, fork) = (memory.session(&session(1)), memory.session(&session(2)));
     assert_eq!((original.turns, original.relation), (2, None));
@@ -164,6 +184,112 @@ fn copies_that_name_their_originals_are_copies_whatever_their_ids() {
     let memory = Memory::default();
     memory.ingest(dir.path());
     assert_eq!(memory.session(&session(2)).turns, 3);
+}
+
+/// Two forks of a session whose log nobody has: what they share counts in one of them, and the rest
+/// in the one that has it.
+#[test]
+fn forks_of_a_session_that_is_gone_count_what_they_have() {
+    let copy = |fork: usize, n: usize, of: usize| {
+        let (id, original) = (session(of), uuid(n));
+        let from = format!(r#","forkedFrom":{{"sessionId":"{id}","messageUuid":"{original}"}}"#);
+        record(&session(fork), n, &from)
+    };
+    let of_gone = |fork: usize, records: usize| -> String {
+        (0..records).map(|n| copy(fork, n, 1)).collect::<String>()
+            + &record(&session(fork), 100 + fork, "")
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = |n: usize| dir.path().join(format!("{}.jsonl", session(n)));
+    write(&path(2), &of_gone(2, 4), 1);
+    write(&path(3), &of_gone(3, 10), 2);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let turns = || memory.sessions().iter().map(|row| row.turns).sum::<i64>();
+    assert_eq!(turns(), 12);
+    // A fork of a fork that is gone, with the first original there.
+    let original: String = (0..3).map(|n| record(&session(4), 200 + n, "")).collect();
+    let middle = (0..3).map(|n| copy(6, 200 + n, 5)).collect::<String>()
+        + &(3..6).map(|n| copy(6, 200 + n, 5)).collect::<String>();
+    write(&path(4), &original, 3);
+    write(&path(6), &middle, 4);
+    memory.ingest(dir.path());
+    assert_eq!((memory.session(&session(4)).turns, memory.session(&session(6)).turns), (3, 3));
+}
+
+/// The store takes one of two equal logs for the copy, and that one is the first to grow.
+#[test]
+fn a_backup_that_is_brought_up_to_date_counts_nothing_again() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let [backup, live] = ["a.jsonl", "b.jsonl"].map(|name| dir.path().join(name));
+    let log = |records: usize| (0..records).map(|n| record(&session(1), n, "")).collect::<String>();
+    let memory = Memory::default();
+    write(&backup, &log(40), 1);
+    write(&live, &log(40), 1);
+    memory.ingest(dir.path());
+    for (tick, records) in [(2, 90), (3, 91), (4, 140)] {
+        write(&live, &log(records), tick);
+        memory.ingest(dir.path());
+        if records != 91 {
+            write(&backup, &log(records), tick);
+            memory.ingest(dir.path());
+        }
+        let counted: i64 = memory.sessions().iter().map(|row| row.turns).sum();
+        assert_eq!(counted, records as i64);
+    }
+    assert!(memory.events().iter().filter(|event| event.session_id == session(1)).count() == 140);
+}
+
+#[test]
+fn a_fork_without_words_of_its_own_leaves_the_original_what_it_is() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = |n: usize| dir.path().join(format!("{}.jsonl", session(n)));
+    let log = |n: usize, records: usize| {
+        (0..records).map(|record_n| record(&session(n), record_n, "")).collect::<String>()
+    };
+    let memory = Memory::default();
+    write(&path(1), &log(1, 9), 1);
+    memory.ingest(dir.path());
+    write(&path(2), &log(2, 4), 2);
+    assert_eq!(memory.ingest(dir.path()).files_rewritten, 0);
+    assert_eq!(memory.session(&session(1)).relation, None);
+    let fork = memory.session(&session(2));
+    assert_eq!((fork.turns, fork.relation.as_deref()), (0, Some("forked_from")));
+}
+
+/// Records of Codex are found in the order of the original, which was read anew in the same run.
+#[test]
+fn a_codex_fork_follows_an_original_that_was_written_anew() {
+    let line = |n: usize, payload: String| {
+        let kind = if n == 0 { "session_meta" } else { "response_item" };
+        format!(r#"{{"timestamp":"2026-10-01T10:00:00.000Z","type":"{kind}","payload":{payload}}}"#)
+            + "\n"
+    };
+    let meta = |n: usize, more: &str| {
+        line(0, format!(r#"{{"id":"{}","cwd":"/w","cli_version":"0.146.0"{more}}}"#, session(n)))
+    };
+    let prompts = |range: std::ops::Range<usize>| -> String {
+        let said = |n: usize| {
+            line(
+                1,
+                format!(
+                    r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"prompt {n}"}}]}}"#
+                ),
+            )
+        };
+        range.map(said).collect()
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path =
+        |n: usize| dir.path().join(format!("rollout-2026-10-01T10-00-00-{}.jsonl", session(n)));
+    let memory = Memory::default();
+    write(&path(1), &(meta(1, "") + &prompts(0..100)), 1);
+    memory.ingest(dir.path());
+    write(&path(1), &(meta(1, r#","originator":"other""#) + &prompts(0..200)), 2);
+    let from = format!(r#","forked_from_id":"{}""#, session(1));
+    write(&path(2), &(meta(2, &from) + &meta(1, "") + &prompts(0..200) + &prompts(300..301)), 2);
+    memory.ingest(dir.path());
+    assert_eq!((memory.session(&session(1)).turns, memory.session(&session(2)).turns), (200, 1));
 }
 
 /// What the samples count, however they come. Which of two logs that share history without saying
@@ -222,7 +348,17 @@ fn a_log_that_moved_stays_one_session_and_is_gone_on_with() {
     assert_eq!((row.turns, row.source_gone, memory.sessions().len()), (2, false, 1));
     assert!(row.source_path.contains("after"), "{}", row.source_path);
     ingest_twice(&memory, dir.path());
-    // Named alone, without its folder, and back again.
+    // In a run that ends before it reads anything, twice; then named alone, and back again.
+    let away = dir.path().join("away");
+    fs::rename(&new, &away).expect("moves");
+    memory.ingest_nothing(dir.path());
+    memory.ingest_nothing(dir.path());
+    memory.ingest(dir.path());
+    let row = memory.session(&session(1));
+    assert_eq!((row.turns, row.source_gone, memory.sessions().len()), (2, false, 1));
+    ingest_twice(&memory, dir.path());
+    fs::rename(&away, &new).expect("moves");
+    memory.ingest(dir.path());
     fs::rename(&new, &old).expect("moves");
     memory.ingest(&old.join(&name));
     let row = memory.session(&session(1));

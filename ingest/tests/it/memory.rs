@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 use ingest::discover::discover;
 use ingest::plan::{Known, plan};
 use ingest::report::Report;
-use ingest::run::{Sink, Target, run};
+use ingest::run::{Progress, Sink, Target, run};
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
@@ -26,8 +26,9 @@ struct Rows {
     events: Vec<EventRow>,
     sessions: BTreeMap<String, SessionRow>,
     sources: BTreeMap<String, SourceRow>,
-    /// Decoder states as they were before the present run.
+    /// Decoder states and identities of records as they were before the present run.
     states: BTreeMap<String, String>,
+    hashes: BTreeMap<String, Vec<u64>>,
     problems: Vec<Problem>,
 }
 
@@ -38,12 +39,39 @@ impl Memory {
     }
 
     pub fn ingest_all(&self, paths: &[PathBuf]) -> Report {
+        self.ingest_with(paths, &())
+    }
+
+    /// Plans, and ends before the first log is read, as a run that is interrupted.
+    pub fn ingest_nothing(&self, path: &Path) -> Report {
+        struct Cancelled;
+        impl Progress for Cancelled {
+            fn cancelled(&self) -> bool {
+                true
+            }
+        }
+        self.ingest_with(&[path.to_owned()], &Cancelled)
+    }
+
+    fn ingest_with(&self, paths: &[PathBuf], progress: &dyn Progress) -> Report {
         self.segment.fetch_add(1, Ordering::Relaxed);
+        let mut records: BTreeMap<String, Vec<(i64, u64)>> = BTreeMap::new();
+        for event in self.events().into_iter().filter(|event| event.record_hash != 0) {
+            let record = (event.source_offset, event.record_hash.cast_unsigned());
+            let records = records.entry(event.session_id).or_default();
+            if records.last() != Some(&record) {
+                records.push(record);
+            }
+        }
         let known = {
             let mut rows = self.rows.lock().expect("lock");
             let states = rows.sources.values();
             let states = states.filter_map(|row| Some((row.path.clone(), row.state.clone()?)));
             rows.states = states.collect();
+            let hashes = records.into_iter().map(|(id, records)| {
+                (id, records.into_iter().map(|(_, hash)| hash).collect::<Vec<_>>())
+            });
+            rows.hashes = hashes.collect();
             let sources = rows
                 .sources
                 .values()
@@ -52,7 +80,7 @@ impl Memory {
                 rows.sessions.values().map(|row| (row.session_id.clone(), Arc::new(row.clone())));
             Known { sources: sources.collect(), sessions: sessions.collect() }
         };
-        run(plan(discover(paths), &known, None), &self, None, &()).expect("infallible")
+        run(plan(discover(paths), &known, None), &self, None, progress).expect("infallible")
     }
 
     /// Live events by session and position, without what depends on when they were written.
@@ -108,14 +136,7 @@ impl<'m> Target for &'m Memory {
     }
 
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Infallible> {
-        let events = self.events();
-        let of_session =
-            events.iter().filter(|event| event.session_id == session_id && event.record_hash != 0);
-        let mut records: Vec<_> = of_session
-            .map(|event| (event.source_offset, event.record_hash.cast_unsigned()))
-            .collect();
-        records.dedup();
-        Ok(records.into_iter().map(|(_, hash)| hash).collect())
+        Ok(self.rows.lock().expect("lock").hashes.get(session_id).cloned().unwrap_or_default())
     }
 
     fn state(&self, path: &str) -> Result<Option<String>, Infallible> {

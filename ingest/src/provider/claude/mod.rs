@@ -110,12 +110,14 @@ impl LineDecoder for Decoder {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
         let inner = self.subagents.message(object, out);
-        // A copy in a fork names its original; the Agent SDK gives it a uuid of its own.
+        let uuid = uuid_identity(inner.unwrap_or(object).text("uuid"));
+        // A record of a fork names the one that it is a copy of; those that the Agent SDK makes have
+        // uuids of their own, by which copies of the copy name it.
         let original = object.object("forkedFrom");
-        let uuid = original.and_then(|original| original.text("messageUuid"));
-        let identity = uuid_identity(uuid.or_else(|| inner.unwrap_or(object).text("uuid")));
-        out.begin_record(at, identity, time);
-        if original.is_some() && out.has_history() {
+        let original = original.and_then(|original| uuid_identity(original.text("messageUuid")));
+        let copied = original.is_some_and(|original| out.repeats(original));
+        out.begin_record(at, if copied { uuid } else { original.or(uuid) }, time);
+        if copied {
             out.set_copied(true);
         }
         if let Some(inner) = inner {

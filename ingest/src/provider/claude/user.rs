@@ -42,14 +42,14 @@ const MACHINE: &[(&str, &str)] = &[
     ("<teammate-message", "teammate_message"),
 ];
 
-/// Blocks that stand before what a person typed, in the same text.
-const BEFORE: &[&str] = &[
-    "system-reminder",
-    "ide_opened_file",
-    "ide_selection",
-    "ide_diagnostics",
-    "user-prompt-submit-hook",
-    "session-start-hook",
+/// Blocks that stand before what a person typed, in the same text, and their subtypes.
+const BEFORE: &[(&str, &str)] = &[
+    ("system-reminder", "system_reminder"),
+    ("ide_opened_file", "ide_context"),
+    ("ide_selection", "ide_context"),
+    ("ide_diagnostics", "ide_context"),
+    ("user-prompt-submit-hook", "hook"),
+    ("session-start-hook", "hook"),
 ];
 
 /// Decodes a record. `starts_turns` is false for subagents inside a log: their prompts are the
@@ -103,11 +103,9 @@ fn meta(object: Value<'_>) -> Option<&'static str> {
 }
 
 fn typed(mut text: &str, meta: Option<&'static str>, starts_turns: bool, out: &mut Stream) {
-    while let Some((before, rest)) = before(text).filter(|_| meta.is_none()) {
-        if let Text::Machine(subtype) = classify(before, meta) {
-            let draft = Draft { subtype: Some(subtype), text: before, ..Draft::default() };
-            out.push(EventType::Notification, draft);
-        }
+    while let Some((subtype, before, rest)) = before(text).filter(|_| meta.is_none()) {
+        let draft = Draft { subtype: Some(subtype), text: before, ..Draft::default() };
+        out.push(EventType::Notification, draft);
         text = rest;
     }
     match classify(text, meta) {
@@ -147,17 +145,16 @@ fn classify<'a>(text: &'a str, meta: Option<&'static str>) -> Text<'a> {
     Text::Prompt(text.into())
 }
 
-/// A machine's block at the beginning of a text, and what follows it.
-fn before(text: &str) -> Option<(&str, &str)> {
+/// A machine's block at the beginning of a text, behind its subtype, and what follows it.
+fn before(text: &str) -> Option<(&'static str, &str, &str)> {
     let inner = text.trim_start().strip_prefix('<')?;
-    let tag = BEFORE
-        .iter()
-        .find(|tag| inner.strip_prefix(**tag).is_some_and(|rest| rest.starts_with(['>', ' '])))?;
+    let is_open =
+        |tag: &str| inner.strip_prefix(tag).is_some_and(|rest| rest.starts_with(['>', ' ']));
+    let (tag, subtype) = BEFORE.iter().find(|(tag, _)| is_open(tag))?;
     let close = format!("</{tag}>");
-    let end = text.find(&close)? + close.len();
-    let (block, rest) = text.split_at(end);
+    let (block, rest) = text.split_at(text.find(&close)? + close.len());
     let rest = rest.trim_start();
-    (!rest.is_empty()).then_some((block, rest))
+    (!rest.is_empty()).then_some((subtype, block, rest))
 }
 
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
@@ -215,9 +212,11 @@ mod tests {
     #[test]
     fn what_stands_behind_a_block_of_a_machine_is_looked_at_by_itself() {
         let reminder = "<system-reminder>\nx\n</system-reminder>";
-        assert_eq!(before(&format!("{reminder}\n\nfix it")), Some((reminder, "fix it")));
-        let file = "<ide_opened_file>a.rs</ide_opened_file>";
-        assert_eq!(before(&format!("{file}{reminder} y")), Some((file, &*format!("{reminder} y"))));
+        let found = Some(("system_reminder", reminder, "fix it"));
+        assert_eq!(before(&format!("{reminder}\n\nfix it")), found);
+        let file = "<ide_selection path=\"a.rs\" lines=\"1-3\">x</ide_selection>";
+        let rest = format!("{reminder} y");
+        assert_eq!(before(&format!("{file}{rest}")), Some(("ide_context", file, &*rest)));
         assert_eq!(before(&format!("{reminder}\n")), None);
         assert_eq!(before("<system-reminders>x</system-reminders>y"), None);
         assert_eq!(before("<system-reminder>never closed"), None);

@@ -37,72 +37,88 @@ pub(super) fn messages(
             tally.object(Outcome::Merged("rewritten_message"));
         }
     });
-    let dropped = list.messages.iter().filter(|message| message.dropped);
+    let kept = list.messages.iter().filter(|message| message.state != State::Unknown);
+    let dropped = list.messages.iter().filter(|message| message.state == State::Dropped);
     let dropped = dropped.map(|message| message.span.at().offset).collect();
-    (list.messages.into_iter().map(|message| message.span).collect(), dropped)
+    (kept.map(|message| message.span).collect(), dropped)
 }
 
 struct Message {
     id: String,
     span: Span,
-    dropped: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Live,
+    /// It was taken out.
+    Dropped,
+    /// Replaced together with all others, and not known again, as it has no id.
+    Unknown,
 }
 
 /// Messages in the order in which they came.
 #[derive(Default)]
 struct List {
     messages: Vec<Message>,
-    /// Where those stand that were not taken out and have an id.
+    /// Where the live ones stand, ascending.
+    live: Vec<usize>,
+    /// The place among them of those that have an id.
     places: HashMap<String, usize>,
 }
 
 impl List {
     /// Adds a message; true says that it took the place of one.
     fn add(&mut self, id: &str, span: Span) -> bool {
-        if let Some(at) = self.places.get(id) {
+        if let Some(at) = self.places.get(id).and_then(|place| self.live.get(*place)) {
             self.messages[*at].span = span;
             return true;
         }
         if !id.is_empty() {
-            self.places.insert(id.to_owned(), self.messages.len());
+            self.places.insert(id.to_owned(), self.live.len());
         }
-        self.messages.push(Message { id: id.to_owned(), span, dropped: false });
+        self.live.push(self.messages.len());
+        self.messages.push(Message { id: id.to_owned(), span, state: State::Live });
         false
     }
 
     fn rewind(&mut self, id: &str) {
         let from = self.places.get(id).copied().unwrap_or(0);
-        for message in &mut self.messages[from..] {
-            message.dropped = true;
-            self.places.remove(&message.id);
+        for at in self.live.drain(from..) {
+            self.messages[at].state = State::Dropped;
+            self.places.remove(&self.messages[at].id);
         }
     }
 
-    /// Replaces the list. What is not in the new one stays where it was; messages without an id are
-    /// not known again.
+    /// Replaces the live messages. Those that stay take up each other's places, so that they follow
+    /// the new order, and what is not in the new list stays where it was.
     fn set(&mut self, new: Vec<(String, Span)>) {
         let kept: HashSet<&str> = new.iter().map(|(id, _)| id.as_str()).collect();
-        let old = std::mem::take(self);
-        let old = old.messages.into_iter().filter(|message| !message.id.is_empty());
-        let mut old: Vec<Message> = old
-            .map(|message| Message {
-                dropped: message.dropped || !kept.contains(message.id.as_str()),
-                ..message
-            })
-            .collect();
-        old.reverse();
-        for (id, span) in new {
-            // What was taken out before the next message that stays stands before this one.
-            while old.last().is_some_and(|message| message.dropped) {
-                self.messages.extend(old.pop());
+        let mut free = Vec::new();
+        for at in self.live.drain(..) {
+            let message = &mut self.messages[at];
+            match (message.id.as_str(), kept.contains(message.id.as_str())) {
+                ("", _) => message.state = State::Unknown,
+                (_, true) => free.push(at),
+                (_, false) => message.state = State::Dropped,
             }
-            if old.last().is_some_and(|message| message.id == id) {
-                old.pop();
-            }
-            self.add(&id, span);
         }
-        old.reverse();
-        self.messages.extend(old.into_iter().filter(|message| message.dropped));
+        self.places.clear();
+        let mut free = free.into_iter();
+        for (id, span) in new {
+            if self.places.contains_key(&id) {
+                self.add(&id, span);
+            } else if let Some(at) = free.next() {
+                if !id.is_empty() {
+                    self.places.insert(id.clone(), self.live.len());
+                }
+                self.live.push(at);
+                self.messages[at] = Message { id, span, state: State::Live };
+            } else {
+                self.add(&id, span);
+            }
+        }
     }
 }
 
