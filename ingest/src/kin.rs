@@ -56,15 +56,24 @@ impl News {
     pub(crate) fn relatives<'k>(&self, works: &[Work], known: &'k Known) -> Vec<&'k SourceRow> {
         let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
         let grown = works.iter().filter(|work| work.change == Change::Grown);
-        let grown = grown.filter(|work| format(work.claim.provider).unique_ids);
-        let grown: HashSet<&str> = grown.map(|work| work.session_id.as_str()).collect();
-        let copies = |row: &SourceRow| recorded(row).iter().any(|id| grown.contains(id.as_str()));
+        let grown: HashMap<&str, &Work> =
+            grown.map(|work| (work.session_id.as_str(), work)).collect();
+        let is_copy = |row: &SourceRow, session: &SessionRow| {
+            let ancestors = recorded(row);
+            let mut originals = ancestors.iter().filter_map(|id| grown.get(id.as_str()));
+            // Without ids only a log of the same session is one: the others are its children.
+            originals.any(|work| {
+                format(work.claim.provider).unique_ids
+                    || session.native_id.as_deref() == Some(short(&work.claim.native_id))
+            })
+        };
         let is_relative = |row: &&SourceRow| {
             let id = row.session_id.as_ref().filter(|id| !planned.contains(id.as_str()));
             let session = id.and_then(|id| known.sessions.get(id));
             row.status == SourceStatus::Ok
                 && session.is_some_and(|session| {
-                    session.source_path == row.path && (self.concern(row, session) || copies(row))
+                    session.source_path == row.path
+                        && (self.concern(row, session) || is_copy(row, session))
                 })
         };
         let mut rows: Vec<_> = known.sources.values().filter(is_relative).collect();

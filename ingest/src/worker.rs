@@ -73,7 +73,7 @@ impl<T: Target> Worker<'_, T> {
         sink: &mut T::Sink,
     ) -> Result<ReadRecords, T::Error> {
         let format = format(work.claim.provider);
-        let anew = format.unique_ids && self.was_ahead(work, records)?;
+        let anew = self.was_ahead(work, format, records)?;
         if work.change == Change::Same && !anew {
             return Ok(ReadRecords { from_start: false, hashes: Vec::new() });
         }
@@ -150,7 +150,12 @@ impl<T: Target> Worker<'_, T> {
 
     /// Whether a log that was read before has records that an original of it only got now: they count
     /// there.
-    fn was_ahead(&self, work: &Work, records: &mut Records<'_>) -> Result<bool, T::Error> {
+    fn was_ahead(
+        &self,
+        work: &Work,
+        format: &Format,
+        records: &mut Records<'_>,
+    ) -> Result<bool, T::Error> {
         if !matches!(work.change, Change::Same | Change::Grown) {
             return Ok(false);
         }
@@ -162,8 +167,15 @@ impl<T: Target> Worker<'_, T> {
             let before: HashSet<u64> = before.iter().copied().collect();
             new.extend(read.into_iter().filter(|hash| !before.contains(hash)));
         }
-        let is_new = |hash: &u64| new.contains(hash);
-        Ok(!new.is_empty() && self.committed(&work.session_id, records)?.iter().any(is_new))
+        if new.is_empty() {
+            return Ok(false);
+        }
+        let own: HashSet<u64> =
+            self.committed(&work.session_id, records)?.iter().copied().collect();
+        let common = new.intersection(&own).count();
+        // Contents may be alike by chance.
+        let enough = if format.unique_ids { 1 } else { new.len().div_ceil(2) };
+        Ok(common >= enough)
     }
 
     /// The records of a session as they were committed before this run.

@@ -84,7 +84,11 @@ impl Tools {
             let name = serde_json::to_value(source.status)
                 .ok()
                 .and_then(|v| v.as_str().map(str::to_owned));
-            *data.files.entry(name.unwrap_or_default()).or_default() += 1;
+            let session = source.session_id.as_ref().and_then(|id| snapshot.session(id));
+            let moved = source.status == SourceStatus::Gone
+                && session.is_some_and(|session| session.source_path != source.path);
+            let name = if moved { "moved".to_owned() } else { name.unwrap_or_default() };
+            *data.files.entry(name).or_default() += 1;
             match source.status {
                 SourceStatus::Ok => {
                     data.log_bytes += source.consumed.cast_unsigned();

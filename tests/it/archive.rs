@@ -155,6 +155,7 @@ fn a_log_that_moved_is_the_same_session() {
     assert_eq!(events(&env), events(&fresh));
     let gone = env.rows("SELECT source_gone, count(*) FROM sessions GROUP BY ALL");
     assert_eq!(gone, [[serde_json::json!(false), 1.into()]]);
+    assert_eq!(env.json(&["status"])["files"], serde_json::json!({"moved": 1, "ok": 1}));
 }
 
 #[test]

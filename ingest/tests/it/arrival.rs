@@ -257,6 +257,43 @@ fn a_fork_without_words_of_its_own_leaves_the_original_what_it_is() {
     assert_eq!((fork.turns, fork.relation.as_deref()), (0, Some("forked_from")));
 }
 
+/// As above, for records without ids.
+#[test]
+fn a_backup_of_a_codex_log_counts_nothing_again() {
+    let log = |records: usize| {
+        let payload = format!(r#"{{"id":"{}","cwd":"/w","cli_version":"0.146.0"}}"#, session(1));
+        let said = |n: usize| {
+            format!(
+                r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"prompt {n}"}}]}}"#
+            )
+        };
+        let line = |kind: &str, payload: String| {
+            format!(
+                r#"{{"timestamp":"2026-10-01T10:00:00.000Z","type":"{kind}","payload":{payload}}}"#
+            ) + "\n"
+        };
+        let prompts = (0..records).map(|n| line("response_item", said(n)));
+        line("session_meta", payload) + &prompts.collect::<String>()
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    let [backup, live] = ["a", "b"].map(|folder| {
+        fs::create_dir_all(dir.path().join(folder)).expect("creates");
+        dir.path().join(format!("{folder}/rollout-2026-10-01T10-00-00-{}.jsonl", session(1)))
+    });
+    let memory = Memory::default();
+    write(&backup, &log(40), 1);
+    write(&live, &log(40), 1);
+    memory.ingest(dir.path());
+    for (tick, records) in [(2, 90), (3, 140)] {
+        for path in [&live, &backup] {
+            write(path, &log(records), tick);
+            memory.ingest(dir.path());
+            let counted: i64 = memory.sessions().iter().map(|row| row.turns).sum();
+            assert_eq!(counted, records as i64);
+        }
+    }
+}
+
 /// Records of Codex are found in the order of the original, which was read anew in the same run.
 #[test]
 fn a_codex_fork_follows_an_original_that_was_written_anew() {
