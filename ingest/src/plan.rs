@@ -104,12 +104,12 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
         }
     }
     plan.new_files(unseen, rules, known, &mut works);
-    let news = News::of(&works);
-    plan.relatives(&news, rules, known, &mut works);
     if !works.is_empty() {
+        let news = News::of(&works);
+        plan.relatives(&news, rules, known, &mut works);
         link(&mut works, known, &news);
+        settle(&mut works);
     }
-    settle(&mut works);
     plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.offset())).sum();
     plan.units = units(works);
     plan
