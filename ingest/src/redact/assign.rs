@@ -18,7 +18,47 @@ const MOST_LISTED: usize = 64;
 const MAX_BETWEEN: usize = 40;
 
 /// What stands in a sentence between a secret's name and the secret.
-const IS: &[&str] = &[" is ", " is: ", " was ", " to "];
+const IS: &[&str] = &[
+    " is now ",
+    " is set to ",
+    " is: ",
+    " is ",
+    " was changed to ",
+    " was set to ",
+    " was ",
+    " to ",
+];
+
+/// Verbs before a name that something is set to.
+const SETS: &[&str] = &["set ", "change", "reset", "rotate", "update"];
+
+/// How far before the name they are looked for.
+const MAX_VERB: usize = 40;
+
+/// What sentences about secrets name instead of secrets.
+const METHODS: &[&str] = &[
+    "sha1",
+    "sha2",
+    "sha5",
+    "md5",
+    "pbkdf",
+    "bcrypt",
+    "scrypt",
+    "argon",
+    "aes1",
+    "aes2",
+    "hmac",
+    "wpa",
+    "bip39",
+    "pkcs",
+    "utf8",
+    "base64",
+    "varchar",
+    "1password",
+    "character",
+    "x509",
+    "rsa",
+];
 
 /// What code wraps a text in.
 const WRAPPERS: &[&str] = &[
@@ -92,6 +132,9 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         return;
     }
     let text = scan.slice(value.start, value.end);
+    if link == Link::Prose && is_of_sentence(text) {
+        return;
+    }
     let secret = if kind == "basic_auth" {
         (value.quoted || name.starts_with('_')) && text.len() >= 12 && is_encoded_login(text)
     } else {
@@ -111,6 +154,13 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     if secret {
         scan.add(value.start, value.end, kind, Rank::Named);
     }
+}
+
+/// Whether a word belongs to a sentence about secrets: a method, the name of a thing in a cluster.
+fn is_of_sentence(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let is_slug = lower == word && word.contains('-');
+    is_slug || METHODS.iter().any(|method| lower.contains(method))
 }
 
 fn is_secret(value: &str, strength: Strength, quoted: bool, of_uuids: bool) -> bool {
@@ -204,9 +254,11 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
         return Some((from, Link::Set));
     }
     // `environ["NAME"] = ...`, `getenv("NAME") or ...`
-    if scan.byte(at) == b']' || quoted && scan.byte(at) == b')' {
+    let behind = scan.byte(at) == b']' || quoted && scan.byte(at) == b')';
+    if behind {
         at += 1;
     }
+    let is_code = !quoted || behind;
     let sign = scan.skip(at, 8, is_blank);
     let next = scan.byte(sign + 1);
     let after = |length: usize| {
@@ -230,8 +282,8 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
         }
         b',' if quoted => Some((after(1), Link::Argument)),
         // `env.NAME || "..."`, `env.NAME ?? "..."`, `environ.get("NAME") or "..."`
-        b'|' | b'?' if next == scan.byte(sign) => Some((after(2), Link::Argument)),
-        b'o' if sign > at && scan.slice(sign, sign + 3) == "or " => {
+        b'|' | b'?' if is_code && next == scan.byte(sign) => Some((after(2), Link::Argument)),
+        b'o' if is_code && sign > at && scan.slice(sign, sign + 3) == "or " => {
             Some((after(3), Link::Argument))
         }
         b'>' if !quoted && scan.before(start) == b'<' => Some((sign + 1, Link::Element)),
@@ -242,8 +294,11 @@ fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Lin
                 let dash = scan.skip(at + 1, MAX_BETWEEN, is_blank);
                 return (scan.slice(dash, dash + 2) == "- ").then_some((dash + 2, Link::Set));
             }
-            if let Some(word) = IS.iter().find(|word| scan.slice(at, at + word.len()) == **word) {
-                return (!quoted && !flag).then(|| (at + word.len(), Link::Prose));
+            let is = |word: &&&str| scan.slice(at, at + word.len()).eq_ignore_ascii_case(word);
+            if let Some(word) = IS.iter().find(is) {
+                let before = || scan.slice(start.saturating_sub(MAX_VERB), start).to_lowercase();
+                let told = **word != *" to " || SETS.iter().any(|verb| before().contains(verb));
+                return (!quoted && !flag && told).then(|| (at + word.len(), Link::Prose));
             }
             let is_set =
                 |command: &str| scan.slice(start.saturating_sub(command.len()), start) == command;
@@ -309,6 +364,9 @@ fn value(scan: &Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Val
     if is_quote(scan.byte(quote)) {
         let end = closing(scan, quote, quote - prefix)?;
         return Some(Value { start: quote + 1, end, quoted: true });
+    }
+    if wrapper.is_some() {
+        return None;
     }
     let is_end =
         |byte: u8| b" \t\r\n\"'`,;<>(){}[]|\\".contains(&byte) || (in_query && byte == b'&');

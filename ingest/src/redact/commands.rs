@@ -13,11 +13,17 @@ pub(super) struct Command {
     pub(super) anchor: &'static str,
     pub(super) kind: &'static str,
     pub(super) source: &'static str,
+    /// Words of a sentence, of a setting or of a placeholder may stand there as well.
+    strict: bool,
     pattern: Pattern,
 }
 
 const fn command(anchor: &'static str, kind: &'static str, source: &'static str) -> Command {
-    Command { anchor, kind, source, pattern: Pattern::new(source) }
+    Command { anchor, kind, source, strict: false, pattern: Pattern::new(source) }
+}
+
+const fn strict(anchor: &'static str, source: &'static str) -> Command {
+    Command { anchor, kind: "password", source, strict: true, pattern: Pattern::new(source) }
 }
 
 /// What reads a password from another command's output.
@@ -25,32 +31,38 @@ macro_rules! piped {
     ($says:literal) => {
         concat!(
             $says,
-            r#"\\{0,3}["']?([^\s"'|\\]+)\\{0,3}["']?\s*\|\s*(?:sudo\s(?:[^|]*?\s)?-[A-Za-z]*S\b|(?:docker|podman|helm registry|gh auth|glab auth) login|gh secret set|(?:sudo )?chpasswd|wrangler secret put|vercel env add|kubeseal)"#
+            r#"\\{0,3}["']?([^\s"'|\\]+)(?:\\{1,4}n)?\\{0,3}["']?\s*\|\s*(?:sudo\s+(?:-\S+\s+(?:[^-\s|]\S*\s+)?)*?-[A-Za-z]*S\b|(?:sudo |npx |pnpm )?(?:(?:docker|podman|helm registry|gh auth|glab auth) login|gh secret set|chpasswd|wrangler secret put|vercel env add))"#
         )
     };
 }
 
 /// Every command.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [Command; 18] = [
+pub(super) static COMMANDS: [Command; 24] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:.*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
-    command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s[^|;&]*?\s-p\\{0,3}["']?([^\s"'\\]+)"#),
-    command("mariadb", "password", r#"(?s)mariadb(?:-dump|-admin|-import)?\s[^|;&]*?\s-p\\{0,3}["']?([^\s"'\\]+)"#),
-    command("mongo", "password", r#"(?s)mongo(?:sh|dump|restore|import|export|stat)?\s[^|;&]*?\s-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
-    command("docker login", "password", r#"(?s)docker login\s[^|;&]*?\s(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
-    command("podman login", "password", r#"(?s)podman login\s[^|;&]*?\s(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
-    command("registry login", "password", r#"(?s)registry login\s[^|;&]*?\s(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
-    command("redis-cli", "password", r#"(?s)redis-cli\s[^|;&]*?\s(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#),
-    command("ldapsearch", "password", r#"(?s)ldapsearch\s[^|;&]*?\s-w\s*\\{0,3}["']?([^\s"'\\]+)"#),
-    command("openssl", "password", r#"(?s)openssl\s[^|;&]*?\s-pass(?:in|out)?\s+\\{0,3}["']?pass:([^\s"'\\]+)"#),
-    command("keytool", "password", r#"(?s)keytool\s[^|;&]*?\s-(?:dest|src)?(?:store|key)pass\s+\\{0,3}["']?([^\s"'\\]+)"#),
-    command("htpasswd", "password", r#"htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
-    command("smbclient", "password", r#"(?s)smbclient\s[^|;&]*?\s-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#),
+    command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("mariadb", r#"(?s)mariadb(?:-dump|-admin|-import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("mongosh", r#"(?s)mongosh\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("mongodump", r#"(?s)mongodump\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("mongorestore", r#"(?s)mongorestore\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    command("docker login", "password", r#"(?s)docker login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("podman login", r#"(?s)podman login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("registry login", r#"(?s)registry login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#),
+    command("redis-cli", "password", r#"(?s)redis-cli\s(?:[^|;&]*?\s)?(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("ldapsearch", r#"(?s)ldapsearch\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("-passin", r#"-passin\s+\\{0,3}["']?pass:\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("-passout", r#"-passout\s+\\{0,3}["']?pass:\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("-storepass", r#"-storepass\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("-keypass", r#"-keypass\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("-srcstorepass", r#"-srcstorepass\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("-deststorepass", r#"-deststorepass\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("htpasswd", r#"htpasswd\s[^|;&>\n]*?-[a-zA-Z]*b[^|;&>\n]*?\s\\{0,3}["']?([^\s"'\\>|;&]+)\\{0,3}["']?\s*(?:$|[>|;&\n])"#),
+    strict("smbclient", r#"(?s)smbclient\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#),
     command("machine ", "password", r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)"),
     command(":5432:", "password", r":5432:[^:\s]+:[^:\s]+:([^:\s]+)"),
-    command("echo", "password", piped!(r"echo\s+(?:-n\s+)?")),
-    command("printf", "password", piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,3}n)?\\{0,3}["']?\s+)?"#)),
+    strict("echo", piped!(r"echo\s+(?:-[neE]+\s+)?")),
+    strict("printf", piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?"#)),
 ];
 
 /// Masks the password in the command that begins at `at`.
@@ -62,15 +74,42 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
     let found = command.pattern.at_start(line);
     let Some(password) = found.and_then(|found| found.get(1)) else { return };
     let value = password.as_str();
-    if value.len() >= 4 && !is_placeholder(value) && !is_path(value) && !is_ports(value) {
+    // `user:password`
+    let word = value.rsplit_once(':').map_or(value, |(_, word)| word);
+    if value.len() >= 4
+        && !is_placeholder(value)
+        && !is_placeholder(word)
+        && !is_path(value)
+        && !is_ports(value)
+        && (!command.strict || is_no_word(word))
+    {
         scan.add(at + password.start(), at + password.end(), command.kind, Rank::Around);
     }
 }
 
-/// `-p 27017:27017`: what a container publishes.
+/// `-p 127.0.0.1:27017:27017/tcp`, `-p 6379`: what a container publishes, and where a server listens.
 fn is_ports(value: &str) -> bool {
-    value.contains(':')
-        && value.bytes().all(|byte| byte.is_ascii_digit() || b":./-".contains(&byte))
+    let plain = value.trim_end_matches("/tcp").trim_end_matches("/udp");
+    let is_port = |part: &str| {
+        (2..=5).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    plain.rsplit(':').next().is_some_and(is_port)
+        && (!plain.contains(':')
+            || plain.rsplit(':').nth(1).is_some_and(|part| is_port(part) || part.contains('.'))
+            || plain.matches(':').count() > 1)
+}
+
+/// Whether a value is no word of a text, no flag and no setting: it has a digit or a sign, and more
+/// than the number of a region.
+fn is_no_word(value: &str) -> bool {
+    let count = |fits: fn(&u8) -> bool| value.bytes().filter(fits).count();
+    let digits = count(u8::is_ascii_digit);
+    let signs = count(|byte| b"!@#%^&*+?~$".contains(byte));
+    let is_name = value.bytes().all(|byte| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.')
+    });
+    let is_region = is_name && value.contains(['-', '_', '.']) && digits <= 2;
+    !value.starts_with('-') && digits + signs > 0 && !is_region
 }
 
 /// The text up to the end of the line, and over it where a backslash continues the line. Behind

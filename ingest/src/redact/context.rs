@@ -50,7 +50,7 @@ pub(super) fn address(scan: &mut Scan<'_>, at: usize) {
         && password != user
         && !is_placeholder(password)
         && !password.contains(['(', ')', '{', '}', '|'])
-        && (is_store(scan, at) || !password.contains([',', ';']))
+        && (!password.contains([',', ';']) || is_store(scan, at) && !is_port(password))
     {
         let password_at = start + user.len() + 1;
         scan.add(password_at, start + login.len(), "url_password", Rank::Around);
@@ -86,6 +86,15 @@ fn is_store(scan: &Scan<'_>, at: usize) -> bool {
     STORES.contains(&scan.slice(scheme, at))
 }
 
+/// `host:5432/...`, `HOST:PORT/...`, and whatever an address goes on with.
+fn is_port(password: &str) -> bool {
+    let digits = password.bytes().take_while(u8::is_ascii_digit).count();
+    let is_hole = password.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("port"));
+    let end = if is_hole { 4 } else { digits };
+    (is_hole || (2..=5).contains(&digits))
+        && password[end..].chars().next().is_none_or(|c| matches!(c, '/' | '?' | '#' | ',' | ';'))
+}
+
 /// `postgres://user:pass/word@host`: a password with signs in it that an address must escape.
 fn unescaped(scan: &mut Scan<'_>, at: usize, start: usize) {
     if !is_store(scan, at) {
@@ -94,16 +103,13 @@ fn unescaped(scan: &mut Scan<'_>, at: usize, start: usize) {
     let end = scan.skip(start, MAX_AUTHORITY, |byte| !b" \t\r\n\"'`<>\\".contains(&byte));
     let Some((login, host)) = scan.slice(start, end).rsplit_once('@') else { return };
     let Some((user, password)) = login.split_once(':') else { return };
-    // `host:5432/...`
-    let is_port = password.starts_with(|c: char| c.is_ascii_digit())
-        && password.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('/');
     let is_word = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
     };
     if password.len() >= 4
         && is_word(user)
         && host.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && !is_port
+        && !is_port(password)
         && !is_placeholder(password)
         && !password.contains(['(', ')', '{', '}', '|'])
     {
