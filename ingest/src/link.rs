@@ -32,6 +32,7 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
         by_native.get(&(provider, native.to_owned())).and_then(|ids| ids.first())
     };
     let forks = forks(works, first);
+    let sizes = sizes(works, known);
     let planned: HashSet<String> = works.iter().map(|work| work.session_id.clone()).collect();
     for work in works.iter_mut() {
         let provider = work.claim.provider;
@@ -57,9 +58,12 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
             ancestors.dedup();
             ancestors
         } else {
-            let same = first(provider, &work.claim.native_id);
-            let ancestor = same.filter(|id| **id != work.session_id).or(parent);
-            ancestor.into_iter().filter(|id| **id != work.session_id).cloned().collect()
+            // Of several captures of one session the one that holds most of it.
+            let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
+            let before = same_id.into_iter().flatten().take_while(|id| **id != work.session_id);
+            let same = before.min_by_key(|id| std::cmp::Reverse(sizes.get(*id).copied()));
+            let ancestor = same.or(parent).filter(|id| **id != work.session_id);
+            ancestor.into_iter().cloned().collect()
         };
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
         // Logs of one id are copies of one session, not forks; and nobody is forked from a fork of
@@ -145,6 +149,17 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
         (record, originals_first(family).into_iter().map(str::to_owned).collect())
     });
     ordered.collect()
+}
+
+/// How much there is of every session.
+fn sizes(works: &[Work], known: &Known) -> HashMap<String, u64> {
+    let read = known.sources.values().filter_map(|row| {
+        let id = row.session_id.clone()?;
+        let session = known.sessions.get(&id).filter(|session| session.source_path == row.path)?;
+        Some((session.session_id.clone(), row.consumed.cast_unsigned()))
+    });
+    let new = works.iter().map(|work| (work.session_id.clone(), work.file.size));
+    read.chain(new).collect()
 }
 
 /// From forks to the sessions that their logs name as the originals.

@@ -257,40 +257,57 @@ fn a_fork_without_words_of_its_own_leaves_the_original_what_it_is() {
     assert_eq!((fork.turns, fork.relation.as_deref()), (0, Some("forked_from")));
 }
 
+/// A log of Codex with so many prompts.
+fn codex(records: usize) -> String {
+    let payload = format!(r#"{{"id":"{}","cwd":"/w","cli_version":"0.146.0"}}"#, session(1));
+    let said = |n: usize| {
+        format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"prompt {n}"}}]}}"#
+        )
+    };
+    let line = |kind: &str, payload: String| {
+        format!(r#"{{"timestamp":"2026-10-01T10:00:00.000Z","type":"{kind}","payload":{payload}}}"#)
+            + "\n"
+    };
+    let prompts = (0..records).map(|n| line("response_item", said(n)));
+    line("session_meta", payload) + &prompts.collect::<String>()
+}
+
 /// As above, for records without ids.
 #[test]
 fn a_backup_of_a_codex_log_counts_nothing_again() {
-    let log = |records: usize| {
-        let payload = format!(r#"{{"id":"{}","cwd":"/w","cli_version":"0.146.0"}}"#, session(1));
-        let said = |n: usize| {
-            format!(
-                r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"prompt {n}"}}]}}"#
-            )
-        };
-        let line = |kind: &str, payload: String| {
-            format!(
-                r#"{{"timestamp":"2026-10-01T10:00:00.000Z","type":"{kind}","payload":{payload}}}"#
-            ) + "\n"
-        };
-        let prompts = (0..records).map(|n| line("response_item", said(n)));
-        line("session_meta", payload) + &prompts.collect::<String>()
-    };
     let dir = tempfile::tempdir().expect("tempdir");
     let [backup, live] = ["a", "b"].map(|folder| {
         fs::create_dir_all(dir.path().join(folder)).expect("creates");
         dir.path().join(format!("{folder}/rollout-2026-10-01T10-00-00-{}.jsonl", session(1)))
     });
     let memory = Memory::default();
-    write(&backup, &log(40), 1);
-    write(&live, &log(40), 1);
+    write(&backup, &codex(40), 1);
+    write(&live, &codex(40), 1);
     memory.ingest(dir.path());
     for (tick, records) in [(2, 90), (3, 140)] {
         for path in [&live, &backup] {
-            write(path, &log(records), tick);
+            write(path, &codex(records), tick);
             memory.ingest(dir.path());
             let counted: i64 = memory.sessions().iter().map(|row| row.turns).sum();
             assert_eq!(counted, records as i64);
         }
+    }
+}
+
+/// Three captures of one session, of which the middle one comes last.
+#[test]
+fn captures_of_a_codex_log_count_once_in_any_order() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    for order in [[20, 90, 50], [50, 90, 20], [90, 50, 20], [20, 50, 90]] {
+        let memory = Memory::default();
+        for records in order {
+            let path = dir.path().join(format!("capture-{records}.jsonl"));
+            write(&path, &codex(records), 1);
+            memory.ingest(&path);
+        }
+        let counted: i64 = memory.sessions().iter().map(|row| row.turns).sum();
+        assert_eq!(counted, 90, "{order:?}");
     }
 }
 
