@@ -45,7 +45,7 @@ impl News {
         let waits = || {
             let parent = session.parent_session_id.as_ref();
             has(&self.natives, &session.parent_session_id)
-                && parent.is_some_and(|parent| !recorded(row).contains(parent))
+                && parent.is_some_and(|parent| !recorded(row).contains(&parent.as_str()))
         };
         let is_original = || !format(provider).unique_ids && has(&self.parents, &session.native_id);
         begins_alike || has(&self.natives, &session.native_id) || is_original() || waits()
@@ -60,7 +60,7 @@ impl News {
             grown.map(|work| (work.session_id.as_str(), work)).collect();
         let is_copy = |row: &SourceRow, session: &SessionRow| {
             let ancestors = recorded(row);
-            let mut originals = ancestors.iter().filter_map(|id| grown.get(id.as_str()));
+            let mut originals = ancestors.iter().filter_map(|id| grown.get(id));
             // Without ids only a log of the same session is one: the others are its children.
             originals.any(|work| {
                 format(work.claim.provider).unique_ids
@@ -68,13 +68,11 @@ impl News {
             })
         };
         let is_relative = |row: &&SourceRow| {
-            let id = row.session_id.as_ref().filter(|id| !planned.contains(id.as_str()));
-            let session = id.and_then(|id| known.sessions.get(id));
+            let session = known.session_of(row);
+            let session = session.filter(|session| !planned.contains(&*session.session_id));
             row.status == SourceStatus::Ok
-                && session.is_some_and(|session| {
-                    session.source_path == row.path
-                        && (self.concern(row, session) || is_copy(row, session))
-                })
+                && session
+                    .is_some_and(|session| self.concern(row, session) || is_copy(row, session))
         };
         let mut rows: Vec<_> = known.sources.values().filter(is_relative).collect();
         rows.sort_by(|a, b| a.path.cmp(&b.path));
@@ -83,8 +81,8 @@ impl News {
 }
 
 /// The sessions that a log was taken to repeat when it was read.
-pub(crate) fn recorded(row: &SourceRow) -> Vec<String> {
-    row.ancestors.iter().flat_map(|list| list.split(' ')).map(str::to_owned).collect()
+pub(crate) fn recorded(row: &SourceRow) -> Vec<&str> {
+    row.ancestors.iter().flat_map(|list| list.split(' ')).collect()
 }
 
 /// Reads anew whoever turns out to be a copy of others than before. Of the logs that did not change
@@ -112,9 +110,7 @@ impl<'k> Former<'k> {
     pub(crate) fn of(known: &'k Known) -> Self {
         let mut by_native: HashMap<_, Vec<_>> = HashMap::new();
         for row in known.sources.values() {
-            let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
-            let session = session.filter(|session| session.source_path == row.path);
-            if let Some((provider, session)) = provider_of(row).zip(session)
+            if let Some((provider, session)) = provider_of(row).zip(known.session_of(row))
                 && let Some(native) = session.native_id.clone()
             {
                 by_native.entry((provider, native)).or_default().push((row, session.as_ref()));

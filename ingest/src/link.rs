@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use schemas::Provider;
 use schemas::event::Relation;
-use schemas::session::SourceRow;
 
 use crate::family::{Member, originals_first};
 use crate::kin::{News, recorded};
@@ -40,7 +39,7 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
         work.parent_session_id =
             parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
         work.ancestors = if let Some(row) = work.source.as_ref().filter(|_| is_settled(work)) {
-            recorded(row)
+            recorded(row).into_iter().map(str::to_owned).collect()
         } else if format(provider).unique_ids {
             // Those that come before it in the family, so that one of them stays the original.
             let record = work.claim.first_record.map(|record| (provider, record));
@@ -101,11 +100,6 @@ fn by_native(works: &[Work], known: &Known) -> ByNative {
     by_native
 }
 
-/// The sessions that a log was taken to repeat.
-fn ancestors(row: &SourceRow) -> Vec<&str> {
-    row.ancestors.iter().flat_map(|list| list.split(' ')).collect()
-}
-
 /// The sessions that begin with a record, originals first; only of families that have a log for
 /// which that is not settled.
 fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) -> ByRecord {
@@ -121,16 +115,15 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
                 session_id: &work.session_id,
                 native_id: &work.claim.native_id,
                 parent: work.claim.parent.as_deref(),
-                ancestors: work.source.as_ref().map(ancestors),
+                ancestors: work.source.as_ref().map(recorded),
                 file: Some(&work.file),
             });
         }
     }
     let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
     for row in known.sources.values() {
-        let session = row.session_id.as_ref().filter(|id| !planned.contains(id.as_str()));
-        let session = session.and_then(|id| known.sessions.get(id));
-        let session = session.filter(|session| session.source_path == row.path);
+        let session = known.session_of(row);
+        let session = session.filter(|session| !planned.contains(&*session.session_id));
         let record = row.first_record.map(i64::cast_unsigned);
         let key = provider_of(row).zip(record);
         if let Some(family) = key.and_then(|key| families.get_mut(&key))
@@ -140,7 +133,7 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
                 session_id: &session.session_id,
                 native_id: session.native_id.as_deref().unwrap_or_default(),
                 parent: None,
-                ancestors: Some(ancestors(row)),
+                ancestors: Some(recorded(row)),
                 file: None,
             });
         }
@@ -154,9 +147,7 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
 /// How much there is of every session.
 fn sizes(works: &[Work], known: &Known) -> HashMap<String, u64> {
     let read = known.sources.values().filter_map(|row| {
-        let id = row.session_id.clone()?;
-        let session = known.sessions.get(&id).filter(|session| session.source_path == row.path)?;
-        Some((session.session_id.clone(), row.consumed.cast_unsigned()))
+        Some((known.session_of(row)?.session_id.clone(), row.consumed.cast_unsigned()))
     });
     let new = works.iter().map(|work| (work.session_id.clone(), work.file.size));
     read.chain(new).collect()

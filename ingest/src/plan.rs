@@ -30,6 +30,14 @@ pub struct Known {
     pub sessions: HashMap<String, Arc<SessionRow>>,
 }
 
+impl Known {
+    /// The session that a file is the log of; none when its session lies elsewhere by now.
+    pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {
+        let session = self.sessions.get(row.session_id.as_ref()?)?;
+        (session.source_path == row.path).then_some(session)
+    }
+}
+
 /// Why a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
@@ -144,8 +152,8 @@ pub(crate) fn provider_of(row: &SourceRow) -> Option<Provider> {
 
 /// Whether the session of a file, if it has one, does not lie elsewhere by now.
 fn is_its_log(row: &SourceRow, known: &Known) -> bool {
-    let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
-    session.is_none_or(|session| session.source_path == row.path)
+    let is_known = row.session_id.as_ref().is_some_and(|id| known.sessions.contains_key(id));
+    !is_known || known.session_of(row).is_some()
 }
 
 /// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
@@ -205,9 +213,7 @@ impl Plan {
     }
 
     fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
-        let session = row.session_id.as_ref().and_then(|id| known.sessions.get(id));
-        let session = session.filter(|session| session.source_path == row.path);
-        if let Some(session) = session.filter(|session| session.source_gone != gone) {
+        if let Some(session) = known.session_of(row).filter(|session| session.source_gone != gone) {
             self.sessions.push(SessionRow {
                 source_gone: gone,
                 row_start: 0,
