@@ -1,8 +1,9 @@
-//! The Bloom filter of a block: which runs of three and of five bytes of folded text it may hold.
+//! The Bloom filter of a block: which runs of three, five and eight bytes of folded text it may hold.
 //!
 //! Runs of three find needles of three letters; runs of five tell a word from others made of the
-//! same syllables. Every byte sets its three bits at once, without asking whether they are set: a
-//! filter is 8 KB and stays in the nearest cache. A block ends when its filter is half full,
+//! same syllables; runs of eight tell a phrase from its words, and of them a quarter is enough. Every
+//! byte sets its bits at once, without asking whether they are set: a filter is 8 KB and stays in the
+//! nearest cache. A block ends when its filter is half full,
 //! so that every filter is worth its place: repetitive text makes long blocks.
 
 use std::ops::Range;
@@ -21,9 +22,6 @@ pub(super) const WORDS: usize = 1 << (BITS_LOG2 - 6);
 /// Bits set in a filter that is full. A run of three then looks present by chance in a quarter of the
 /// blocks (it sets two bits), one of five in half of them (one bit, as needles have many).
 const FULL: u32 = (1 << BITS_LOG2) / 2;
-
-/// Runs of a longer needle are sampled: more rule out hardly a block more.
-const MOST_RUNS: usize = 16;
 
 /// Bytes of a needle that are looked for, and by which the filters of one long text overlap: so
 /// what is looked for is in one of them, if it is anywhere.
@@ -55,10 +53,10 @@ pub fn grams(needle: &str) -> Grams {
         let mut runs: Vec<u64> = looked_for.windows(length).map(run).collect();
         runs.sort_unstable();
         runs.dedup();
-        let step = runs.len().div_ceil(MOST_RUNS).max(1);
-        runs.into_iter().step_by(step)
+        runs.into_iter()
     };
-    Grams(runs(5).map(five).chain(runs(3).flat_map(three)).collect())
+    let eights = runs(8).filter(|run| is_sampled(three(*run)[0])).map(eight);
+    Grams(eights.chain(runs(5).map(five)).chain(runs(3).flat_map(three)).collect())
 }
 
 /// A run of bytes, the first of them lowest.
@@ -81,9 +79,23 @@ const fn five(run: u64) -> u64 {
     (run << 24).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
+const fn eight(run: u64) -> u64 {
+    run.wrapping_mul(0xa076_1d64_78bd_642f)
+}
+
+/// Whether a run of eight counts, by the hash of its first three bytes.
+const fn is_sampled(hash_of_three: u64) -> bool {
+    hash_of_three & (3 << 20) == 0
+}
+
 fn set(words: &mut [u64; WORDS], hash: u64) {
+    set_if(true, words, hash);
+}
+
+/// Without a branch, which would be taken at random.
+fn set_if(is_wanted: bool, words: &mut [u64; WORDS], hash: u64) {
     let bit = bit(hash, BITS_LOG2);
-    words[bit >> 6] |= 1 << (bit & 63);
+    words[bit >> 6] |= u64::from(is_wanted) << (bit & 63);
 }
 
 /// A filter under construction.
@@ -98,21 +110,23 @@ impl Filter {
     pub(super) fn add(&mut self, text: &[u8], starts: Range<usize>) {
         let words = &mut *self.0;
         let (mut at, mut before) = (starts.start, None);
-        // Four runs lie in eight bytes: the loop is the dearest of an ingest.
+        // Four runs of each length lie in eleven bytes: the loop is the dearest of an ingest.
         while at + 4 <= starts.end
-            && let Some(eight) = text.get(at..).and_then(<[u8]>::first_chunk)
+            && let Some(sixteen) = text.get(at..).and_then(<[u8]>::first_chunk)
         {
-            let eight = u64::from_le_bytes(*eight);
+            let sixteen = u128::from_le_bytes(*sixteen);
             at += 4;
             // So are the runs: of blanks, mostly.
-            if before.replace(eight) == Some(eight) {
+            if before.replace(sixteen) == Some(sixteen) {
                 continue;
             }
-            for run in [eight, eight >> 8, eight >> 16, eight >> 24] {
+            for shift in [0, 8, 16, 24] {
+                let run = (sixteen >> shift) as u64;
                 let [first, second] = three(run);
                 let mask = |hash: u64| 1 << (bit(hash, BITS_LOG2) & 63);
                 words[bit(first, BITS_LOG2) >> 6] |= mask(first) | mask(second);
                 set(words, five(run));
+                set_if(is_sampled(first), words, eight(run));
             }
         }
         for at in at..starts.end {
@@ -122,6 +136,9 @@ impl Filter {
             }
             if let Some(bytes) = rest.first_chunk::<5>() {
                 set(words, five(run(bytes)));
+            }
+            if let Some(bytes) = rest.first_chunk::<8>().map(|bytes| run(bytes)) {
+                set_if(is_sampled(three(bytes)[0]), words, eight(bytes));
             }
         }
     }

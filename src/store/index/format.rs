@@ -19,7 +19,7 @@ use super::{Block, Labels, Outline, RowFacts, filter};
 use crate::store::files;
 
 /// Begins the file; the number is the version of the layout.
-pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX5";
+pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX6";
 
 const COUNTS: usize = 9;
 const BLOCK_BYTES: usize = 32;
