@@ -60,6 +60,7 @@ pub(crate) fn document_records(
     if caught(|| read(bytes, stream, tally)).is_none() {
         failed(RecordAt { offset: 0, length: bytes.len() as u64, line: 0 }, stream);
     }
+    stream.end_document();
 }
 
 /// A line too long to decode keeps its place as a notification that says where it lies.

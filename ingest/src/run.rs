@@ -1,12 +1,13 @@
 //! Carries out a plan: workers decode files side by side, each into a sink of its own.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use schemas::problem::{Problem, ProblemKind};
-use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
 
 use crate::batch::events_schema;
 use crate::plan::Plan;
@@ -50,6 +51,9 @@ pub trait Target: Sync {
 
     /// The decoder state saved for a file.
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
+
+    /// Events of a session that are committed, by their indices, in order.
+    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, Self::Error>;
 }
 
 /// Who wants to know how far it is.
@@ -152,8 +156,11 @@ fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
     for row in &plan.settled {
         let session = row.session_id.as_deref().and_then(|id| sessions.get(id).copied());
         let problems = problems.remove(row.path.as_str()).unwrap_or_default();
+        // What is known of the store comes without the state, by which a log goes on that comes back.
+        let state = target.state(&row.path)?;
+        let row = SourceRow { state, ..row.clone() };
         // A row without a session is kept under an empty id, which is no session.
-        sink.checkpoint(session.cloned().unwrap_or_default(), row.clone(), problems)?;
+        sink.checkpoint(session.cloned().unwrap_or_default(), row, problems)?;
     }
     sink.finish()
 }

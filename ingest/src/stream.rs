@@ -4,6 +4,7 @@
 //! Decoders push drafts; nothing here knows a provider's format.
 
 mod calls;
+mod dropped;
 mod session;
 
 use std::collections::{BTreeMap, HashSet};
@@ -15,6 +16,7 @@ use schemas::{Confidence, EventType, Provider, Timestamp, ToolKind, Usage};
 use serde::{Deserialize, Serialize};
 
 use self::calls::{OpenCall, OpenCalls};
+pub(crate) use self::dropped::{Dropped, Messages};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::short;
 use crate::batch::{EventBatch, EventCells};
@@ -118,6 +120,9 @@ pub struct Stream {
     secrets: Secrets,
     /// What the present record hangs on.
     parent: Option<u64>,
+    /// Of a document, those of which it tells.
+    messages: Messages,
+    dropped: Dropped,
     /// Hashes of the fields of objects that have none that is unknown (`provider/drift.rs`).
     pub(crate) shapes: HashSet<u64>,
 }
@@ -142,6 +147,8 @@ impl Stream {
             redactor,
             secrets: Secrets::default(),
             parent: None,
+            messages: Messages::default(),
+            dropped: Dropped::default(),
             shapes: HashSet::new(),
             session,
             problems: Vec::new(),

@@ -23,7 +23,7 @@ use crate::records::{document_records, line_end, line_records, oversized};
 use crate::redact::Redactor;
 use crate::report::{ProviderReport, Report};
 use crate::run::{Progress, Sink, Target};
-use crate::stream::{RecordAt, Stream, StreamState, short};
+use crate::stream::{Dropped, Messages, RecordAt, Stream, StreamState, short};
 
 /// A batch is handed over when it holds this much text, or this many events.
 const BATCH_BYTES: usize = 2 << 20;
@@ -331,6 +331,12 @@ impl<T: Target> Worker<'_, T> {
         } else {
             file.read_to_end(&mut bytes)?;
             document_records(&bytes, read, stream, &mut tally);
+            if let Some(dropped) = self.dropped(work, stream).map_err(Trouble::Store)? {
+                let segment = sink.segment().map_err(Trouble::Store)?;
+                stream.start_over(session_row(work, false, segment), dropped);
+                tally = Tally::default();
+                document_records(&bytes, read, stream, &mut tally);
+            }
         }
         let consumed = bytes.len() as u64;
         self.progress.advanced(consumed);
@@ -338,6 +344,21 @@ impl<T: Target> Worker<'_, T> {
         self.tally(work, &tally, consumed);
         let cursor = Cursor { consumed, line: tally.lines, objects: tally.objects, at_end: true };
         self.hand_over(work, &cursor, None, &mut file, stream, sink)
+    }
+
+    /// What a document held when it was read before and holds no longer.
+    fn dropped(&self, work: &Work, stream: &Stream) -> Result<Option<Dropped>, T::Error> {
+        // Another session may have lain there.
+        let same = |row: &&SourceRow| row.session_id.as_ref() == Some(&work.session_id);
+        let Some(source) = work.source.as_ref().filter(same) else { return Ok(None) };
+        let before = self.target.state(&source.path)?;
+        let before = before.and_then(|json| serde_json::from_str::<Messages>(&json).ok());
+        let gone = before.map(|before| before.gone(stream.messages())).unwrap_or_default();
+        let mut dropped = Dropped::default();
+        for message in &gone {
+            dropped.add(message, self.target.events(&work.session_id, message.events.clone())?);
+        }
+        Ok((!gone.is_empty()).then_some(dropped))
     }
 
     fn open(&mut self, work: &Work, stream: &mut Stream) -> io::Result<Content> {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,7 +17,7 @@ use ingest::remask::Remask;
 use ingest::run::{Sink, Target};
 use schemas::Timestamp;
 use schemas::problem::Problem;
-use schemas::session::{SessionRow, SourceRow};
+use schemas::session::{EventRow, SessionRow, SourceRow};
 
 use super::manifest::{FileEntry, Manifest, Retired, SegmentEntry, file_name};
 use super::segment::SegmentWriter;
@@ -26,8 +27,8 @@ use super::{EventReader, RowSpan, StoreError, compact, files};
 /// A segment is committed at the first checkpoint after its events take this much on disk.
 const SEGMENT_BYTES: usize = 32 << 20;
 
-/// Rows masked at a time.
-const MASKED_ROWS: usize = 4096;
+/// Rows read at a time.
+const READ_ROWS: usize = 4096;
 
 /// Superseded segments stay this long, in microseconds: readers of an older manifest may need them.
 const GRACE: i64 = 10 * 60 * 1_000_000;
@@ -157,7 +158,7 @@ impl Writer {
             let mut remask = Remask::new(redactor, sink.segment()?);
             for (segment, span) in places {
                 let rows = RowSpan { start: span.start, count: span.count };
-                let mut batches = EventReader::open(segment, &[rows], &[], MASKED_ROWS)?;
+                let mut batches = EventReader::open(segment, &[rows], &[], READ_ROWS)?;
                 while let Some(batch) = batches.next_batch()? {
                     let damage = |error| StoreError::damaged(&segment.path("events"), error);
                     sink.events(&remask.events(&batch).map_err(damage)?)?;
@@ -392,5 +393,25 @@ impl<'w> Target for &'w Writer {
             let _ = self.states.set(states);
         }
         Ok(self.states.get().and_then(|states| states.get(path)).cloned())
+    }
+
+    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, StoreError> {
+        let sessions = self.before.sessions();
+        let at = sessions.iter().position(|row| row.session_id == session_id);
+        let mut places = self.before.places();
+        let mut events = Vec::new();
+        for (segment, span) in at.map(|at| places.swap_remove(at)).unwrap_or_default() {
+            let index = |event: i32| {
+                let first = usize::try_from(span.first_index).unwrap_or(usize::MAX);
+                let event = usize::try_from(event).unwrap_or_default();
+                span.start + event.saturating_sub(first).min(span.count)
+            };
+            let (start, end) = (index(of.start), index(of.end));
+            if start < end {
+                let rows = [RowSpan { start, count: end - start }];
+                events.extend(EventReader::open(segment, &rows, &[], READ_ROWS)?.rows()?);
+            }
+        }
+        Ok(events)
     }
 }

@@ -75,13 +75,13 @@ pub(super) fn event(row: &EventRow, session: &SessionRow) -> Event {
     }
 }
 
-/// Where a row's record lies.
-pub(super) fn source(row: &EventRow, session: &SessionRow) -> Source {
-    Source {
+/// Where a row's record lies, if the log still has it: a document may have been written anew.
+pub(super) fn source(row: &EventRow, session: &SessionRow) -> Option<Source> {
+    (row.source_length > 0).then(|| Source {
         path: session.source_path.clone(),
         byte_offset: row.source_offset.cast_unsigned(),
         byte_length: row.source_length.cast_unsigned(),
-    }
+    })
 }
 
 /// Adds what a session was labelled to what is shown of it.

@@ -181,7 +181,7 @@ impl Pager<'_> {
         let mut event = convert::event(row, session);
         links.apply(row, &mut event);
         if self.wants(EventField::Source) {
-            event.source = Some(convert::source(row, session));
+            event.source = convert::source(row, session);
         }
         if !self.wants(EventField::Tool) {
             event.tool_name = None;

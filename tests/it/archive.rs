@@ -131,6 +131,72 @@ fn what_was_read_stays_when_the_log_vanishes() {
 }
 
 #[test]
+fn a_log_that_was_away_goes_on_where_it_was() {
+    let env = TestEnv::new();
+    let bytes = fs::read(samples().join(CODEX)).expect("sample");
+    let half = bytes.iter().take(bytes.len() / 2).rposition(|byte| *byte == b'\n').expect("lines");
+    let log = env.path("logs/rollout.jsonl");
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    fs::write(&log, &bytes[..=half]).expect("writes");
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    fs::remove_file(&log).expect("removes");
+    env.run(&["ingest", "--quiet", &logs]).ok();
+    fs::write(&log, &bytes).expect("writes");
+    let back = env.json(&["ingest", &logs]);
+    assert_eq!(back["bytes_read"], bytes.len() - half - 1, "{back}");
+    let fresh = TestEnv::new();
+    fresh.run(&["ingest", "--quiet", &logs]).ok();
+    assert_eq!(events(&env), events(&fresh));
+}
+
+/// Rows that a later document no longer has come from the store, also from merged segments.
+#[test]
+fn what_a_rewritten_document_no_longer_holds_stays() {
+    const LOG: &str = "gemini/tmp/harbor/chats/session-2026-10-16T07-45-be34bc14.json";
+    let env = TestEnv::new();
+    let log = env.path("logs/session-1.json");
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    let mut document: serde_json::Value =
+        serde_json::from_slice(&fs::read(samples().join(LOG)).expect("sample")).expect("json");
+    let all = document["messages"].as_array().expect("messages").clone();
+    let mut ingest = |messages: Vec<serde_json::Value>| {
+        document["messages"] = messages.into();
+        fs::write(&log, document.to_string()).expect("writes");
+        env.run(&["ingest", "--quiet", &logs]).ok();
+    };
+    let sql = "SELECT event_index, turn_index, event_type, text, tool_name, files, command, model, \
+        output_tokens, timestamp FROM events ORDER BY event_index";
+    let sums = "SELECT turns, tool_calls, output_tokens, tool_errors FROM sessions";
+    ingest(all.clone());
+    let (rows, counts) = (env.rows(sql), env.rows(sums));
+    let mut prompt = all[1].clone();
+    (prompt["id"], prompt["content"]) = ("again".into(), "Once more".into());
+    // Back to the second prompt, and on, so often that segments are merged.
+    for length in 1..10 {
+        let mut left = all[..7].to_vec();
+        prompt["content"] = format!("Once more{}", "!".repeat(length)).into();
+        left.push(prompt.clone());
+        ingest(left);
+    }
+    let now = env.rows(sql);
+    assert_eq!(now[..rows.len()], rows);
+    assert_eq!(now.len(), rows.len() + 1);
+    let turns = |counts: &[Vec<serde_json::Value>]| counts[0][0].as_i64().expect("turns");
+    let after = env.rows(sums);
+    assert_eq!((turns(&after), &after[0][1..]), (turns(&counts) + 1, &counts[0][1..]));
+    let found = env.json(&["search", "Once more"]);
+    assert_eq!(found["data"]["matches"].as_array().map(Vec::len), Some(1), "{found}");
+    let id = found["data"]["matches"][0]["event_id"].as_str().expect("an id").to_owned();
+    let last = rows.len() - 1;
+    let gone = id.rsplit_once(':').map(|(session, _)| format!("{session}:{last}"));
+    let gone = env.json(&["event", &gone.expect("coordinates")]);
+    let gone = &gone["data"]["events"][0];
+    assert_eq!((&gone["is_abandoned"], gone.get("source")), (&true.into(), None), "{gone}");
+}
+
+#[test]
 fn a_log_that_moved_is_the_same_session() {
     let env = TestEnv::new();
     let bytes = fs::read(samples().join(CODEX)).expect("sample");

@@ -42,8 +42,14 @@ impl<T: Target> Worker<'_, T> {
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
         let print = Fingerprint::take(content, cursor.consumed)?;
-        let saved = decoder
-            .map(|decoder| Saved { stream: stream.state().clone(), decoder: decoder.save() });
+        let state = match decoder {
+            Some(decoder) => {
+                let saved = Saved { stream: stream.state().clone(), decoder: decoder.save() };
+                serde_json::to_string(&saved).ok()
+            }
+            None if stream.messages().is_empty() => None,
+            None => serde_json::to_string(stream.messages()).ok(),
+        };
         let source = SourceRow {
             path: work.file.key(),
             status: SourceStatus::Ok,
@@ -66,7 +72,7 @@ impl<T: Target> Worker<'_, T> {
             first_record: work.claim.first_record.map(u64::cast_signed),
             ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
             redaction_rules: rules_version(self.redactor.as_deref()),
-            state: saved.and_then(|saved| serde_json::to_string(&saved).ok()),
+            state,
             reason: None,
             segment: 0,
         };
@@ -100,6 +106,7 @@ impl<T: Target> Worker<'_, T> {
             status: SourceStatus::Ok,
             size: work.file.size.cast_signed(),
             modified_us: work.file.modified_us,
+            state: self.target.state(&source.path).map_err(Trouble::Store)?,
             ..source.clone()
         };
         let problems = self.problems(stream);

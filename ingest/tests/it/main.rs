@@ -5,4 +5,5 @@ mod cuts;
 mod golden;
 mod memory;
 mod redact;
+mod rewritten;
 mod traps;

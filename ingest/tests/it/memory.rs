@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -141,6 +142,12 @@ impl<'m> Target for &'m Memory {
 
     fn state(&self, path: &str) -> Result<Option<String>, Infallible> {
         Ok(self.rows.lock().expect("lock").states.get(path).cloned())
+    }
+
+    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, Infallible> {
+        let is_asked =
+            |row: &EventRow| row.session_id == session_id && of.contains(&row.event_index);
+        Ok(Memory::events(self).into_iter().filter(is_asked).collect())
     }
 }
 

@@ -4,6 +4,7 @@ mod mutate;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -16,7 +17,7 @@ use ingest::redact::Redactor;
 use ingest::report::Report;
 use ingest::run::{Sink, Target, run};
 use schemas::problem::Problem;
-use schemas::session::{SessionRow, SourceRow};
+use schemas::session::{EventRow, SessionRow, SourceRow};
 
 pub use mutate::mutate_log;
 
@@ -34,9 +35,17 @@ struct Rows {
     batches: BTreeMap<String, Vec<RecordBatch>>,
     sessions: BTreeMap<String, SessionRow>,
     sources: BTreeMap<String, SourceRow>,
+    /// Those of logs that are read anew, as they were before.
+    before: BTreeMap<String, Vec<RecordBatch>>,
 }
 
 impl Memory {
+    /// Supersedes all events: every log is read anew.
+    pub fn read_anew(&self) {
+        let mut rows = self.0.lock().expect("lock");
+        rows.before = std::mem::take(&mut rows.batches);
+    }
+
     /// Carries out a plan, with secrets masked as by default.
     pub fn run(&self, plan: Plan) -> Report {
         run(plan, &self, Some(&REDACTOR), &()).expect("infallible")
@@ -101,6 +110,15 @@ impl Target for &Memory {
     fn state(&self, path: &str) -> Result<Option<String>, Infallible> {
         let rows = self.0.lock().expect("lock");
         Ok(rows.sources.get(path).and_then(|row| row.state.clone()))
+    }
+
+    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, Infallible> {
+        let rows = self.0.lock().expect("lock");
+        let batches = rows.before.get(session_id).map_or(&[][..], Vec::as_slice);
+        let events = batches.iter().flat_map(|batch| {
+            serde_arrow::from_record_batch::<Vec<EventRow>>(batch).expect("rows of events")
+        });
+        Ok(events.filter(|event| of.contains(&event.event_index)).collect())
     }
 }
 

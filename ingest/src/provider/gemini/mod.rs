@@ -68,6 +68,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     // Where the present run of messages that were taken out began.
     let mut since = None;
     document::each(bytes, &messages, out, tally, &mut |message, at, out| {
+        out.begin_message(message.non_empty("id"));
         let first = out.position();
         decoder.message(message, at, out);
         if dropped.contains(&at.offset) {

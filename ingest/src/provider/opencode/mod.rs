@@ -99,6 +99,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     let mut decoder = Decoder::default();
     if document::is_lines(bytes, "messages") {
         document::lines(bytes, out, tally, &mut |message, span, out, tally| {
+            out.begin_message(id(message));
             tally.object(decoder.message(message, span.at(), out));
         });
         return;
@@ -115,9 +116,10 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     });
     let mut since = None;
     document::each(bytes, &document.records, out, tally, &mut |message, at, out| {
+        let id = id(message);
+        out.begin_message(id);
         let first = out.position();
         let outcome = decoder.message(message, at, out);
-        let id = message.object("info").unwrap_or(message).text("id");
         if let Some((_, in_part)) = back.as_ref().filter(|(back, _)| Some(back.as_str()) == id) {
             since = Some(if *in_part { out.position() } else { first });
         }
@@ -126,6 +128,11 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         }
         outcome
     });
+}
+
+/// A message's id.
+fn id<'v>(message: Value<'v>) -> Option<&'v str> {
+    message.object("info").unwrap_or(message).non_empty("id")
 }
 
 /// Titles that OpenCode gives before it has one.
