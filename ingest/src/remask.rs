@@ -13,6 +13,7 @@ use schemas::session::{SessionRow, SourceRow};
 
 use crate::ledger::Ledger;
 use crate::redact::{Redactor, Secrets, look};
+use crate::stream::Messages;
 use crate::worker::rules_version;
 
 /// Masks the rows of one session.
@@ -70,11 +71,12 @@ impl<'r> Remask<'r> {
         masked
     }
 
-    /// The log's file. The decoder's state is left out: it may hold what is masked now, and without
-    /// it a log that comes back is read anew.
+    /// The log's file. A decoder's state is left out: it may hold what is masked now, and without
+    /// it a log that comes back is read anew. That of a document names its messages by hash.
     pub fn source(&self, row: &SourceRow) -> SourceRow {
         let redaction_rules = rules_version(Some(self.redactor));
-        SourceRow { redaction_rules, state: None, ..row.clone() }
+        let state = row.state.clone().filter(|state| Messages::of(Some(state)).is_some());
+        SourceRow { redaction_rules, state, ..row.clone() }
     }
 
     /// A problem of the log.

@@ -52,8 +52,8 @@ pub trait Target: Sync {
     /// The decoder state saved for a file.
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
-    /// Events of a session that are committed, by their indices, in order.
-    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, Self::Error>;
+    /// Events of a session that are committed, by ranges of their indices, which ascend.
+    fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, Self::Error>;
 }
 
 /// Who wants to know how far it is.

@@ -333,7 +333,8 @@ impl<T: Target> Worker<'_, T> {
             document_records(&bytes, read, stream, &mut tally);
             if let Some(dropped) = self.dropped(work, stream).map_err(Trouble::Store)? {
                 let segment = sink.segment().map_err(Trouble::Store)?;
-                stream.start_over(session_row(work, false, segment), dropped);
+                let before = work.session.clone().unwrap_or_default();
+                stream.start_over(session_row(work, false, segment), &before, dropped);
                 tally = Tally::default();
                 document_records(&bytes, read, stream, &mut tally);
             }
@@ -348,17 +349,18 @@ impl<T: Target> Worker<'_, T> {
 
     /// What a document held when it was read before and holds no longer.
     fn dropped(&self, work: &Work, stream: &Stream) -> Result<Option<Dropped>, T::Error> {
-        // Another session may have lain there.
-        let same = |row: &&SourceRow| row.session_id.as_ref() == Some(&work.session_id);
-        let Some(source) = work.source.as_ref().filter(same) else { return Ok(None) };
-        let before = self.target.state(&source.path)?;
-        let before = before.and_then(|json| serde_json::from_str::<Messages>(&json).ok());
+        // Another session may have been written over it.
+        let same =
+            |row: &&SessionRow| row.native_id.as_deref() == Some(short(&work.claim.native_id));
+        let before = work.session.as_ref().filter(same).and(work.source.as_ref());
+        let Some(source) = before else { return Ok(None) };
+        let before = Messages::of(self.target.state(&source.path)?.as_deref());
         let gone = before.map(|before| before.gone(stream.messages())).unwrap_or_default();
-        let mut dropped = Dropped::default();
-        for message in &gone {
-            dropped.add(message, self.target.events(&work.session_id, message.events.clone())?);
+        if gone.is_empty() {
+            return Ok(None);
         }
-        Ok((!gone.is_empty()).then_some(dropped))
+        let read = |events: &[_]| self.target.events(&work.session_id, events);
+        Dropped::read(gone, read).map(Some)
     }
 
     fn open(&mut self, work: &Work, stream: &mut Stream) -> io::Result<Content> {

@@ -143,7 +143,7 @@ impl Writer {
         let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
         let of_paths = |row: &SourceRow| paths.contains(&row.path);
-        let sources = snapshot.sources(false)?.into_iter().filter(of_paths);
+        let sources = snapshot.sources(true)?.into_iter().filter(of_paths);
         let sources: HashMap<_, _> = sources.map(|row| (row.session_id.clone(), row)).collect();
         let damaged: HashSet<&str> =
             snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect();
@@ -395,20 +395,23 @@ impl<'w> Target for &'w Writer {
         Ok(self.states.get().and_then(|states| states.get(path)).cloned())
     }
 
-    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, StoreError> {
+    fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, StoreError> {
         let sessions = self.before.sessions();
         let at = sessions.iter().position(|row| row.session_id == session_id);
         let mut places = self.before.places();
         let mut events = Vec::new();
         for (segment, span) in at.map(|at| places.swap_remove(at)).unwrap_or_default() {
-            let index = |event: i32| {
+            let row = |event: i32| {
                 let first = usize::try_from(span.first_index).unwrap_or(usize::MAX);
                 let event = usize::try_from(event).unwrap_or_default();
                 span.start + event.saturating_sub(first).min(span.count)
             };
-            let (start, end) = (index(of.start), index(of.end));
-            if start < end {
-                let rows = [RowSpan { start, count: end - start }];
+            let rows = of.iter().map(|of| (row(of.start), row(of.end)));
+            let rows: Vec<_> = rows
+                .filter(|(start, end)| start < end)
+                .map(|(start, end)| RowSpan { start, count: end - start })
+                .collect();
+            if !rows.is_empty() {
                 events.extend(EventReader::open(segment, &rows, &[], READ_ROWS)?.rows()?);
             }
         }

@@ -196,6 +196,44 @@ fn what_a_rewritten_document_no_longer_holds_stays() {
     assert_eq!((&gone["is_abandoned"], gone.get("source")), (&true.into(), None), "{gone}");
 }
 
+/// The rules of masking change while the document is away, so that the store's rows are masked again.
+#[test]
+fn what_a_document_no_longer_holds_survives_new_rules() {
+    let env = TestEnv::new();
+    let (log, rules) = (env.path("logs/session-1.json"), env.path("redact.toml"));
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    let message =
+        |n: usize| format!(r#"{{"id":"m{n}","type":"user","content":"prompt {n} of Kittiwake"}}"#);
+    let write = |messages: &[usize]| {
+        let messages: Vec<_> = messages.iter().map(|n| message(*n)).collect();
+        let messages = messages.join(",");
+        let document =
+            format!(r#"{{"sessionId":"s-1","projectHash":"p","messages":[{messages}]}}"#);
+        fs::write(&log, document).expect("writes");
+    };
+    let ingest = || {
+        let mut command = env.command();
+        command.env("SESSIONS_REDACT", &rules).args(["ingest", "--quiet"]).arg(env.path("logs"));
+        assert!(command.status().expect("runs").success());
+    };
+    fs::write(&rules, "").expect("writes");
+    write(&[1, 2]);
+    ingest();
+    write(&[1]);
+    ingest();
+    fs::remove_file(&log).expect("removes");
+    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"Kittiwake\"\n").expect("writes");
+    ingest();
+    write(&[1, 3]);
+    ingest();
+    let texts: Vec<_> =
+        [1, 2, 3].map(|n| serde_json::json!([format!("prompt {n} of [REDACTED:boat]")])).to_vec();
+    let rows = env.rows("SELECT text FROM events ORDER BY event_index");
+    assert_eq!(serde_json::json!(rows), serde_json::json!(texts));
+    let counted = env.rows("SELECT redactions FROM sessions");
+    assert_eq!(counted, [[serde_json::json!(r#"{"boat":3}"#)]]);
+}
+
 #[test]
 fn a_log_that_moved_is_the_same_session() {
     let env = TestEnv::new();

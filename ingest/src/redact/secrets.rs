@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::scan::MASK;
-use super::{Counts, Redactor};
+use super::{Counts, MAX_NAME, Redactor};
 
 /// What was masked in a text: kinds of secrets, and the secrets themselves by hash.
 pub(crate) type Found = Vec<(String, u64)>;
@@ -108,6 +108,17 @@ impl Secrets {
             self.in_events.insert(secret);
         }
         Said { text, command, files }
+    }
+
+    /// Counts what stands masked in a text that was read before.
+    pub(crate) fn masked_before(&mut self, text: &str) {
+        for (at, _) in text.match_indices(MASK) {
+            let name = &text[at + MASK.len()..];
+            let name = &name[..name.floor_char_boundary(MAX_NAME + 1)];
+            if let Some((kind, _)) = name.split_once(']') {
+                *self.counts.0.entry(kind.to_owned()).or_default() += 1;
+            }
+        }
     }
 
     /// Notes what was masked in a column of the session.

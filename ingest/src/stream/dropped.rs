@@ -10,58 +10,109 @@ use schemas::session::{EventRow, SessionRow};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Draft, RecordAt, Stream, StreamState};
+use super::{Draft, RecordAt, Stream, StreamState, TitleFrom};
 
 /// The messages of a document in their order; saved in `sources.state`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Messages {
-    /// The hash of each one's id and the index of its first event; 0 is one without an id.
-    messages: Vec<(u64, i32)>,
+    messages: Vec<Message>,
     /// Events of all.
     events: i32,
+    /// How many there are of every id, while they come.
+    #[serde(skip)]
+    seen: HashMap<u64, usize>,
 }
 
-/// Messages that are gone.
+/// The hash of a message's id, 0 without one; the index of its first event, and the turn before it.
+type Message = (u64, i32, i32);
+
+/// A message by the hash of its id, and how many of the same stand before it: ids may be masked.
+type Key = (u64, usize);
+
+/// A message that is gone.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Gone {
-    /// The message that they stood behind and that is still there; none at the beginning.
-    behind: Option<u64>,
-    message: u64,
+    /// What it stood behind and is still there; nothing at the beginning.
+    behind: Option<Key>,
+    message: Message,
     /// Where its events lie in the store.
-    pub(crate) events: Range<i32>,
+    events: Range<i32>,
 }
 
 impl Messages {
+    /// Those of a file, if its row has that of a document.
+    pub(crate) fn of(state: Option<&str>) -> Option<Self> {
+        serde_json::from_str(state?).ok()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Those that are not among `now`.
+    fn push(&mut self, message: Message) {
+        *self.seen.entry(message.0).or_default() += 1;
+        self.messages.push(message);
+    }
+
+    fn last(&self) -> Option<Key> {
+        let (id, ..) = self.messages.last()?;
+        Some((*id, self.seen.get(id)? - 1))
+    }
+
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let mut seen = HashMap::new();
+        self.messages.iter().map(move |(id, ..)| {
+            let of_id = seen.entry(*id).or_insert(0);
+            *of_id += 1;
+            (*id, *of_id - 1)
+        })
+    }
+
+    /// Those that are not among `now`. One without an id cannot be missed.
     pub(crate) fn gone(&self, now: &Self) -> Vec<Gone> {
-        let present: HashSet<u64> = now.messages.iter().map(|(id, _)| *id).collect();
-        let ends = self.messages.iter().skip(1).map(|(_, first)| *first).chain([self.events]);
+        let present: HashSet<Key> = now.keys().collect();
+        let ends = self.messages.iter().skip(1).map(|(_, first, _)| *first).chain([self.events]);
         let mut behind = None;
         let mut gone = Vec::new();
-        for ((message, first), end) in self.messages.iter().copied().zip(ends) {
-            if message == 0 || present.contains(&message) {
-                behind = Some(message);
-            } else if first < end {
-                gone.push(Gone { behind, message, events: first..end });
+        for ((message, key), end) in self.messages.iter().zip(self.keys()).zip(ends) {
+            if present.contains(&key) {
+                behind = Some(key);
+            } else if message.0 != 0 && message.1 < end {
+                gone.push(Gone { behind, message: *message, events: message.1..end });
             }
         }
         gone
     }
 }
 
-/// Events of messages that are gone, by the message that they stood behind.
+/// Events of messages that are gone, by what they stood behind.
 #[derive(Debug, Default)]
-pub(crate) struct Dropped(HashMap<Option<u64>, Vec<(u64, Vec<EventRow>)>>);
+pub(crate) struct Dropped(HashMap<Option<Key>, Vec<(Message, Vec<EventRow>)>>);
 
 impl Dropped {
-    /// Adds the events of a message, behind those added before.
-    pub(crate) fn add(&mut self, gone: &Gone, events: Vec<EventRow>) {
-        self.0.entry(gone.behind).or_default().push((gone.message, events));
+    /// The events of `gone` by what is read of the store: events by their indices, ascending.
+    pub(crate) fn read<E>(
+        gone: Vec<Gone>,
+        read: impl FnOnce(&[Range<i32>]) -> Result<Vec<EventRow>, E>,
+    ) -> Result<Self, E> {
+        let mut ranges: Vec<Range<i32>> = Vec::new();
+        for Gone { events, .. } in &gone {
+            match ranges.last_mut().filter(|last| last.end == events.start) {
+                Some(last) => last.end = events.end,
+                None => ranges.push(events.clone()),
+            }
+        }
+        let mut rows = read(&ranges)?.into_iter().peekable();
+        let mut dropped = Self::default();
+        for Gone { behind, message, events } in gone {
+            let mut of_message = Vec::new();
+            while let Some(row) = rows.next_if(|row| row.event_index < events.end) {
+                of_message.push(row);
+            }
+            dropped.0.entry(behind).or_default().push((message, of_message));
+        }
+        Ok(dropped)
     }
 }
 
@@ -69,14 +120,18 @@ impl Stream {
     /// A message of a document begins, whose id stays when the document is written anew; what stood
     /// before it and is gone comes first.
     pub fn begin_message(&mut self, id: Option<&str>) {
-        self.put_back();
+        self.put_back_next();
         let id = id.map_or(0, |id| xxh3_64(id.as_bytes()) | 1);
-        self.messages.messages.push((id, self.state.next_index));
+        self.messages.push((id, self.state.next_index, self.state.turn));
     }
 
     /// The document ends: what stood at its end and is gone comes last.
     pub(crate) fn end_document(&mut self) {
-        self.put_back();
+        self.put_back_next();
+        // Those behind messages of which the decoder did not tell this time.
+        let mut rest: Vec<_> = std::mem::take(&mut self.dropped.0).into_iter().collect();
+        rest.sort_by_key(|(_, messages)| messages.first().map(|((_, first, _), _)| *first));
+        rest.into_iter().for_each(|(_, messages)| self.put_back(messages));
         self.messages.events = self.state.next_index;
     }
 
@@ -85,48 +140,74 @@ impl Stream {
         &self.messages
     }
 
-    /// Begins the document anew, this time with what is gone from it.
-    pub(crate) fn start_over(&mut self, session: SessionRow, dropped: Dropped) {
+    /// Begins the document of `session` anew, this time with what is gone from it since the session
+    /// was as in `before`.
+    pub(crate) fn start_over(
+        &mut self,
+        session: SessionRow,
+        before: &SessionRow,
+        dropped: Dropped,
+    ) {
         let own = self.own.take().map(|_| HashSet::new());
         let (history, redactor) = (std::mem::take(&mut self.history), self.redactor.take());
         let state = StreamState::default();
         *self = Self::new(self.provider, session, state, own, history, redactor);
         self.dropped = dropped;
+        // How far the counts of a message can be trusted is not told by its events.
+        if let Some(known) = before.usage_confidence.as_ref().and_then(|known| known.parse().ok()) {
+            self.set_confidence(known);
+        }
     }
 
     /// Adds the messages that stood behind the last one and are gone.
-    fn put_back(&mut self) {
+    fn put_back_next(&mut self) {
         if self.dropped.0.is_empty() {
             return;
         }
-        let last = self.messages.messages.last().map(|(id, _)| *id);
-        for (message, events) in self.dropped.0.remove(&last).unwrap_or_default() {
+        let last = self.messages.last();
+        let messages = self.dropped.0.remove(&last).unwrap_or_default();
+        self.put_back(messages);
+    }
+
+    fn put_back(&mut self, messages: Vec<(Message, Vec<EventRow>)>) {
+        let mut steps = HashMap::new();
+        for ((id, _, turn), events) in messages {
             let first = self.state.next_index;
-            self.messages.messages.push((message, first));
-            let mut record = None;
+            self.messages.push((id, first, self.state.turn));
+            let (mut turn, mut record) = (turn, None);
             for event in events {
                 if record.replace(event.record_hash) != Some(event.record_hash) {
-                    self.begin_record(RecordAt::default(), None, None);
-                    self.record_hash = event.record_hash.cast_unsigned();
+                    let identity = Some(event.record_hash.cast_unsigned());
+                    self.begin_record(
+                        RecordAt::default(),
+                        identity.filter(|hash| *hash != 0),
+                        None,
+                    );
                 }
-                self.put_back_event(event);
+                // A copy stays one, and may turn out to be one.
+                self.replay |= event.is_replay;
+                if event.turn_index > turn {
+                    turn = event.turn_index;
+                    self.begin_turn();
+                }
+                let step = match event.step_index {
+                    0 => 0,
+                    step => *steps.entry(step).or_insert_with(|| self.begin_step()),
+                };
+                self.put_back_event(event, step);
             }
             self.abandon(first);
         }
     }
 
     /// Adds an event as it was; only its place in the document is no longer known.
-    fn put_back_event(&mut self, event: EventRow) {
+    fn put_back_event(&mut self, event: EventRow, step: i32) {
         let Ok(kind) = event.event_type.parse::<EventType>() else { return };
-        self.replay = event.is_replay;
         self.sidechain = event.is_sidechain;
-        // What stands before it is what stood there: these are the numbers that it had.
-        if event.turn_index > self.state.turn {
-            self.begin_turn();
+        if kind == EventType::User {
+            self.title(TitleFrom::Prompt, &event.text);
         }
-        if event.step_index > self.state.step {
-            self.begin_step();
-        }
+        self.secrets.masked_before(&event.text);
         let files = event.files.as_ref().map(|files| files.join("\n")).unwrap_or_default();
         let model = std::mem::replace(&mut self.session.model, event.model.clone());
         let branch = std::mem::replace(&mut self.session.git_branch, event.git_branch.clone());
@@ -145,8 +226,9 @@ impl Stream {
             request_id: event.request_id.as_deref(),
             timestamp: event.timestamp,
         };
-        self.push_in(kind, event.step_index, draft);
-        (self.session.model, self.session.git_branch) = (model, branch);
+        self.push_in(kind, step, draft);
+        self.session.model = model.or(event.model);
+        self.session.git_branch = branch.or(event.git_branch);
     }
 }
 
@@ -155,16 +237,25 @@ mod tests {
     use super::*;
 
     fn messages(list: &[(u64, i32)], events: i32) -> Messages {
-        Messages { messages: list.to_vec(), events }
+        let messages = list.iter().map(|(id, first)| (*id, *first, 0)).collect();
+        Messages { messages, events, ..Messages::default() }
     }
 
     #[test]
     fn what_is_gone_stood_behind_what_is_left() {
-        let before = messages(&[(1, 0), (3, 2), (0, 5), (5, 6), (7, 6), (9, 7)], 9);
-        let gone = before.gone(&messages(&[(3, 0), (11, 3)], 4));
-        let gone: Vec<_> = gone.into_iter().map(|g| (g.behind, g.message, g.events)).collect();
-        // One without an id cannot be missed, and one without events is none.
-        assert_eq!(gone, [(None, 1, 0..2), (Some(0), 7, 6..7), (Some(0), 9, 7..9)]);
+        let before = messages(&[(1, 0), (3, 2), (0, 5), (5, 6), (7, 6), (9, 7), (3, 9)], 10);
+        let gone = before.gone(&messages(&[(3, 0), (0, 1), (11, 3)], 4));
+        let gone: Vec<_> = gone.into_iter().map(|g| (g.behind, g.message.0, g.events)).collect();
+        // One without events is none.
+        let expected = [
+            (None, 1, 0..2),
+            (Some((0, 0)), 7, 6..7),
+            (Some((0, 0)), 9, 7..9),
+            (Some((0, 0)), 3, 9..10),
+        ];
+        assert_eq!(gone, expected);
         assert_eq!(before.gone(&before), []);
+        let unnamed = before.gone(&messages(&[(3, 0)], 4));
+        assert!(unnamed.iter().all(|gone| gone.message.0 != 0 && gone.behind != Some((0, 0))));
     }
 }

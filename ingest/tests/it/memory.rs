@@ -144,10 +144,10 @@ impl<'m> Target for &'m Memory {
         Ok(self.rows.lock().expect("lock").states.get(path).cloned())
     }
 
-    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, Infallible> {
-        let is_asked =
-            |row: &EventRow| row.session_id == session_id && of.contains(&row.event_index);
-        Ok(Memory::events(self).into_iter().filter(is_asked).collect())
+    fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, Infallible> {
+        let is_asked = |row: &EventRow| of.iter().any(|of| of.contains(&row.event_index));
+        let events = Memory::events(self).into_iter().filter(|row| row.session_id == session_id);
+        Ok(events.filter(is_asked).collect())
     }
 }
 

@@ -82,21 +82,51 @@ proptest! {
     }
 }
 
-/// An export of OpenCode.
-fn opencode(path: &Path, tick: u64, messages: &[(&str, &str)]) {
-    let message = |(at, (id, text)): (usize, &(&str, &str))| {
-        let role = if at % 2 == 0 { "user" } else { "assistant" };
-        let created = 1_760_000_000_000 + at * 1000;
-        format!(
-            r#"{{"info":{{"id":"{id}","sessionID":"ses_1","role":"{role}","time":{{"created":{created}}}}},"parts":[{{"id":"prt_{id}","type":"text","text":"{text}"}}]}}"#
-        )
+/// A message of OpenCode: `u…` is a prompt, else an answer of which every word is a step of 5 tokens
+/// but one that is not finished (`word…`).
+fn message(session: &str, at: usize, id: &str, text: &str) -> String {
+    let created = 1_760_000_000_000 + at * 1000;
+    let part = |text: &str| format!(r#"{{"id":"p","type":"text","text":"{text}"}}"#);
+    let step = |word: &str| {
+        let finish = r#",{"type":"step-finish","tokens":{"input":0,"output":5}}"#;
+        let finish = if word.ends_with('…') { "" } else { finish };
+        format!(r#"{{"type":"step-start"}},{}{finish}"#, part(word))
     };
-    let messages: Vec<_> = messages.iter().enumerate().map(message).collect();
+    let (role, parts) = match id.starts_with('u') {
+        true => (r#""user""#, part(text)),
+        false => (
+            r#""assistant","modelID":"m""#,
+            text.split_whitespace().map(step).collect::<Vec<_>>().join(","),
+        ),
+    };
+    format!(
+        r#"{{"info":{{"id":"{id}","sessionID":"{session}","role":{role},"time":{{"created":{created}}}}},"parts":[{parts}]}}"#
+    )
+}
+
+/// Writes an export of OpenCode; messages of the same place in it are of the same time.
+fn opencode(path: &Path, tick: u64, session: &str, messages: &[(&str, &str)]) {
+    let messages = messages.iter().enumerate();
+    let messages: Vec<_> =
+        messages.map(|(at, (id, text))| message(session, at, id, text)).collect();
     let document = format!(
-        r#"{{"info":{{"id":"ses_1","projectID":"p","directory":"/w","time":{{"created":1760000000000}}}},"messages":[{}]}}"#,
+        r#"{{"info":{{"id":"{session}","projectID":"p","directory":"/w","time":{{"created":1760000000000}}}},"messages":[{}]}}"#,
         messages.join(",")
     );
     write(path, &document, tick);
+}
+
+/// A session's texts, those of abandoned branches in capitals, and copies in brackets.
+fn shown(memory: &Memory, id: &str) -> String {
+    let session = memory.session(id);
+    let events = memory.events().into_iter();
+    let texts = events.filter(|event| event.session_id == id && !event.text.is_empty());
+    let texts = texts.map(|event| {
+        let abandoned = session.is_abandoned(event.event_index);
+        let text = if abandoned { event.text.to_uppercase() } else { event.text };
+        if event.is_replay { format!("({text})") } else { text }
+    });
+    texts.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -105,29 +135,98 @@ fn a_message_that_is_written_or_comes_back_is_not_taken_out() {
     let path = dir.path().join("ses_1.json");
     let memory = Memory::default();
     let said = |tick: u64, messages: &[(&str, &str)]| {
-        opencode(&path, tick, messages);
+        opencode(&path, tick, "ses_1", messages);
         memory.ingest(dir.path());
-        let session = memory.session("ses_1");
-        let shown =
-            |abandoned: bool, text: String| if abandoned { text.to_uppercase() } else { text };
-        let texts =
-            memory.events().into_iter().map(|e| shown(session.is_abandoned(e.event_index), e.text));
-        texts.collect::<Vec<_>>().join(" ")
+        shown(&memory, "ses_1")
     };
-    assert_eq!(said(1, &[("a", "go"), ("b", "half"), ("c", "more")]), "go half more");
+    let all = [("u1", "go"), ("a1", "half done"), ("u2", "more")];
+    assert_eq!(said(1, &[all[0], ("a1", "half…"), all[2]]), "go half… more");
     // The answer goes on, under the same id.
-    assert_eq!(said(2, &[("a", "go"), ("b", "half done"), ("c", "more")]), "go half done more");
+    assert_eq!(said(2, &all), "go half done more");
     // Back to the first prompt, and on.
-    assert_eq!(said(3, &[("a", "go"), ("d", "other")]), "go HALF DONE MORE other");
+    assert_eq!(said(3, &[all[0], ("a2", "other")]), "go HALF DONE MORE other");
     // What was taken back is redone.
-    assert_eq!(
-        said(4, &[("a", "go"), ("b", "half done"), ("c", "more")]),
-        "go half done more OTHER"
-    );
+    assert_eq!(said(4, &all), "go half done more OTHER");
     // A document that is cut has nothing taken out of it for good.
-    assert_eq!(said(5, &[("a", "go")]), "go HALF DONE MORE OTHER");
-    assert_eq!(
-        said(6, &[("a", "go"), ("b", "half done"), ("c", "more")]),
-        "go half done more OTHER"
-    );
+    assert_eq!(said(5, &all[..1]), "go HALF DONE MORE OTHER");
+    assert_eq!(said(6, &all), "go half done more OTHER");
+    // Ids that are masked are told apart by how many there are.
+    let masked = [("uX", "one"), ("uX", "two"), ("uX", "three"), ("uY", "four")];
+    assert_eq!(said(7, &masked), "GO HALF DONE MORE OTHER one two three four");
+    assert_eq!(said(8, &masked[..2]), "GO HALF DONE MORE OTHER one two THREE FOUR");
+}
+
+#[test]
+fn another_session_that_was_written_over_it_is_not_the_same() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("export.json");
+    let memory = Memory::default();
+    for (tick, session) in [(1, "ses_1"), (2, "ses_2")] {
+        opencode(&path, tick, session, &[(&format!("u{tick}"), session)]);
+        memory.ingest(dir.path());
+    }
+    let texts: Vec<_> = memory.events().into_iter().map(|event| event.text).collect();
+    assert_eq!(texts, ["ses_2"]);
+}
+
+#[test]
+fn what_was_taken_out_of_a_fork_is_still_a_copy() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let memory = Memory::default();
+    let fork = dir.path().join("ses_f.json");
+    let copies = [("u1", "go"), ("a1", "one two"), ("u2", "more"), ("a2", "three")];
+    opencode(&fork, 1, "ses_f", &copies);
+    memory.ingest(dir.path());
+    opencode(&fork, 2, "ses_f", &copies[..2]);
+    memory.ingest(dir.path());
+    let named = fs::read_to_string(&fork).expect("reads");
+    let named = named.replace(r#""projectID""#, r#""forkSessionID":"ses_p","projectID""#);
+    write(&fork, &named, 3);
+    // The original comes last.
+    opencode(&dir.path().join("ses_p.json"), 4, "ses_p", &copies);
+    memory.ingest(dir.path());
+    assert_eq!(shown(&memory, "ses_f"), "(go) (one) (two) (MORE) (THREE)");
+    assert_eq!(shown(&memory, "ses_p"), "go one two more three");
+    let output = |id: &str| memory.session(id).usage().output;
+    assert_eq!((output("ses_f"), output("ses_p")), (None, Some(15)));
+}
+
+#[test]
+fn steps_are_numbered_as_they_stand() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("ses_1.json");
+    let memory = Memory::default();
+    let steps = |tick: u64, messages: &[(&str, &str)]| {
+        opencode(&path, tick, "ses_1", messages);
+        memory.ingest(dir.path());
+        let texts = memory.events().into_iter().filter(|event| !event.text.is_empty());
+        let steps = texts.filter(|event| event.step_index > 0);
+        let steps: Vec<_> = steps.map(|event| (event.text, event.step_index)).collect();
+        assert_eq!(memory.session("ses_1").steps, steps.len() as i64);
+        steps.iter().map(|(text, step)| format!("{text}{step}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(steps(1, &[("u1", "go"), ("a1", ""), ("u2", "on"), ("a2", "b")]), "b1");
+    // The answer was not there yet; what stood behind it is taken out.
+    assert_eq!(steps(2, &[("u1", "go"), ("a1", "a c")]), "a1 c2 b3");
+    assert_eq!(steps(3, &[("u1", "go"), ("a1", "a"), ("u3", "x"), ("a3", "d")]), "a1 b2 d3");
+}
+
+#[test]
+fn a_session_still_knows_what_was_taken_out() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("ses_1.json");
+    let memory = Memory::default();
+    opencode(&path, 1, "ses_1", &[("u1", "The title"), ("a1", "one two…")]);
+    memory.ingest(dir.path());
+    let before = memory.session("ses_1");
+    assert_eq!(before.usage_confidence.as_deref(), Some("partial"));
+    opencode(&path, 2, "ses_1", &[]);
+    memory.ingest(dir.path());
+    let after = memory.session("ses_1");
+    let known = |row: &schemas::session::SessionRow| {
+        let texts = [&row.title, &row.model, &row.usage_confidence].map(Clone::clone);
+        (texts, row.turns, row.steps, row.usage(), row.started_at, row.ended_at)
+    };
+    assert_eq!(known(&after), known(&before));
+    assert_eq!(shown(&memory, "ses_1"), "THE TITLE ONE TWO…");
 }

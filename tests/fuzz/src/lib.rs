@@ -112,13 +112,14 @@ impl Target for &Memory {
         Ok(rows.sources.get(path).and_then(|row| row.state.clone()))
     }
 
-    fn events(&self, session_id: &str, of: Range<i32>) -> Result<Vec<EventRow>, Infallible> {
+    fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, Infallible> {
         let rows = self.0.lock().expect("lock");
         let batches = rows.before.get(session_id).map_or(&[][..], Vec::as_slice);
         let events = batches.iter().flat_map(|batch| {
             serde_arrow::from_record_batch::<Vec<EventRow>>(batch).expect("rows of events")
         });
-        Ok(events.filter(|event| of.contains(&event.event_index)).collect())
+        let is_asked = |event: &EventRow| of.iter().any(|of| of.contains(&event.event_index));
+        Ok(events.filter(is_asked).collect())
     }
 }
 
