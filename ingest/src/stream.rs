@@ -7,6 +7,7 @@ mod calls;
 mod dropped;
 mod session;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -317,10 +318,8 @@ impl Stream {
     /// Adds an event of a given step: lines of one response may stand apart in the log.
     pub fn push_in(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
         // What a person reads has no terminal escapes; matches must not end at a colour.
-        let plain = memchr::memchr(0x1b, draft.text.as_bytes())
-            .map(|_| anstream::adapter::strip_str(draft.text).to_string());
-        let text = plain.as_deref().unwrap_or(draft.text);
-        let said = self.mask(text, &draft);
+        let (text, command) = (plain(draft.text), plain(draft.command));
+        let said = self.mask(&text, &Draft { command: &command, ..draft });
         let (mut command, mut files) = (said.command.into_owned(), said.files.into_owned());
         let draft = Draft {
             text: &said.text,
@@ -429,6 +428,12 @@ impl Stream {
             EventType::Reasoning | EventType::Notification => {}
         }
     }
+}
+
+/// A text without terminal escapes.
+fn plain(text: &str) -> Cow<'_, str> {
+    memchr::memchr(0x1b, text.as_bytes())
+        .map_or(Cow::Borrowed(text), |_| Cow::Owned(anstream::adapter::strip_str(text).to_string()))
 }
 
 /// Reads an RFC 3339 time of a log into microseconds.

@@ -140,7 +140,7 @@ fn list(hash: u32) -> usize {
 fn keys(anchor: &str) -> Vec<u32> {
     let mut keys = vec![0];
     for (at, want) in anchor.bytes().take(4).enumerate() {
-        let choices: Vec<u8> = (0..0x80).filter(|byte| fits(want, *byte, true)).collect();
+        let choices: Vec<u8> = (0..=u8::MAX).filter(|byte| fits(want, *byte, true)).collect();
         let mut longer: Vec<u32> = keys
             .iter()
             .flat_map(|key| choices.iter().map(move |byte| (key, byte)))
@@ -193,5 +193,6 @@ mod tests {
     #[test]
     fn other_characters_are_no_trouble() {
         assert_eq!(found(&[("eyJ?", false)], "größe→eyJh"), [(10, 0)]);
+        assert_eq!(found(&[("пароль", true), ("密码", true)], "密码 пароль"), [(0, 1), (7, 0)]);
     }
 }

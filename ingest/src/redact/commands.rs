@@ -38,8 +38,8 @@ macro_rules! piped {
 
 /// Every command.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [Command; 24] = [
-    command("curl", "basic_auth", r#"(?s)curl\s(?:.*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
+pub(super) static COMMANDS: [Command; 36] = [
+    command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
     strict("mariadb", r#"(?s)mariadb(?:-dump|-admin|-import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
@@ -58,6 +58,18 @@ pub(super) static COMMANDS: [Command; 24] = [
     strict("-srcstorepass", r#"-srcstorepass\s+\\{0,3}["']?([^\s"'\\]+)"#),
     strict("-deststorepass", r#"-deststorepass\s+\\{0,3}["']?([^\s"'\\]+)"#),
     strict("htpasswd", r#"htpasswd\s[^|;&>\n]*?-[a-zA-Z]*b[^|;&>\n]*?\s\\{0,3}["']?([^\s"'\\>|;&]+)\\{0,3}["']?\s*(?:$|[>|;&\n])"#),
+    strict("sqlcmd", r#"(?s)sqlcmd\s(?:[^|;&]*?\s)?-P\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("az login", r#"(?s)az login\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("twine upload", r#"(?s)twine upload\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("zip -", r#"zip\s(?:[^|;&]*?\s)?-[a-z]*P\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("-pass pass:", r#"-pass pass:\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("ssh-keygen", r#"(?s)ssh-keygen\s(?:[^|;&]*?\s)?-N\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("ldapadd", r#"(?s)ldapadd\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("ldapmodify", r#"(?s)ldapmodify\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("plink", r#"(?s)plink\s(?:[^|;&]*?\s)?-pw\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("--secret-string", r#"--secret-string[ =]\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("keyvault secret set", r#"(?s)keyvault secret set\s(?:[^|;&]*?\s)?--value[ =]\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("IDENTIFIED", r#"IDENTIFIED\s+(?:WITH\s+\S+\s+)?BY\s+(?:PASSWORD\s+)?\\{0,3}["']([^\s"'\\]+)"#),
     strict("smbclient", r#"(?s)smbclient\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#),
     command("machine ", "password", r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)"),
     command(":5432:", "password", r":5432:[^:\s]+:[^:\s]+:([^:\s]+)"),
@@ -109,7 +121,9 @@ fn is_no_word(value: &str) -> bool {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.')
     });
     let is_region = is_name && value.contains(['-', '_', '.']) && digits <= 2;
-    !value.starts_with('-') && digits + signs > 0 && !is_region
+    let is_of_sentence =
+        ["option", "flag", "rotocol", "rint-defaults"].iter().any(|w| value.starts_with(w));
+    !is_of_sentence && !value.starts_with('-') && digits + signs > 0 && !is_region
 }
 
 /// The text up to the end of the line, and over it where a backslash continues the line. Behind

@@ -1,12 +1,12 @@
 //! Secrets known by what stands around them: passwords in addresses, authorization headers,
 //! cookies.
 
-use super::assign::value_after;
 use super::entropy::{
     is_encoded_login, is_field, is_mixed, is_odd, is_placeholder, is_random, is_uuid,
 };
 use super::pattern::Pattern;
 use super::scan::{Rank, Scan, is_quote};
+use super::value::value_after;
 
 /// Longest part of an address before its path.
 const MAX_AUTHORITY: usize = 512;

@@ -84,7 +84,7 @@ const COMMON: &[&str] = &[
     "rabbitmq", "none", "null", "nil", "undefined", "true", "false", "yes", "no", "string", "str",
     "value", "empty", "required", "optional", "x-oauth-basic", "mypassword", "mysecretpassword",
     "mysecret", "foo", "bar", "baz", "abc", "local", "development", "secretpassword", "testpass",
-    "testpassword", "p4ssw0rd", "letmein",
+    "testpassword", "p4ssw0rd", "letmein", "devpass", "example", "p@ssw0rd",
 ];
 
 /// What fills in for a value in templates, and marks shortened ones.
@@ -188,11 +188,15 @@ pub(super) fn is_signed(value: &str) -> bool {
     value.len() >= 8 && has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit) && has(is_sign)
 }
 
-/// Whether a value of eight characters or more is a word and a number: `tundra109`.
+/// Whether a value of eight characters or more is a word and a number: `tundra109`, `sunflower42`.
 pub(super) fn is_numbered(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
-    value.len() >= 8 && digits >= 3 && letters >= 4 && digits + letters == value.len()
+    let at_end = value.len() - value.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    value.len() >= 8
+        && (digits >= 3 || at_end == 2)
+        && letters >= 4
+        && digits + letters == value.len()
 }
 
 /// Whether two neighbours at least are not those of words.
@@ -210,14 +214,21 @@ pub(super) fn is_made_up(value: &str) -> bool {
 
 /// Whether a value only stands for one: a variable, a hole in a template, `your-key`, `********`.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    if value.starts_with(['$', '%', '{', '@', '*', '&', '(', '[', '<'])
+    // `$NAME`, `%NAME%`, `@name`, `*anchor`
+    let is_name = |rest: &str| {
+        rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:/$%{}()[]".contains(&byte))
+    };
+    if value.starts_with(['{', '(', '[', '<'])
+        || value.strip_prefix(['$', '%', '@', '*', '&']).is_some_and(is_name)
         || HOLES.iter().any(|hole| value.contains(hole))
     {
         return true;
     }
     let lower = value.to_ascii_lowercase();
     let is_end = |c: char| c.is_ascii_digit() || c == '!';
-    if COMMON.contains(&lower.trim_matches(['_', '-']).trim_end_matches(is_end))
+    let word = lower.trim_matches(['_', '-']);
+    let stem = word.trim_end_matches(is_end);
+    if (COMMON.contains(&stem) && word.len() - stem.len() <= 5)
         || (value.len() < LONG && FILLERS.iter().any(|word| lower.contains(word)))
     {
         return true;
@@ -244,7 +255,10 @@ fn is_date(value: &str) -> bool {
 
 /// `0x7f3ac9e4d2b6`, a place in memory.
 fn is_address(value: &str) -> bool {
-    let is_hex = |hex: &str| hex.len() <= 16 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Those of a chain have 40 digits, private keys 64.
+    let is_hex = |hex: &str| {
+        (hex.len() <= 16 || hex.len() == 40) && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
     value.strip_prefix("0x").is_some_and(is_hex)
 }
 

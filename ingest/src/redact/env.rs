@@ -19,6 +19,13 @@ const MAX_LEAD: usize = 48;
 /// Comments and blank lines between two settings, at most.
 const MAX_GAP: usize = 40;
 
+/// What settings say instead of a secret.
+#[rustfmt::skip]
+const SWITCHES: &[&str] = &[
+    "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "enabled", "disabled", "missing",
+    "present", "unset", "configured", "required", "optional", "same-origin", "include", "omit",
+];
+
 /// The first line of a file that a call writes stands behind the name of its argument.
 static SETTING: Pattern = Pattern::new(
     r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
@@ -48,10 +55,7 @@ pub(super) fn value(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize,
 /// Whether the value of a setting whose name sounds secret is one.
 pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
     let password = strength == Strength::Password;
-    let switch =
-        ["true", "false", "yes", "no", "on", "off", "none", "null", "nil", "enabled", "disabled"]
-            .iter()
-            .any(|word| value.eq_ignore_ascii_case(word));
+    let switch = SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word));
     if value.len() < 4
         || switch
         || is_placeholder(value)

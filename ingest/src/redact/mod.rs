@@ -18,6 +18,7 @@ mod pem;
 mod rules;
 mod scan;
 mod secrets;
+mod value;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ use scan::{MASK, Rank, Scan, Span};
 pub(crate) use secrets::{Said, Secrets, look};
 
 /// Raised when the code of this module masks other things than before: stores are then read anew.
-const REVISION: u8 = 6;
+const REVISION: u8 = 7;
 
 /// What was masked in one round may let a neighbour stand out that did not before: of tokens that
 /// touch, the last one. Two rounds are usual, the last of which finds nothing; a run of characters
@@ -64,7 +65,9 @@ enum Rule {
 #[rustfmt::skip]
 const CONTEXTS: &[(&[&str], Rule)] = &[
     (&["secret", "token", "pass", "?key", "cred", "pwd=", "pwd:", "pwd\"", "pwd'", "pwd\\",
-        "_pw=", "salt=", "_auth", "api key", "\"auth", "'auth"], Rule::Assignment),
+        "_pw=", "salt=", "_auth", "api key", "\"auth", "'auth", "_pat=", "_pat:", "_pat\"", "_key=",
+        "psk=", "kennwort", "senha", "contraseña", "пароль", "hasło", "密码", "密碼", "パスワード",
+        "비밀번호"], Rule::Assignment),
     (&["?://"], Rule::Address),
     (&["authorization"], Rule::Authorization),
     (&["bearer "], Rule::Bearer),

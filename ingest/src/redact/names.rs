@@ -16,6 +16,18 @@ pub(super) enum Strength {
 const WHICH: &[&str] = &[
     "live", "test", "prod", "production", "dev", "staging", "stage", "local", "value", "string",
     "str", "plain", "raw", "text", "base64", "b64", "default", "new", "old", "current", "v1", "v2",
+    "admin", "root", "prd", "stg", "eu", "us",
+];
+
+/// Names of passwords that are not written in ASCII.
+pub(super) const FOREIGN: &[&str] =
+    &["contraseña", "пароль", "hasło", "密码", "密碼", "パスワード", "비밀번호"];
+
+/// Ends of names of passwords.
+#[rustfmt::skip]
+const PASSWORDS: &[&str] = &[
+    "password", "passwd", "passphrase", "passcode", "pwd", "passwort", "kennwort", "senha", "passe",
+    "dbpass", "pgpass", "sshpass", "userpass", "psk",
 ];
 
 /// Keys that are secrets, without what separates their words; the first that fits counts.
@@ -31,7 +43,7 @@ const KEYS: &[(&str, &str)] = &[
     ("hmackey", "secret_key"), ("aeskey", "secret_key"), ("cryptokey", "secret_key"),
     ("subscriptionkey", "secret_key"), ("functionskey", "secret_key"), ("jwtkey", "secret_key"),
     ("webhookkey", "secret_key"), ("sessionkey", "secret_key"), ("deploykey", "secret_key"),
-    ("ingestionkey", "secret_key"),
+    ("ingestionkey", "secret_key"), ("secretkeybase", "secret_key"),
 ];
 
 /// Words before `key` that make it something else.
@@ -40,7 +52,8 @@ const OTHER_KEYS: &[&str] = &[
     "primary", "foreign", "sort", "partition", "cache", "hash", "range", "index", "row", "unique",
     "composite", "group", "i18n", "query", "storage", "lookup", "object", "map", "dict", "json",
     "config", "session", "arrow", "enter", "hot", "short", "locale", "message", "translation",
-    "idempotency", "registry", "lock", "event", "project", "issue", "dedupe", "routing",
+    "idempotency", "registry", "lock", "event", "project", "issue", "dedupe", "routing", "gpg",
+    "build", "host", "known",
 ];
 
 /// Words before `token` that make it something else.
@@ -48,7 +61,8 @@ const OTHER_KEYS: &[&str] = &[
 const OTHER_TOKENS: &[&str] = &[
     "max", "min", "num", "total", "page", "next", "continuation", "cursor", "sync", "cancel",
     "cancellation", "stop", "eos", "bos", "pad", "unk", "mask", "special", "input", "output",
-    "color", "design", "start", "end", "resume", "request", "idempotency", "pagination",
+    "color", "design", "start", "end", "resume", "request", "idempotency", "pagination", "starting",
+    "scroll", "watch", "lock", "opaquelock", "lease",
 ];
 
 /// Services whose secrets have no shape of their own, and are known by the name they stand under.
@@ -66,6 +80,9 @@ const SERVICES: &[(&str, &str)] = &[
 
 /// What is masked under `name`, and how much the name promises; `None` when it is no secret.
 pub(super) fn sound(name: &str) -> Option<(&'static str, Strength)> {
+    if FOREIGN.contains(&name) {
+        return Some(("password", Strength::Password));
+    }
     let mut words = words(name);
     while words.len() > 1
         && words.last().is_some_and(|word| {
@@ -90,9 +107,7 @@ pub(super) fn sound(name: &str) -> Option<(&'static str, Strength)> {
             .map_or(otherwise, |(_, kind)| *kind),
     };
     let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
-    if ends(&["password", "passwd", "passphrase", "passcode", "pwd"])
-        || (matches!(last, "pass" | "pw") && !before.is_empty())
-    {
+    if ends(PASSWORDS) || (matches!(last, "pass" | "pw") && !before.is_empty()) {
         return Some(("password", Strength::Password));
     }
     if whole.ends_with("clientsecret") {
@@ -110,6 +125,7 @@ pub(super) fn sound(name: &str) -> Option<(&'static str, Strength)> {
     }
     match last {
         "credential" | "credentials" | "cred" | "creds" => Some(("credential", Strength::Secret)),
+        "pat" if !before.is_empty() => Some((service("token"), Strength::Secret)),
         "auth" => Some(("basic_auth", Strength::Weak)),
         "salt" => Some(("salt", Strength::Weak)),
         "key" if !before.is_empty() && !OTHER_KEYS.contains(&before) => {

@@ -181,6 +181,8 @@ pub(super) const SHAPES: &[Shape] = &[
     // Messages and mail.
     word("slack_token", &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"],
         r"xox(?:[a-eoprs]|e\.xox[bp])-[A-Za-z0-9%/+=-]{20,}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[A-Za-z0-9]{20,}"),
+    inner("google_signature", &["Goog-Signature="], r"Goog-Signature=([0-9a-f]{64,})"),
+    inner("oauth_code", &["code="], r"code=((?:4(?:/|%2F)0)[A-Za-z0-9_-]{30,}|[A-Za-z0-9_]{40,})"),
     inner("slack_webhook", &["slack.com/"], r"slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]{20,})"),
     inner("discord_webhook", &["/webhooks/"], r"/webhooks/[0-9]{15,21}/([A-Za-z0-9_-]{50,})"),
     inner("teams_webhook", &["/IncomingWebhook/"], r"/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})"),

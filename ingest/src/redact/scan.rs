@@ -104,6 +104,20 @@ impl<'a> Scan<'a> {
             || (before(2) == b'\\' && matches!(before(1), b'n' | b'r' | b't' | b'b' | b'f'))
             || (before(3) == b'%' && hex(2))
             || (before(6) == b'\\' && before(5) == b'u' && hex(4))
+            || (before(1) == b'm' && self.ends_colour(at - 1))
+    }
+
+    /// Whether the `m` at `at` ends the code of a terminal's colour: `\u001b[1;31m`.
+    fn ends_colour(&self, at: usize) -> bool {
+        let mut from = at;
+        while at - from < 12 && matches!(self.before(from), b'0'..=b'9' | b';') {
+            from -= 1;
+        }
+        let escape = from.saturating_sub(1);
+        self.before(from) == b'['
+            && ["\u{1b}", "\\x1b", "\\x1B", "\\u001b", "\\u001B", "\\033", "\\e"]
+                .iter()
+                .any(|code| self.slice(escape.saturating_sub(code.len()), escape) == *code)
     }
 
     /// Whether to try a token at `start`. A try may read far, so few may be in vain.

@@ -12,6 +12,8 @@ const LOOKALIKES: &str = include_str!("../redact/lookalikes.txt");
 /// Kinds that are known by what stands around them, in some cases at least.
 const BY_SURROUNDINGS: &[&str] = &[
     "api_key",
+    "key",
+    "oauth_code",
     "authorization",
     "aws_presigned_url",
     "aws_secret_key",
