@@ -119,7 +119,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
 
 /// Whether a variable is given a word as its password: `PGPASSWORD=barnacle psql`, and in YAML.
 fn is_given(scan: &Scan<'_>, start: usize, is_set: bool, word: &str) -> bool {
-    const GIVES: &[&str] = &["export ", "-e ", "-e \"", "-e '", "--env ", "ENV ", "command: "];
+    const GIVES: &[&str] = &["export ", "-e ", "-e \"", "-e '", "--env ", "ENV ", ": "];
     let mut line = start;
     while !is_set && start - line < MAX_BETWEEN && is_blank(scan.before(line)) {
         line -= 1;
