@@ -1,17 +1,20 @@
 //! Decides what is to be read: compares the files found with the checkpoints, gives new logs
 //! their session ids, and puts logs that share history into one unit of work.
 
+mod compare;
 mod ids;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use schemas::Provider;
 use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
+pub(crate) use self::compare::provider_of;
+pub use self::compare::unchanged;
+use self::compare::{change, changed_at, is_its_log, is_of_another, masked_by, was_out_of_reach};
 use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
 use crate::container::Content;
@@ -106,7 +109,10 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
                 if matches!(row.status, SourceStatus::Ok | SourceStatus::Gone)
                     && row.session_id.is_some() =>
             {
-                plan.known_file(file, row, rules, known, &mut works);
+                if let Some(file) = plan.known_file(file, row, rules, known, &mut works) {
+                    plan.set_aside(row, known);
+                    unseen.push(file);
+                }
             }
             _ => unseen.push(file),
         }
@@ -134,28 +140,6 @@ impl Work {
     }
 }
 
-/// Whether a log is as it was when it was read, and the file that tells of it too.
-pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
-    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, provider_of(row))
-}
-
-/// When a log changed last, or the file that tells of it. Only that file's time is looked at.
-fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
-    let beside = provider.and_then(|provider| companion(provider, Path::new(&file.key())));
-    let beside = beside.and_then(|path| Candidate::named(path).ok());
-    beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
-}
-
-pub(crate) fn provider_of(row: &SourceRow) -> Option<Provider> {
-    row.provider.as_deref()?.parse().ok()
-}
-
-/// Whether the session of a file, if it has one, does not lie elsewhere by now.
-fn is_its_log(row: &SourceRow, known: &Known) -> bool {
-    let is_known = row.session_id.as_ref().is_some_and(|id| known.sessions.contains_key(id));
-    !is_known || known.session_of(row).is_some()
-}
-
 /// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
 /// named alone.
 fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
@@ -168,11 +152,6 @@ fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
     };
     let logs = known.sources.values().filter(is_told_of);
     logs.filter_map(|row| Candidate::named(PathBuf::from(&row.path)).ok()).collect()
-}
-
-/// Whether what was read of a file was masked by these rules.
-fn masked_by(row: &SourceRow, rules: i64) -> bool {
-    row.redaction_rules == rules || row.session_id.is_none()
 }
 
 impl Plan {
@@ -233,7 +212,7 @@ impl Plan {
         }
     }
 
-    /// A file that was read before and is another now.
+    /// A file that was read before and is another now; returned if it is the log of another session.
     fn known_file(
         &mut self,
         file: Candidate,
@@ -241,19 +220,18 @@ impl Plan {
         rules: i64,
         known: &Known,
         works: &mut Vec<Work>,
-    ) {
+    ) -> Option<Candidate> {
         let same =
             Content::open(&file).and_then(|mut content| Fingerprint::matches(&mut content, row));
-        let same = match same {
-            Ok(same) => same,
-            Err(error) => return self.failed(&file, &error),
-        };
-        match sniff(&file) {
-            Ok(Sniffed::Log(claim)) => {
+        match same.and_then(|same| Ok((same, sniff(&file)?))) {
+            Ok((false, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
+                return Some(file);
+            }
+            Ok((same, Sniffed::Log(claim))) => {
                 let change = change(&claim, row, same, rules);
                 works.push(go_on(file, claim, row, change, known));
             }
-            Ok(Sniffed::Empty | Sniffed::Unknown(_)) if !same => {
+            Ok((false, Sniffed::Empty | Sniffed::Unknown(_))) => {
                 // Truncated to nothing: what was read stays, and the next content is read anew.
                 self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
                 self.mark_session(row, true, known);
@@ -261,6 +239,23 @@ impl Plan {
             Ok(_) => {}
             Err(error) => self.failed(&file, &error),
         }
+        None
+    }
+
+    /// Keeps the session of a file that another one was written over, as one whose log is gone: under
+    /// a path that no file has.
+    fn set_aside(&mut self, row: &SourceRow, known: &Known) {
+        let Some(session) = known.session_of(row) else { return };
+        let path = format!("{}#{}", row.path, session.session_id);
+        let status = SourceStatus::Gone;
+        self.settled.push(SourceRow { path: path.clone(), status, ..row.clone() });
+        self.sessions.push(SessionRow {
+            source_path: path,
+            source_gone: true,
+            row_start: 0,
+            row_count: 0,
+            ..SessionRow::clone(session)
+        });
     }
 
     /// Files that nothing is known of: new logs, and known ones under new names.
@@ -323,6 +318,7 @@ impl Plan {
         for row in news.relatives(works, known) {
             let Some(file) = Candidate::of_key(&row.path) else { continue };
             if !unchanged(&file, row) || !masked_by(row, rules) {
+                // What was written over it is read when its own turn comes.
                 self.known_file(file, row, rules, known, works);
             } else if let Ok(Sniffed::Log(claim)) = sniff(&file) {
                 works.push(go_on(file, claim, row, Change::Same, known));
@@ -373,18 +369,6 @@ impl Plan {
     fn problem(&mut self, file: &Candidate, kind: ProblemKind, message: String) {
         self.problems.push(Problem { path: file.key(), line: 0, byte: 0, kind, message });
     }
-}
-
-/// How a known log changed that begins with what was read of it, or not.
-fn change(claim: &Claim, row: &SourceRow, same: bool, rules: i64) -> Change {
-    let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
-    let goes_on = grows && same && masked_by(row, rules) && !was_out_of_reach(row);
-    if goes_on { Change::Grown } else { Change::Rewritten }
-}
-
-/// Whether a log was not there while its originals may have got what it has counted.
-fn was_out_of_reach(row: &SourceRow) -> bool {
-    row.status == SourceStatus::Gone && row.ancestors.is_some()
 }
 
 /// A log that goes on with the session of `row`.

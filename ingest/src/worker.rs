@@ -349,10 +349,7 @@ impl<T: Target> Worker<'_, T> {
 
     /// What a document held when it was read before and holds no longer.
     fn dropped(&self, work: &Work, stream: &Stream) -> Result<Option<Dropped>, T::Error> {
-        // Another session may have been written over it.
-        let same =
-            |row: &&SessionRow| row.native_id.as_deref() == Some(short(&work.claim.native_id));
-        let before = work.session.as_ref().filter(same).and(work.source.as_ref());
+        let before = work.session.as_ref().and(work.source.as_ref());
         let Some(source) = before else { return Ok(None) };
         let before = Messages::of(self.target.state(&source.path)?.as_deref());
         let gone = before.map(|before| before.gone(stream.messages())).unwrap_or_default();

@@ -157,16 +157,31 @@ fn a_message_that_is_written_or_comes_back_is_not_taken_out() {
 }
 
 #[test]
-fn another_session_that_was_written_over_it_is_not_the_same() {
+fn a_session_stays_when_another_one_is_written_over_its_file() {
     let dir = tempfile::tempdir().expect("tempdir");
     let path = dir.path().join("export.json");
     let memory = Memory::default();
-    for (tick, session) in [(1, "ses_1"), (2, "ses_2")] {
-        opencode(&path, tick, session, &[(&format!("u{tick}"), session)]);
+    let export = |tick: u64, session: &str| {
+        let (prompt, answer) = (format!("u-{session}"), format!("a-{session}"));
+        opencode(&path, tick, session, &[(&prompt, session), (&answer, "done")]);
         memory.ingest(dir.path());
-    }
-    let texts: Vec<_> = memory.events().into_iter().map(|event| event.text).collect();
-    assert_eq!(texts, ["ses_2"]);
+        let mut held: Vec<_> = memory.sessions().into_iter().collect();
+        held.sort_by(|a, b| a.session_id.cmp(&b.session_id));
+        let held = held.iter().map(|row| {
+            assert_eq!(row.native_id.as_deref(), Some(&*row.session_id));
+            assert_eq!(row.usage().output, Some(5));
+            assert_eq!(shown(&memory, &row.session_id), format!("{} done", row.session_id));
+            format!("{}{}", row.session_id, if row.source_gone { " gone" } else { "" })
+        });
+        held.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(export(1, "ses_1"), "ses_1");
+    assert_eq!(export(2, "ses_2"), "ses_1 gone, ses_2");
+    assert_eq!(export(3, "ses_1"), "ses_1, ses_2 gone");
+    assert_eq!(export(4, "ses_3"), "ses_1 gone, ses_2 gone, ses_3");
+    fs::remove_file(&path).expect("removes");
+    memory.ingest(dir.path());
+    assert_eq!(export(5, "ses_2"), "ses_1 gone, ses_2, ses_3 gone");
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! Compares what the store knows of a file with what is there now.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use schemas::Provider;
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+
+use super::{Change, Known};
+use crate::discover::Candidate;
+use crate::provider::{Claim, Reader, companion, format};
+use crate::stream::short;
+
+/// Whether a log is as it was when it was read, and the file that tells of it too.
+pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
+    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, provider_of(row))
+}
+
+/// When a log changed last, or the file that tells of it. Only that file's time is looked at.
+pub(super) fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
+    let beside = provider.and_then(|provider| companion(provider, Path::new(&file.key())));
+    let beside = beside.and_then(|path| Candidate::named(path).ok());
+    beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
+}
+
+pub(crate) fn provider_of(row: &SourceRow) -> Option<Provider> {
+    row.provider.as_deref()?.parse().ok()
+}
+
+/// Whether the session of a file, if it has one, does not lie elsewhere by now.
+pub(super) fn is_its_log(row: &SourceRow, known: &Known) -> bool {
+    let is_known = row.session_id.as_ref().is_some_and(|id| known.sessions.contains_key(id));
+    !is_known || known.session_of(row).is_some()
+}
+
+/// Whether what was read of a file was masked by these rules.
+pub(super) fn masked_by(row: &SourceRow, rules: i64) -> bool {
+    row.redaction_rules == rules || row.session_id.is_none()
+}
+
+/// How a known log changed that begins with what was read of it, or not.
+pub(super) fn change(claim: &Claim, row: &SourceRow, same: bool, rules: i64) -> Change {
+    let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
+    let goes_on = grows && same && masked_by(row, rules) && !was_out_of_reach(row);
+    if goes_on { Change::Grown } else { Change::Rewritten }
+}
+
+/// Whether another session than that of `row` was written over its file.
+pub(super) fn is_of_another(claim: &Claim, row: &SourceRow, known: &Known) -> bool {
+    let is_other = |session: &Arc<SessionRow>| {
+        session.native_id.as_deref() != Some(short(&claim.native_id))
+            || provider_of(row) != Some(claim.provider)
+    };
+    known.session_of(row).is_some_and(is_other)
+}
+
+/// Whether a log was not there while its originals may have got what it has counted.
+pub(super) fn was_out_of_reach(row: &SourceRow) -> bool {
+    row.status == SourceStatus::Gone && row.ancestors.is_some()
+}
