@@ -235,8 +235,9 @@ impl<'a> Gate<'a> {
                 continue;
             }
             let first = span.start.max(page.start);
-            let end = (span.start + span.count).min(page.start + facts.len());
+            let end = (span.start + span.count).min(page.start + page.count);
             let mut add = |row: usize| {
+                let Some(facts) = facts.get(row - page.start) else { return };
                 if known.is_some_and(|known| !known.may.contains(row)) {
                     return;
                 }
@@ -246,7 +247,7 @@ impl<'a> Gate<'a> {
                     row,
                     session: span.session,
                     event_index: span.first_index.saturating_add(offset),
-                    facts: facts[row - page.start],
+                    facts,
                     is_certain: known.is_some_and(|known| known.certain.contains(row)),
                 };
                 if self.passes(&found) {

@@ -102,10 +102,10 @@ impl Matcher {
         }
         let bytes = page.bytes();
         self.lower(bytes, lower);
-        let (mut at, mut rows) = (0, rows.peekable());
+        let (mut at, mut value, mut rows) = (0, 0, rows.peekable());
         while let Some((hit, length)) = self.next_hit(bytes, lower, at) {
             at += hit;
-            let value = page.row_at(at);
+            value = page.row_at(at, value);
             let range = page.range(value);
             if at < range.start || at + length > range.end {
                 // In a length or across the border of two values: but one may follow.

@@ -66,19 +66,22 @@ pub fn search(
     let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let halt = || stop() || late();
     let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
+    // One more than is shown tells whether there is more.
+    let keep = request.limit + 1;
     // Where everything is looked at, no page may turn out to have been for nothing.
     let first = if request.query.exact_total { COUNTING_WAVE } else { FIRST_WAVE };
     let (mut matched, mut done, mut wave) = (0, 0, first);
     let mut timed_out = false;
     while done < units.len() {
-        let full = best.len() > request.limit
+        let full = best.len() == keep
             && best.peek().is_some_and(|worst| worst.0.facts.time > units[done].newest);
         if full && done >= COUNT_PAGES && !request.query.exact_total {
             break;
         }
         let end = units.len().min(done + wave);
-        let parts =
-            in_parallel(&units[done..end], SHARE, |units| scan(&gate, &matcher, units, &halt))?;
+        let parts = in_parallel(&units[done..end], SHARE, |units| {
+            scan(&gate, &matcher, units, keep, &halt)
+        })?;
         if stop() {
             return Ok(Err(cancelled()));
         }
@@ -87,13 +90,11 @@ pub fn search(
             timed_out = true;
             break;
         };
-        for (rows, part) in parts {
+        for (rows, count, part) in parts {
             work += part;
-            for row in rows {
-                matched += 1;
-                let candidate = Candidate(row);
-                // One more than is shown tells whether there is more.
-                if best.len() <= request.limit {
+            matched += count;
+            for candidate in rows {
+                if best.len() < keep {
                     best.push(candidate);
                 } else if let Some(mut worst) = best.peek_mut()
                     && candidate < *worst
@@ -123,13 +124,15 @@ pub fn search(
     Ok(Ok(Found { hits, next, matched, complete: done == units.len(), timed_out, work }))
 }
 
-/// The rows of some pages that match; `None` when it was told to halt.
+/// The first `keep` rows of some pages that match, in no order, and how many do; `None` when it was
+/// told to halt.
 fn scan(
     gate: &Gate<'_>,
     matcher: &Matcher,
     units: &[Unit],
+    keep: usize,
     halt: &dyn Fn() -> bool,
-) -> Result<Option<(Vec<Row>, Work)>, StoreError> {
+) -> Result<Option<(Vec<Candidate>, usize, Work)>, StoreError> {
     let (mut found, mut work) = (Vec::new(), Work::default());
     let (mut reader, mut lower) = (PageReader::default(), Vec::new());
     for unit in units {
@@ -163,7 +166,13 @@ fn scan(
             }
         }
     }
-    Ok(Some((found, work)))
+    let count = found.len();
+    let mut found: Vec<_> = found.into_iter().map(Candidate).collect();
+    if count > keep {
+        found.select_nth_unstable(keep);
+        found.truncate(keep);
+    }
+    Ok(Some((found, count, work)))
 }
 
 /// Those of `rows` whose positions are among `matching`; both ascend.

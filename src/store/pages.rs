@@ -175,9 +175,11 @@ impl<'p> TextValues<'p> {
         &self.page[self.range(row)]
     }
 
-    /// The row that holds the byte at `at` of the page, or whose length does.
-    pub fn row_at(&self, at: usize) -> usize {
-        self.starts.partition_point(|start| *start <= at + 4).saturating_sub(1)
+    /// The row that holds the byte at `at` of the page, or whose length does, which is none before
+    /// `from`.
+    pub fn row_at(&self, at: usize, from: usize) -> usize {
+        let later = self.starts.get(from + 1..).unwrap_or_default().iter();
+        from + later.take_while(|start| **start <= at + 4).count()
     }
 }
 

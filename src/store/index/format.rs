@@ -211,8 +211,21 @@ fn event_type(number: u8) -> EventType {
     EventType::ALL[usize::from(number) % EventType::ALL.len()]
 }
 
-/// Reads what [`push_facts`] wrote: [`FACTS_BYTES`] bytes.
-pub(super) fn facts(bytes: &[u8]) -> RowFacts {
+/// The facts of some rows that follow each other, as [`push_facts`] wrote them.
+pub struct FactsOfRows(pub(super) Vec<u8>);
+
+impl FactsOfRows {
+    /// Those of the row at this place among them.
+    pub fn get(&self, at: usize) -> Option<RowFacts> {
+        self.0.chunks_exact(FACTS_BYTES).nth(at).map(facts)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = RowFacts> {
+        self.0.chunks_exact(FACTS_BYTES).map(facts)
+    }
+}
+
+fn facts(bytes: &[u8]) -> RowFacts {
     let small = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
     let time = number(&bytes[..8]).cast_signed();
     let (kind, flags) = (bytes[24], bytes[25]);

@@ -23,7 +23,7 @@ pub use words::KnownRows;
 pub(super) use writer::IndexWriter;
 
 use super::{StoreError, files};
-use format::{FACTS_BYTES, Head};
+use format::{FACTS_BYTES, FactsOfRows, Head};
 
 /// A row's facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,11 +160,10 @@ impl SkipIndex {
     }
 
     /// The facts of `rows`, clipped to those there are.
-    pub fn facts(&self, rows: Range<usize>) -> Result<Vec<RowFacts>, StoreError> {
+    pub fn facts(&self, rows: Range<usize>) -> Result<FactsOfRows, StoreError> {
         let rows = rows.start..rows.end.min(self.head.rows);
         let at = |row: usize| self.head.facts + (row * FACTS_BYTES) as u64;
-        let bytes = self.bytes(at(rows.start)..at(rows.end.max(rows.start)))?;
-        Ok(bytes.chunks_exact(FACTS_BYTES).map(format::facts).collect())
+        self.bytes(at(rows.start)..at(rows.end.max(rows.start))).map(FactsOfRows)
     }
 
     /// The outlines of all rows.
@@ -308,7 +307,7 @@ mod tests {
         assert_eq!((first.start, first.count, first.times), (0, 2, Some((5, 5))));
         assert!(first.untimed && !index.blocks()[1].untimed);
         assert!(first.columns.len() > 1, "a long row has several filters");
-        let rows = index.facts(1..9).expect("reads");
+        let rows: Vec<_> = index.facts(1..9).expect("reads").iter().collect();
         assert_eq!(rows[0], RowFacts { labels: 1, files: 1, ..facts(None) });
         assert_eq!(rows[1], RowFacts { labels: 0, files: 1, ..facts(Some(-3)) });
         let bits = [4, usize::BITS - long.len().leading_zeros(), 4].map(|bits| bits as u8);
