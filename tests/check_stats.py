@@ -154,7 +154,7 @@ def claude_usage(usage):
 
 
 def claude(path, log):
-    known = {}
+    known, said = {}, set()
     for offset, record in objects(path):
         log.begin(offset, record)
         data = record.get("data") if record.get("type") == "progress" else None
@@ -165,6 +165,13 @@ def claude(path, log):
             own = (path.with_name(agent), path.with_suffix("") / "subagents" / agent)
             if "agentId" not in data or any(file.exists() for file in own):
                 continue
+            # What an agent said stands in a list alone (2.1.12), which has all so far each time.
+            for message in data.get("normalizedMessages") or ():
+                parts = (message.get("message") or {}).get("content")
+                is_said = message.get("type") == "assistant" and isinstance(parts, list) and parts
+                if is_said and all(part.get("type") == "text" for part in parts) and message["uuid"] not in said:
+                    said.add(message["uuid"])
+                    log.blocks["message"] += len(parts) * (not log.copied)
             record = inner
         message = record.get("message")
         if record.get("type") not in ("assistant", "user") or not isinstance(message, dict):

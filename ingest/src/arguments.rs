@@ -16,6 +16,7 @@ const PATHS: &[&str] = &[
     "TargetFile",
     "AbsolutePath",
     "relative_workspace_path",
+    "dir_path",
 ];
 
 /// Arguments that hold several.
@@ -50,7 +51,11 @@ impl Arguments {
         PATHS.iter().filter_map(|name| input.non_empty(name)).for_each(|path| self.file(path));
         for list in LISTS.iter().filter_map(|name| input.field(name)) {
             let Some(items) = list.as_array() else { continue };
-            items.iter().filter_map(string).for_each(|path| self.file(path));
+            for item in items.iter() {
+                // Cline's `read_files` takes objects.
+                let path = string(item).or_else(|| item.non_empty("path"));
+                path.inspect(|path| self.file(path));
+            }
         }
         if let Some(command) = COMMANDS.iter().find_map(|name| input.field(name)) {
             match (string(command), command.as_array()) {
@@ -152,6 +157,7 @@ mod tests {
     #[test]
     fn arguments_name_paths_and_lists_of_them() {
         check(r#"{"file_path":"/a","pattern":"x","paths":["b c","/a",7]}"#, "/a\nb c", "");
+        check(r#"{"files":[{"path":"/a","start_line":3},{"path":"b"},{}]}"#, "/a\nb", "");
     }
 
     #[test]

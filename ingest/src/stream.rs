@@ -210,8 +210,7 @@ impl Stream {
             let watched = self.state.own_run < OWN_RUN;
             let copied = watched && self.history.contains(hash, &mut self.state.history_at);
             self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
-            let repeated = self.own.as_ref().is_some_and(|own| own.contains(&hash));
-            self.replay = copied || repeated;
+            self.replay = copied || self.has_read(hash);
         } else {
             self.replay = self.state.replay;
         }
@@ -229,6 +228,11 @@ impl Stream {
     /// Whether another log that this one may repeat has a record of this identity.
     pub fn repeats(&self, identity: u64) -> bool {
         matches!(&self.history, History::Ids(ids) if ids.contains(&identity))
+    }
+
+    /// Whether this log had a record of this identity, where records have ids.
+    pub fn has_read(&self, identity: u64) -> bool {
+        self.own.as_ref().is_some_and(|own| own.contains(&identity))
     }
 
     /// Overrides whether the present record is a copy, for decoders that know it otherwise.

@@ -8,7 +8,7 @@ use schemas::session::{EventRow, SourceStatus};
 
 use crate::memory::{Memory, samples};
 
-fn user(session: &str, n: u32, text: &str) -> String {
+pub fn user(session: &str, n: u32, text: &str) -> String {
     let uuid = format!("{session:0>8}-0000-4000-8000-{n:012}");
     format!(
         r#"{{"type":"user","uuid":"{uuid}","sessionId":"{session}","timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"role":"user","content":"{text}"}}}}"#
@@ -27,7 +27,7 @@ pub fn write(path: &Path, content: &str, tick: u64) {
         .expect("sets time");
 }
 
-fn texts(memory: &Memory) -> Vec<String> {
+pub fn texts(memory: &Memory) -> Vec<String> {
     memory.events().into_iter().map(|event| event.text).collect()
 }
 

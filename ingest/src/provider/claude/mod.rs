@@ -110,6 +110,13 @@ impl LineDecoder for Decoder {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
         let inner = self.subagents.message(object, out);
+        for said in inner.into_iter().flat_map(|_| subagent::said(object)) {
+            let uuid = uuid_identity(said.text("uuid"));
+            if uuid.is_some_and(|uuid| !out.has_read(uuid)) {
+                out.begin_record(at, uuid, micros(said.text("timestamp")).or(time));
+                self.subagent(said, out);
+            }
+        }
         let uuid = uuid_identity(inner.unwrap_or(object).text("uuid"));
         // A record of a fork names the one that it is a copy of; those that the Agent SDK makes have
         // uuids of their own, by which copies of the copy name it.
@@ -313,7 +320,15 @@ impl Decoder {
                     render::fields(data, &skip, text);
                 }
             }
-            "summary" => text.push_str(object.text("summary").unwrap_or("")),
+            "summary" => {
+                let summary = object.text("summary").unwrap_or("");
+                text.push_str(summary);
+                // It is of the session whose log has this message, often another one (FORMATS.md 1.1).
+                let leaf = uuid_identity(object.text("leafUuid"));
+                if leaf.is_some_and(|leaf| out.has_read(leaf)) {
+                    out.title(TitleFrom::Summary, summary);
+                }
+            }
             "ai-title" | "custom-title" => {
                 let title =
                     object.text("customTitle").or_else(|| object.text("aiTitle")).unwrap_or("");

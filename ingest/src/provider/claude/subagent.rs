@@ -32,6 +32,19 @@ impl Subagents {
     }
 }
 
+/// What a subagent said by the time of a `progress` record, all that it said so far each time: in
+/// version 2.1.12 `data.message` is without it.
+pub(super) fn said(progress: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let messages = progress.object("data").into_iter();
+    let messages = messages.flat_map(|data| data.items("normalizedMessages"));
+    messages.filter(|message| {
+        let parts = message.object("message").map(|said| said.items("content"));
+        let is_text = |part: &Value<'_>| part.text("type") == Some("text");
+        message.text("type") == Some("assistant")
+            && parts.is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_text))
+    })
+}
+
 /// Whether an agent's log lies where Claude puts it: beside the parent's, or in its folder.
 fn has_log(parent: &str, agent: &str) -> bool {
     let parent = Path::new(parent);

@@ -39,6 +39,7 @@ const MACHINE: &[(&str, &str)] = &[
     ("<user-prompt-submit-hook>", "hook"),
     ("<session-start-hook>", "hook"),
     ("<post-tool-use-hook>", "hook"),
+    ("Operation stopped by hook: ", "hook"),
     ("<teammate-message", "teammate_message"),
 ];
 

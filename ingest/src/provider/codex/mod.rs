@@ -219,7 +219,12 @@ impl Decoder {
         }
         self.state.in_response = false;
         self.state.after_prompt = family == Family::Item;
-        out.prompt(text);
+        let (context, typed) = output::request(text);
+        if let Some(text) = context {
+            let subtype = Some("ide_context");
+            out.push(EventType::Notification, Draft { subtype, text, ..Draft::default() });
+        }
+        out.prompt(typed);
         Outcome::Events
     }
 

@@ -43,6 +43,18 @@ pub(super) fn machine_text(text: &str) -> Option<&'static str> {
     MACHINE.iter().find(|(start, _)| trimmed.starts_with(start)).map(|(_, subtype)| *subtype)
 }
 
+/// What an editor tells before the person's request (files that are open, or were attached, findings
+/// of a review), and the request.
+pub(super) fn request(text: &str) -> (Option<&str>, &str) {
+    let is_context = text.trim_start().starts_with("# ");
+    match text.split_once("\n## My request for Codex:") {
+        Some((context, typed)) if is_context && !typed.trim().is_empty() => {
+            (Some(context.trim()), typed.trim())
+        }
+        _ => (None, text),
+    }
+}
+
 /// Adds the output of a tool.
 pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, out: &mut Stream) {
     let output = ["output", "tools", "result"].iter().find_map(|key| item.field(key));
@@ -153,5 +165,17 @@ mod tests {
         assert_eq!(machine_text("# AGENTS.md instructions for /x"), Some("agents_md"));
         assert_eq!(machine_text("# Review findings:"), None);
         assert_eq!(machine_text("<html> is broken"), None);
+    }
+
+    #[test]
+    fn what_an_editor_tells_is_no_part_of_the_prompt() {
+        let text = "\n# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nUse it\n";
+        let context = "# Files mentioned by the user:\n\n## a.png: /a.png";
+        assert_eq!(request(text), (Some(context), "Use it"));
+        for whole in
+            ["# Findings:\n\n## My request for Codex:\n", "say\n## My request for Codex: x"]
+        {
+            assert_eq!(request(whole), (None, whole));
+        }
     }
 }

@@ -14,6 +14,7 @@ const MACHINE: &[(&str, &str)] = &[
     ("<session_context>", "session_context"),
     ("<environment_context>", "environment_context"),
     ("This is the Gemini CLI. We are setting up the context", "session_context"),
+    ("System: Please continue.", "continue"),
 ];
 
 /// Decodes messages in their order.

@@ -1,0 +1,95 @@
+//! Traps of Claude Code's logs (FORMATS.md section 1).
+
+use schemas::session::EventRow;
+
+use crate::memory::Memory;
+use crate::traps::{texts, user, write};
+
+/// The uuid of the record that [`user`] makes.
+fn uuid(n: u32) -> String {
+    format!("0000000a-0000-4000-8000-{n:012}")
+}
+
+#[test]
+fn a_summary_titles_the_session_that_has_its_message() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let memory = Memory::default();
+    let summary = |text: &str, n: u32| {
+        format!("{{\"type\":\"summary\",\"summary\":\"{text}\",\"leafUuid\":\"{}\"}}\n", uuid(n))
+    };
+    let title = || memory.session("a").title;
+    let mut log = summary("Another session's", 9) + &user("a", 1, "the first prompt");
+    write(&path, &log, 1);
+    memory.ingest(dir.path());
+    assert_eq!(title().as_deref(), Some("the first prompt"));
+    // What was read in an earlier run counts as well.
+    log += &summary("What it came to", 1);
+    write(&path, &log, 2);
+    memory.ingest(dir.path());
+    assert_eq!(title().as_deref(), Some("What it came to"));
+    log += &(user("a", 2, "more") + &summary("Later", 2) + &summary("Elsewhere", 7));
+    write(&path, &log, 3);
+    memory.ingest(dir.path());
+    assert_eq!(title().as_deref(), Some("Later"));
+    log += "{\"type\":\"custom-title\",\"customTitle\":\"Mine\"}\n";
+    log += &summary("Last", 2);
+    write(&path, &log, 4);
+    memory.ingest(dir.path());
+    assert_eq!(title().as_deref(), Some("Mine"));
+}
+
+#[test]
+fn what_a_subagent_said_is_read_where_only_the_list_has_it() {
+    let part = |n: u32, id: &str, part: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"{}","timestamp":"2026-10-01T10:01:{n:02}.000Z","message":{{"id":"{id}","role":"assistant","model":"m","content":[{part}],"usage":{{"input_tokens":1,"output_tokens":2}}}}}}"#,
+            uuid(n)
+        )
+    };
+    let said = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
+    let call = |id: &str| {
+        format!(
+            r#"{{"type":"tool_use","id":"{id}","name":"Read","input":{{"file_path":"/{id}"}}}}"#
+        )
+    };
+    let progress = |n: u32, message: &str, list: &[String]| {
+        format!(
+            r#"{{"type":"progress","uuid":"{}","sessionId":"a","timestamp":"2026-10-01T10:02:{n:02}.000Z","data":{{"type":"agent_progress","agentId":"b","message":{message},"normalizedMessages":[{}]}}}}"#,
+            uuid(50 + n),
+            list.join(",")
+        ) + "\n"
+    };
+    // The list has everything so far each time, calls under uuids of their own.
+    let list = [
+        part(11, "m1", &said("I look.")),
+        part(12, "m1", &call("c1")),
+        part(13, "m2", &said("And there.")),
+        part(14, "m2", &call("c2")),
+    ];
+    let log = user("a", 1, "go")
+        + &progress(1, &part(21, "m1", &call("c1")), &list[..2])
+        + &progress(2, &part(22, "m2", &call("c2")), &list);
+    let dir = tempfile::tempdir().expect("tempdir");
+    let memory = Memory::default();
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    memory.ingest(dir.path());
+    let shown = |event: EventRow| format!("{} {}", event.event_type, event.is_sidechain);
+    let kinds: Vec<_> = memory.events().into_iter().map(shown).collect();
+    let (said, counted, called) = ("message true", "token_usage true", "tool_call true");
+    assert_eq!(kinds, ["user false", said, counted, called, said, counted, called]);
+    let texts = texts(&memory);
+    assert_eq!([&*texts[1], &*texts[4]], ["I look.", "And there."]);
+    assert_eq!(memory.session("a").usage().output, Some(4));
+}
+
+#[test]
+fn what_a_hook_says_is_no_prompt() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let memory = Memory::default();
+    let log =
+        user("a", 1, "go") + &user("a", 2, "Operation stopped by hook: Another session is active");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    memory.ingest(dir.path());
+    assert_eq!(memory.session("a").turns, 1);
+}
