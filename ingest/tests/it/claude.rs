@@ -93,3 +93,31 @@ fn what_a_hook_says_is_no_prompt() {
     memory.ingest(dir.path());
     assert_eq!(memory.session("a").turns, 1);
 }
+
+#[test]
+fn a_queued_prompt_is_one_whatever_was_removed_before_it() {
+    let operation = |name: &str, content: &str| {
+        let time = r#""timestamp":"2026-10-01T10:00:30.000Z","sessionId":"a""#;
+        format!("{{\"type\":\"queue-operation\",\"operation\":\"{name}\",{time}{content}}}\n")
+    };
+    let queued = |text: &str| operation("enqueue", &format!(",\"content\":\"{text}\""));
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let memory = Memory::default();
+    // It does not say that a machine's words are removed.
+    let mut log = user("a", 1, "go")
+        + &queued("<task-notification> done")
+        + &queued("fix it")
+        + &operation("remove", "")
+        + &operation("dequeue", "")
+        + &user("a", 2, "fix it");
+    write(&path, &log, 1);
+    memory.ingest(dir.path());
+    assert_eq!(memory.session("a").turns, 2);
+    // The same words once more are another prompt.
+    log += &user("a", 3, "fix it");
+    log += &(queued("fix it") + &operation("dequeue", "") + &user("a", 4, "fix it"));
+    write(&path, &log, 2);
+    memory.ingest(dir.path());
+    assert_eq!(memory.session("a").turns, 4);
+}

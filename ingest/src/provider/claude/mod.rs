@@ -142,9 +142,14 @@ impl LineDecoder for Decoder {
             out.set_sidechain();
         }
         match object.text("type") {
-            Some("assistant") if object.object("message").is_some() => self.assistant(object, out),
+            Some("assistant") if object.object("message").is_some() => {
+                self.state.queue.answered();
+                self.assistant(object, out);
+            }
             Some("user") if object.object("message").is_some() => {
-                self.state.queue.sent(object, out);
+                if self.state.queue.sent(object, out) {
+                    return Outcome::Merged("twin_of_prompt");
+                }
                 user::record(object, !sidechain, &mut self.text, out);
             }
             Some("attachment") => self.attachment(object, out),

@@ -39,6 +39,9 @@ pub(super) struct Queue {
     waiting: VecDeque<Queued>,
     /// Texts that became prompts here; newer versions attach them as well.
     taken_up: VecDeque<String>,
+    /// A prompt is on its way to a user record.
+    #[serde(default)]
+    dequeued: bool,
 }
 
 impl Queue {
@@ -56,6 +59,7 @@ impl Queue {
                 self.waiting.push_back(Queued { text, offset, length, line });
             }
             Some("popAll") => self.waiting.clear(),
+            Some("dequeue") => self.dequeued = true,
             Some("remove") => {
                 // It does not say which: a person's words go before a machine's.
                 let Some(at) = self.waiting.iter().position(Queued::is_prompt) else {
@@ -78,20 +82,28 @@ impl Queue {
         }
     }
 
-    /// A user record: what it repeats waits no longer.
-    pub(super) fn sent(&mut self, object: Value<'_>, out: &Stream) {
-        if self.waiting.is_empty() {
-            return;
+    /// A user record: what it repeats waits no longer. True when it was given as an event already:
+    /// what was removed was a machine's, and the person's prompt was dequeued.
+    pub(super) fn sent(&mut self, object: Value<'_>, out: &Stream) -> bool {
+        if self.waiting.is_empty() && !self.dequeued {
+            return false;
         }
-        let Some(message) = object.object("message") else { return };
+        let Some(message) = object.object("message") else { return false };
         let first_text = || message.items("content").iter().find_map(|block| block.text("text"));
-        let text = message.text("content").or_else(first_text);
-        let text = text.map(|text| out.masked(text));
-        if let Some(at) =
-            text.and_then(|text| self.waiting.iter().position(|queued| queued.text == text))
-        {
+        let Some(text) = message.text("content").or_else(first_text) else { return false };
+        let text = out.masked(text);
+        let dequeued = std::mem::take(&mut self.dequeued);
+        if let Some(at) = self.waiting.iter().position(|queued| queued.text == text) {
             self.waiting.remove(at);
+            return false;
         }
+        let known = self.taken_up.iter().position(|taken| *taken == text).filter(|_| dequeued);
+        known.is_some_and(|at| self.taken_up.remove(at).is_some())
+    }
+
+    /// An answer: what was dequeued stands before it.
+    pub(super) fn answered(&mut self) {
+        self.dequeued = false;
     }
 
     /// An attached prompt: true when it was given as an event already.
