@@ -208,7 +208,7 @@ pub const EXAMPLES: &[Example] = &[
     Example {
         question: "Which tool fails most?",
         sql: "SELECT tool_name, count(*) AS calls, count(*) FILTER (is_error) AS errors, \
-              round(errors / calls, 3) AS error_rate FROM tool_calls GROUP BY tool_name ORDER BY errors DESC",
+              round(errors / count(output_bytes), 3) AS error_rate FROM tool_calls GROUP BY tool_name ORDER BY errors DESC",
     },
     Example {
         question: "What do tokens cost by day and model?",
