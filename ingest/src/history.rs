@@ -4,36 +4,52 @@ use std::collections::HashSet;
 
 /// Records of other streams that this one may repeat.
 #[derive(Debug, Default)]
-pub enum History {
-    /// Nothing to compare with.
-    #[default]
-    None,
-    /// Records have ids of their own: a copy is known wherever it stands.
-    Ids(HashSet<u64>),
-    /// Records are known by their content, which may repeat by chance: only a run that follows
-    /// the parent's order counts as copied.
-    Sequence(Vec<u64>),
+pub struct History {
+    /// Where records have ids of their own, those: a copy is known wherever it stands.
+    ids: Option<HashSet<u64>>,
+    /// Records in their order, for those known by their content, which may repeat by chance: only a
+    /// run that follows the order counts as copied.
+    order: Vec<u64>,
 }
 
-/// How far ahead the next copied record may stand in the parent's sequence; records that gave no
+/// How far ahead the next copied record may stand in the parent's order; records that gave no
 /// event are missing from it on either side.
-const SEQUENCE_WINDOW: usize = 64;
+const ORDER_WINDOW: usize = 64;
 
 impl History {
-    /// Whether `hash` is a copy; `at` is the place in the sequence reached so far.
+    /// The records of several streams, each in its order; `with_ids` where they are known by ids.
+    pub fn new(streams: Vec<Vec<u64>>, with_ids: bool) -> Self {
+        let ids = with_ids.then(|| streams.iter().flatten().copied().collect());
+        // Of several captures of one session the one that holds most of it.
+        let order = streams.into_iter().max_by_key(Vec::len).unwrap_or_default();
+        Self { ids, order }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Whether `hash` is a copy; `at` is the place in the order reached so far.
     pub(crate) fn contains(&self, hash: u64, at: &mut usize) -> bool {
-        match self {
-            Self::None => false,
-            Self::Ids(hashes) => hashes.contains(&hash),
-            Self::Sequence(hashes) => {
-                let from = (*at).min(hashes.len());
-                let to = (from + SEQUENCE_WINDOW).min(hashes.len());
-                let found = hashes[from..to].iter().position(|other| *other == hash);
-                if let Some(found) = found {
-                    *at = from + found + 1;
-                }
-                found.is_some()
-            }
+        match &self.ids {
+            Some(ids) => ids.contains(&hash),
+            None => self.goes_on_with(hash, at),
         }
+    }
+
+    /// Whether another stream has a record of this id.
+    pub(crate) fn has_id(&self, id: u64) -> bool {
+        self.ids.as_ref().is_some_and(|ids| ids.contains(&id))
+    }
+
+    /// Whether the record with this content comes next in the order, from the place reached so far.
+    pub(crate) fn goes_on_with(&self, content: u64, at: &mut usize) -> bool {
+        let from = (*at).min(self.order.len());
+        let to = (from + ORDER_WINDOW).min(self.order.len());
+        let found = self.order[from..to].iter().position(|other| *other == content);
+        if let Some(found) = found {
+            *at = from + found + 1;
+        }
+        found.is_some()
     }
 }

@@ -9,7 +9,7 @@ use schemas::event::Relation;
 use crate::family::{Member, originals_first};
 use crate::kin::{News, recorded};
 use crate::plan::{Change, Known, Work, provider_of};
-use crate::provider::format;
+use crate::provider::{Claim, format};
 
 type ByNative = HashMap<(Provider, String), Vec<String>>;
 type ByRecord = HashMap<(Provider, u64), Vec<String>>;
@@ -61,7 +61,9 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
             let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
             let before = same_id.into_iter().flatten().take_while(|id| **id != work.session_id);
             let same = before.min_by_key(|id| std::cmp::Reverse(sizes.get(*id).copied()));
-            let ancestor = same.or(parent).filter(|id| **id != work.session_id);
+            let ancestor = same
+                .or(parent.filter(|_| hands_on(&work.claim)))
+                .filter(|id| **id != work.session_id);
             ancestor.into_iter().cloned().collect()
         };
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
@@ -79,6 +81,12 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
             work.relation = Some(Relation::ForkedFrom);
         }
     }
+}
+
+/// Whether a log may begin with records of the parent that it names. Subagents begin anew, but for
+/// those of Codex; what they say may be alike by chance.
+fn hands_on(claim: &Claim) -> bool {
+    claim.relation != Some(Relation::SubagentOf) || claim.provider == Provider::Codex
 }
 
 /// The sessions of an id, those in the store first, in the order of their numbers.

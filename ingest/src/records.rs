@@ -119,7 +119,8 @@ mod tests {
     fn a_decoder_that_fails_costs_the_record() {
         let session = SessionRow::default();
         let state = StreamState::default();
-        let mut stream = Stream::new(Provider::Generic, session, state, None, History::None, None);
+        let mut stream =
+            Stream::new(Provider::Generic, session, state, None, History::default(), None);
         let mut tally = Tally::default();
         let (mut parser, line) = (Parser::default(), br#"{"a":"good"}{"a":"bad"}{"a":"good"}"#);
         line_records(line, 100, 7, &mut parser, &mut Brittle, &mut stream, &mut tally);

@@ -1,10 +1,11 @@
 //! Tells from its beginning whose log a file is.
 
 use std::io;
+use std::path::Path;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::container::Content;
+use crate::container::{Container, Content};
 use crate::discover::Candidate;
 use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
 use crate::provider::document::first_elements;
@@ -82,6 +83,8 @@ fn reads(format: &Format, head: &Head<'_>) -> bool {
 /// `None` when there is nothing at all.
 fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     let mut lines = Lines::with_bounds(Content::stream(file)?, 0, MAX_LINE, SMALL_CHUNK);
+    let name = file.path.to_str();
+    let path = name.map_or(&*file.path, |name| Path::new(Container::of_name(name).1));
     let mut objects = Vec::new();
     let mut beginning = Vec::new();
     let mut anything = false;
@@ -116,10 +119,10 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     let text = || String::from_utf8_lossy(&beginning);
     if beginning.trim_ascii_start().starts_with(b"[") {
         let objects = first_elements(&text(), OBJECTS);
-        return Ok(Some(Head { path: &file.path, objects, document: None, is_list: true }));
+        return Ok(Some(Head { path, objects, document: None, is_list: true }));
     }
     let document = if objects.is_empty() || single { top_fields(&text()) } else { None };
-    Ok(Some(Head { path: &file.path, objects, document, is_list: false }))
+    Ok(Some(Head { path, objects, document, is_list: false }))
 }
 
 /// The scalar fields at the top of a document that may be cut anywhere.

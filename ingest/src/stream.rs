@@ -5,6 +5,7 @@
 
 mod calls;
 mod dropped;
+mod record;
 mod session;
 
 use std::borrow::Cow;
@@ -28,9 +29,6 @@ use crate::redact::{Redactor, Secrets};
 
 /// Problems of one log that are listed in one run: a log of garbage has one on every line.
 const LISTED: usize = 1000;
-
-/// After this many records of its own in a row a fork is done with copied history.
-const OWN_RUN: u32 = 32;
 
 /// What a decoder knows about an event; the stream adds the rest.
 #[derive(Debug, Clone, Copy, Default)]
@@ -141,7 +139,7 @@ impl Stream {
         redactor: Option<Arc<Redactor>>,
     ) -> Self {
         // Until its first record with an identity says otherwise, a fork repeats.
-        let replay = state.next_index == 0 && !matches!(history, History::None) || state.replay;
+        let replay = state.next_index == 0 && !history.is_empty() || state.replay;
         let ledger = Ledger::of(&session);
         Self {
             ledger,
@@ -194,56 +192,6 @@ impl Stream {
     /// Identities of the records that gave events in this run, in order.
     pub fn take_sequence(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.sequence)
-    }
-
-    /// Begins a record: the drafts that follow come from it. `identity` tells copies of the
-    /// record from other records; `None` for records that have none, which share the fate of the
-    /// last record that gave an event.
-    pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
-        self.record = at;
-        self.record_hash = identity.unwrap_or(0);
-        self.record_time = time;
-        self.sidechain = false;
-        self.pushed = 0;
-        self.parent = None;
-        if let Some(hash) = identity {
-            let watched = self.state.own_run < OWN_RUN;
-            let copied = watched && self.history.contains(hash, &mut self.state.history_at);
-            self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
-            self.replay = copied || self.has_read(hash);
-        } else {
-            self.replay = self.state.replay;
-        }
-        if time.is_some() {
-            self.state.last_time = time;
-            self.widen(time);
-        }
-    }
-
-    /// Whether there are other logs that this one may repeat.
-    pub fn has_history(&self) -> bool {
-        !matches!(self.history, History::None)
-    }
-
-    /// Whether another log that this one may repeat has a record of this identity.
-    pub fn repeats(&self, identity: u64) -> bool {
-        matches!(&self.history, History::Ids(ids) if ids.contains(&identity))
-    }
-
-    /// Whether this log had a record of this identity, where records have ids.
-    pub fn has_read(&self, identity: u64) -> bool {
-        self.own.as_ref().is_some_and(|own| own.contains(&identity))
-    }
-
-    /// Overrides whether the present record is a copy, for decoders that know it otherwise.
-    pub fn set_copied(&mut self, copied: bool) {
-        self.replay = copied;
-        self.state.replay = copied;
-    }
-
-    /// The drafts that follow have their text in another record.
-    pub fn place_at(&mut self, at: RecordAt) {
-        self.record = at;
     }
 
     /// Index of the event that comes next.

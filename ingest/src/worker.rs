@@ -198,8 +198,9 @@ impl<T: Target> Worker<'_, T> {
         format: &Format,
         records: &mut Records<'_>,
     ) -> Result<History, T::Error> {
-        let mut hashes = Vec::new();
+        let mut streams = Vec::new();
         for ancestor in &work.ancestors {
+            let mut hashes = Vec::new();
             // What was read from its start stands for all that was there.
             if !records.read.get(ancestor.as_str()).is_some_and(|read| read.from_start) {
                 hashes.extend(self.committed(ancestor, records)?);
@@ -207,12 +208,9 @@ impl<T: Target> Worker<'_, T> {
             // What this run read of it is not committed as far as the target sees.
             let read = records.read.get(ancestor.as_str());
             hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
+            streams.push(hashes);
         }
-        Ok(match (hashes.is_empty(), format.unique_ids) {
-            (true, _) => History::None,
-            (false, true) => History::Ids(hashes.into_iter().collect()),
-            (false, false) => History::Sequence(hashes),
-        })
+        Ok(History::new(streams, format.unique_ids))
     }
 
     fn lines(

@@ -9,6 +9,9 @@ use crate::env::{TestEnv, samples};
 
 const CODEX: &str = "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13941-6cb9-7f1e-a741-65890d73c8a5.jsonl";
 
+/// Its id is its name.
+const CURSOR: &str = "cursor/projects/home-mira-code-harbor/agent-transcripts/bd9a5fef-432c-429a-93ba-2f5d10a06795/bd9a5fef-432c-429a-93ba-2f5d10a06795.jsonl";
+
 fn events(env: &TestEnv) -> serde_json::Value {
     let sql = "SELECT session_id, event_index, event_type, text, source_offset, source_length \
         FROM events ORDER BY ALL";
@@ -17,8 +20,9 @@ fn events(env: &TestEnv) -> serde_json::Value {
 
 #[test]
 fn a_log_stays_the_same_when_it_is_compressed() {
-    let bytes = fs::read(samples().join(CODEX)).expect("sample");
-    for suffix in ["zst", "gz"] {
+    let suffixes = ["zst", "gz"].into_iter();
+    for (log, suffix) in suffixes.flat_map(|suffix| [(CODEX, suffix), (CURSOR, suffix)]) {
+        let bytes = fs::read(samples().join(log)).expect("sample");
         let env = TestEnv::new();
         let plain = env.path("logs/rollout.jsonl");
         let packed = env.path(&format!("logs/rollout.jsonl.{suffix}"));

@@ -175,3 +175,43 @@ impl Row<'_> {
         self.number(8, tokens.reasoning, place, wrong);
     }
 }
+
+/// Somebody keeps a copy of an agent's folder: nothing in it counts once more, whether it came at
+/// once or later, and every log can be read in either place.
+#[test]
+fn copies_of_all_samples_count_once() {
+    let folders = std::fs::read_dir(samples()).expect("samples").flatten().map(|dir| dir.path());
+    for folder in folders.filter(|path| path.is_dir()) {
+        let env = TestEnv::new();
+        let logs = folder.to_string_lossy().into_owned();
+        env.run(&["ingest", "--quiet", &logs]);
+        let sums = "SELECT sum(events - replay_events), sum(turns), sum(messages), sum(tool_calls), \
+            sum(input_tokens), sum(output_tokens), count(*), sum(events) FROM sessions";
+        let one = env.rows(sums).remove(0);
+        let (counted, all) = one.split_at(6);
+        let copy = env.path("copy").join(folder.file_name().expect("a name"));
+        copy_folder(&folder, &copy);
+        let copy = copy.to_string_lossy().into_owned();
+        let together = TestEnv::new();
+        for env in [&env, &together] {
+            env.run(&["ingest", "--quiet", &logs, &copy]);
+            let both = env.rows(sums).remove(0);
+            assert_eq!(&both[..6], counted, "{logs}");
+            for (both, one) in both[6..].iter().zip(all) {
+                assert_eq!(both.as_i64(), one.as_i64().map(|one| 2 * one), "{logs}");
+            }
+        }
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("creates");
+    for entry in std::fs::read_dir(from).expect("reads").flatten() {
+        let into = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &into);
+        } else {
+            std::fs::copy(entry.path(), into).expect("copies");
+        }
+    }
+}

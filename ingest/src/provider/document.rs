@@ -96,19 +96,19 @@ impl Document {
     }
 }
 
-/// Hands every record of a document to `decode`, and counts what became of it.
+/// Hands every record of a document to `decode`, with its bytes, and counts what became of it.
 pub(super) fn each(
     bytes: &[u8],
     records: &[Span],
     out: &mut Stream,
     tally: &mut Tally,
-    decode: &mut dyn FnMut(Value<'_>, RecordAt, &mut Stream) -> Outcome,
+    decode: &mut dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> Outcome,
 ) {
     let mut parser = Parser::default();
     for span in records {
-        let at = span.at();
-        parser.each(span.of(bytes), &mut |found| match found {
-            Found::Object(record, _) => tally.object(decode(record, at, out)),
+        let (raw, at) = (span.of(bytes), span.at());
+        parser.each(raw, &mut |found| match found {
+            Found::Object(record, _) => tally.object(decode(record, raw, at, out)),
             Found::Problem(kind, _, message) => out.problem(at, kind, message),
         });
     }

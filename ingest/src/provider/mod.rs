@@ -144,6 +144,7 @@ pub fn format(provider: Provider) -> &'static Format {
 
 /// The beginning of a file.
 pub struct Head<'a> {
+    /// Without the extension of a compressed file.
     pub path: &'a Path,
     /// The first objects of a file of lines; empty for a document over several lines.
     pub objects: Vec<serde_json::Value>,
@@ -220,6 +221,20 @@ impl Tally {
 pub fn uuid_identity(id: Option<&str>) -> Option<u64> {
     let id = id.filter(|id| is_uuid(id))?;
     Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
+}
+
+/// Begins a record with this id. One whose id is not unique is known by its bytes.
+pub fn begin(
+    (id, identity): (Option<&str>, Option<u64>),
+    raw: &[u8],
+    at: RecordAt,
+    time: Option<i64>,
+    out: &mut Stream,
+) {
+    match (id, identity) {
+        (Some(_), None) => out.begin_unnamed(at, raw, time),
+        (_, identity) => out.begin_record(at, identity, time),
+    }
 }
 
 /// Whether `text` has the form of a uuid.

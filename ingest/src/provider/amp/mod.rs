@@ -79,7 +79,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     let thread = Document::read(bytes, &THREAD, out, tally);
     thread.header(|fields| header(fields, out));
     let mut decoder = Decoder::default();
-    document::each(bytes, &thread.records, out, tally, &mut |message, at, out| {
+    document::each(bytes, &thread.records, out, tally, &mut |message, _, at, out| {
         decoder.message(message, at, out);
         if out.pushed() == 0 { Outcome::Merged("empty_message") } else { Outcome::Events }
     });
@@ -186,7 +186,7 @@ mod tests {
             r#"{{"v":1,"id":"T-1","messages":[{answer},"usage":{usage}}}],"usageLedger":{{"events":[{ledger}]}}}}"#
         );
         let (row, state) = (SessionRow::default(), StreamState::default());
-        let mut stream = Stream::new(Provider::Amp, row, state, None, History::None, None);
+        let mut stream = Stream::new(Provider::Amp, row, state, None, History::default(), None);
         read(thread.as_bytes(), &mut stream, &mut Tally::default());
         let usage = stream.session.usage();
         (usage.input, usage.cache_write, usage.output)

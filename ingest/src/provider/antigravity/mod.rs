@@ -86,14 +86,8 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
-        out.begin_record(at, None, micros(object.text("created_at")));
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+        out.begin_unnamed(at, raw, micros(object.text("created_at")));
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");
         match (object.text("source"), kind) {

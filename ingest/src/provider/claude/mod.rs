@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use self::queue::Queue;
 use self::subagent::Subagents;
-use super::{Format, LineDecoder, Outcome, Places, Reader, drift, prompt, uuid_identity};
+use super::{Format, LineDecoder, Outcome, Places, Reader, begin, drift, prompt, uuid_identity};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
 use crate::render;
@@ -100,13 +100,7 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
         let inner = self.subagents.message(object, out);
@@ -117,13 +111,15 @@ impl LineDecoder for Decoder {
                 self.subagent(said, out);
             }
         }
-        let uuid = uuid_identity(inner.unwrap_or(object).text("uuid"));
+        let id = inner.unwrap_or(object).text("uuid");
+        let uuid = uuid_identity(id);
         // A record of a fork names the one that it is a copy of; those that the Agent SDK makes have
         // uuids of their own, by which copies of the copy name it.
         let original = object.object("forkedFrom");
         let original = original.and_then(|original| uuid_identity(original.text("messageUuid")));
         let copied = original.is_some_and(|original| out.repeats(original));
-        out.begin_record(at, if copied { uuid } else { original.or(uuid) }, time);
+        let identity = if copied { uuid } else { original.or(uuid) };
+        begin((id, identity), raw, at, time, out);
         if copied {
             out.set_copied(true);
         }

@@ -122,7 +122,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     if bytes.trim_ascii_start().starts_with(b"[") {
         let document = Document::read(bytes, &TASK_LIST, out, tally);
         let mut decoder = task::Decoder::default();
-        document::each(bytes, &document.records, out, tally, &mut |message, at, out| {
+        document::each(bytes, &document.records, out, tally, &mut |message, _, at, out| {
             decoder.message(message, at, out)
         });
         return;
@@ -137,7 +137,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         out.title(TitleFrom::Summary, manifest["metadata"]["title"].as_str().unwrap_or(""));
     }
     let mut decoder = message::Decoder::default();
-    document::each(bytes, &document.records, out, tally, &mut |message, at, out| {
+    document::each(bytes, &document.records, out, tally, &mut |message, _, at, out| {
         decoder.message(message, at, out)
     });
 }

@@ -19,7 +19,9 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::usage::Counted;
-use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, is_uuid, uuid_identity};
+use super::{
+    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, begin, is_uuid, uuid_identity,
+};
 use crate::json::{Fields, Parser, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
@@ -128,15 +130,9 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
-        let identity = uuid_identity(object.text("id"));
-        out.begin_record(at, identity, micros(object.text("timestamp")));
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+        let id = object.text("id");
+        begin((id, uuid_identity(id)), raw, at, micros(object.text("timestamp")), out);
         let outcome = self.decode(object, out);
         out.set_open(self.state.counted.is_open());
         outcome

@@ -65,20 +65,14 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let time = object.field("timestamp").and_then(chat::instant);
         let message = object.object("message").unwrap_or(object);
         self.text.clear();
         match object.text("role") {
-            Some("user" | "human") => self.user(message, at, time, out),
+            Some("user" | "human") => self.user(message, raw, at, time, out),
             role => {
-                out.begin_record(at, None, time);
+                out.begin_unnamed(at, raw, time);
                 out.set_model(object.text("model"));
                 match role {
                     Some("assistant" | "model") => self.reply(message, out),
@@ -102,7 +96,14 @@ impl LineDecoder for Decoder {
 impl Decoder {
     /// What was typed with what the client put beside it; results of tools in other logs of the
     /// same shape.
-    fn user(&mut self, message: Value<'_>, at: RecordAt, time: Option<i64>, out: &mut Stream) {
+    fn user(
+        &mut self,
+        message: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        time: Option<i64>,
+        out: &mut Stream,
+    ) {
         let (results, said): (Vec<_>, Vec<_>) =
             message.items("content").into_iter().partition(|block| is_result(*block));
         for block in &said {
@@ -113,7 +114,7 @@ impl Decoder {
         }
         message.text("content").inspect(|content| self.text.push_str(content));
         let words = user_query::take_apart(&self.text);
-        out.begin_record(at, None, time.or(words.time));
+        out.begin_unnamed(at, raw, time.or(words.time));
         for block in results {
             self.block(block, out);
         }

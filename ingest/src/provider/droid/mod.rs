@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::settings::Settings;
 use self::stream::Run;
-use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, uuid_identity};
+use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, begin, uuid_identity};
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
@@ -107,12 +107,16 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(&mut self, record: Value<'_>, _: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+    fn record(&mut self, record: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let kind = record.text("type").unwrap_or("untyped");
         let message = record.object("message").filter(|_| kind == "message");
         // Events of a stream share the id of their message.
         let id = record.text("id").filter(|_| message.is_some() || kind == "session_start");
-        out.begin_record(at, uuid_identity(id), moment(record));
+        let is_event = stream::is_event(kind, record);
+        match is_event {
+            true => out.begin_unnamed(at, raw, moment(record)),
+            false => begin((id, uuid_identity(id)), raw, at, moment(record), out),
+        }
         self.text.clear();
         if let Some(message) = message {
             let visibility = message.text("visibility").or_else(|| record.text("visibility"));
@@ -129,7 +133,7 @@ impl LineDecoder for Decoder {
             message::message(message, visibility, &mut self.text, out);
             return Outcome::Events;
         }
-        if stream::is_event(kind, record) {
+        if is_event {
             return stream::event(kind, record, &mut self.state.run, &mut self.text, out);
         }
         self.side_record(kind, record, out);

@@ -67,7 +67,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     let mut decoder = Decoder::default();
     // Where the present run of messages that were taken out began.
     let mut since = None;
-    document::each(bytes, &messages, out, tally, &mut |message, at, out| {
+    document::each(bytes, &messages, out, tally, &mut |message, _, at, out| {
         out.begin_message(message.non_empty("id"));
         let first = out.position();
         decoder.message(message, at, out);

@@ -97,24 +97,25 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         if object.text("format") == Some("sessions") {
             out.begin_record(at, None, None);
             return header(object, out);
         }
-        if let Some(message) = message::message(object) {
-            out.begin_record(at, uuid_identity(object.text("uuid")), message::time(object));
-            message::decode(object, message, &mut self.state, &mut self.inner, out);
-        } else {
-            let time = object.field("timestamp").and_then(chat::instant);
-            out.begin_record(at, uuid_identity(object.text("id")), time);
-            self.event(object, out);
+        let message = message::message(object);
+        let (id, time) = match message {
+            Some(_) => (object.text("uuid"), message::time(object)),
+            None => (object.text("id"), object.field("timestamp").and_then(chat::instant)),
+        };
+        match uuid_identity(id) {
+            Some(id) => out.begin_record(at, Some(id), time),
+            None => out.begin_unnamed(at, raw, time),
+        }
+        match message {
+            Some(message) => {
+                message::decode(object, message, &mut self.state, &mut self.inner, out)
+            }
+            None => self.event(object, out),
         }
         if out.pushed() == 0 { Outcome::Merged("empty_event") } else { Outcome::Events }
     }

@@ -131,15 +131,9 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let first = !std::mem::replace(&mut self.state.begun, true);
-        out.begin_record(at, None, self.start.filter(|_| first));
+        out.begin_unnamed(at, raw, self.start.filter(|_| first));
         self.look(out);
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");

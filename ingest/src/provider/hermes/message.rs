@@ -42,13 +42,19 @@ impl Decoder {
     }
 
     /// Decodes one message.
-    pub fn message(&mut self, message: Value<'_>, at: RecordAt, out: &mut Stream) -> Outcome {
+    pub fn message(
+        &mut self,
+        message: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> Outcome {
         let start = self.start.take();
         let time = message.field("timestamp").and_then(|time| match string(time) {
             Some(text) => local_time(text),
             None => chat::instant(time),
         });
-        out.begin_record(at, None, time.or(start));
+        out.begin_unnamed(at, raw, time.or(start));
         self.text.clear();
         let role = message.text("role").unwrap_or("untyped");
         match role {

@@ -61,7 +61,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     let mut decoder = Decoder::default();
     if document::is_lines(bytes, SESSION.list.unwrap_or_default()) {
         return document::lines(bytes, out, tally, &mut |message, span, out, tally| {
-            tally.object(decoder.message(message, span.at(), out));
+            tally.object(decoder.message(message, span.of(bytes), span.at(), out));
         });
     }
     let session = Document::read(bytes, &SESSION, out, tally);
@@ -75,7 +75,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         let config = header.object("model_config");
         out.set_cwd(header.text("cwd").or_else(|| config.and_then(|config| config.text("cwd"))));
     });
-    document::each(bytes, &session.records, out, tally, &mut |message, at, out| {
-        decoder.message(message, at, out)
+    document::each(bytes, &session.records, out, tally, &mut |message, raw, at, out| {
+        decoder.message(message, raw, at, out)
     });
 }

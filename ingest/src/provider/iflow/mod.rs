@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Claim, Format, Head, LineDecoder, Outcome, Reader, function_response, prompt, uuid_identity,
+    Claim, Format, Head, LineDecoder, Outcome, Reader, begin, function_response, prompt,
+    uuid_identity,
 };
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value};
@@ -93,15 +94,9 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
-        let identity = uuid_identity(object.text("uuid"));
-        out.begin_record(at, identity, micros(object.text("timestamp")));
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+        let id = object.text("uuid");
+        begin((id, uuid_identity(id)), raw, at, micros(object.text("timestamp")), out);
         out.set_cwd(object.text("cwd"));
         out.set_branch(object.text("gitBranch"));
         out.set_version(object.text("version"));

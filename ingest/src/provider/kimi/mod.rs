@@ -161,7 +161,10 @@ impl LineDecoder for Decoder {
         let time = ["time", "timestamp", "created_at"]
             .iter()
             .find_map(|key| chat::instant(object.field(key)?));
-        out.begin_record(at, time.map(|_| xxh3_64(raw) | 1), time);
+        match time {
+            Some(_) => out.begin_record(at, Some(xxh3_64(raw) | 1), time),
+            None => out.begin_unnamed(at, raw, None),
+        }
         self.look(out);
         match message.filter(|message| message.field("payload").is_some()) {
             Some(message) => wire::record(self, message, "", out),

@@ -143,7 +143,7 @@ fn conversation(
         line: place.line + span.line - 1,
     };
     let entries: Vec<Span> = document.records.iter().map(shift).collect();
-    document::each(bytes, &entries, out, tally, &mut |entry, at, out| {
+    document::each(bytes, &entries, out, tally, &mut |entry, _, at, out| {
         decoder.entry(entry, at, out)
     });
 }

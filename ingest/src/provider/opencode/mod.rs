@@ -115,7 +115,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         });
     });
     let mut since = None;
-    document::each(bytes, &document.records, out, tally, &mut |message, at, out| {
+    document::each(bytes, &document.records, out, tally, &mut |message, _, at, out| {
         let id = id(message);
         out.begin_message(id);
         let first = out.position();

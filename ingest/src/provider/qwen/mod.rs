@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::telemetry::{METADATA, Telemetry, usage};
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, function_response, is_uuid};
+use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, begin, function_response, is_uuid};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value, string};
 use crate::render;
@@ -140,16 +140,10 @@ struct Decoder {
 }
 
 impl LineDecoder for Decoder {
-    fn record(
-        &mut self,
-        object: Value<'_>,
-        _raw: &[u8],
-        at: RecordAt,
-        out: &mut Stream,
-    ) -> Outcome {
+    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let time = micros(object.text("timestamp"));
         let uuid = object.non_empty("uuid");
-        out.begin_record(at, identity(uuid, object.text("timestamp")), time);
+        begin((uuid, identity(uuid, object.text("timestamp"))), raw, at, time, out);
         out.set_cwd(object.text("cwd"));
         out.set_branch(object.text("gitBranch"));
         out.set_version(object.text("version"));

@@ -1,0 +1,80 @@
+//! Where records begin, and which of them are copies.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{RecordAt, Stream};
+use crate::history::History;
+
+/// After this many records of its own in a row a fork is done with copied history.
+const OWN_RUN: u32 = 32;
+
+impl Stream {
+    /// Begins a record: the drafts that follow come from it. `identity` tells copies of the
+    /// record from other records; `None` for records that have none, which share the fate of the
+    /// last record that gave an event.
+    pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
+        self.replay = match identity {
+            Some(hash) => {
+                let copied = self.is_copy(|history, at| history.contains(hash, at));
+                copied || self.has_read(hash)
+            }
+            None => self.state.replay,
+        };
+        self.begin(at, identity.unwrap_or(0), time);
+    }
+
+    /// Begins a record of a log whose records have no ids: a copy has the same bytes, and stands in
+    /// the same order.
+    pub fn begin_unnamed(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
+        let content = xxh3_64(raw) | 1;
+        self.replay = self.is_copy(|history, at| history.goes_on_with(content, at));
+        self.begin(at, content, time);
+    }
+
+    /// Asks the history about a record, unless the log is done with copies.
+    fn is_copy(&mut self, is_known: impl FnOnce(&History, &mut usize) -> bool) -> bool {
+        let watched = self.state.own_run < OWN_RUN;
+        let copied = watched && is_known(&self.history, &mut self.state.history_at);
+        self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
+        copied
+    }
+
+    fn begin(&mut self, at: RecordAt, hash: u64, time: Option<i64>) {
+        self.record = at;
+        self.record_hash = hash;
+        self.record_time = time;
+        self.sidechain = false;
+        self.pushed = 0;
+        self.parent = None;
+        if time.is_some() {
+            self.state.last_time = time;
+            self.widen(time);
+        }
+    }
+
+    /// Whether there are other logs that this one may repeat.
+    pub fn has_history(&self) -> bool {
+        !self.history.is_empty()
+    }
+
+    /// Whether another log that this one may repeat has a record of this identity.
+    pub fn repeats(&self, identity: u64) -> bool {
+        self.history.has_id(identity)
+    }
+
+    /// Whether this log had a record of this identity, where records have ids.
+    pub fn has_read(&self, identity: u64) -> bool {
+        self.own.as_ref().is_some_and(|own| own.contains(&identity))
+    }
+
+    /// Overrides whether the present record is a copy, for decoders that know it otherwise.
+    pub fn set_copied(&mut self, copied: bool) {
+        self.replay = copied;
+        self.state.replay = copied;
+    }
+
+    /// The drafts that follow have their text in another record.
+    pub fn place_at(&mut self, at: RecordAt) {
+        self.record = at;
+    }
+}
