@@ -184,7 +184,7 @@ fn copies_of_all_samples_count_once() {
     for folder in folders.filter(|path| path.is_dir()) {
         let env = TestEnv::new();
         let logs = folder.to_string_lossy().into_owned();
-        env.run(&["ingest", "--quiet", &logs]);
+        env.json(&["ingest", &logs]);
         let sums = "SELECT sum(events - replay_events), sum(turns), sum(messages), sum(tool_calls), \
             sum(input_tokens), sum(output_tokens), count(*), sum(events) FROM sessions";
         let one = env.rows(sums).remove(0);
@@ -194,7 +194,7 @@ fn copies_of_all_samples_count_once() {
         let copy = copy.to_string_lossy().into_owned();
         let together = TestEnv::new();
         for env in [&env, &together] {
-            env.run(&["ingest", "--quiet", &logs, &copy]);
+            env.json(&["ingest", &logs, &copy]);
             let both = env.rows(sums).remove(0);
             assert_eq!(&both[..6], counted, "{logs}");
             for (both, one) in both[6..].iter().zip(all) {

@@ -96,13 +96,16 @@ impl Document {
     }
 }
 
-/// Hands every record of a document to `decode`, with its bytes, and counts what became of it.
+/// What takes the records of a document, with the bytes of each.
+pub(super) type TakeRecord<'t> = dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> Outcome + 't;
+
+/// Hands every record of a document to `decode`, and counts what became of it.
 pub(super) fn each(
     bytes: &[u8],
     records: &[Span],
     out: &mut Stream,
     tally: &mut Tally,
-    decode: &mut dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> Outcome,
+    decode: &mut TakeRecord<'_>,
 ) {
     let mut parser = Parser::default();
     for span in records {
