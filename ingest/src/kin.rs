@@ -121,7 +121,8 @@ impl<'k> Former<'k> {
     }
 
     /// The log that a new file is, under another name: of the same id and with the same beginning,
-    /// and no longer where it was; or of the same id, and only beside the new one now. It is given
+    /// and no longer where it was; or of the same id, and only beside the new one now. Of several
+    /// that are gone, as when a log and its copy are, the one of which most was read. It is given
     /// out once; with it comes whether the file begins with what was read of it.
     pub(crate) fn take(
         &mut self,
@@ -132,19 +133,21 @@ impl<'k> Former<'k> {
         else {
             return Ok(None);
         };
-        for at in 0..rows.len() {
-            let (row, session) = rows[at];
-            if session.agent_id.as_deref() != claim.agent_id.as_deref().map(short) {
+        let mut best: Option<(usize, bool)> = None;
+        for (at, (row, session)) in rows.iter().enumerate() {
+            let is_longer = |(best, _): (usize, bool)| row.consumed > rows[best].0.consumed;
+            if session.agent_id.as_deref() != claim.agent_id.as_deref().map(short)
+                || !best.is_none_or(is_longer)
+            {
                 continue;
             }
             let replaced = is_beside_log(row.path.as_ref());
             let gone = row.status == SourceStatus::Gone || Candidate::of_key(&row.path).is_none();
             let same = gone && Fingerprint::matches(&mut Content::open(file)?, row)?;
             if same || replaced {
-                rows.remove(at);
-                return Ok(Some((row, same)));
+                best = Some((at, same));
             }
         }
-        Ok(None)
+        Ok(best.map(|(at, same)| (rows.remove(at).0, same)))
     }
 }

@@ -311,6 +311,25 @@ fn captures_of_a_codex_log_count_once_in_any_order() {
     }
 }
 
+/// Both captures of a session are gone; a new file is the one that held more, moved.
+#[test]
+fn the_longest_capture_goes_on_when_it_moves() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let [first, longer, moved] =
+        ["1", "2", "3"].map(|name| dir.path().join(format!("capture-{name}.jsonl")));
+    let memory = Memory::default();
+    write(&first, &codex(20), 1);
+    memory.ingest(dir.path());
+    write(&longer, &codex(30), 1);
+    memory.ingest(dir.path());
+    fs::remove_file(&first).expect("removes");
+    memory.ingest(dir.path());
+    fs::rename(&longer, &moved).expect("moves");
+    memory.ingest(dir.path());
+    let counted: i64 = memory.sessions().iter().map(|row| row.turns).sum();
+    assert_eq!((counted, memory.sessions().len()), (30, 2));
+}
+
 /// Records of Codex are found in the order of the original, which was read anew in the same run.
 #[test]
 fn a_codex_fork_follows_an_original_that_was_written_anew() {
