@@ -23,11 +23,14 @@ impl Stream {
         self.begin(at, identity.unwrap_or(0), time);
     }
 
-    /// Begins a record of a log whose records have no ids: a copy has the same bytes, and stands in
-    /// the same order.
+    /// Begins a record without an id: a copy has the same bytes, and stands in the same order
+    /// unless a time in it tells it from others.
     pub fn begin_unnamed(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
         let content = xxh3_64(raw) | 1;
-        self.replay = self.is_copy(|history, at| history.goes_on_with(content, at));
+        self.replay = self.is_copy(|history, at| match time {
+            Some(_) => history.contains(content, at),
+            None => history.goes_on_with(content, at),
+        });
         self.begin(at, content, time);
     }
 

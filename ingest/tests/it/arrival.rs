@@ -330,6 +330,27 @@ fn the_longest_capture_goes_on_when_it_moves() {
     assert_eq!((counted, memory.sessions().len()), (30, 2));
 }
 
+/// A script's runs have logs of one name that begin alike; only a copy has the same times as well.
+#[test]
+fn runs_of_a_script_are_no_copies_of_each_other() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = |day: usize| {
+        let answer = format!(
+            r#"{{"role":"assistant","content":"ok","timestamp":"2026-10-{day:02}T06:00:00Z"}}"#
+        );
+        let prompt = r#"{"role":"user","content":"Check the nightly build."}"#;
+        format!("{prompt}\n{answer}\n{prompt}\n{answer}\n")
+    };
+    let memory = Memory::default();
+    for (folder, day) in [("a", 10), ("b", 11), ("c", 10)] {
+        fs::create_dir_all(dir.path().join(folder)).expect("creates");
+        write(&dir.path().join(folder).join("run.jsonl"), &log(day), day as u64);
+        memory.ingest(dir.path());
+    }
+    let counted: Vec<_> = memory.sessions().iter().map(|row| (row.turns, row.messages)).collect();
+    assert_eq!(counted, [(2, 2), (2, 2), (1, 0)], "the third repeats the first");
+}
+
 /// Records of Codex are found in the order of the original, which was read anew in the same run.
 #[test]
 fn a_codex_fork_follows_an_original_that_was_written_anew() {

@@ -107,9 +107,15 @@ impl LineDecoder for Decoder {
             Some(_) => (object.text("uuid"), message::time(object)),
             None => (object.text("id"), object.field("timestamp").and_then(chat::instant)),
         };
-        match uuid_identity(id) {
-            Some(id) => out.begin_record(at, Some(id), time),
-            None => out.begin_unnamed(at, raw, time),
+        // Runs of one script have files of one name and begin with the same words.
+        match (uuid_identity(id), time) {
+            (None, Some(_)) => out.begin_unnamed(at, raw, time),
+            (id, _) => {
+                out.begin_record(at, id, time);
+                if id.is_none() && out.position() == 0 {
+                    out.set_copied(false);
+                }
+            }
         }
         match message {
             Some(message) => {
