@@ -351,6 +351,26 @@ fn runs_of_a_script_are_no_copies_of_each_other() {
     assert_eq!(counted, [(2, 2), (2, 2), (1, 0)], "the third repeats the first");
 }
 
+/// Cursor's records say nothing of their session, and its logs are named by it.
+#[test]
+fn copies_of_a_log_of_cursor_under_other_names_are_copies() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let said = |role: &str, text: &str| {
+        format!(
+            r#"{{"role":"{role}","message":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let log = format!("{}\n{}\n", said("user", "Why is it slow?"), said("assistant", "It sleeps."));
+    let memory = Memory::default();
+    for name in [".jsonl", " (1).jsonl", " copy.jsonl", ".jsonl.bak"] {
+        write(&dir.path().join(format!("{}{name}", session(1))), &log, 1);
+        memory.ingest(dir.path());
+    }
+    let sessions = memory.sessions();
+    let counted: i64 = sessions.iter().map(|row| row.turns + row.messages).sum();
+    assert_eq!((counted, sessions.len()), (2, 4));
+}
+
 /// Records of Codex are found in the order of the original, which was read anew in the same run.
 #[test]
 fn a_codex_fork_follows_an_original_that_was_written_anew() {

@@ -35,7 +35,9 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     let folder = head.path.parent();
     let is_agent = name(folder).as_deref() == Some("subagents");
     let parent = folder.filter(|_| is_agent).and_then(|dir| name(dir.parent()));
-    let id = head.stem();
+    // Who copies a log adds to its name: `<id> (1).jsonl`, `<id>.jsonl.bak`.
+    let stem = head.stem();
+    let id = stem.get(..36).filter(|id| is_uuid(id)).unwrap_or(stem);
     Some(Claim {
         provider: Provider::Cursor,
         native_id: id.to_owned(),
