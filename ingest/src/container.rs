@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::SpooledTempFile;
 
@@ -47,6 +47,20 @@ impl Container {
             (None, None) => (Self::Plain, name),
         }
     }
+}
+
+/// The files in which a log may lie, plain or compressed.
+pub(crate) fn files_of(log: &Path) -> [PathBuf; 3] {
+    ["", ".zst", ".gz"].map(|extension| {
+        let mut file = log.as_os_str().to_owned();
+        file.push(extension);
+        file.into()
+    })
+}
+
+/// Whether a log is there, plain or compressed.
+pub(crate) fn is_there(log: &Path) -> bool {
+    files_of(log).iter().any(|file| file.is_file())
 }
 
 /// The content of a log, which can be read from any place.

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use schemas::problem::{Problem, ProblemKind};
 
-use crate::container::Container;
+use crate::container::{Container, files_of};
 use crate::provider::opencode::database::database_sessions;
 use crate::provider::{FORMATS, Places, opencode};
 
@@ -40,9 +40,8 @@ impl Candidate {
     /// The file of a log that the store knows as `key`, plain or compressed, if it is there.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         let database = key.rsplit_once('#').map_or(key, |(database, _)| database);
-        let paths = [key, &format!("{key}.zst"), &format!("{key}.gz"), database].map(PathBuf::from);
-        let found =
-            discover(paths.iter().find(|path| path.exists()).map_or(&[], std::slice::from_ref));
+        let mut paths = files_of(Path::new(key)).into_iter().chain([database.into()]);
+        let found = discover(paths.find(|path| path.exists()).as_slice());
         found.files.into_iter().find(|file| file.key() == key)
     }
 

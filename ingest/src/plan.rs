@@ -346,7 +346,7 @@ impl Plan {
                     self.settled.push(settled(&file, SourceStatus::UnknownFormat, Some(reason)));
                     // Folders of logs hold settings and indexes in JSON too; lines are logs.
                     let quiet = file.path.extension().is_some_and(|ext| ext == "json")
-                        || is_beside_log(&file.path);
+                        || is_beside_log(file.key().as_ref());
                     if !quiet {
                         self.problem(&file, ProblemKind::UnknownFormat, reason.to_owned());
                     }

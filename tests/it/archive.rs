@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::env::{TestEnv, samples};
+use crate::env::{TestEnv, copy_folder, samples};
 
 const CODEX: &str = "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13941-6cb9-7f1e-a741-65890d73c8a5.jsonl";
 
@@ -46,6 +47,38 @@ fn a_log_stays_the_same_when_it_is_compressed() {
         let fresh = TestEnv::new();
         fresh.run(&["ingest", "--quiet", &packed.to_string_lossy()]).ok();
         assert_eq!(events(&fresh), before, "{suffix}");
+    }
+}
+
+/// What lies beside a log tells what it is, compressed as well: the longer transcript, the logs of
+/// its subagents.
+#[test]
+fn folders_stay_the_same_when_all_their_logs_are_compressed() {
+    let [plain, packed] = [(); 2].map(|()| TestEnv::new());
+    for env in [&plain, &packed] {
+        copy_folder(&samples(), &env.path("logs"));
+    }
+    compress(&packed.path("logs"));
+    for env in [&plain, &packed] {
+        env.json(&["ingest", &env.path("logs").to_string_lossy()]);
+    }
+    let counted =
+        "SELECT session_id, events, replay_events, output_tokens FROM sessions ORDER BY 1";
+    assert_eq!(packed.rows(counted), plain.rows(counted));
+    assert_eq!(events(&packed), events(&plain));
+}
+
+/// Compresses all files of lines below a folder.
+fn compress(folder: &Path) {
+    for entry in fs::read_dir(folder).expect("reads").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            compress(&path);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            let bytes = fs::read(&path).expect("reads");
+            fs::remove_file(&path).expect("removes");
+            fs::write(format!("{}.gz", path.display()), pack(&bytes, "gz")).expect("writes");
+        }
     }
 }
 

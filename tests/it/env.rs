@@ -114,6 +114,18 @@ pub fn parts(
     sessions::server::Parts { tools, options, help: sessions::cli::help(), roots: Vec::new() }
 }
 
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("creates");
+    for entry in std::fs::read_dir(from).expect("reads").flatten() {
+        let into = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &into);
+        } else {
+            std::fs::copy(entry.path(), into).expect("copies");
+        }
+    }
+}
+
 pub fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-sessions")
 }

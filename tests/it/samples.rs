@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::env::{TestEnv, samples};
+use crate::env::{TestEnv, copy_folder, samples};
 
 #[derive(Deserialize)]
 struct Manifest {
@@ -200,18 +200,6 @@ fn copies_of_all_samples_count_once() {
             for (both, one) in both[6..].iter().zip(all) {
                 assert_eq!(both.as_i64(), one.as_i64().map(|one| 2 * one), "{logs}");
             }
-        }
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("creates");
-    for entry in std::fs::read_dir(from).expect("reads").flatten() {
-        let into = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_folder(&entry.path(), &into);
-        } else {
-            std::fs::copy(entry.path(), into).expect("copies");
         }
     }
 }

@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 use schemas::event::Relation;
 
+use crate::container::is_there;
 use crate::json::Value;
 use crate::stream::{RecordAt, Stream};
 
@@ -85,7 +86,7 @@ pub static FORMATS: &[Format] = &[
 /// Whether a file of lines lies beside a log that tells the same, and more: known, but not read.
 pub(crate) fn is_beside_log(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let beside = |log: &str| path.with_file_name(log).is_file();
+    let beside = |log: &str| is_there(&path.with_file_name(log));
     name.starts_with("context") && beside("wire.jsonl")
         || name == "transcript.jsonl" && beside("transcript_full.jsonl")
         || matches!(name.as_ref(), "updates.jsonl" | "events.jsonl") && beside("chat_history.jsonl")

@@ -16,6 +16,7 @@ use simd_json::prelude::*;
 
 use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat};
 use crate::arguments::Arguments;
+use crate::container::is_there;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
@@ -52,7 +53,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
             && object["type"].is_string()
     };
     let is_cut =
-        head.stem() == "transcript" && head.path.with_file_name("transcript_full.jsonl").exists();
+        head.stem() == "transcript" && is_there(&head.path.with_file_name("transcript_full.jsonl"));
     if is_cut || !head.objects.iter().any(is_step) {
         return None;
     }

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use crate::container::is_there;
 use crate::json::{Fields, Value};
 use crate::stream::Stream;
 
@@ -49,6 +50,6 @@ pub(super) fn said(progress: Value<'_>) -> impl Iterator<Item = Value<'_>> {
 fn has_log(parent: &str, agent: &str) -> bool {
     let parent = Path::new(parent);
     let name = format!("agent-{agent}.jsonl");
-    parent.with_file_name(&name).exists()
-        || parent.with_extension("").join("subagents").join(&name).exists()
+    is_there(&parent.with_file_name(&name))
+        || is_there(&parent.with_extension("").join("subagents").join(&name))
 }

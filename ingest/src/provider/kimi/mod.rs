@@ -23,6 +23,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, chat};
+use crate::container::is_there;
 use crate::json::{Fields, Parser, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
@@ -55,7 +56,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     if !is_context && !head.objects.iter().any(is_wire) {
         return None;
     }
-    if is_context && head.path.with_file_name("wire.jsonl").exists() {
+    if is_context && is_there(&head.path.with_file_name("wire.jsonl")) {
         return None;
     }
     let folder = head.path.parent();
