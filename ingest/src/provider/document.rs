@@ -117,10 +117,19 @@ pub(super) fn each(
     }
 }
 
+/// Whether a document is a list, which some editors mark as UTF-8.
+pub(super) fn is_list(bytes: &[u8]) -> bool {
+    unmarked(bytes).starts_with(b"[")
+}
+
+fn unmarked(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii()
+}
+
 /// Whether a log is a file of lines and not a document with the field `list`: another line follows
 /// a whole first one, or that one lacks the list.
 pub(super) fn is_lines(bytes: &[u8], list: &str) -> bool {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
+    let bytes = unmarked(bytes);
     let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
     let (first, rest) = bytes.split_at(end);
     let named = || memchr::memmem::find(first, format!("\"{list}\"").as_bytes()).is_some();
@@ -275,6 +284,13 @@ mod tests {
         {
             assert!(!is_lines(document.as_bytes(), "list"), "{document}");
         }
+    }
+
+    #[test]
+    fn lists_are_told_from_objects() {
+        assert!(
+            is_list(b"\xef\xbb\xbf [{}]") && is_list(b"\n[") && !is_list(b"\xef\xbb\xbf{\"a\":[]}")
+        );
     }
 
     #[test]

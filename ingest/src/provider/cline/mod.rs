@@ -119,7 +119,7 @@ const SESSION: Layout = Layout { list: Some("messages"), header: &[] };
 const TASK_LIST: Layout = Layout { list: None, header: &[] };
 
 fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
-    if bytes.trim_ascii_start().starts_with(b"[") {
+    if document::is_list(bytes) {
         let document = Document::read(bytes, &TASK_LIST, out, tally);
         let mut decoder = task::Decoder::default();
         document::each(bytes, &document.records, out, tally, &mut |message, _, at, out| {
