@@ -17,6 +17,7 @@ const PATHS: &[&str] = &[
     "AbsolutePath",
     "relative_workspace_path",
     "dir_path",
+    "DirectoryPath",
 ];
 
 /// Arguments that hold several.

@@ -282,7 +282,8 @@ impl Stream {
             request_id: draft.request_id.map(short),
             ..draft
         };
-        let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
+        let known_time = draft.timestamp.or(self.record_time);
+        let time = known_time.or(self.state.last_time);
         if draft.timestamp.is_some() {
             self.widen(draft.timestamp);
         }
@@ -296,7 +297,7 @@ impl Stream {
                 tool: draft.tool_name.map(str::to_owned),
                 files: files.clone(),
                 command: command.clone(),
-                at: time,
+                at: known_time,
             }),
             (EventType::ToolResult, Some(id)) => {
                 if let Some(call) = self.state.open_calls.close(id) {
@@ -304,8 +305,9 @@ impl Stream {
                     known_tool = call.tool;
                     files = call.files;
                     command = call.command;
-                    let elapsed =
-                        time.zip(call.at).map(|(end, start)| end.saturating_sub(start) / 1000);
+                    // A time taken over from another record says nothing of how long it took.
+                    let elapsed = known_time.zip(call.at);
+                    let elapsed = elapsed.map(|(end, start)| end.saturating_sub(start) / 1000);
                     duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
                 }
             }

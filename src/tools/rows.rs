@@ -59,12 +59,30 @@ pub(super) fn all(
     Ok(events)
 }
 
-/// Joins of calls and results of one session.
+/// Joins of calls and results of one session, by call id.
 #[derive(Default)]
-pub(super) struct Links {
-    /// Event index of the first result by call id, and its duration.
-    results: HashMap<String, (i32, Option<i64>)>,
-    calls: HashMap<String, i32>,
+pub(super) struct Links(HashMap<String, Joined>);
+
+/// Calls and results of one id: some models count their calls anew in every turn.
+#[derive(Default)]
+struct Joined {
+    /// Event indexes, in order.
+    calls: Vec<i32>,
+    /// With what each took.
+    results: Vec<(i32, Option<i64>)>,
+}
+
+impl Joined {
+    /// The call of a result: the last one before it, or the first.
+    fn call_of(&self, result: i32) -> Option<i32> {
+        let before = self.calls.iter().rev().find(|call| **call < result);
+        before.or(self.calls.first()).copied()
+    }
+
+    /// The result of a call: the first that is its own.
+    fn result_of(&self, call: i32) -> Option<(i32, Option<i64>)> {
+        self.results.iter().find(|(result, _)| self.call_of(*result) == Some(call)).copied()
+    }
 }
 
 impl Links {
@@ -121,24 +139,25 @@ impl Links {
     }
 
     fn note(&mut self, kind: &str, call: &str, index: i32, duration: Option<i64>) {
+        let joined = self.0.entry(call.to_owned()).or_default();
         if kind == EventType::ToolCall.as_str() {
-            self.calls.entry(call.to_owned()).or_insert(index);
+            joined.calls.push(index);
         } else if kind == EventType::ToolResult.as_str() {
-            self.results.entry(call.to_owned()).or_insert((index, duration));
+            joined.results.push((index, duration));
         }
     }
 
     /// Adds to a call its result and duration, to a result its call.
     fn apply(&self, row: &EventRow, event: &mut Event) {
-        let Some(call) = &row.tool_call_id else { return };
+        let joined = row.tool_call_id.as_ref().and_then(|call| self.0.get(call));
+        let Some(joined) = joined else { return };
         let linked = match event.event_type {
             EventType::ToolCall => {
-                let result = self.results.get(call);
-                event.duration_ms =
-                    event.duration_ms.or(result.and_then(|(_, duration)| *duration));
-                result.map(|(index, _)| *index)
+                let result = joined.result_of(row.event_index);
+                event.duration_ms = event.duration_ms.or(result.and_then(|(_, duration)| duration));
+                result.map(|(index, _)| index)
             }
-            EventType::ToolResult => self.calls.get(call).copied(),
+            EventType::ToolResult => joined.call_of(row.event_index),
             _ => None,
         };
         event.linked_event_id =

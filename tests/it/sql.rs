@@ -119,6 +119,47 @@ fn calls_have_their_results_and_subagents_their_calls() {
 
 /// Logs of all agents of a Claude session name the session as their parent, and one may have started
 /// another.
+/// Some models count their calls anew in every turn; some logs repeat a result, or have it before
+/// its call.
+#[test]
+fn calls_of_one_id_have_results_of_their_own() {
+    let env = TestEnv::new();
+    let header = r#"{"format":"sessions","version":1,"session_id":"run","agent":"dockhand"}"#;
+    let (mut log, mut events) = (format!("{header}\n"), 0);
+    let mut add = |kind: &str, id: &str, more: &str| {
+        let time = format!("2026-10-01T10:00:{events:02}Z");
+        log += &format!(
+            r#"{{"type":"{kind}","timestamp":"{time}","tool_name":"shell","tool_call_id":"{id}"{more}}}"#
+        );
+        log.push('\n');
+        events += 1;
+    };
+    for (command, code) in [("make", 0), ("make test", 2), ("make clean", 0)] {
+        add("tool_call", "shell:0", &format!(r#","input":{{"command":"{command}"}}"#));
+        let ended = format!(r#","text":"done","exit_code":{code},"duration_ms":{code}"#);
+        add("tool_result", "shell:0", &ended);
+        add("tool_result", "shell:0", &ended);
+    }
+    add("tool_result", "early", r#","text":"done","exit_code":7"#);
+    add("tool_call", "early", r#","input":{"command":"make early"}"#);
+    std::fs::write(env.path("run.jsonl"), log).expect("writes");
+    env.json(&["ingest", &env.path("run.jsonl").to_string_lossy()]);
+    let sql = "SELECT command, exit_code, result_event_id FROM tool_calls ORDER BY event_index";
+    let want = [("make", 0, 1), ("make test", 2, 4), ("make clean", 0, 7), ("make early", 7, 9)];
+    let rows = env.rows(sql);
+    for (row, (command, code, result)) in rows.iter().zip(want) {
+        let result = format!("run:{result}");
+        assert_eq!(row, &[Value::from(command), code.into(), result.as_str().into()]);
+    }
+    assert_eq!(rows.len(), want.len());
+    // So do single events, and results have their calls.
+    for (event, linked) in [(0, 1), (1, 0), (2, 0), (3, 4), (5, 3), (6, 7), (9, 10), (10, 9)] {
+        let event = env.json(&["event", &format!("run:{event}")]);
+        let text = event.to_string();
+        assert!(text.contains(&format!(r#""linked_event_id":"run:{linked}""#)), "{text}");
+    }
+}
+
 #[test]
 fn an_agent_that_an_agent_started_is_linked_to_its_call() {
     let env = TestEnv::new();

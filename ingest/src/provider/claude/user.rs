@@ -164,6 +164,14 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     Some(text[from..from + length].trim())
 }
 
+/// Seconds in milliseconds.
+#[expect(clippy::cast_possible_truncation, reason = "durations in milliseconds")]
+fn seconds(value: Value<'_>) -> Option<i64> {
+    use simd_json::prelude::*;
+    let seconds = value.cast_f64().filter(|seconds| seconds.is_finite())?;
+    Some((seconds * 1000.0).round() as i64)
+}
+
 /// One tool result; its structured twin `toolUseResult` adds what the text does not say.
 fn result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stream) {
     block.field("content").inspect(|content| render::content(*content, text));
@@ -172,8 +180,11 @@ fn result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stre
         .strip_prefix("Exit code ")
         .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
     let twin = object.object("toolUseResult");
-    let duration =
-        twin.and_then(|twin| twin.int("totalDurationMs").or_else(|| twin.int("durationMs")));
+    let duration = twin.and_then(|twin| {
+        let told = twin.int("totalDurationMs").or_else(|| twin.int("durationMs"));
+        // Of a search in the web.
+        told.or_else(|| twin.field("durationSeconds").and_then(seconds))
+    });
     let draft = Draft {
         text,
         tool_call_id: block.non_empty("tool_use_id"),

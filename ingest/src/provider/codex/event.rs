@@ -37,13 +37,15 @@ impl Decoder {
                 self.prompt(&text, Family::Message, out)
             }
             // Their text stands in the tool's output item.
-            "exec_command_end"
-            | "exec_command_begin"
+            "exec_command_end" | "mcp_tool_call_end" => {
+                self.state.ended.note(event);
+                Outcome::Merged("twin_of_tool_result")
+            }
+            "exec_command_begin"
             | "exec_command_output_delta"
             | "patch_apply_begin"
             | "patch_apply_end"
             | "mcp_tool_call_begin"
-            | "mcp_tool_call_end"
             | "web_search_begin"
             | "web_search_end"
             | "view_image_tool_call"

@@ -44,7 +44,8 @@ impl Decoder {
             | "tool_search_output"
             | "local_shell_call_output" => {
                 self.state.in_response = false;
-                output::result(item, &mut self.inner, &mut self.text, out);
+                let ended = self.state.ended.take(item.non_empty("call_id"));
+                output::result(item, &ended, &mut self.inner, &mut self.text, out);
             }
             _ => return self.unknown(kind, item, out),
         }

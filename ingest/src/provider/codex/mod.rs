@@ -4,6 +4,7 @@
 //! The same text stands in `response_item` and `event_msg` by design; whichever comes first
 //! counts, its twin is merged.
 
+mod ended;
 mod event;
 mod head;
 mod item;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
+use self::ended::EndedCalls;
 use super::{Format, LineDecoder, Outcome, Places, Reader, drift};
 use crate::json::{Fields, Parser, Value};
 use crate::render;
@@ -64,6 +66,8 @@ struct State {
     totals: Option<Usage>,
     /// The first session_meta was seen.
     named: bool,
+    #[serde(default)]
+    ended: EndedCalls,
     /// Time of the last record of a copied beginning whose original is not known.
     #[serde(default)]
     burst: Option<i64>,

@@ -3,6 +3,7 @@
 
 use schemas::EventType;
 
+use super::ended::Ended;
 use crate::json::{Fields, Parser, Value, embedded, string};
 use crate::provider::is_uuid;
 use crate::render;
@@ -56,7 +57,13 @@ pub(super) fn request(text: &str) -> (Option<&str>, &str) {
 }
 
 /// Adds the output of a tool.
-pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, out: &mut Stream) {
+pub(super) fn result(
+    item: Value<'_>,
+    ended: &Ended,
+    parser: &mut Parser,
+    text: &mut String,
+    out: &mut Stream,
+) {
     let output = ["output", "tools", "result"].iter().find_map(|key| item.field(key));
     let mut exit_code = None;
     let mut seconds = None;
@@ -108,9 +115,10 @@ pub(super) fn result(item: Value<'_>, parser: &mut Parser, text: &mut String, ou
         is_error: exit_code
             .map(|code| code != 0)
             .or(success.map(|success: bool| !success))
+            .or(ended.is_error)
             .or(told_failed),
         exit_code,
-        duration_ms,
+        duration_ms: ended.duration_ms.or(duration_ms),
         spawned_agent_id: spawned.as_deref(),
         ..Draft::default()
     };

@@ -44,6 +44,7 @@ impl Decoder {
             .filter(|part| !is_machine(**part))
             .find_map(|part| part.non_empty("text").or_else(|| part.non_empty("callID")));
         out.begin_record(at, identity(role, created, anchor), created);
+        out.widen(chat::millis(info.object("time"), "completed"));
         match role {
             "user" => self.user(&parts, out),
             "assistant" => self.assistant(info, &parts, out),

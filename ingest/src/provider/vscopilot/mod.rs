@@ -146,6 +146,7 @@ impl Decoder {
         let span = Span::of(value);
         let trace = value.text("traceId").unwrap_or("");
         out.begin_record(at, identity(trace, value.text("spanId").unwrap_or("")), span.start);
+        out.widen(span.end);
         let model = ["gen_ai.response.model", "gen_ai.request.model"];
         out.set_model(model.iter().find_map(|key| span.text(key)));
         match span.operation() {
