@@ -185,6 +185,9 @@ def claude(path, log):
                     twin = twin if isinstance(twin, dict) else {}
                     ms = number(twin.get("totalDurationMs"))
                     ms = number(twin.get("durationMs")) if ms is None else ms
+                    seconds = twin.get("durationSeconds")
+                    if ms is None and isinstance(seconds, (int, float)):
+                        ms = math.floor(seconds * 1000 + 0.5)
                     log.result(block.get("tool_use_id"), block.get("is_error") is True, ms)
                     log.blocks["tool_result"] += not log.copied
             continue
@@ -230,7 +233,17 @@ FAILURES = (
 )
 
 
-def codex_output(item):
+def codex_ended(event):
+    """What the client tells of a call before its output: milliseconds, and whether a tool of an MCP server failed."""
+    took, result = event.get("duration"), event.get("result")
+    ms = took["secs"] * 1000 + took["nanos"] // 10**6 if isinstance(took, dict) else None
+    if not isinstance(result, dict):
+        return ms, None
+    ok = result.get("Ok")
+    return ms, True if "Err" in result else ok.get("isError") is True if isinstance(ok, dict) else None
+
+
+def codex_output(item, ended):
     """Whether a tool's output tells a failure, and how long it took."""
     output = next((item[key] for key in ("output", "tools", "result") if key in item), None)
     code = seconds = success = None
@@ -263,11 +276,12 @@ def codex_output(item):
             code = int(found[1]) if found and code is None else code
             found = re.fullmatch(r"Wall time: ([\d.]+) seconds", line)
             seconds = float(found[1]) if found and seconds is None else seconds
-    failed = code != 0 if code is not None else not success if success is not None else None
+    failed = code != 0 if code is not None else not success if success is not None else ended[1]
     if failed is None and text.startswith(FAILURES):
         failed = True
     # Halves go up.
-    return failed, None if seconds is None else math.floor(seconds * 1000 + 0.5)
+    told = None if seconds is None else math.floor(seconds * 1000 + 0.5)
+    return failed, told if ended[0] is None else ended[0]
 
 
 def codex_usage(usage):
@@ -279,13 +293,15 @@ def codex_usage(usage):
 
 
 def codex(path, log):
-    totals = None
+    totals, ended = None, {}
     for offset, record in objects(path):
         log.begin(offset, record)
         payload = record.get("payload")
         item = payload if isinstance(payload, dict) else record
         if record.get("type") == "turn_context":
             log.model = item.get("model") or log.model
+        elif item.get("type") in ("exec_command_end", "mcp_tool_call_end"):
+            ended[item.get("call_id")] = codex_ended(item)
         elif record.get("type") == "event_msg" and item.get("type") == "token_count":
             info = item.get("info")
             if not isinstance(info, dict):
@@ -320,7 +336,7 @@ def codex(path, log):
                 "tool_search_output",
                 "local_shell_call_output",
             ):
-                log.result(item.get("call_id"), *codex_output(item))
+                log.result(item.get("call_id"), *codex_output(item, ended.pop(item.get("call_id"), (None, None))))
 
 
 # --- sums --------------------------------------------------------------------------------------------
