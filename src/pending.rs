@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use ingest::discover::{Candidate, discover};
+use ingest::discover::{Candidate, discover, file_of};
 use ingest::plan::unchanged;
 use schemas::session::{SourceRow, SourceStatus};
 
@@ -22,7 +22,7 @@ pub struct Pending {
 pub fn pending(roots: &[PathBuf], store: &Path, known: &BTreeMap<String, SourceRow>) -> Pending {
     let mut places = roots.to_vec();
     let elsewhere = |path: &&String| !roots.iter().any(|root| Path::new(path).starts_with(root));
-    places.extend(known.keys().filter(elsewhere).map(|path| file_of(path)));
+    places.extend(known.keys().filter(elsewhere).filter_map(|path| file_of(path)));
     places.dedup();
     let found = discover(&places).without(store);
     let present: HashSet<String> = found.files.iter().map(Candidate::key).collect();
@@ -36,13 +36,4 @@ pub fn pending(roots: &[PathBuf], store: &Path, known: &BTreeMap<String, SourceR
         .into_iter()
         .filter(|file| known.get(&file.key()).is_none_or(|row| !unchanged(file, row)));
     Pending { changed: changed.collect(), vanished }
-}
-
-/// The file that a log lies in: that of a database's session is the database.
-fn file_of(key: &str) -> PathBuf {
-    let path = PathBuf::from(key);
-    match key.rsplit_once('#') {
-        Some((database, _)) if !path.exists() => PathBuf::from(database),
-        _ => path,
-    }
 }

@@ -39,9 +39,7 @@ impl Candidate {
 
     /// The file of a log that the store knows as `key`, plain or compressed, if it is there.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
-        let database = key.rsplit_once('#').map_or(key, |(database, _)| database);
-        let mut paths = files_of(Path::new(key)).into_iter().chain([database.into()]);
-        let found = discover(paths.find(|path| path.exists()).as_slice());
+        let found = discover(file_of(key).as_slice());
         found.files.into_iter().find(|file| file.key() == key)
     }
 
@@ -50,6 +48,14 @@ impl Candidate {
         let path = self.path.to_string_lossy();
         Container::of_name(&path).1.to_owned()
     }
+}
+
+/// The file in which a log lies that the store knows as `key`, if it is there: plain or compressed,
+/// or the database of a session.
+pub fn file_of(key: &str) -> Option<PathBuf> {
+    let database = key.rsplit_once('#').map_or(key, |(database, _)| database);
+    let mut paths = files_of(Path::new(key)).into_iter().chain([database.into()]);
+    paths.find(|path| path.exists())
 }
 
 /// What a search for files found.

@@ -9,9 +9,9 @@ use schemas::Provider;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use crate::checkpoint::Fingerprint;
-use crate::container::Content;
+use crate::container::{Container, Content};
 use crate::discover::Candidate;
-use crate::plan::{Change, Known, Work, provider_of};
+use crate::plan::{Change, Known, Work, path_aside, provider_of};
 use crate::provider::{Claim, format, is_beside_log};
 use crate::stream::short;
 
@@ -70,9 +70,7 @@ impl News {
         let is_relative = |row: &&SourceRow| {
             let session = known.session_of(row);
             let session = session.filter(|session| !planned.contains(&*session.session_id));
-            row.status == SourceStatus::Ok
-                && session
-                    .is_some_and(|session| self.concern(row, session) || is_copy(row, session))
+            session.is_some_and(|session| self.concern(row, session) || is_copy(row, session))
         };
         let mut rows: Vec<_> = known.sources.values().filter(is_relative).collect();
         rows.sort_by(|a, b| a.path.cmp(&b.path));
@@ -90,64 +88,118 @@ pub(crate) fn recorded(row: &SourceRow) -> Vec<&str> {
 pub(crate) fn settle(works: &mut Vec<Work>) {
     for work in works.iter_mut() {
         let known = matches!(work.change, Change::Same | Change::Grown);
-        let row = work.source.as_ref().filter(|_| known);
-        if row.is_some_and(|row| recorded(row) != work.ancestors) {
+        if known && has_other_ancestors(work) {
             work.change = Change::Rewritten;
         }
     }
-    let read = works.iter().filter(|work| work.change != Change::Same);
+    let stays = |work: &Work| match work.change {
+        Change::Same => true,
+        Change::Gone => !has_other_ancestors(work),
+        Change::New | Change::Grown | Change::Rewritten => false,
+    };
+    let read = works.iter().filter(|work| !stays(work));
     let read: HashSet<String> = read.map(|work| work.session_id.clone()).collect();
-    works.retain(|work| {
-        work.change != Change::Same || work.ancestors.iter().any(|id| read.contains(id))
-    });
+    works.retain(|work| !stays(work) || work.ancestors.iter().any(|id| read.contains(id)));
+}
+
+/// Whether a log is known to repeat other sessions than those it was taken to repeat when it was read.
+pub(crate) fn has_other_ancestors(work: &Work) -> bool {
+    work.source.as_ref().is_some_and(|row| recorded(row) != work.ancestors)
+}
+
+/// A relative whose log is gone; `row` is that of its file, as it will be. None where rows of it are
+/// lost, by damage: they are left alone.
+pub(crate) fn left_behind(row: &SourceRow, known: &Known) -> Option<Work> {
+    let session = known.sessions.get(row.session_id.as_ref()?).filter(|_| row.modified_us >= 0)?;
+    let relation = session.relation.as_ref().and_then(|relation| relation.parse().ok());
+    let file = Candidate {
+        path: row.path.clone().into(),
+        size: row.size.cast_unsigned(),
+        modified_us: row.modified_us,
+        container: Container::Plain,
+    };
+    Some(Work {
+        file,
+        change: Change::Gone,
+        claim: Claim {
+            provider: provider_of(row)?,
+            native_id: session.native_id.clone()?,
+            agent_id: session.agent_id.clone(),
+            parent: session.parent_session_id.clone(),
+            relation,
+            first_record: row.first_record.map(i64::cast_unsigned),
+        },
+        session_id: session.session_id.clone(),
+        parent_session_id: None,
+        relation,
+        ancestors: Vec::new(),
+        source: Some(row.clone()),
+        session: Some(SessionRow::clone(session)),
+    })
 }
 
 /// The known logs by their own ids, for finding the one that a new file goes on with.
 #[derive(Default)]
-pub(crate) struct Former<'k>(HashMap<(Provider, String), Vec<(&'k SourceRow, &'k SessionRow)>>);
+pub(crate) struct Former<'k> {
+    by_native: HashMap<(Provider, String), Vec<(&'k SourceRow, &'k SessionRow)>>,
+    /// Sessions in whose file something else lies now.
+    left: HashSet<String>,
+}
 
 impl<'k> Former<'k> {
-    pub(crate) fn of(known: &'k Known) -> Self {
+    /// Those that are not planned themselves: `works` are, and `settled` come back or go.
+    pub(crate) fn of(known: &'k Known, works: &[Work], settled: &[SourceRow]) -> Self {
+        let mut there: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
+        let mut left = HashSet::new();
+        for row in settled {
+            match (row.status, &row.session_id) {
+                (SourceStatus::Ok, Some(id)) => drop(there.insert(id)),
+                (SourceStatus::Gone, Some(id)) => drop(left.insert(id.clone())),
+                _ => {}
+            }
+        }
         let mut by_native: HashMap<_, Vec<_>> = HashMap::new();
         for row in known.sources.values() {
-            if let Some((provider, session)) = provider_of(row).zip(known.session_of(row))
+            let session = known.session_of(row);
+            let session = session.filter(|session| !there.contains(&*session.session_id));
+            if let Some((provider, session)) = provider_of(row).zip(session)
                 && let Some(native) = session.native_id.clone()
             {
                 by_native.entry((provider, native)).or_default().push((row, session.as_ref()));
             }
         }
         by_native.values_mut().for_each(|rows| rows.sort_by(|a, b| a.0.path.cmp(&b.0.path)));
-        Self(by_native)
+        Self { by_native, left }
     }
 
     /// The log that a new file is, under another name: of the same id and with the same beginning,
-    /// and no longer where it was; or of the same id, and only beside the new one now. Of several
-    /// that are gone, as when a log and its copy are, the one of which most was read. It is given
-    /// out once; with it comes whether the file begins with what was read of it.
+    /// and no longer where it was; or of the same id, and only beside the new one now, or written over
+    /// in this very file. Of several that are gone, as when a log and its copy are, the one of which
+    /// most was read. It is given out once; with it comes whether the file begins with what was read
+    /// of it.
     pub(crate) fn take(
         &mut self,
         file: &Candidate,
         claim: &Claim,
     ) -> io::Result<Option<(&'k SourceRow, bool)>> {
-        let Some(rows) = self.0.get_mut(&(claim.provider, short(&claim.native_id).to_owned()))
-        else {
-            return Ok(None);
-        };
-        let mut best: Option<(usize, bool)> = None;
+        let key = (claim.provider, short(&claim.native_id).to_owned());
+        let Some(rows) = self.by_native.get_mut(&key) else { return Ok(None) };
+        let mut best: Option<(bool, i64, usize)> = None;
         for (at, (row, session)) in rows.iter().enumerate() {
-            let is_longer = |(best, _): (usize, bool)| row.consumed > rows[best].0.consumed;
-            if session.agent_id.as_deref() != claim.agent_id.as_deref().map(short)
-                || !best.is_none_or(is_longer)
-            {
+            if session.agent_id.as_deref() != claim.agent_id.as_deref().map(short) {
                 continue;
             }
-            let replaced = is_beside_log(row.path.as_ref());
-            let gone = row.status == SourceStatus::Gone || Candidate::of_key(&row.path).is_none();
-            let same = gone && Fingerprint::matches(&mut Content::open(file)?, row)?;
-            if same || replaced {
-                best = Some((at, same));
+            let replaced = is_beside_log(row.path.as_ref())
+                || row.path == path_aside(&file.key(), &session.session_id);
+            let gone = row.status == SourceStatus::Gone
+                || self.left.contains(&session.session_id)
+                || Candidate::of_key(&row.path).is_none();
+            let longest = best.is_none_or(|(same, read, _)| !same || row.consumed > read);
+            let same = gone && longest && Fingerprint::matches(&mut Content::open(file)?, row)?;
+            if same || replaced && best.is_none() {
+                best = Some((same, row.consumed, at));
             }
         }
-        Ok(best.map(|(at, same)| (rows.remove(at).0, same)))
+        Ok(best.map(|(same, _, at)| (rows.remove(at).0, same)))
     }
 }

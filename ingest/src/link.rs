@@ -21,7 +21,7 @@ const FORKS: usize = 64;
 /// was read before stays, unless `news` concern it: what came since does not make it a copy.
 pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
     let is_settled = |work: &Work| {
-        let stays = matches!(work.change, Change::Grown | Change::Same);
+        let stays = matches!(work.change, Change::Grown | Change::Same | Change::Gone);
         let row = work.source.as_ref().filter(|_| stays);
         row.zip(work.session.as_ref()).is_some_and(|(row, session)| !news.concern(row, session))
     };
@@ -31,7 +31,6 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
         by_native.get(&(provider, native.to_owned())).and_then(|ids| ids.first())
     };
     let forks = forks(works, first);
-    let sizes = sizes(works, known);
     let planned: HashSet<String> = works.iter().map(|work| work.session_id.clone()).collect();
     for work in works.iter_mut() {
         let provider = work.claim.provider;
@@ -57,15 +56,23 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
             ancestors.dedup();
             ancestors
         } else {
-            // Of several captures of one session the one that holds most of it.
+            // Other captures of the session; or what it goes on with.
             let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
             let before = same_id.into_iter().flatten().take_while(|id| **id != work.session_id);
-            let same = before.min_by_key(|id| std::cmp::Reverse(sizes.get(*id).copied()));
-            let ancestor = same
-                .or(parent.filter(|_| hands_on(&work.claim)))
-                .filter(|id| **id != work.session_id);
-            ancestor.into_iter().cloned().collect()
+            let mut ancestors: Vec<String> = before.cloned().collect();
+            if ancestors.is_empty() {
+                let parent = parent.filter(|id| hands_on(&work.claim) && **id != work.session_id);
+                ancestors.extend(parent.cloned());
+            }
+            ancestors.sort();
+            ancestors
         };
+        // What was copied stays a copy: nothing can be read again.
+        if let Some(row) = work.source.as_ref().filter(|_| work.change == Change::Gone) {
+            work.ancestors.extend(recorded(row).into_iter().map(str::to_owned));
+            work.ancestors.sort();
+            work.ancestors.dedup();
+        }
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
         // Logs of one id are copies of one session, not forks; and nobody is forked from a fork of
         // its own, which does not matter where that is read anew.
@@ -124,7 +131,7 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
                 native_id: &work.claim.native_id,
                 parent: work.claim.parent.as_deref(),
                 ancestors: work.source.as_ref().map(recorded),
-                file: Some(&work.file),
+                file: Some(&work.file).filter(|_| work.change != Change::Gone),
             });
         }
     }
@@ -150,15 +157,6 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
         (record, originals_first(family).into_iter().map(str::to_owned).collect())
     });
     ordered.collect()
-}
-
-/// How much there is of every session.
-fn sizes(works: &[Work], known: &Known) -> HashMap<String, u64> {
-    let read = known.sources.values().filter_map(|row| {
-        Some((known.session_of(row)?.session_id.clone(), row.consumed.cast_unsigned()))
-    });
-    let new = works.iter().map(|work| (work.session_id.clone(), work.file.size));
-    read.chain(new).collect()
 }
 
 /// From forks to the sessions that their logs name as the originals.

@@ -19,7 +19,7 @@ use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
-use crate::kin::{Former, News, settle};
+use crate::kin::{Former, News, left_behind, settle};
 use crate::link::{link, units};
 use crate::provider::{Claim, Reader, companion, format, is_beside_log};
 use crate::redact::Redactor;
@@ -49,6 +49,8 @@ pub enum Change {
     Rewritten,
     /// It did not change. It is read anew where its original came later than it, or was behind it.
     Same,
+    /// It is gone. Where it would be read anew, its rows in the store are counted anew.
+    Gone,
 }
 
 /// One file to read.
@@ -77,6 +79,8 @@ pub struct Plan {
     pub settled: Vec<SourceRow>,
     /// Sessions whose log vanished or came back.
     pub sessions: Vec<SessionRow>,
+    /// From the new paths of settled rows to those under which the store has their state.
+    pub moved: HashMap<String, String>,
     /// Logs that are gone and that were masked by other rules than those in force: their rows are
     /// all there is to mask.
     pub outdated: Vec<String>,
@@ -134,7 +138,7 @@ impl Work {
     pub fn offset(&self) -> u64 {
         match (&self.source, self.change) {
             (Some(row), Change::Grown) => row.consumed.cast_unsigned(),
-            (_, Change::Same) => self.file.size,
+            (_, Change::Same | Change::Gone) => self.file.size,
             _ => 0,
         }
     }
@@ -212,7 +216,8 @@ impl Plan {
         }
     }
 
-    /// A file that was read before and is another now; returned if it is the log of another session.
+    /// A file that was read before and is another now; returned if it is no longer the log of its
+    /// session.
     fn known_file(
         &mut self,
         file: Candidate,
@@ -227,14 +232,11 @@ impl Plan {
             Ok((false, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
                 return Some(file);
             }
+            // Truncated to nothing, or overwritten: what was read stays.
+            Ok((false, Sniffed::Empty | Sniffed::Unknown(_))) => return Some(file),
             Ok((same, Sniffed::Log(claim))) => {
                 let change = change(&claim, row, same, rules);
                 works.push(go_on(file, claim, row, change, known));
-            }
-            Ok((false, Sniffed::Empty | Sniffed::Unknown(_))) => {
-                // Truncated to nothing: what was read stays, and the next content is read anew.
-                self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
-                self.mark_session(row, true, known);
             }
             Ok(_) => {}
             Err(error) => self.failed(&file, &error),
@@ -242,12 +244,13 @@ impl Plan {
         None
     }
 
-    /// Keeps the session of a file that another one was written over, as one whose log is gone: under
-    /// a path that no file has.
+    /// Keeps the session of a file that something else was written over, as one whose log is gone:
+    /// under a path that no file has.
     fn set_aside(&mut self, row: &SourceRow, known: &Known) {
         let Some(session) = known.session_of(row) else { return };
-        let path = format!("{}#{}", row.path, session.session_id);
+        let path = path_aside(&row.path, &session.session_id);
         let status = SourceStatus::Gone;
+        self.moved.insert(path.clone(), row.path.clone());
         self.settled.push(SourceRow { path: path.clone(), status, ..row.clone() });
         self.sessions.push(SessionRow {
             source_path: path,
@@ -273,7 +276,10 @@ impl Plan {
             let hangs = x.parent.is_some().cmp(&y.parent.is_some());
             hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
         });
-        let mut former = if claims.is_empty() { Former::default() } else { Former::of(known) };
+        let mut former = match claims.is_empty() {
+            true => Former::default(),
+            false => Former::of(known, works, &self.settled),
+        };
         let mut taken = HashMap::new();
         for (mut file, claim) in claims {
             match former.take(&file, &claim) {
@@ -306,7 +312,10 @@ impl Plan {
     /// Notes that the session of a log goes on in another file. The row of the former one still names
     /// the session, so that the move is found again when this run is killed before that is committed.
     fn renamed(&mut self, row: &SourceRow) {
-        self.sessions.retain(|session| Some(&session.session_id) != row.session_id.as_ref());
+        let of_it = |id: Option<&String>| id == row.session_id.as_ref();
+        self.sessions.retain(|session| !of_it(Some(&session.session_id)));
+        let is_aside = |gone: &SourceRow| self.moved.contains_key(&gone.path);
+        self.settled.retain(|gone| !(of_it(gone.session_id.as_ref()) && is_aside(gone)));
         if row.status != SourceStatus::Gone && self.settled.iter().all(|gone| gone.path != row.path)
         {
             self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
@@ -316,12 +325,21 @@ impl Plan {
     /// Known logs that new ones have to do with, beside those planned: as far as they go by now.
     fn relatives(&mut self, news: &News, rules: i64, known: &Known, works: &mut Vec<Work>) {
         for row in news.relatives(works, known) {
-            let Some(file) = Candidate::of_key(&row.path) else { continue };
-            if !unchanged(&file, row) || !masked_by(row, rules) {
+            let is_here = match Candidate::of_key(&row.path) {
+                Some(file) if unchanged(&file, row) && masked_by(row, rules) => {
+                    if let Ok(Sniffed::Log(claim)) = sniff(&file) {
+                        works.push(go_on(file, claim, row, Change::Same, known));
+                    }
+                    true
+                }
                 // What was written over it is read when its own turn comes.
-                self.known_file(file, row, rules, known, works);
-            } else if let Ok(Sniffed::Log(claim)) = sniff(&file) {
-                works.push(go_on(file, claim, row, Change::Same, known));
+                Some(file) => self.known_file(file, row, rules, known, works).is_none(),
+                None => false,
+            };
+            if !is_here {
+                let of_it = |gone: &&SourceRow| gone.session_id == row.session_id;
+                let row = self.settled.iter().find(of_it).unwrap_or(row);
+                works.extend(left_behind(row, known));
             }
         }
     }
@@ -400,6 +418,11 @@ pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
 /// What is said of such a document.
 pub(crate) fn too_large(length: u64) -> String {
     format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read")
+}
+
+/// Where the session of a file is kept that something else was written over.
+pub(crate) fn path_aside(file: &str, session_id: &str) -> String {
+    format!("{file}#{session_id}")
 }
 
 fn is_too_large(file: &Candidate, claim: &Claim) -> bool {

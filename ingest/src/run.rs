@@ -157,7 +157,7 @@ fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
         let session = row.session_id.as_deref().and_then(|id| sessions.get(id).copied());
         let problems = problems.remove(row.path.as_str()).unwrap_or_default();
         // What is known of the store comes without the state, by which a log goes on that comes back.
-        let state = target.state(&row.path)?;
+        let state = target.state(plan.moved.get(&row.path).unwrap_or(&row.path))?;
         let row = SourceRow { state, ..row.clone() };
         // A row without a session is kept under an empty id, which is no session.
         sink.checkpoint(session.cloned().unwrap_or_default(), row, problems)?;

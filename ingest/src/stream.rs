@@ -6,6 +6,7 @@
 mod calls;
 mod dropped;
 mod record;
+mod recount;
 mod session;
 
 use std::borrow::Cow;

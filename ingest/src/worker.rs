@@ -1,6 +1,7 @@
 //! One worker: reads the files of its units from their checkpoints into its sink.
 
 mod checkpoint;
+mod recount;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -16,6 +17,7 @@ use self::checkpoint::{Cursor, Saved};
 use crate::container::Content;
 use crate::history::History;
 use crate::json::Parser;
+use crate::kin::has_other_ancestors;
 use crate::lines::{Line, Lines};
 use crate::plan::{Change, MAX_DOCUMENT, Work, too_large};
 use crate::provider::{Format, LineDecoder, Reader, Tally, format};
@@ -73,9 +75,17 @@ impl<T: Target> Worker<'_, T> {
         sink: &mut T::Sink,
     ) -> Result<ReadRecords, T::Error> {
         let format = format(work.claim.provider);
-        let anew = self.was_ahead(work, format, records)?;
+        let shifted = self.shifted(work, format, records)?;
+        let anew = shifted.is_some();
         if work.change == Change::Same && !anew {
-            return Ok(ReadRecords { from_start: false, hashes: Vec::new() });
+            return Ok(ReadRecords::default());
+        }
+        if work.change == Change::Gone {
+            if anew || has_other_ancestors(work) {
+                let history = self.history(work, format, records)?;
+                self.recount(work, history, &shifted.unwrap_or_default(), sink)?;
+            }
+            return Ok(ReadRecords::default());
         }
         let saved = match work.change {
             _ if anew => None,
@@ -84,7 +94,7 @@ impl<T: Target> Worker<'_, T> {
                 Some(source) => self.target.state(&source.path)?,
                 None => None,
             },
-            Change::New | Change::Rewritten | Change::Same => None,
+            Change::New | Change::Rewritten | Change::Same | Change::Gone => None,
         };
         let saved: Option<Saved> = saved.and_then(|json| serde_json::from_str(&json).ok());
         // Without its state a log cannot be continued; it is read anew.
@@ -138,7 +148,7 @@ impl<T: Target> Worker<'_, T> {
         match work.change {
             Change::New => report.files_new += 1,
             Change::Grown if grown => report.files_grown += 1,
-            Change::Grown | Change::Rewritten | Change::Same => report.files_rewritten += 1,
+            _ => report.files_rewritten += 1,
         }
         report.sessions += 1;
         report.events += events.cast_unsigned();
@@ -148,34 +158,45 @@ impl<T: Target> Worker<'_, T> {
         numbers.events += events.cast_unsigned();
     }
 
-    /// Whether a log that was read before has records that an original of it only got now: they count
-    /// there.
-    fn was_ahead(
+    /// Whether a log that was read before has records that an original of it only got now, or lost:
+    /// they count there, or no longer. Gives those that were lost.
+    fn shifted(
         &self,
         work: &Work,
         format: &Format,
         records: &mut Records<'_>,
-    ) -> Result<bool, T::Error> {
-        if !matches!(work.change, Change::Same | Change::Grown) {
-            return Ok(false);
+    ) -> Result<Option<HashSet<u64>>, T::Error> {
+        if !matches!(work.change, Change::Same | Change::Grown | Change::Gone) {
+            return Ok(None);
         }
-        let mut new = HashSet::new();
+        let (mut new, mut lost, mut before) = (HashSet::new(), HashSet::new(), HashSet::new());
         for ancestor in &work.ancestors {
             let Some(read) = records.read.get(ancestor.as_str()) else { continue };
-            let (from_start, read) = (read.from_start, read.hashes.clone());
-            let before: &[u64] = if from_start { self.committed(ancestor, records)? } else { &[] };
-            let before: HashSet<u64> = before.iter().copied().collect();
-            new.extend(read.into_iter().filter(|hash| !before.contains(hash)));
+            let (from_start, read): (_, HashSet<u64>) =
+                (read.from_start, read.hashes.iter().copied().collect());
+            let committed = self.committed(ancestor, records)?;
+            before.extend(committed);
+            if from_start {
+                lost.extend(committed.iter().filter(|hash| !read.contains(hash)));
+            }
+            new.extend(read);
         }
-        if new.is_empty() {
-            return Ok(false);
+        new.retain(|hash| !before.contains(hash));
+        if new.is_empty() && lost.is_empty() {
+            return Ok(None);
         }
         let own: HashSet<u64> =
             self.committed(&work.session_id, records)?.iter().copied().collect();
-        let common = new.intersection(&own).count();
-        // Contents may be alike by chance.
-        let enough = if format.unique_ids { 1 } else { new.len().div_ceil(2) };
-        Ok(common >= enough)
+        let is_common = |others: &HashSet<u64>, own_of_them: usize| {
+            let common = others.intersection(&own).count();
+            // Contents may be alike by chance.
+            let enough =
+                if format.unique_ids { 1 } else { others.len().min(own_of_them).div_ceil(2) };
+            common >= enough.max(1)
+        };
+        let counted = own.difference(&before).count();
+        let shifted = is_common(&new, counted) || is_common(&lost, own.len() - counted);
+        Ok(shifted.then_some(lost))
     }
 
     /// The records of a session as they were committed before this run.
@@ -400,6 +421,7 @@ struct Records<'w> {
 }
 
 /// Identities of the records that were read of a log, in order.
+#[derive(Default)]
 struct ReadRecords {
     from_start: bool,
     hashes: Vec<u64>,

@@ -276,6 +276,10 @@ fn the_usual_places_are_found_and_grown_logs_are_pending() {
     assert_eq!(env.json(&["status"])["pending"], 0);
     // Logs from elsewhere are looked at where they lie, those inside a database too.
     assert_eq!(TestEnv::with_samples().json(&["status"])["pending"], 0);
+    let packed = env.path("packed.jsonl.zst");
+    fs::write(&packed, zstd::encode_all(record(4).as_bytes(), 1).expect("packs")).expect("writes");
+    env.json(&["ingest", packed.to_str().expect("UTF-8")]);
+    assert_eq!(env.json(&["status"])["pending"], 0);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::memory::{Memory, samples};
 use crate::traps::write;
 
-fn session(n: usize) -> String {
+pub fn session(n: usize) -> String {
     format!("{n:08}-2b7d-4c0e-9a35-d1e84b7092fa")
 }
 
@@ -19,7 +19,7 @@ fn uuid(n: usize) -> String {
 }
 
 /// A prompt; `n` tells it from all others, and copies keep it.
-fn record(session: &str, n: usize, more: &str) -> String {
+pub fn record(session: &str, n: usize, more: &str) -> String {
     let id = uuid(n);
     format!(
         r#"{{"type":"user","uuid":"{id}","sessionId":"{session}","timestamp":"2026-10-01T10:00:00.000Z","message":{{"role":"user","content":"prompt {n}"}}{more}}}"#
@@ -258,7 +258,7 @@ fn a_fork_without_words_of_its_own_leaves_the_original_what_it_is() {
 }
 
 /// A log of Codex with so many prompts.
-fn codex(records: usize) -> String {
+pub fn codex(records: usize) -> String {
     let payload = format!(r#"{{"id":"{}","cwd":"/w","cli_version":"0.146.0"}}"#, session(1));
     let said = |n: usize| {
         format!(
@@ -437,7 +437,7 @@ fn samples_that_come_one_by_one_count_as_those_that_come_together() {
     }
 }
 
-fn ingest_twice(memory: &Memory, root: &Path) {
+pub fn ingest_twice(memory: &Memory, root: &Path) {
     memory.ingest(root);
     let again = memory.ingest(root);
     assert_eq!((again.files_opened, again.files_vanished), (0, 0));

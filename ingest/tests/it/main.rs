@@ -4,6 +4,7 @@ mod arrival;
 mod claude;
 mod cuts;
 mod golden;
+mod gone;
 mod memory;
 mod redact;
 mod rewritten;

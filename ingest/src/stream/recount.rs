@@ -1,0 +1,42 @@
+//! Counting events of the store once more, by the records that their log may repeat.
+
+use std::collections::HashSet;
+
+use schemas::EventType;
+use schemas::session::EventRow;
+
+use super::{Draft, RecordAt, Stream};
+
+impl Stream {
+    /// Counts an event as it stands in the store. Returns whether it is a copy: one that was a copy
+    /// stays one, but for those of `lost` records.
+    pub(crate) fn recount(&mut self, event: &EventRow, lost: &HashSet<u64>) -> bool {
+        let hash = event.record_hash.cast_unsigned();
+        let offset = event.source_offset.cast_unsigned();
+        if self.state.next_index == 0 || (self.record.offset, self.record_hash) != (offset, hash) {
+            let at = RecordAt { offset, ..RecordAt::default() };
+            self.begin_record(at, Some(hash).filter(|hash| *hash != 0), None);
+        }
+        self.replay |= event.is_replay && !lost.contains(&hash);
+        while self.state.turn < event.turn_index {
+            self.begin_turn();
+        }
+        while self.state.step < event.step_index {
+            self.begin_step();
+        }
+        self.sidechain = event.is_sidechain;
+        self.session.model.clone_from(&event.model);
+        self.widen(event.timestamp);
+        if let Ok(kind) = event.event_type.parse::<EventType>() {
+            let (request_id, subtype) = (event.request_id.as_deref(), event.subtype.as_deref());
+            let (usage, is_error) = (event.usage(), event.is_error);
+            self.count(kind, &Draft { request_id, subtype, usage, is_error, ..Draft::default() });
+        }
+        if let Some(own) = &mut self.own {
+            own.insert(hash);
+        }
+        self.state.replay = self.replay;
+        self.state.next_index += 1;
+        self.replay
+    }
+}

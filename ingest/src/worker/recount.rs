@@ -1,0 +1,118 @@
+//! Counts what the store has of a log that is gone once more: an original of it got what it had
+//! counted, or lost it. Nothing but that changes in its rows.
+
+use std::collections::HashSet;
+
+use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
+
+use super::{BATCH_EVENTS, Worker, session_row};
+use crate::batch::{EventBatch, EventCells};
+use crate::history::History;
+use crate::plan::Work;
+use crate::run::{Sink, Target};
+use crate::stream::{Stream, StreamState};
+
+impl<T: Target> Worker<'_, T> {
+    /// Writes the rows of a session anew, by the records that it may repeat, and those of them that
+    /// were `lost`.
+    pub(super) fn recount(
+        &mut self,
+        work: &Work,
+        history: History,
+        lost: &HashSet<u64>,
+        sink: &mut T::Sink,
+    ) -> Result<(), T::Error> {
+        let (Some(session), Some(source)) = (&work.session, &work.source) else { return Ok(()) };
+        let segment = sink.segment()?;
+        let linked = session_row(work, true, segment);
+        let own = Some(HashSet::new());
+        let state = StreamState::default();
+        let provider = work.claim.provider;
+        let mut stream = Stream::new(provider, uncounted(linked), state, own, history, None);
+        let events = i32::try_from(session.events).unwrap_or(i32::MAX);
+        let mut batch = EventBatch::default();
+        for from in (0..events).step_by(BATCH_EVENTS) {
+            let range = from..from.saturating_add(BATCH_EVENTS as i32);
+            for event in self.target.events(&work.session_id, std::slice::from_ref(&range))? {
+                let is_replay = stream.recount(&event, lost);
+                let files = event.files.as_ref().map(|files| files.join("\n"));
+                let files = files.unwrap_or_default();
+                let cells = EventCells { is_replay, ..cells(&event, &files) };
+                batch.push(&event.session_id, &event.provider, &cells);
+            }
+            if !batch.is_empty() {
+                sink.events(&batch.finish(&self.schema, segment))?;
+            }
+        }
+        let counted = stream.session_row();
+        let session = SessionRow {
+            source_gone: true,
+            live_from: segment,
+            row_start: 0,
+            row_count: 0,
+            model: session.model.clone(),
+            usage_confidence: session.usage_confidence.clone(),
+            ..counted
+        };
+        let source = SourceRow {
+            status: SourceStatus::Gone,
+            ancestors: Some(work.ancestors.join(" ")),
+            // A copy that comes back is read anew.
+            state: None,
+            ..source.clone()
+        };
+        sink.checkpoint(session, source, Vec::new())
+    }
+}
+
+/// A session of which no event was counted yet.
+fn uncounted(session: SessionRow) -> SessionRow {
+    let none = SessionRow::default();
+    let mut session = SessionRow {
+        started_at: None,
+        ended_at: None,
+        events: 0,
+        replay_events: 0,
+        turns: 0,
+        steps: 0,
+        user_messages: 0,
+        messages: 0,
+        tool_calls: 0,
+        tool_errors: 0,
+        usage_by_model: None,
+        ..session
+    };
+    session.set_usage(none.usage());
+    session.set_recorded(none.recorded());
+    session
+}
+
+fn cells<'e>(event: &'e EventRow, files: &'e str) -> EventCells<'e> {
+    EventCells {
+        event_index: event.event_index,
+        turn_index: event.turn_index,
+        step_index: event.step_index,
+        event_type: &event.event_type,
+        subtype: event.subtype.as_deref(),
+        timestamp: event.timestamp,
+        text: &event.text,
+        tool_name: event.tool_name.as_deref(),
+        tool_kind: event.tool_kind.as_deref(),
+        tool_call_id: event.tool_call_id.as_deref(),
+        files,
+        command: event.command.as_deref(),
+        spawned_agent_id: event.spawned_agent_id.as_deref(),
+        is_error: event.is_error,
+        exit_code: event.exit_code,
+        duration_ms: event.duration_ms,
+        model: event.model.as_deref(),
+        git_branch: event.git_branch.as_deref(),
+        usage: event.usage(),
+        request_id: event.request_id.as_deref(),
+        is_replay: event.is_replay,
+        is_sidechain: event.is_sidechain,
+        source_offset: event.source_offset,
+        source_length: event.source_length,
+        record_hash: event.record_hash,
+    }
+}
