@@ -25,7 +25,10 @@ pub(crate) fn put(
     fill: impl FnOnce(&mut File) -> Result<(), ToolError>,
 ) -> Result<Put, ToolError> {
     let failed = |error: io::Error| file_error(path, &error);
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A link stays one.
+    let place = fs::canonicalize(path);
+    let place = place.as_deref().unwrap_or(path);
+    let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(failed)?;
     // tempfile creates with mode 0600; beside its place, so that it gets there in one step.
     let mut file = NamedTempFile::new_in(dir).map_err(failed)?;
@@ -39,7 +42,7 @@ pub(crate) fn put(
         return Err(ToolError::new(ErrorCode::InvalidArgument, message)
             .with("path", path.to_string_lossy().into_owned()));
     }
-    file.persist(path).map_err(|error| failed(error.error))?;
+    file.persist(place).map_err(|error| failed(error.error))?;
     Ok(Put::Written(bytes))
 }
 

@@ -14,14 +14,16 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 pub(crate) use self::compare::provider_of;
 pub use self::compare::unchanged;
-use self::compare::{change, changed_at, is_its_log, is_of_another, masked_by, was_out_of_reach};
+use self::compare::{
+    change, changed_at, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
+};
 use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
 use crate::kin::{Former, News, left_behind, settle};
 use crate::link::{link, units};
-use crate::provider::{Claim, Reader, companion, format, is_beside_log};
+use crate::provider::{Claim, Reader, format, is_beside_log};
 use crate::redact::Redactor;
 use crate::sniff::{Sniffed, sniff, sniff_all};
 use crate::worker::rules_version;
@@ -142,20 +144,6 @@ impl Work {
             _ => 0,
         }
     }
-}
-
-/// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
-/// named alone.
-fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
-    let present: HashSet<String> = found.iter().map(Candidate::key).collect();
-    let is_told_of = |row: &&SourceRow| {
-        let beside =
-            provider_of(row).and_then(|provider| companion(provider, Path::new(&row.path)));
-        beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
-            && !present.contains(&row.path)
-    };
-    let logs = known.sources.values().filter(is_told_of);
-    logs.filter_map(|row| Candidate::named(PathBuf::from(&row.path)).ok()).collect()
 }
 
 impl Plan {

@@ -1,9 +1,10 @@
 //! One worker: reads the files of its units from their checkpoints into its sink.
 
 mod checkpoint;
+mod copies;
 mod recount;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,13 +15,13 @@ use schemas::session::{SessionRow, SourceRow};
 
 pub(crate) use self::checkpoint::rules_version;
 use self::checkpoint::{Cursor, Saved};
+use self::copies::{ReadRecords, Records};
 use crate::container::Content;
-use crate::history::History;
 use crate::json::Parser;
 use crate::kin::has_other_ancestors;
 use crate::lines::{Line, Lines};
 use crate::plan::{Change, MAX_DOCUMENT, Work, too_large};
-use crate::provider::{Format, LineDecoder, Reader, Tally, format};
+use crate::provider::{LineDecoder, Reader, Tally, format};
 use crate::records::{document_records, line_end, line_records, oversized};
 use crate::redact::Redactor;
 use crate::report::{ProviderReport, Report};
@@ -156,82 +157,6 @@ impl<T: Target> Worker<'_, T> {
         let numbers = report.by_provider.entry(work.claim.provider.to_string()).or_default();
         numbers.files += 1;
         numbers.events += events.cast_unsigned();
-    }
-
-    /// Whether a log that was read before has records that an original of it only got now, or lost:
-    /// they count there, or no longer. Gives those that were lost.
-    fn shifted(
-        &self,
-        work: &Work,
-        format: &Format,
-        records: &mut Records<'_>,
-    ) -> Result<Option<HashSet<u64>>, T::Error> {
-        if !matches!(work.change, Change::Same | Change::Grown | Change::Gone) {
-            return Ok(None);
-        }
-        let (mut new, mut lost, mut before) = (HashSet::new(), HashSet::new(), HashSet::new());
-        for ancestor in &work.ancestors {
-            let Some(read) = records.read.get(ancestor.as_str()) else { continue };
-            let (from_start, read): (_, HashSet<u64>) =
-                (read.from_start, read.hashes.iter().copied().collect());
-            let committed = self.committed(ancestor, records)?;
-            before.extend(committed);
-            if from_start {
-                lost.extend(committed.iter().filter(|hash| !read.contains(hash)));
-            }
-            new.extend(read);
-        }
-        new.retain(|hash| !before.contains(hash));
-        if new.is_empty() && lost.is_empty() {
-            return Ok(None);
-        }
-        let own: HashSet<u64> =
-            self.committed(&work.session_id, records)?.iter().copied().collect();
-        let is_common = |others: &HashSet<u64>, own_of_them: usize| {
-            let common = others.intersection(&own).count();
-            // Contents may be alike by chance.
-            let enough =
-                if format.unique_ids { 1 } else { others.len().min(own_of_them).div_ceil(2) };
-            common >= enough.max(1)
-        };
-        let counted = own.difference(&before).count();
-        let shifted = is_common(&new, counted) || is_common(&lost, own.len() - counted);
-        Ok(shifted.then_some(lost))
-    }
-
-    /// The records of a session as they were committed before this run.
-    fn committed<'r>(
-        &self,
-        session_id: &str,
-        records: &'r mut Records<'_>,
-    ) -> Result<&'r [u64], T::Error> {
-        if !records.committed.contains_key(session_id) {
-            let committed = self.target.record_hashes(session_id)?;
-            records.committed.insert(session_id.to_owned(), committed);
-        }
-        Ok(records.committed.get(session_id).map_or(&[], Vec::as_slice))
-    }
-
-    /// The records that this log may repeat.
-    fn history(
-        &self,
-        work: &Work,
-        format: &Format,
-        records: &mut Records<'_>,
-    ) -> Result<History, T::Error> {
-        let mut streams = Vec::new();
-        for ancestor in &work.ancestors {
-            let mut hashes = Vec::new();
-            // What was read from its start stands for all that was there.
-            if !records.read.get(ancestor.as_str()).is_some_and(|read| read.from_start) {
-                hashes.extend(self.committed(ancestor, records)?);
-            }
-            // What this run read of it is not committed as far as the target sees.
-            let read = records.read.get(ancestor.as_str());
-            hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
-            streams.push(hashes);
-        }
-        Ok(History::new(streams, format.unique_ids))
     }
 
     fn lines(
@@ -409,22 +334,6 @@ impl<T: Target> Worker<'_, T> {
             message,
         });
     }
-}
-
-/// Records of the sessions of a unit, for those that share history with them.
-#[derive(Default)]
-struct Records<'w> {
-    /// Those read in this run.
-    read: HashMap<&'w str, ReadRecords>,
-    /// Those that were committed before, as far as somebody asked for them.
-    committed: HashMap<String, Vec<u64>>,
-}
-
-/// Identities of the records that were read of a log, in order.
-#[derive(Default)]
-struct ReadRecords {
-    from_start: bool,
-    hashes: Vec<u64>,
 }
 
 /// What ended the reading of a file.

@@ -91,11 +91,7 @@ pub(super) enum Command {
     /// Register the server with a client: show what its configuration needs, or write it
     Setup(SetupFlags),
     /// Print a SKILL.md that teaches agents the tools
-    Skill {
-        /// Write it to this file, or into this folder
-        #[arg(long, short, value_name = "PATH")]
-        output: Option<PathBuf>,
-    },
+    Skill(SkillFlags),
     /// Describe the tools: title, risk, category
     Tools(ToolFlags),
     /// Run a query handed over by another process of this program
@@ -345,6 +341,16 @@ pub(super) struct SetupFlags {
     /// Write it into the client's configuration; the file as it was is kept
     #[arg(long)]
     pub(super) write: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SkillFlags {
+    /// Write it to this file, or into this folder
+    #[arg(long, short, value_name = "PATH")]
+    pub(super) output: Option<PathBuf>,
+    /// Replace a file that holds something else
+    #[arg(long, requires = "output")]
+    pub(super) force: bool,
 }
 
 #[derive(Debug, clap::Args)]

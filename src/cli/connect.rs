@@ -1,5 +1,7 @@
 //! Commands that connect agents with the program: serving, registering, the skill.
 
+use std::fs::File;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -7,8 +9,9 @@ use ingest::provider::Places;
 use schemas::envelope::MetadataLevel;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
-use super::args::{McpFlags, SetupFlags};
+use super::args::{McpFlags, SetupFlags, SkillFlags};
 use super::{Failure, Outcome, reference};
+use crate::outfile::{self, file_error};
 use crate::output::{Printer, Show};
 use crate::server::{self, HttpOptions};
 use crate::store::Store;
@@ -104,17 +107,18 @@ pub(super) fn register(
 }
 
 /// `sessions skill`.
-pub(super) fn skill(output: Option<&Path>, printer: &Printer) -> Result<Outcome, Failure> {
+pub(super) fn skill(flags: &SkillFlags, printer: &Printer) -> Result<Outcome, Failure> {
     let text = reference::help().skill();
-    let Some(path) = output else {
+    let Some(path) = &flags.output else {
         printer.data(&text)?;
         return Ok(Outcome::Done);
     };
-    let path = if path.is_dir() { path.join("SKILL.md") } else { path.to_owned() };
-    std::fs::write(&path, text).map_err(|error| {
-        let message = format!("{}: {error}. Name another file with --output", path.display());
-        ToolError::new(ErrorCode::InvalidArgument, message)
-    })?;
+    let path = if path.is_dir() { path.join("SKILL.md") } else { path.clone() };
+    let advice = "It holds something else, as that of an earlier version, so it stays. --force replaces it; or name another file with --output";
+    let fill = |file: &mut File| {
+        file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error))
+    };
+    outfile::put(&path, || flags.force, advice, fill)?;
     printer.note(&format!("wrote {}", path.display()))?;
     Ok(Outcome::Done)
 }

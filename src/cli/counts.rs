@@ -1,7 +1,6 @@
 //! `query`, `stats` and `usage`.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -11,6 +10,7 @@ use schemas::tool::stats::{GroupKey, StatsArgs, StatsSort};
 use schemas::{ErrorCode, Provider, ToolError, limits};
 
 use super::{Failure, Outcome};
+use crate::outfile::{self, file_error};
 use crate::output::{Printer, usage_table};
 use crate::sql::{self, Cut, Query, QueryError, Summary};
 use crate::tools::{Call, Tools};
@@ -31,6 +31,9 @@ pub(super) struct QueryFlags {
     /// Write the rows to a file
     #[arg(short = 'o', value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Replace a file that holds something else
+    #[arg(long, requires = "file")]
+    force: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -191,7 +194,7 @@ pub(super) fn query(
         time: call.query_time,
     };
     let summary = match &flags.file {
-        Some(path) => to_file(tools, &query, path, call)?,
+        Some(path) => to_file(tools, &query, path, flags.force, call)?,
         None if format.is_binary() && printer.is_terminal() => {
             return Err(wrong(&format!("{format} is not for a terminal. Name a file with -o")));
         }
@@ -208,26 +211,29 @@ pub(super) fn query(
     Ok(found(summary.rows > 0))
 }
 
-/// Writes the rows beside the file and puts them into its place when they are complete.
+/// Writes the rows into a file.
 fn to_file(
     tools: &Tools,
     query: &Query<'_>,
     path: &Path,
+    force: bool,
     call: &Call<'_>,
 ) -> Result<Summary, Failure> {
-    let unwritable = |error: &io::Error| {
-        wrong(&format!("{} cannot be written: {error}. Name another file", path.display()))
-    };
-    let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let dir = parent.unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(|error| unwritable(&error))?;
-    let summary = match tools.write_query(query, &mut file, call) {
-        Err(QueryError::Output(error)) => return Err(unwritable(&error)),
-        other => other?,
-    };
-    // A link stays one.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    file.persist(target).map_err(|error| unwritable(&error.error))?;
+    let mut summary = Summary::default();
+    let advice =
+        "It holds something else, so it stays. --force replaces it; or name another file with -o";
+    outfile::put(
+        path,
+        || force,
+        advice,
+        |file| {
+            summary = tools.write_query(query, file, call).map_err(|error| match error {
+                QueryError::Tool(error) => error,
+                QueryError::Output(error) => file_error(path, &error),
+            })?;
+            Ok(())
+        },
+    )?;
     Ok(summary)
 }
 

@@ -229,7 +229,7 @@ impl Sink {
 /// Bytes around a value and around all of them.
 const FRAME: usize = 40;
 
-/// A value that takes at most so many bytes of JSON.
+/// A value that takes at most so many bytes of JSON; what is left out says from where it goes on.
 fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
     let text = match value {
         Value::String(text) => text,
@@ -247,7 +247,8 @@ fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
         return Value::String(text);
     }
     *cells_cut += 1;
-    Value::String(format!("{kept}… (+{omitted} characters)"))
+    let next = kept.chars().count() + 1;
+    Value::String(format!("{kept}… (+{omitted} characters, from {next})"))
 }
 
 /// The error of the writer below, where it was that.
@@ -266,10 +267,10 @@ mod tests {
     fn what_is_cut_is_counted() {
         let mut cells_cut = 0;
         let text = cut(Value::from("abcdef"), 4, &mut cells_cut);
-        assert_eq!((text, cells_cut), (Value::from("abcd… (+2 characters)"), 1));
+        assert_eq!((text, cells_cut), (Value::from("abcd… (+2 characters, from 5)"), 1));
         assert_eq!(cut(Value::from(123_456), 1, &mut cells_cut), Value::from(123_456));
         let list = cut(serde_json::json!([1, 2, 3, 4]), 4, &mut cells_cut);
-        assert_eq!(list, Value::from("[1,2… (+5 characters)"));
+        assert_eq!(list, Value::from("[1,2… (+5 characters, from 5)"));
     }
 
     #[test]

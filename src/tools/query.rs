@@ -35,11 +35,12 @@ pub(super) fn run(
     let data: QueryData = serde_json::from_slice(&json)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
     let mut reply = Reply::new(data, summary.rows);
-    reply.truncated = summary.cut.is_some();
+    let more = summary.cut.is_some();
+    reply.truncated = more || summary.cells_cut > 0;
     // One row more is known to be there.
-    reply.total = Some((summary.rows + usize::from(reply.truncated), !reply.truncated));
+    reply.total = Some((summary.rows + usize::from(more), !more));
     reply.warnings = warnings(&summary);
-    if summary.rows == 0 && !reply.truncated {
+    if summary.rows == 0 && !more {
         reply.hint = Some("No row. DESCRIBE and the name of a view shows its columns.".to_owned());
     }
     Ok(reply)
@@ -59,7 +60,7 @@ fn warnings(summary: &Summary) -> Vec<Warning> {
     });
     let cells = (summary.cells_cut > 0).then(|| {
         format!(
-            "{} cells were cut. substr(text, 8001) goes on, or get_event_details(event_ids=[...]) shows whole texts",
+            "{} cells were cut; each ends with the character it goes on from: substr(<column>, <that>). get_event_details(event_ids=[...]) shows whole texts",
             summary.cells_cut
         )
     });

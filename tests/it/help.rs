@@ -87,7 +87,12 @@ fn the_skill_is_printed_or_written() {
     fs::create_dir(&folder).expect("creates");
     env.run(&["skill", "--output", &folder.to_string_lossy()]).ok();
     assert_eq!(fs::read_to_string(folder.join("SKILL.md")).expect("reads"), skill);
-    assert!(env.run(&["skill", "-o", "no/such/place"]).fails(2).contains("--output"));
+    // It is brought up to date when that is asked for.
+    fs::write(folder.join("SKILL.md"), "of another version").expect("writes");
+    let folder = folder.to_string_lossy();
+    assert!(env.run(&["skill", "-o", &folder]).fails(2).contains("--force"));
+    env.run(&["skill", "-o", &folder, "--force"]).ok();
+    assert!(env.run(&["skill", "-o", "/dev/null/x"]).fails(2).contains("/dev/null"));
 }
 
 #[test]

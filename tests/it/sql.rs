@@ -287,7 +287,15 @@ fn what_does_not_fit_is_cut_and_said() {
     assert!((50..1000).contains(&returned), "{returned}");
     assert!(bytes["warnings"][0]["message"].as_str().is_some_and(|m| m.contains("bytes")));
     let cell = ask("SELECT repeat('é', 100000) AS a, 1 AS b", 5);
-    assert!(cell["data"]["rows"][0][0].as_str().is_some_and(|text| text.ends_with(" characters)")));
+    let shown = cell["data"]["rows"][0][0].as_str().expect("text");
+    let (head, rest) = shown.split_once('…').expect("a cut");
+    let (kept, omitted) = (head.chars().count(), 100_000 - head.chars().count());
+    assert_eq!(rest, format!(" (+{omitted} characters, from {})", kept + 1));
+    let metadata = &cell["metadata"];
+    assert_eq!(
+        (&metadata["results_truncated"], &metadata["results_total"]),
+        (&json!(true), &json!(1))
+    );
     assert_eq!(cell["data"]["rows"][0][1], 1);
     // The worst row of all still fits.
     let columns: Vec<_> =
@@ -384,9 +392,15 @@ fn files_for_other_programs_hold_the_same_rows() {
     let failed = env.run(&["query", "SELECT x", "-o", "rows.csv"]);
     assert_eq!(failed.code, 2);
     assert!(!env.path("rows.csv").exists());
-    assert!(
-        env.run(&["query", "SELECT 1", "-o", "no/such/rows.csv"]).fails(2).contains("rows.csv")
-    );
+    // Another file stays, unless it is asked for; the same rows are no other file.
+    let (one, two) = (["query", "SELECT 1"], ["query", "SELECT 2"]);
+    let to = |sql: [&str; 2], more: &[&str]| env.run(&[&sql, &["-o", "rows.csv"], more].concat());
+    to(one, &[]).ok();
+    to(one, &[]).ok();
+    assert!(to(two, &[]).fails(2).contains("--force"));
+    to(two, &["--force"]).ok();
+    assert!(std::fs::read_to_string(env.path("rows.csv")).expect("reads").contains('2'));
+    std::fs::remove_file(env.path("rows.csv")).expect("removes");
     assert_eq!(
         std::fs::read_dir(env.root.path()).expect("lists").count(),
         3,

@@ -1,6 +1,7 @@
 //! Compares what the store knows of a file with what is there now.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemas::Provider;
@@ -57,4 +58,18 @@ pub(super) fn is_of_another(claim: &Claim, row: &SourceRow, known: &Known) -> bo
 /// Whether a log was not there while its originals may have got what it has counted.
 pub(super) fn was_out_of_reach(row: &SourceRow) -> bool {
     row.status == SourceStatus::Gone && row.ancestors.is_some()
+}
+
+/// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
+/// named alone.
+pub(super) fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
+    let present: HashSet<String> = found.iter().map(Candidate::key).collect();
+    let is_told_of = |row: &&SourceRow| {
+        let beside =
+            provider_of(row).and_then(|provider| companion(provider, Path::new(&row.path)));
+        beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
+            && !present.contains(&row.path)
+    };
+    let logs = known.sources.values().filter(is_told_of);
+    logs.filter_map(|row| Candidate::named(PathBuf::from(&row.path)).ok()).collect()
 }

@@ -9,7 +9,8 @@ use super::{Draft, RecordAt, Stream};
 
 impl Stream {
     /// Counts an event as it stands in the store. Returns whether it is a copy: one that was a copy
-    /// stays one, but for those of `lost` records.
+    /// stays one, but for those of `lost` records. Where records have no ids those that are alike
+    /// cannot be told apart, and their order alone decides when any are lost.
     pub(crate) fn recount(&mut self, event: &EventRow, lost: &HashSet<u64>) -> bool {
         let hash = event.record_hash.cast_unsigned();
         let offset = event.source_offset.cast_unsigned();
@@ -17,7 +18,8 @@ impl Stream {
             let at = RecordAt { offset, ..RecordAt::default() };
             self.begin_record(at, Some(hash).filter(|hash| *hash != 0), None);
         }
-        self.replay |= event.is_replay && !lost.contains(&hash);
+        let stays = lost.is_empty() || self.own.is_some() && !lost.contains(&hash);
+        self.replay |= event.is_replay && stays;
         while self.state.turn < event.turn_index {
             self.begin_turn();
         }

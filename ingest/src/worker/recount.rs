@@ -9,6 +9,7 @@ use super::{BATCH_EVENTS, Worker, session_row};
 use crate::batch::{EventBatch, EventCells};
 use crate::history::History;
 use crate::plan::Work;
+use crate::provider::format;
 use crate::run::{Sink, Target};
 use crate::stream::{Stream, StreamState};
 
@@ -25,7 +26,7 @@ impl<T: Target> Worker<'_, T> {
         let (Some(session), Some(source)) = (&work.session, &work.source) else { return Ok(()) };
         let segment = sink.segment()?;
         let linked = session_row(work, true, segment);
-        let own = Some(HashSet::new());
+        let own = format(work.claim.provider).unique_ids.then(HashSet::new);
         let state = StreamState::default();
         let provider = work.claim.provider;
         let mut stream = Stream::new(provider, uncounted(linked), state, own, history, None);

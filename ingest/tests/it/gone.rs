@@ -24,6 +24,12 @@ fn claude(records: usize) -> String {
     (0..records).map(|n| record(&session(1), n, "")).collect()
 }
 
+/// A log of Codex that says the same again and again.
+fn repeating(records: usize) -> String {
+    let said = |n: usize| format!("prompt {n}\"");
+    (7..records).fold(codex(records), |log, n| log.replace(&said(n), &said(n % 7)))
+}
+
 impl Copies {
     fn of(log: fn(usize) -> String) -> Self {
         let dir = tempfile::tempdir().expect("tempdir");
@@ -104,7 +110,7 @@ fn a_copy_that_was_ahead_counts_nothing_when_its_original_grew_far_beyond_it() {
 #[test]
 fn what_the_first_of_two_copies_lost_counts_in_the_other() {
     for gone in [false, true] {
-        for log in [claude, codex] {
+        for log in [claude, codex, repeating] {
             let mut copies = Copies::of(log);
             copies.write("log", 60);
             copies.ingest(&[]);

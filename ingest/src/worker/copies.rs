@@ -1,0 +1,118 @@
+//! What the logs of a unit have in common: which records one of them may repeat, and whether that
+//! changed since it was read.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Worker;
+use crate::history::History;
+use crate::plan::{Change, Work};
+use crate::provider::Format;
+use crate::run::Target;
+
+impl<T: Target> Worker<'_, T> {
+    /// Whether a log that was read before has records that an original of it only got now, or lost:
+    /// they count there, or no longer. Gives those that were lost.
+    pub(super) fn shifted(
+        &self,
+        work: &Work,
+        format: &Format,
+        records: &mut Records<'_>,
+    ) -> Result<Option<HashSet<u64>>, T::Error> {
+        if !matches!(work.change, Change::Same | Change::Grown | Change::Gone) {
+            return Ok(None);
+        }
+        let (mut new, mut lost, mut before) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for ancestor in &work.ancestors {
+            let Some(read) = records.read.get(ancestor.as_str()) else { continue };
+            let (from_start, read) = (read.from_start, read.hashes.clone());
+            let committed = self.committed(ancestor, records)?;
+            before.extend(committed);
+            let had: &[u64] = if from_start { committed } else { &[] };
+            lost.extend(surplus(had, &read));
+            new.extend(surplus(&read, had));
+        }
+        if format.unique_ids {
+            new.retain(|hash| !before.contains(hash));
+        }
+        if new.is_empty() && lost.is_empty() {
+            return Ok(None);
+        }
+        let own: HashSet<u64> =
+            self.committed(&work.session_id, records)?.iter().copied().collect();
+        let is_common = |others: &HashSet<u64>, own_of_them: usize| {
+            let common = others.intersection(&own).count();
+            // Contents may be alike by chance.
+            let enough =
+                if format.unique_ids { 1 } else { others.len().min(own_of_them).div_ceil(2) };
+            common >= enough.max(1)
+        };
+        let counted = own.difference(&before).count();
+        let shifted = is_common(&new, counted) || is_common(&lost, own.len() - counted);
+        Ok(shifted.then_some(lost))
+    }
+
+    /// The records of a session as they were committed before this run.
+    fn committed<'r>(
+        &self,
+        session_id: &str,
+        records: &'r mut Records<'_>,
+    ) -> Result<&'r [u64], T::Error> {
+        if !records.committed.contains_key(session_id) {
+            let committed = self.target.record_hashes(session_id)?;
+            records.committed.insert(session_id.to_owned(), committed);
+        }
+        Ok(records.committed.get(session_id).map_or(&[], Vec::as_slice))
+    }
+
+    /// The records that this log may repeat.
+    pub(super) fn history(
+        &self,
+        work: &Work,
+        format: &Format,
+        records: &mut Records<'_>,
+    ) -> Result<History, T::Error> {
+        let mut streams = Vec::new();
+        for ancestor in &work.ancestors {
+            let mut hashes = Vec::new();
+            // What was read from its start stands for all that was there.
+            if !records.read.get(ancestor.as_str()).is_some_and(|read| read.from_start) {
+                hashes.extend(self.committed(ancestor, records)?);
+            }
+            // What this run read of it is not committed as far as the target sees.
+            let read = records.read.get(ancestor.as_str());
+            hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
+            streams.push(hashes);
+        }
+        Ok(History::new(streams, format.unique_ids))
+    }
+}
+
+/// Records of the sessions of a unit, for those that share history with them.
+#[derive(Default)]
+pub(super) struct Records<'w> {
+    /// Those read in this run.
+    pub(super) read: HashMap<&'w str, ReadRecords>,
+    /// Those that were committed before, as far as somebody asked for them.
+    committed: HashMap<String, Vec<u64>>,
+}
+
+/// The records that stand more often in one log than in the other.
+fn surplus(one: &[u64], other: &[u64]) -> HashSet<u64> {
+    let mut left = HashMap::<u64, usize>::new();
+    other.iter().for_each(|hash| *left.entry(*hash).or_default() += 1);
+    let is_over = |hash: &&u64| match left.get_mut(hash) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            false
+        }
+        _ => true,
+    };
+    one.iter().filter(is_over).copied().collect()
+}
+
+/// Identities of the records that were read of a log, in order.
+#[derive(Default)]
+pub(super) struct ReadRecords {
+    pub(super) from_start: bool,
+    pub(super) hashes: Vec<u64>,
+}
