@@ -2,13 +2,24 @@
 
 /// Text fit for a person's terminal and a model's context: without terminal escape sequences,
 /// control characters except newline and tab, and invisible characters (bidi controls, zero-width
-/// characters, tags).
+/// characters, tags). A carriage return alone, behind which a line is written over, ends the line.
 pub(crate) fn clean(text: &str) -> String {
-    let visible = |c: &char| !is_invisible(*c);
     if !text.chars().any(is_invisible) {
         return text.to_owned();
     }
-    anstream::adapter::strip_str(text).to_string().chars().filter(visible).collect()
+    let text = anstream::adapter::strip_str(text).to_string();
+    let mut cleaned = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if chars.peek().is_some_and(|next| !matches!(next, '\r' | '\n')) => {
+                cleaned.push('\n');
+            }
+            c if is_invisible(c) => {}
+            c => cleaned.push(c),
+        }
+    }
+    cleaned
 }
 
 fn is_invisible(c: char) -> bool {
@@ -62,6 +73,7 @@ mod tests {
     #[test]
     fn escapes_and_invisible_characters_go_text_stays() {
         assert_eq!(clean("a\u{1b}[31;1mred\u{1b}[0m\r\nb\tc"), "ared\nb\tc");
+        assert_eq!(clean("17982\r100 1306k\r\r\nb\r"), "17982\n100 1306k\nb");
         assert_eq!(clean("x\u{1b}]52;c;ZXZpbA==\u{7}y"), "xy");
         assert_eq!(clean("a\u{202e}b\u{200b}c\u{feff}\u{e0041}"), "abc");
         assert_eq!(clean("日本 👩\u{200d}💻 é"), "日本 👩\u{200d}💻 é");

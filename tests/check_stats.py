@@ -140,6 +140,12 @@ def minus(a, b):
     return tuple(None if x is None and y is None else (x or 0) - (y or 0) for x, y in zip(a, b))
 
 
+def says(block):
+    """Whether a text has words: an answer may be blank before a call."""
+    text = block.get("text")
+    return isinstance(text, str) and bool(text.strip())
+
+
 def claude_usage(usage):
     parts = usage.get("cache_creation")
     parts = parts if isinstance(parts, dict) else {}
@@ -171,7 +177,7 @@ def claude(path, log):
                 is_said = message.get("type") == "assistant" and isinstance(parts, list) and parts
                 if is_said and all(part.get("type") == "text" for part in parts) and message["uuid"] not in said:
                     said.add(message["uuid"])
-                    log.blocks["message"] += len(parts) * (not log.copied)
+                    log.blocks["message"] += sum(map(says, parts)) * (not log.copied)
             record = inner
         message = record.get("message")
         if record.get("type") not in ("assistant", "user") or not isinstance(message, dict):
@@ -202,10 +208,12 @@ def claude(path, log):
             elif kind.endswith("_tool_result"):
                 log.result(block.get("tool_use_id"), None)
                 log.blocks["tool_result"] += not log.copied
-            elif kind in ("text", "thinking", "redacted_thinking"):
-                log.blocks["message" if kind == "text" else "reasoning"] += not log.copied
+            elif kind == "text":
+                log.blocks["message"] += says(block) and not log.copied
+            elif kind in ("thinking", "redacted_thinking"):
+                log.blocks["reasoning"] += not log.copied
         if not blocks:
-            log.blocks["message"] += not log.copied
+            log.blocks["message"] += says({"text": content}) and not log.copied
         # Every line of an answer repeats what is known of its usage; the largest is the answer's.
         usage = message.get("usage")
         request = (message["id"], record.get("requestId")) if message.get("id") else None

@@ -1,5 +1,7 @@
 //! What the arguments of a tool call tell: readable text, the files they name, the command line.
 
+use schemas::ToolKind;
+
 use crate::json::{Fields, Parser, Value, embedded, string};
 use crate::render;
 use crate::stream::Draft;
@@ -25,6 +27,9 @@ const LISTS: &[&str] = &["paths", "file_paths", "files"];
 
 /// Arguments that hold a command line, as text or as its words.
 const COMMANDS: &[&str] = &["command", "cmd", "CommandLine", "commandLine", "script", "commands"];
+
+/// How a patch of `apply_patch` begins.
+const PATCH: &str = "*** Begin Patch";
 
 /// Lines of a patch (`apply_patch`) that name a file.
 const HEADS: &[&str] =
@@ -100,15 +105,24 @@ impl Arguments {
         self.command.push_str(&line);
     }
 
-    /// Takes the paths that patches in the text name, and bounds the command.
+    /// Bounds the command, and takes the paths of a patch in the text.
     fn finish(&mut self) {
-        self.command.truncate(self.command.floor_char_boundary(COMMAND_BYTES));
-        if memchr::memmem::find(self.text.as_bytes(), b"*** Begin Patch").is_none() {
-            return;
+        if self.command.len() > COMMAND_BYTES {
+            self.command.truncate(self.command.floor_char_boundary(COMMAND_BYTES));
+            self.command.push('…');
         }
+        if memchr::memmem::find(self.text.as_bytes(), PATCH.as_bytes()).is_some() {
+            self.patch();
+        }
+    }
+
+    /// Takes the paths that the text names as a patch.
+    pub(crate) fn patch(&mut self) {
         let text = std::mem::take(&mut self.text);
         for line in text.lines() {
-            let path = HEADS.iter().find_map(|head| line.trim_start().strip_prefix(head));
+            // In the argument `patch` it may be the first line, behind the name.
+            let line = line.trim_start().trim_start_matches("patch: ");
+            let path = HEADS.iter().find_map(|head| line.strip_prefix(head));
             path.inspect(|path| self.file(path.trim()));
         }
         self.text = text;
@@ -123,6 +137,16 @@ impl Arguments {
             }
             self.files.push_str(path);
         }
+    }
+}
+
+/// The kind of a tool, told by its name; a shell that is given a patch edits.
+pub(crate) fn tool_kind(name: &str, command: &str) -> ToolKind {
+    match ToolKind::of(name) {
+        ToolKind::Execute if command.contains("apply_patch") && command.contains(PATCH) => {
+            ToolKind::Edit
+        }
+        kind => kind,
     }
 }
 
@@ -159,6 +183,23 @@ mod tests {
     fn arguments_name_paths_and_lists_of_them() {
         check(r#"{"file_path":"/a","pattern":"x","paths":["b c","/a",7]}"#, "/a\nb c", "");
         check(r#"{"files":[{"path":"/a","start_line":3},{"path":"b"},{}]}"#, "/a\nb", "");
+    }
+
+    #[test]
+    fn a_shell_that_is_given_a_patch_edits() {
+        let patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n";
+        assert_eq!(tool_kind("shell", patch), ToolKind::Edit);
+        assert_eq!(tool_kind("shell", "man apply_patch"), ToolKind::Execute);
+        assert_eq!(tool_kind("Read", patch), ToolKind::Read);
+    }
+
+    #[test]
+    fn a_command_that_is_cut_says_so() {
+        let mut arguments = Arguments::default();
+        let json = format!(r#"{{"cmd":"{}"}}"#, "é".repeat(COMMAND_BYTES));
+        arguments.read_json_text(&json, &mut Parser::default());
+        let command = arguments.draft().command;
+        assert_eq!(command, "é".repeat(COMMAND_BYTES / 2) + "…");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! the decoder did not know, what was masked. They are columns of JSON or short text in the
 //! session's row, from which a later run goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use schemas::Usage;
 use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
@@ -28,8 +28,12 @@ pub(crate) struct Ledger {
     redactions: Counts,
 }
 
-/// The last request, and how long its prompt was: a request may be counted in pieces.
-pub(crate) type LastRequest = Option<(String, i64)>;
+/// The last requests, and how long their prompts were: a request may be counted in pieces, and others
+/// may come in between.
+pub(crate) type LastRequests = VecDeque<(String, i64)>;
+
+/// Requests that are remembered.
+const REQUESTS: usize = 8;
 
 impl Ledger {
     /// The ledger as of a session's row.
@@ -65,12 +69,20 @@ impl Ledger {
         &mut self,
         model: Option<&str>,
         draft: &Draft<'_>,
-        request: &mut LastRequest,
+        requests: &mut LastRequests,
     ) {
         let prompt = Usage { output: None, ..draft.usage }.total();
-        let same = request.as_ref().filter(|(id, _)| Some(id.as_str()) == draft.request_id);
-        let prompt = prompt.max(same.map_or(0, |(_, prompt)| *prompt));
-        *request = draft.request_id.map(|id| (id.to_owned(), prompt));
+        let mut prompt = prompt;
+        if let Some(id) = draft.request_id {
+            match requests.iter_mut().find(|(known, _)| known == id) {
+                Some((_, longest)) => {
+                    prompt = prompt.max(*longest);
+                    *longest = prompt;
+                }
+                None => requests.push_front((id.to_owned(), prompt)),
+            }
+            requests.truncate(REQUESTS);
+        }
         // A shutdown sums up many requests.
         let prompt = if draft.subtype == Some("shutdown") { 0 } else { prompt };
         let over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
@@ -110,15 +122,16 @@ mod tests {
     #[test]
     fn a_row_goes_round() {
         let mut ledger = Ledger::default();
-        let mut request = None;
+        let mut requests = LastRequests::new();
         let usage = Usage { input: Some(5), output: Some(2), ..Usage::default() };
         let mut count = |usage: Usage, id: &str| {
             let draft = Draft { usage, request_id: Some(id), ..Draft::default() };
-            ledger.usage(Some("m"), &draft, &mut request);
+            ledger.usage(Some("m"), &draft, &mut requests);
         };
         count(usage, "r");
         let long = Usage { cache_read: Some(300_000), ..Usage::default() };
         count(long, "s");
+        count(usage, "t");
         let rest = Usage { output: Some(9), ..Usage::default() };
         count(rest, "s");
         ledger.drift("record", "odd");
@@ -143,12 +156,12 @@ mod tests {
 
     #[test]
     fn models_have_an_end_and_their_tokens_none() {
-        let (mut ledger, mut request) = (Ledger::default(), None);
+        let (mut ledger, mut requests) = (Ledger::default(), LastRequests::new());
         let usage = Usage { output: Some(1), ..Usage::default() };
         let draft = Draft { usage, ..Draft::default() };
         for round in 0..2 {
             for model in 0..1000 {
-                ledger.usage(Some(&format!("m{model}")), &draft, &mut request);
+                ledger.usage(Some(&format!("m{model}")), &draft, &mut requests);
             }
             assert_eq!(ledger.models.len(), MODELS + 1, "{round}");
         }

@@ -15,17 +15,18 @@ use std::sync::Arc;
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SessionRow;
-use schemas::{Confidence, EventType, Provider, Timestamp, ToolKind, Usage};
+use schemas::{Confidence, EventType, Provider, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use self::calls::{OpenCall, OpenCalls};
 pub(crate) use self::dropped::{Dropped, Messages};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::short;
+use crate::arguments::tool_kind;
 use crate::batch::{EventBatch, EventCells};
 use crate::branches::Branches;
 use crate::history::History;
-use crate::ledger::{LastRequest, Ledger};
+use crate::ledger::{LastRequests, Ledger};
 use crate::redact::{Redactor, Secrets};
 
 /// Problems of one log that are listed in one run: a log of garbage has one on every line.
@@ -78,8 +79,8 @@ pub struct StreamState {
     /// Counts are missing if the log ends here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     counts_open: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    request: LastRequest,
+    #[serde(default, skip_serializing_if = "LastRequests::is_empty")]
+    requests: LastRequests,
 }
 
 /// Where a record stands and who it is.
@@ -113,6 +114,8 @@ pub struct Stream {
     record_time: Option<i64>,
     replay: bool,
     sidechain: bool,
+    /// The subagent that writes, where it has no log of its own.
+    agent: Option<String>,
     pushed: u32,
     ledger: Ledger,
     redactor: Option<Arc<Redactor>>,
@@ -165,6 +168,7 @@ impl Stream {
             record_time: None,
             replay,
             sidechain: false,
+            agent: None,
             pushed: 0,
         }
     }
@@ -205,9 +209,10 @@ impl Stream {
         self.pushed
     }
 
-    /// The drafts that follow were written by a subagent inside this log.
-    pub fn set_sidechain(&mut self) {
+    /// The drafts that follow were written by a subagent inside this log, by this one if it is known.
+    pub fn set_sidechain(&mut self, agent: Option<&str>) {
         self.sidechain = true;
+        self.agent = agent.map(|id| short(id).to_owned());
     }
 
     /// Extends the session's time range; copied history does not.
@@ -270,6 +275,10 @@ impl Stream {
 
     /// Adds an event of a given step: lines of one response may stand apart in the log.
     pub fn push_in(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
+        // An answer without words, as before a call, says nothing.
+        if kind == EventType::Message && draft.subtype.is_none() && draft.text.trim().is_empty() {
+            return;
+        }
         // What a person reads has no terminal escapes; matches must not end at a colour.
         let (text, command) = (plain(draft.text), plain(draft.command));
         let said = self.mask(&text, &Draft { command: &command, ..draft });
@@ -328,10 +337,10 @@ impl Stream {
                 timestamp: time,
                 text: draft.text,
                 tool_name,
-                tool_kind: tool_name.map(|name| ToolKind::of(name).as_str()),
+                tool_kind: tool_name.map(|name| tool_kind(name, &command).as_str()),
                 tool_call_id: draft.tool_call_id,
                 files: &files,
-                spawned_agent_id: draft.spawned_agent_id,
+                spawned_agent_id: draft.spawned_agent_id.or(self.agent.as_deref()),
                 command: Some(command.as_str()).filter(|command| !command.is_empty()),
                 is_error: draft.is_error,
                 exit_code: draft.exit_code,
@@ -378,7 +387,7 @@ impl Stream {
             EventType::ToolResult => row.tool_errors += i64::from(draft.is_error == Some(true)),
             EventType::TokenUsage => {
                 row.set_usage(row.usage().plus(draft.usage));
-                self.ledger.usage(row.model.as_deref(), draft, &mut self.state.request);
+                self.ledger.usage(row.model.as_deref(), draft, &mut self.state.requests);
             }
             EventType::Reasoning | EventType::Notification => {}
         }

@@ -108,6 +108,8 @@ closed_enum! {
         Redacted = "REDACTED",
         /// Which session `current` was taken to be.
         CurrentSession = "CURRENT_SESSION",
+        /// Ids that begin several sessions; of several ids the others are answered.
+        AmbiguousPrefix = "AMBIGUOUS_PREFIX",
         /// The file of the labels cannot be read; they are missing.
         LabelsUnreadable = "LABELS_UNREADABLE",
     }

@@ -109,7 +109,11 @@ pub const EVENTS: Table = Table {
             "Files that a tool call names, as the log writes them; on its result too.",
         ),
         optional("command", Text, "Command line of a call that runs one; on its result too."),
-        optional("spawned_agent_id", Text, "Subagent that the call started, on its result."),
+        optional(
+            "spawned_agent_id",
+            Text,
+            "Subagent that the call started, on its result; on what a subagent said inside its parent's log, that subagent.",
+        ),
         optional("is_error", Bool, "On tool results: whether the log marks it as failed."),
         optional("exit_code", Int, "On results of commands, where the log has it."),
         optional(

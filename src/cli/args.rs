@@ -247,7 +247,7 @@ impl From<ListFlags> for ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowFlags {
-    /// Session id; any unique prefix, or 'current'
+    /// Session id; any unique prefix, 'current' or 'last'
     #[arg(value_name = "ID")]
     session_id: String,
     /// summary, turns, steps or full [default: summary]
@@ -282,7 +282,8 @@ impl From<ShowFlags> for DetailArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AnalyzeFlags {
-    /// Session id, any unique prefix, or 'last'; without it, errors that recur over sessions
+    /// Session id; any unique prefix, 'current', 'last' or 'last_failed'; without it, errors that
+    /// recur over sessions
     #[arg(value_name = "ID")]
     session_id: Option<String>,
     /// failures, loops, slow, oversized, context, interruptions or ends (can be repeated)

@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use ingest::provider::Places;
 use ingest::report::Report;
 use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
@@ -33,6 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 enum Outcome {
     Done,
     NothingFound,
+    /// What was asked for makes no sense; the answer says why.
+    Wrong,
 }
 
 /// What ended a command.
@@ -71,18 +73,23 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         let _ = Printer { json: false, quiet: false, debug: None }.note(&help);
         return ExitCode::from(2);
     }
-    let args = match Args::try_parse_from(&arguments) {
-        Ok(args) => args,
+    let parsed = Args::command().try_get_matches_from(&arguments).and_then(|matches| {
+        let name = matches.subcommand_name().unwrap_or_default().to_owned();
+        Ok((name, Args::from_arg_matches(&matches)?))
+    });
+    let (command, args) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             let code = if error.use_stderr() { 2 } else { 0 };
             return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::SUCCESS };
         }
     };
-    let debug = (args.metadata == MetadataLevel::Full).then(|| debug(&arguments));
+    let debug = (args.metadata == MetadataLevel::Full).then(|| debug(command, &arguments));
     let printer = Printer { json: args.json, quiet: args.quiet, debug };
     match dispatch(args, &printer) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NothingFound) => ExitCode::from(1),
+        Ok(Outcome::Wrong) => ExitCode::from(2),
         // A reader that has seen enough, as `head`, is no failure.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
@@ -97,9 +104,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// What developers ask for, as far as a command knows it.
-fn debug(arguments: &[OsString]) -> DebugMetadata {
+fn debug(command: String, arguments: &[OsString]) -> DebugMetadata {
     let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();
-    let tool = arguments.get(1).map(|name| name.to_string_lossy().into_owned());
     DebugMetadata {
         request_id: format!("cli-{}", std::process::id()),
         tool_version: env!("CARGO_PKG_VERSION"),
@@ -111,7 +117,7 @@ fn debug(arguments: &[OsString]) -> DebugMetadata {
         rate_limit_remaining: None,
         confidence: 1.0,
         threshold: 0.0,
-        tool_context: ToolContext { tool: tool.unwrap_or_default(), generation: None },
+        tool_context: ToolContext { tool: command, generation: None },
     }
 }
 
@@ -152,7 +158,8 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         Command::Label(label) => {
             let answer = app::tools(store).label(&label.into(), &call)?;
             printer.answer(&answer)?;
-            Ok(found(answer.data.failed.is_empty()))
+            let wrong = answer.data.failed.iter().any(|failed| failed.code.exit_code() == 2);
+            Ok(if wrong { Outcome::Wrong } else { found(answer.data.failed.is_empty()) })
         }
         Command::Report(report) => files::report(store, report, printer, call.now),
         Command::Export(export) => files::export(store, export, printer, call.now),

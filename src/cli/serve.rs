@@ -41,7 +41,7 @@ pub(super) struct LabelFlags {
     #[arg(required = true, value_name = "ID")]
     session_ids: Vec<String>,
     /// Label to add (can be repeated)
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, value_name = "LABEL", required_unless_present_any = ["remove", "note"])]
     add: Vec<String>,
     /// Label to remove (can be repeated)
     #[arg(long, value_name = "LABEL")]

@@ -1,6 +1,7 @@
 //! The only module that prints. Data goes to stdout, everything else to stderr.
 
 mod analyze;
+mod commands;
 mod files;
 mod health;
 mod labels;
@@ -19,6 +20,7 @@ pub use progress::Bar;
 pub use stats::usage_table;
 pub use text::Show;
 
+use self::commands::commands;
 use crate::clean::clean;
 
 /// How a command answers.
@@ -66,7 +68,7 @@ impl Printer {
             return self.json(&Failure::from(error));
         }
         let message = clean(&error.message);
-        writeln!(io::stderr(), "error: {message}")
+        writeln!(io::stderr(), "error: {}", commands(&message))
     }
 
     /// Prints data.
@@ -96,22 +98,21 @@ impl Printer {
         if self.quiet || text.is_empty() {
             return Ok(());
         }
-        writeln!(io::stderr(), "{}", clean(text))
+        writeln!(io::stderr(), "{}", commands(&clean(text)))
     }
 }
 
 fn next_page<T>(answer: &Answer<T>) -> String {
     let cursor =
         answer.pagination.as_ref().and_then(|page| page.next_cursor.as_deref()).unwrap_or("");
+    let returned = answer.metadata.results_returned;
     match (answer.metadata.results_total, answer.metadata.results_total_is) {
-        (Some(total), None) => format!(
-            "{} of {total} shown; --cursor {cursor} shows more",
-            answer.metadata.results_returned
-        ),
-        (Some(total), Some(_)) => format!(
-            "{} of at least {total} shown; --cursor {cursor} shows more",
-            answer.metadata.results_returned
-        ),
-        (None, _) => format!("there is more; --cursor {cursor} shows it"),
+        (Some(total), None) if total > returned => {
+            format!("{returned} of {total} shown; --cursor {cursor} shows more")
+        }
+        (Some(total), Some(_)) => {
+            format!("{returned} of at least {total} shown; --cursor {cursor} shows more")
+        }
+        _ => format!("there is more; --cursor {cursor} shows it"),
     }
 }

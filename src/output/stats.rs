@@ -33,8 +33,14 @@ const USAGE: &[Column] = &[
     ("cache write", true, |group| tokens(group, cache_write)),
     ("cache read", true, |group| tokens(group, cache_read)),
     ("total", true, |group| tokens(group, total)),
-    ("cost", true, |group| group.cost_usd.map(dollars).unwrap_or_default()),
+    ("cost", true, cost_in_part),
 ];
+
+/// The cost, marked where it is not that of all tokens.
+fn cost_in_part(group: &Group) -> String {
+    let cost = group.cost_usd.map(dollars).unwrap_or_default();
+    if group.unpriced_tokens > 0 { format!("{cost}*") } else { cost }
+}
 
 /// Names that are shown of the models of a day.
 const MODELS: usize = 2;
@@ -93,7 +99,7 @@ pub fn usage_table(data: &StatsData) -> String {
     }
     if unpriced > 0 {
         let sum = count(u64::try_from(unpriced).unwrap_or(0));
-        out.push_str(&format!("\n{sum} tokens are of models without a known price\n"));
+        out.push_str(&format!("\n* without the {sum} tokens of models that have no known price\n"));
     }
     out
 }

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use schemas::event::Relation;
 use schemas::tool::details::{DetailData, Excerpt};
 use schemas::tool::event::{Event, EventData};
 use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
-use schemas::{Confidence, Usage};
+use schemas::{Confidence, EventType, Usage};
 
 /// Text for a terminal. What comes from logs is cleaned already.
 pub trait Show {
@@ -184,6 +185,7 @@ fn event_lines(event: &Event) -> String {
         event.turn_index,
         event.step_index,
     );
+    out.push_str(&tool_lines(event));
     if let Some(usage) = event.usage {
         let _ = writeln!(out, "    {}", usage_text(usage).trim_start_matches("; "));
     }
@@ -199,6 +201,29 @@ fn event_lines(event: &Event) -> String {
     out
 }
 
+/// What is known of a call or of its result beside the text, which may hold the command already.
+fn tool_lines(event: &Event) -> String {
+    let text = event.text.as_deref().unwrap_or("");
+    let command = event.command.as_deref().filter(|command| !text.contains(command));
+    let files = event.files.iter().filter(|file| !text.contains(file.as_str()));
+    let files: Vec<&str> = files.map(String::as_str).collect();
+    let is_call = event.event_type == EventType::ToolCall;
+    let link = if is_call { "result" } else { "call" };
+    let facts: Vec<String> = [
+        event.exit_code.map(|code| format!("exit code {code}")),
+        event.duration_ms.map(|ms| format!("took {ms} ms")),
+        event.linked_event_id.as_ref().map(|id| format!("{link} {id}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let mut out = String::new();
+    out.push_str(&indent(&command.map(|c| format!("$ {c}")).unwrap_or_default(), "    "));
+    out.push_str(&indent(&files.join("\n"), "    "));
+    out.push_str(&indent(&facts.join(", "), "    "));
+    out
+}
+
 fn excerpt_lines(label: &str, excerpt: &Excerpt) -> String {
     let more = if excerpt.omitted > 0 {
         format!(" (+{} characters)", excerpt.omitted)
@@ -207,6 +232,18 @@ fn excerpt_lines(label: &str, excerpt: &Excerpt) -> String {
     };
     let tool = tool_part(excerpt.tool_name.as_ref(), excerpt.is_error);
     format!("{label}{tool}  {}{more}\n{}", excerpt.event_id, indent(&excerpt.text, "    "))
+}
+
+/// What a session that hangs on another one is to that one.
+fn seen_from_parent(relation: &str) -> &str {
+    match relation.parse() {
+        Ok(Relation::SubagentOf) => "subagent",
+        Ok(Relation::ForkedFrom) => "forked as",
+        Ok(Relation::ResumedFrom) => "resumed as",
+        Ok(Relation::ContinuedFrom) => "continued as",
+        Ok(Relation::ReviewOf) => "reviewed by",
+        Err(_) => "child",
+    }
 }
 
 impl Show for DetailData {
@@ -232,6 +269,10 @@ impl Show for DetailData {
                     tool.tool_name, tool.calls, tool.errors
                 );
             }
+            let failures = self.session.counts.map_or(0, |counts| counts.tool_errors);
+            if failures > summary.errors.len() as i64 {
+                let _ = writeln!(out, "the last {} of {failures} errors", summary.errors.len());
+            }
             out.extend(summary.errors.iter().map(|excerpt| excerpt_lines("error", excerpt)));
             out.extend(
                 summary.compactions.iter().map(|excerpt| excerpt_lines("compaction", excerpt)),
@@ -240,7 +281,7 @@ impl Show for DetailData {
                 let _ = writeln!(
                     out,
                     "{} {}  {}",
-                    child.relation,
+                    seen_from_parent(&child.relation),
                     child.session_id,
                     child.title.as_deref().unwrap_or("")
                 );

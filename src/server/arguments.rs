@@ -1,6 +1,7 @@
 //! Reads the arguments of a tool, and says exactly what is wrong with them: the field, its value,
 //! what is valid there, and what was probably meant.
 
+use schemas::tool::search::QUALIFIERS;
 use schemas::{ErrorCode, ToolError, nearest};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -96,8 +97,13 @@ fn explain(
     {
         if let Some(unknown) = object.keys().find(|key| !known.contains(&key.as_str())) {
             let shown: String = unknown.chars().take(60).collect();
+            let qualifier = match QUALIFIERS.contains(&shown.as_str()) && known.contains(&"query") {
+                true => format!(". It is a qualifier inside query: {shown}:value"),
+                false => String::new(),
+            };
+            let known_list = known.join(", ");
             let message =
-                format!("{place}: '{shown}' is no argument. Arguments: {}", known.join(", "));
+                format!("{place}: '{shown}' is no argument. Arguments: {known_list}{qualifier}");
             return ToolError::new(ErrorCode::InvalidArgument, message)
                 .with("field", inside(&field, unknown))
                 .with("valid", known.clone())
@@ -228,6 +234,12 @@ mod tests {
             json!({ "query": "x", "limt": 3 }),
             "limt",
             &["'limt' is no argument", "exclude_current", "mean 'limit'"],
+        );
+        check::<SearchArgs>(
+            search,
+            json!({ "query": "x", "until": "7d" }),
+            "until",
+            &["a qualifier inside query: until:value"],
         );
         check::<SearchArgs>(
             search,

@@ -121,7 +121,8 @@ impl Tools {
 /// `seen` are the rows of this page and of those before.
 fn more_sentence(cursor: &str, seen: usize, total: Option<(usize, bool)>) -> String {
     let rest = match total {
-        Some((total, true)) => format!("{} more.", total.saturating_sub(seen)),
+        // Of what is cut in the middle the rest follows.
+        Some((total, true)) => format!("{} more.", total.saturating_sub(seen).max(1)),
         Some((total, false)) => format!("At least {} more.", total.saturating_sub(seen)),
         None => "There is more.".to_owned(),
     };

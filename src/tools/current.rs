@@ -1,5 +1,7 @@
-//! The session of the agent that calls: `current` wherever a session id goes.
+//! Names that stand for a session wherever an id goes: `current`, that of the agent that calls, and
+//! `last`, the newest.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use schemas::envelope::{Severity, Warning, WarningCode};
@@ -11,6 +13,9 @@ use crate::store::Snapshot;
 
 /// Stands for the id of the calling agent's session.
 const CURRENT: &str = "current";
+
+/// Stands for the newest session.
+const LAST: &str = "last";
 
 /// What is known of the agent that calls; empty where it cannot be known, as over HTTP.
 #[derive(Debug, Clone, Default)]
@@ -39,23 +44,40 @@ impl Caller {
         newest(&named).or_else(|| newest(&here))
     }
 
-    /// Finds a session by `current`, its id, or any unique prefix.
+    /// Finds a session by one of these names, its id, or any unique prefix.
     pub(super) fn find(&self, snapshot: &Snapshot, id: &str) -> Result<usize, ToolError> {
-        if id.trim() != CURRENT {
-            return snapshot.find(id);
-        }
-        self.session(snapshot).ok_or_else(|| {
-            let message = "'current' is not known: no session in the index ran in the folder of this server. list_sessions(limit=1) shows the newest session";
-            ToolError::new(ErrorCode::SessionNotFound, message).with("session_id", CURRENT)
+        let (found, name, message) = match id.trim() {
+            CURRENT => (
+                self.session(snapshot),
+                CURRENT,
+                "'current' is not known: no session in the index ran in this folder. list_sessions(limit=1) shows the newest session",
+            ),
+            LAST => (
+                last(snapshot),
+                LAST,
+                "'last' is not known: no session in the index holds a conversation",
+            ),
+            _ => return snapshot.find(id),
+        };
+        found.ok_or_else(|| {
+            ToolError::new(ErrorCode::SessionNotFound, message).with("session_id", name)
         })
     }
 
-    /// Which session `id` was taken to be, if it is `current`.
+    /// Which session `id` was taken to be, if it is such a name.
     pub(super) fn note(&self, id: &str, row: &SessionRow) -> Option<Warning> {
-        (id.trim() == CURRENT).then(|| {
+        let name = id.trim();
+        matches!(name, CURRENT | LAST).then(|| {
             let ended = convert::time(row.ended_at).unwrap_or_else(|| "an unknown time".to_owned());
-            let message = format!("'current' is {}, last active at {ended}", row.session_id);
+            let message = format!("'{name}' is {}, last active at {ended}", row.session_id);
             Warning::new(WarningCode::CurrentSession, Severity::Info, message)
         })
     }
+}
+
+/// The newest session that is no subagent's.
+fn last(snapshot: &Snapshot) -> Option<usize> {
+    let sessions = snapshot.sessions().iter().enumerate();
+    let own = sessions.filter(|(_, row)| row.is_conversation() && !family::is_subagent(row));
+    own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).map(|(at, _)| at)
 }

@@ -5,6 +5,7 @@ mod summary;
 mod turns;
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::{EventRow, SessionRow};
@@ -104,8 +105,29 @@ pub(super) fn run(
     let mut reply = Reply::new(data, returned);
     reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
     reply.warnings = warnings;
-    reply.hint = Some(hint(level, reasoning, row.events).to_owned());
+    let hint = hint(level, reasoning, row.events);
+    reply.hint = Some(match copy_of(snapshot, row) {
+        Some(original) => format!(
+            "Every event here is a copy of one of {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
+        ),
+        None => hint.to_owned(),
+    });
     Ok(reply)
+}
+
+/// The session that one of nothing but copies repeats: another capture of it, or what it goes on with.
+fn copy_of(snapshot: &Snapshot, row: &SessionRow) -> Option<String> {
+    if row.events == 0 || row.replay_events < row.events {
+        return None;
+    }
+    let is_original = |other: &&Arc<SessionRow>| {
+        other.provider == row.provider
+            && other.native_id == row.native_id
+            && other.replay_events < other.events
+    };
+    let capture = snapshot.sessions().iter().find(is_original).map(|other| &other.session_id);
+    let original = capture.or(row.parent_session_id.as_ref());
+    Some(original.map_or_else(|| "other sessions".to_owned(), |id| format!("session {id}")))
 }
 
 /// Where a page begins and ends.

@@ -8,7 +8,7 @@ use schemas::{ErrorCode, EventId, ToolError, limits};
 
 use super::budget::{Budget, echoed};
 use super::rows::{Links, Pager, Put};
-use super::{Call, Reply, Tools, cursor, rows};
+use super::{Call, Reply, Tools, cursor, list, rows};
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -41,7 +41,7 @@ pub(super) fn run(
         events: Vec::new(),
     };
     let mut links: HashMap<usize, Links> = HashMap::new();
-    let mut not_found = Vec::new();
+    let (mut not_found, mut ambiguous) = (Vec::new(), Vec::new());
     let mut next = None;
     for (at, id) in ids.iter().enumerate().skip(first) {
         call.check()?;
@@ -53,7 +53,10 @@ pub(super) fn run(
                     .pop()
                     .map(|row| (session, row))
             }
-            Some((Err(error), _)) if error.code == ErrorCode::SessionNotFound => None,
+            Some((Err(error), _)) if error.code == ErrorCode::SessionNotFound || count > 1 => {
+                ambiguous.extend(list::ambiguous(&error));
+                None
+            }
             Some((Err(error), _)) => {
                 return Err(error.with("event_id", args.event_ids[at].as_str()));
             }
@@ -92,6 +95,7 @@ pub(super) fn run(
     }
     let returned = pager.events.len();
     let mut reply = Reply::new(EventData { events: pager.events, not_found }, returned);
+    reply.warnings = ambiguous;
     // As ids: an event that goes on is still to come.
     reply.before = next.map_or(0, |(at, _)| at.saturating_sub(returned));
     reply.total = Some((count, true));
@@ -101,10 +105,14 @@ pub(super) fn run(
                 "The page holds what fits; {} follows on the next",
                 echoed(&args.event_ids[at])
             ),
-            char => format!(
-                "The text of {} is cut at character {char}; next_cursor goes on from there",
-                args.event_ids[at]
-            ),
+            char => {
+                let whole = reply.data.events.last().and_then(|event| event.text_chars);
+                let left = whole.map_or(0, |chars| chars.saturating_sub(char));
+                format!(
+                    "The text of {} is cut at character {char}, {left} are left; the next page goes on from there",
+                    args.event_ids[at]
+                )
+            }
         };
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);

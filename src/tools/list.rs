@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
@@ -32,7 +33,7 @@ pub(super) fn run(
         .as_deref()
         .map(|text| cursor::decode::<(i64, String)>(&bound, text))
         .transpose()?;
-    let (candidates, not_found) = candidates(tools, snapshot, args)?;
+    let Candidates { rows: candidates, not_found, ambiguous } = candidates(tools, snapshot, args)?;
     let families = Families::of(snapshot.sessions());
     let filter = filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
     let labelled = |row: &SessionRow| {
@@ -74,11 +75,15 @@ pub(super) fn run(
         last.filter(|_| returned < rows.len()).map(|position| cursor::encode(&bound, &position));
     reply.before = before;
     reply.total = Some((total, true));
+    reply.warnings.extend(ambiguous);
     if returned < limit.min(rows.len()) {
         let message =
             "The page was cut to the size of an answer; format 'minimal' shows more at once";
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);
+    }
+    if args.session_ids.is_none() && returned > 0 {
+        reply.hint = left_out(snapshot, passes);
     }
     if returned == 0 {
         let known = snapshot.sessions().len();
@@ -102,13 +107,36 @@ pub(super) fn run(
     Ok(reply)
 }
 
+/// Says what the list lacks to the sums of `session_stats`: tokens of warm-ups and aborted starts.
+fn left_out(snapshot: &Snapshot, passes: impl Fn(&SessionRow) -> bool) -> Option<String> {
+    let is_left_out = |row: &&Arc<SessionRow>| !row.is_conversation() && passes(row);
+    let tokens = snapshot.sessions().iter().filter(is_left_out).map(|row| row.usage().total());
+    let tokens: Vec<i64> = tokens.filter(|tokens| *tokens > 0).collect();
+    (!tokens.is_empty()).then(|| {
+        format!(
+            "{} sessions without a conversation are left out; session_stats counts their {} tokens.",
+            tokens.len(),
+            tokens.iter().sum::<i64>()
+        )
+    })
+}
+
+/// What is to be listed.
+#[derive(Default)]
+struct Candidates<'s> {
+    rows: Vec<&'s SessionRow>,
+    not_found: Vec<String>,
+    /// Ids that begin several sessions.
+    ambiguous: Vec<Warning>,
+}
+
 /// The sessions asked for by id, or all that hold a conversation; subagents whose parent is there
 /// count into it unless they are asked for.
 fn candidates<'s>(
     tools: &Tools,
     snapshot: &'s Snapshot,
     args: &ListArgs,
-) -> Result<(Vec<&'s SessionRow>, Vec<String>), ToolError> {
+) -> Result<Candidates<'s>, ToolError> {
     let Some(ids) = &args.session_ids else {
         let subagents = args.subagents.unwrap_or(false);
         // A session of nothing but another one's history is not listed, but started them all the same.
@@ -120,7 +148,7 @@ fn candidates<'s>(
         };
         let listed = |row: &&SessionRow| row.is_conversation() && (subagents || !inside(row));
         let rows = snapshot.sessions().iter().map(|row| &**row);
-        return Ok((rows.filter(listed).collect(), Vec::new()));
+        return Ok(Candidates { rows: rows.filter(listed).collect(), ..Candidates::default() });
     };
     if ids.is_empty() || ids.len() > limits::SESSION_IDS_MAX {
         let valid = format!("1-{} ids", limits::SESSION_IDS_MAX);
@@ -131,21 +159,31 @@ fn candidates<'s>(
         ));
     }
     let mut found = Vec::new();
-    let mut not_found = Vec::new();
+    let mut candidates = Candidates::default();
     for id in ids {
         match tools.caller.find(snapshot, id) {
             Ok(at) => found.push(at),
-            Err(error) if error.code == ErrorCode::SessionNotFound => not_found.push(echoed(id)),
             // Of several the others are answered.
-            Err(error) if error.code == ErrorCode::InvalidSessionId && ids.len() > 1 => {
-                not_found.push(echoed(id));
+            Err(error) if error.code == ErrorCode::SessionNotFound || ids.len() > 1 => {
+                candidates.not_found.push(echoed(id));
+                candidates.ambiguous.extend(ambiguous(&error));
             }
             Err(error) => return Err(error),
         }
     }
     found.sort_unstable();
     found.dedup();
-    Ok((found.into_iter().map(|at| &*snapshot.sessions()[at]).collect(), not_found))
+    candidates.rows = found.into_iter().map(|at| &*snapshot.sessions()[at]).collect();
+    Ok(candidates)
+}
+
+/// Says that an id among others begins several sessions.
+pub(super) fn ambiguous(error: &ToolError) -> Option<Warning> {
+    let ambiguous = error.code == ErrorCode::AmbiguousSessionPrefix;
+    ambiguous.then(|| {
+        let message = error.message.clone();
+        Warning::new(WarningCode::AmbiguousPrefix, Severity::Warning, message)
+    })
 }
 
 /// The filters that sessions are chosen by.

@@ -28,6 +28,10 @@ pub(super) fn run(
         .as_deref()
         .map(|since| Timestamp::parse_since("since", since, call.now))
         .transpose()?;
+    if since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
+        let message = "since: it is not before until:. Swap them, or leave one out";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", "since"));
+    }
     let bound = SearchArgs { cursor: None, ..args.clone() };
     let mut request = Request {
         query: &query,

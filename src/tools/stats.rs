@@ -99,8 +99,13 @@ pub(super) fn run(
     reply.warnings.extend(id.zip(one).and_then(|(id, at)| tools.caller.note(id, &sessions[at])));
     if reply.truncated {
         let most = limits::STATS_LIMIT_MAX;
+        let raise = if returned == limit && limit < most as usize {
+            format!("Raise limit (at most {most}), or narrow")
+        } else {
+            "The answer is full: narrow".to_owned()
+        };
         reply.hint = Some(format!(
-            "{} more groups. Raise limit (at most {most}), or narrow with provider, project, session_id, since or until.",
+            "{} more groups. {raise} with provider, project, session_id, since or until.",
             total - returned
         ));
     } else if returned == 0 {

@@ -209,7 +209,7 @@ fn what_a_rewritten_document_no_longer_holds_stays() {
     ingest(all.clone());
     let (rows, counts) = (env.rows(sql), env.rows(sums));
     let mut prompt = all[1].clone();
-    (prompt["id"], prompt["content"]) = ("again".into(), "Once more".into());
+    (prompt["id"], prompt["displayContent"]) = ("again".into(), serde_json::Value::Null);
     // Back to the second prompt, and on, so often that segments are merged.
     for length in 1..10 {
         let mut left = all[..7].to_vec();

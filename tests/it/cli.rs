@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::env::{Ran, TestEnv, samples};
 
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
@@ -47,7 +49,7 @@ fn exit_codes_and_messages_say_what_to_do() {
     assert!(env.run(&["search", "x", "--event-type", "tool"]).fails(2).contains("tool_call"));
     assert!(env.run(&["search", "x", "--limit", "51"]).fails(2).contains("1-50"));
     assert!(env.run(&["search", "budget", "--cursor", "abc"]).fails(2).contains("next_cursor"));
-    assert!(env.run(&["show", "ffffffff"]).fails(1).contains("list_sessions"));
+    assert!(env.run(&["show", "ffffffff"]).fails(1).contains("sessions list"));
     assert!(env.run(&["show", "0"]).fails(2).contains("too short"));
     let ambiguous = env.run(&["show", "01a"]).fails(2);
     assert!(ambiguous.contains("matches") && ambiguous.contains("more characters"), "{ambiguous}");
@@ -290,4 +292,77 @@ fn help_and_version_are_data_and_end_well() {
     assert!(env.run(&["completions", "bash"]).ok().contains("_sessions"));
     let ran: Ran = env.run(&[]);
     assert_eq!(ran.code, 2);
+}
+
+#[test]
+fn the_newest_session_has_a_name() {
+    let env = TestEnv::with_samples();
+    let last = env.json(&["show", "last"]);
+    let listed = env.json(&["list", "--limit", "1"]);
+    assert_eq!(last["data"]["session"]["session_id"], listed["data"]["sessions"][0]["session_id"]);
+    assert_eq!(last["warnings"][0]["code"], "CURRENT_SESSION");
+    assert!(env.run(&["show", "last"]).ok().contains("turns"));
+    let empty = TestEnv::new();
+    fs::write(empty.path("s.jsonl"), "{\"type\":\"user\",\"sessionId\":\"s\"}\n").expect("writes");
+    empty.run(&["ingest", "--quiet", &empty.path("s.jsonl").to_string_lossy()]).ok();
+    assert!(empty.run(&["show", "last"]).fails(1).contains("'last'"));
+}
+
+#[test]
+fn one_ambiguous_id_does_not_spoil_the_others() {
+    let env = TestEnv::with_samples();
+    let events = env.json(&["event", &format!("{MAIN}:0"), "01a:0"]);
+    assert_eq!(events["data"]["events"].as_array().map(Vec::len), Some(1));
+    assert_eq!(events["data"]["not_found"], json!(["01a:0"]));
+    assert_eq!(events["warnings"][0]["code"], "AMBIGUOUS_PREFIX");
+    let listed = env.json(&["list", "--session-id", MAIN, "--session-id", "01a"]);
+    assert_eq!(listed["data"]["sessions"].as_array().map(Vec::len), Some(1));
+    let told = listed["warnings"][0]["message"].as_str().expect("a message");
+    assert!(told.contains("'01a' matches"), "{told}");
+    assert_eq!(env.run(&["event", "01a:0"]).code, 2, "alone it is an error");
+}
+
+#[test]
+fn what_is_shown_of_a_call_says_how_it_went() {
+    let env = TestEnv::with_samples();
+    let sql = "SELECT event_id FROM events WHERE event_type = 'tool_result' AND exit_code > 0 AND duration_ms > 0 LIMIT 1";
+    let result = env.rows(sql)[0][0].as_str().expect("an id").to_owned();
+    let shown = env.run(&["event", &result]).ok();
+    let call = shown.split("call ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    assert!(shown.contains("exit code ") && shown.contains("took "), "{shown}");
+    let shown = env.run(&["event", call.expect("its call")]).ok();
+    assert!(shown.contains(&format!("result {result}")), "{shown}");
+    // Seen from the parent.
+    let parent = env.rows("SELECT parent_session_id FROM sessions WHERE relation = 'subagent_of' AND provider = 'claude'");
+    let shown = env.run(&["show", parent[0][0].as_str().expect("an id")]).ok();
+    assert!(shown.contains("\nsubagent ") && !shown.contains("\nsubagent_of "), "{shown}");
+}
+
+#[test]
+fn a_copy_says_what_it_is_a_copy_of() {
+    let env = TestEnv::new();
+    let record = "{\"type\":\"user\",\"uuid\":\"00000000-0000-4000-8000-000000000001\",\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"hello\"}}\n";
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    for name in ["a", "b"] {
+        fs::write(env.path(&format!("logs/{name}.jsonl")), record).expect("writes");
+    }
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    let rows = env.rows("SELECT session_id, replay_events FROM sessions ORDER BY 2");
+    let [original, copy] = [0, 1].map(|at| rows[at][0].as_str().expect("an id"));
+    let hint = |id: &str| env.json(&["show", id])["hint"].as_str().unwrap_or("").to_owned();
+    assert!(hint(copy).contains(&format!("copy of one of session {original}")), "{}", hint(copy));
+    assert!(!hint(original).contains("copy"));
+}
+
+#[test]
+fn wrong_words_end_with_the_code_of_wrong_usage() {
+    let env = TestEnv::with_samples();
+    assert!(env.run(&["label", MAIN]).fails(2).contains("--add"));
+    assert_eq!(env.run(&["label", MAIN, "--add", ""]).code, 2);
+    assert_eq!(env.run(&["label", "ffffffff", "--add", "x"]).code, 1);
+    let since = env.run(&["search", "budget until:2026-01-01", "--since", "2026-02-01"]).fails(2);
+    assert!(since.contains("until:"), "{since}");
+    let store = env.store().to_string_lossy().into_owned();
+    let full = env.json(&["--store", &store, "--metadata", "full", "list", "--limit", "1"]);
+    assert_eq!(full["metadata"]["tool_context"]["tool"], "list");
 }

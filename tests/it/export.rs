@@ -233,5 +233,5 @@ fn wrong_calls_say_what_is_needed() {
     let nothing = env.run(&["export", "--format", "jsonl", "--since", "2099-01-01"]).fails(1);
     assert!(nothing.contains("None of"), "{nothing}");
     let unknown = env.run(&["export", "--format", "jsonl", "--session-id", "ffffff"]).fails(1);
-    assert!(unknown.contains("list_sessions"), "{unknown}");
+    assert!(unknown.contains("sessions list"), "{unknown}");
 }

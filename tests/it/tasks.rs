@@ -173,6 +173,7 @@ fn editors(agent: &mut Agent) {
     let sql = "SELECT provider, count(*) AS edits FROM files WHERE path LIKE '%src/retry.rs' AND tool_kind = 'edit' AND NOT is_error GROUP BY provider, session_id ORDER BY min(timestamp)";
     let edits = agent.ask("query_sql", json!({ "sql": sql }));
     let wanted = json!([
+        ["codex", 2],
         ["claude", 1],
         ["claude", 2],
         ["codex", 3],

@@ -47,6 +47,7 @@ impl Stream {
         self.record_hash = hash;
         self.record_time = time;
         self.sidechain = false;
+        self.agent = None;
         self.pushed = 0;
         self.parent = None;
         if time.is_some() {
@@ -68,6 +69,11 @@ impl Stream {
     /// Whether this log had a record of this identity, where records have ids.
     pub fn has_read(&self, identity: u64) -> bool {
         self.own.as_ref().is_some_and(|own| own.contains(&identity))
+    }
+
+    /// Whether the present record is a copy.
+    pub fn is_copying(&self) -> bool {
+        self.replay
     }
 
     /// Overrides whether the present record is a copy, for decoders that know it otherwise.

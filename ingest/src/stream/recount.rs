@@ -18,7 +18,9 @@ impl Stream {
             let at = RecordAt { offset, ..RecordAt::default() };
             self.begin_record(at, Some(hash).filter(|hash| *hash != 0), None);
         }
-        let stays = lost.is_empty() || self.own.is_some() && !lost.contains(&hash);
+        // A record without an id shares the fate of the one before.
+        let is_known = self.own.is_some() && hash != 0;
+        let stays = lost.is_empty() || is_known && !lost.contains(&hash);
         self.replay |= event.is_replay && stays;
         while self.state.turn < event.turn_index {
             self.begin_turn();

@@ -121,3 +121,107 @@ fn a_queued_prompt_is_one_whatever_was_removed_before_it() {
     memory.ingest(dir.path());
     assert_eq!(memory.session("a").turns, 4);
 }
+
+/// A result of a call, with what the client notes beside it.
+fn result(n: u32, call: &str, text: &str, twin: &str) -> String {
+    format!(
+        r#"{{"type":"user","uuid":"{}","sessionId":"a","timestamp":"2026-10-01T10:03:{n:02}.000Z","toolUseResult":{twin},"message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{call}","content":"{text}"}}]}}}}"#,
+        uuid(n)
+    ) + "\n"
+}
+
+#[test]
+fn what_a_command_printed_is_kept_where_its_result_leaves_it_out() {
+    let printed = |n: u32, call: &str, text: &str| {
+        format!(
+            r#"{{"type":"progress","uuid":"{}","sessionId":"a","parentToolUseID":"{call}","data":{{"type":"bash_progress","output":"x","fullOutput":"{text}"}}}}"#,
+            uuid(n)
+        ) + "\n"
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let log = user("a", 1, "build it")
+        + &printed(2, "t1", "one")
+        + &printed(3, "t1", "one\\ntwo")
+        + &result(4, "t1", "one\\ntwo\\nthree", "{}")
+        + &printed(5, "t2", "compiling a\\ncompiling b")
+        + &result(6, "t2", "Command running in background", "{}");
+    write(&path, &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let kept = |memory: &Memory| -> Vec<_> {
+        let events = memory.events().into_iter();
+        let kept = events.filter(|event| event.subtype.as_deref() == Some("bash_output"));
+        kept.map(|event| (event.text, event.source_offset as usize)).collect()
+    };
+    let at = log.find("compiling").and_then(|at| log[..at].rfind('\n')).expect("a line") + 1;
+    assert_eq!(kept(&memory), [("compiling a\ncompiling b".to_owned(), at)]);
+    // In two runs as in one.
+    let cut = log.rfind("{\"type\":\"user\"").expect("a result");
+    write(&path, &log[..cut], 2);
+    let again = Memory::default();
+    again.ingest(dir.path());
+    write(&path, &log, 3);
+    again.ingest(dir.path());
+    assert_eq!(kept(&again), kept(&memory));
+}
+
+#[test]
+fn commands_of_the_client_are_shown_as_typed() {
+    let command = format!(
+        r#"{{"type":"system","subtype":"local_command","uuid":"{}","sessionId":"a","content":"<command-name>/mcp</command-name>\n<command-args></command-args>"}}"#,
+        uuid(1)
+    ) + "\n";
+    let printed = command.replace(&uuid(1), &uuid(2)).replace(
+        "<command-name>/mcp</command-name>\\n<command-args></command-args>",
+        "<local-command-stdout>dismissed</local-command-stdout>",
+    );
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(&dir.path().join("a.jsonl"), &(command + &printed), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let shown: Vec<_> = memory.events().into_iter().map(|e| (e.event_type, e.text)).collect();
+    assert_eq!(shown[0], ("user".to_owned(), "/mcp".to_owned()));
+    assert_eq!(shown[1].0, "notification");
+    assert_eq!(memory.session("a").turns, 1);
+}
+
+#[test]
+fn counts_are_partial_where_a_subagents_log_is_missing() {
+    let usage = format!(
+        r#"{{"type":"assistant","uuid":"{}","sessionId":"a","message":{{"id":"m","role":"assistant","model":"m","content":[],"usage":{{"input_tokens":1,"output_tokens":2}}}}}}"#,
+        uuid(2)
+    ) + "\n";
+    let ended = r#"{"agentId":"b1","totalTokens":900}"#;
+    let log = user("a", 1, "go") + &usage + &result(3, "t1", "done", ended);
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let confidence = |dir: &std::path::Path| {
+        let memory = Memory::default();
+        memory.ingest(dir);
+        memory.session("a").usage_confidence
+    };
+    assert_eq!(confidence(dir.path()).as_deref(), Some("partial"));
+    write(&dir.path().join("agent-b1.jsonl"), &user("a", 9, "sub"), 1);
+    assert_eq!(confidence(dir.path()).as_deref(), Some("measured"));
+}
+
+#[test]
+fn an_answer_without_words_is_no_message() {
+    let said = |n: u32, text: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"{}","sessionId":"a","message":{{"id":"m{n}","role":"assistant","model":"m","content":[{{"type":"text","text":"{text}"}}],"usage":{{"output_tokens":2}}}}}}"#,
+            uuid(n)
+        ) + "\n"
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(
+        &dir.path().join("a.jsonl"),
+        &(user("a", 1, "go") + &said(2, "\\n\\n") + &said(3, "Done.")),
+        1,
+    );
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let row = memory.session("a");
+    assert_eq!((row.messages, row.steps, row.output_tokens), (1, 2, Some(4)));
+}

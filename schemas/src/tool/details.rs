@@ -59,7 +59,7 @@ Pages are cut to size; pass next_cursor for the next one. Text is quoted from lo
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DetailArgs {
-    /// Session id; any unique prefix, or 'current' for the one you are in
+    /// Session id; any unique prefix, 'current' for the one you are in, or 'last'
     pub session_id: String,
     /// How much to show
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -38,9 +38,10 @@ impl Decoder {
         let time = answered.or(sent.map(|ms| ms.saturating_mul(1000)));
         out.begin_record(at, identity(message), time);
         // A subagent's messages name the call that started it.
-        let sidechain = message.non_empty("parentToolUseId").is_some();
+        let started_by = message.non_empty("parentToolUseId");
+        let sidechain = started_by.is_some();
         if sidechain {
-            out.set_sidechain();
+            out.set_sidechain(started_by);
         }
         match message.text("role") {
             Some("user") => self.user(message, !sidechain, out),

@@ -2,6 +2,7 @@
 
 mod head;
 mod known;
+mod printed;
 mod queue;
 mod subagent;
 mod user;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 
+use self::printed::Printed;
 use self::queue::Queue;
 use self::subagent::Subagents;
 use super::{Format, LineDecoder, Outcome, Places, Reader, begin, drift, prompt, uuid_identity};
@@ -89,6 +91,8 @@ struct State {
     messages: VecDeque<ApiMessage>,
     #[serde(default)]
     queue: Queue,
+    #[serde(default)]
+    printed: Printed,
 }
 
 struct Decoder {
@@ -104,11 +108,12 @@ impl LineDecoder for Decoder {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
         let inner = self.subagents.message(object, out);
+        let agent = object.object("data").and_then(|data| data.non_empty("agentId"));
         for said in inner.into_iter().flat_map(|_| subagent::said(object)) {
             let uuid = uuid_identity(said.text("uuid"));
             if uuid.is_some_and(|uuid| !out.has_read(uuid)) {
                 out.begin_record(at, uuid, micros(said.text("timestamp")).or(time));
-                self.subagent(said, out);
+                self.subagent(said, agent, out);
             }
         }
         let id = inner.unwrap_or(object).text("uuid");
@@ -124,7 +129,7 @@ impl LineDecoder for Decoder {
             out.set_copied(true);
         }
         if let Some(inner) = inner {
-            self.subagent(inner, out);
+            self.subagent(inner, agent, out);
             return Outcome::Events;
         }
         drift::fields(object, known::FIELDS, out);
@@ -135,7 +140,7 @@ impl LineDecoder for Decoder {
         out.set_version(object.text("version"));
         let sidechain = !self.agent_file && object.flag("isSidechain") == Some(true);
         if sidechain {
-            out.set_sidechain();
+            out.set_sidechain(object.non_empty("agentId"));
         }
         match object.text("type") {
             Some("assistant") if object.object("message").is_some() => {
@@ -147,6 +152,18 @@ impl LineDecoder for Decoder {
                     return Outcome::Merged("twin_of_prompt");
                 }
                 user::record(object, !sidechain, &mut self.text, out);
+                self.state.printed.answered(object, &mut self.text, out);
+                if self.subagents.lacks_counts(object, out) {
+                    out.set_confidence(Confidence::Partial);
+                }
+            }
+            // Commands that the client itself carries out.
+            Some("system") if object.text("subtype") == Some("local_command") => {
+                user::typed(object.text("content").unwrap_or(""), None, !sidechain, out);
+            }
+            Some("progress") => {
+                self.side_record("progress", object, out);
+                self.state.printed.progress(object, at, out);
             }
             Some("attachment") => self.attachment(object, out),
             Some("queue-operation") => {
@@ -165,8 +182,8 @@ impl LineDecoder for Decoder {
 
 impl Decoder {
     /// A message of a subagent that has no log of its own.
-    fn subagent(&mut self, message: Value<'_>, out: &mut Stream) {
-        out.set_sidechain();
+    fn subagent(&mut self, message: Value<'_>, agent: Option<&str>, out: &mut Stream) {
+        out.set_sidechain(agent);
         out.set_confidence(Confidence::Partial);
         if message.text("type") == Some("assistant") {
             self.assistant(message, out);
@@ -310,6 +327,11 @@ impl Decoder {
                 match object.non_empty("content") {
                     Some(content) => text.push_str(content),
                     None => render::fields(object, ENVELOPE, text),
+                }
+                // How large the context was, and why it was compacted.
+                for key in ["compactMetadata", "microcompactMetadata"] {
+                    let lists = ["compactedToolIds", "clearedAttachmentUUIDs"];
+                    object.object(key).inspect(|facts| render::fields(*facts, &lists, text));
                 }
             }
             "progress" => {

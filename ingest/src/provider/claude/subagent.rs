@@ -24,12 +24,22 @@ impl Subagents {
             data.object("message").filter(|message| message.object("message").is_some())?;
         let told = matches!(message.text("type"), Some("assistant" | "user"));
         let agent = data.text("agentId").filter(|_| told)?;
-        let has_log = self.have_log.get(agent).copied().unwrap_or_else(|| {
+        (!self.has_log(agent, out)).then_some(message)
+    }
+
+    /// Whether a result is that of a subagent whose log is missing, and with it what its requests used.
+    pub(super) fn lacks_counts(&mut self, object: Value<'_>, out: &Stream) -> bool {
+        let ended = object.object("toolUseResult").filter(|end| end.int("totalTokens").is_some());
+        let agent = ended.and_then(|end| end.non_empty("agentId"));
+        agent.is_some_and(|agent| !out.is_copying() && !self.has_log(agent, out))
+    }
+
+    fn has_log(&mut self, agent: &str, out: &Stream) -> bool {
+        self.have_log.get(agent).copied().unwrap_or_else(|| {
             let found = has_log(&out.session.source_path, agent);
             self.have_log.insert(agent.to_owned(), found);
             found
-        });
-        (!has_log).then_some(message)
+        })
     }
 }
 

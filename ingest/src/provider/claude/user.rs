@@ -103,7 +103,13 @@ fn meta(object: Value<'_>) -> Option<&'static str> {
     }
 }
 
-fn typed(mut text: &str, meta: Option<&'static str>, starts_turns: bool, out: &mut Stream) {
+/// Adds a text in the user's role.
+pub(super) fn typed(
+    mut text: &str,
+    meta: Option<&'static str>,
+    starts_turns: bool,
+    out: &mut Stream,
+) {
     while let Some((subtype, before, rest)) = before(text).filter(|_| meta.is_none()) {
         let draft = Draft { subtype: Some(subtype), text: before, ..Draft::default() };
         out.push(EventType::Notification, draft);

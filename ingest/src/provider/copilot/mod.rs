@@ -150,7 +150,7 @@ impl Decoder {
         // What a subagent does stands in the same log.
         let sidechain = object.non_empty("agentId").or_else(|| data.non_empty("parentToolCallId"));
         if sidechain.is_some() {
-            out.set_sidechain();
+            out.set_sidechain(sidechain);
         } else if kind.starts_with("tool.") {
             out.set_model(data.text("model"));
         }

@@ -2,10 +2,12 @@
 //! (FORMATS.md section 3).
 
 use schemas::{EventType, Usage};
+use simd_json::ValueType;
+use simd_json::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::arguments::Arguments;
-use crate::json::{Fields, Value};
+use crate::json::{Fields, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
@@ -16,6 +18,9 @@ const MACHINE: &[(&str, &str)] = &[
     ("This is the Gemini CLI. We are setting up the context", "session_context"),
     ("System: Please continue.", "continue"),
 ];
+
+/// Stands between what was typed and the content of the files named in it.
+const REFERENCED: &str = "--- Content from referenced files ---";
 
 /// Decodes messages in their order.
 #[derive(Default)]
@@ -28,11 +33,14 @@ impl Decoder {
         let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
         out.begin_record(at, identity, micros(message.text("timestamp")));
         self.text.clear();
-        let content = ["displayContent", "content"].iter().find_map(|key| message.field(key));
+        let content = ["displayContent", "content", "parts"].iter().find_map(|key| {
+            message.field(key).filter(|content| content.value_type() != ValueType::Null)
+        });
         match message.text("type") {
             Some("user") => {
                 content.inspect(|content| render::content(*content, &mut self.text));
                 self.user(out);
+                self.attached(message, out);
             }
             Some("gemini" | "assistant" | "model") => self.reply(message, out),
             kind => {
@@ -57,11 +65,30 @@ impl Decoder {
         out.prompt(&self.text);
     }
 
+    /// What the files that a prompt names hold: it stands in what the model was sent, behind what the
+    /// person typed.
+    fn attached(&mut self, message: Value<'_>, out: &mut Stream) {
+        let shown =
+            message.field("displayContent").filter(|shown| shown.value_type() != ValueType::Null);
+        let sent = shown.and_then(|_| message.field("content"));
+        let Some(sent) = sent else { return };
+        let mut text = String::new();
+        render::content(sent, &mut text);
+        if text == self.text {
+            return;
+        }
+        let at = text.find(REFERENCED).unwrap_or(0);
+        text.drain(..at);
+        render::cut(&mut text);
+        let draft = Draft { subtype: Some("attached_file"), text: &text, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+
     fn reply(&mut self, message: Value<'_>, out: &mut Stream) {
         out.set_model(message.text("model"));
         out.begin_step();
         for thought in message.items("thoughts") {
-            let subject = thought.text("subject").unwrap_or("");
+            let subject = thought.text("subject").or_else(|| string(thought)).unwrap_or("");
             let description = thought.text("description").unwrap_or("");
             let text = format!("{subject}\n{description}");
             let timestamp = micros(thought.text("timestamp"));
@@ -70,7 +97,8 @@ impl Decoder {
                 Draft { text: text.trim(), timestamp, ..Draft::default() },
             );
         }
-        message.field("content").inspect(|content| render::content(*content, &mut self.text));
+        let content = message.field("content").or_else(|| message.field("parts"));
+        content.inspect(|content| render::content(*content, &mut self.text));
         let calls = message.items("toolCalls");
         if !self.text.is_empty() || (calls.is_empty() && message.items("thoughts").is_empty()) {
             out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });

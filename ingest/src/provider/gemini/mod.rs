@@ -4,8 +4,10 @@
 
 mod lines;
 mod message;
+mod place;
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use schemas::Provider;
 use schemas::event::Relation;
@@ -57,6 +59,8 @@ const LAYOUT: Layout = Layout {
 };
 
 fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
+    let cwd = place::cwd(Path::new(&out.session.source_path));
+    out.set_cwd(cwd.as_deref());
     let (messages, dropped) = if document::is_lines(bytes, "messages") {
         lines::messages(bytes, out, tally)
     } else {

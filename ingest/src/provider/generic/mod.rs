@@ -154,7 +154,7 @@ impl Decoder {
         out.set_model(object.text("model"));
         let sidechain = object.flag("sidechain") == Some(true);
         if sidechain {
-            out.set_sidechain();
+            out.set_sidechain(None);
         }
         let anew = object.flag("step") == Some(true);
         self.text.clear();

@@ -91,10 +91,12 @@ fn summary(log: &Path) -> Option<Json> {
 
 /// Tells the stream what the summary says.
 fn tell(summary: &Json, out: &mut Stream) {
+    out.set_repository(summary["git_remotes"][0].as_str());
     out.set_cwd(summary["info"]["cwd"].as_str());
     out.set_branch(summary["head_branch"].as_str());
     out.set_model(summary["current_model_id"].as_str());
-    out.set_repository(summary["git_root_dir"].as_str());
+    let root = summary["git_root_dir"].as_str();
+    out.set_repository(root.map(|root| root.trim_end_matches('/')));
     let title =
         ["generated_title", "session_summary"].iter().find_map(|key| summary[*key].as_str());
     out.title(TitleFrom::Agent, title.unwrap_or(""));
@@ -133,8 +135,8 @@ struct Decoder {
 impl LineDecoder for Decoder {
     fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let first = !std::mem::replace(&mut self.state.begun, true);
-        out.begin_unnamed(at, raw, self.start.filter(|_| first));
         self.look(out);
+        out.begin_unnamed(at, raw, self.start.filter(|_| first));
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");
         match kind {
@@ -180,7 +182,9 @@ impl Decoder {
     /// Tells the stream what stands beside the log, once in every reading.
     fn look(&mut self, out: &mut Stream) {
         if !std::mem::replace(&mut self.looked, true) {
-            tell(&summary(Path::new(&out.session.source_path)).unwrap_or_default(), out);
+            let summary = summary(Path::new(&out.session.source_path)).unwrap_or_default();
+            self.start = micros(summary["created_at"].as_str()).or(self.start);
+            tell(&summary, out);
         }
     }
 

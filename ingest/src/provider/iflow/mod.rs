@@ -102,7 +102,7 @@ impl LineDecoder for Decoder {
         out.set_version(object.text("version"));
         let sidechain = object.flag("isSidechain") == Some(true);
         if sidechain {
-            out.set_sidechain();
+            out.set_sidechain(None);
         }
         match (object.text("type"), object.object("message")) {
             (Some("user"), Some(message)) => {

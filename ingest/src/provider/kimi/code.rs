@@ -270,9 +270,12 @@ fn result(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome 
         }
         decoder.text.push_str(note);
     }
+    // A subagent's answer is headed by its name.
+    let heading = decoder.text.lines().next().and_then(|line| line.strip_prefix("agent_id: "));
     let draft = Draft {
         text: &decoder.text,
         tool_call_id: event.non_empty("toolCallId"),
+        spawned_agent_id: heading.map(str::trim),
         is_error: Some(failed),
         exit_code,
         ..Draft::default()

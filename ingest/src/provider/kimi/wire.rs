@@ -1,10 +1,13 @@
 //! Kimi CLI's `wire.jsonl`: `{timestamp, message: {type, payload}}`, the events that were shown to
 //! the person (FORMATS.md section 9).
 
+use std::path::Path;
+
 use schemas::{EventType, Usage};
 
 use super::Decoder;
 use crate::arguments::Arguments;
+use crate::container::is_there;
 use crate::json::{Fields, Value};
 use crate::provider::{Outcome, chat};
 use crate::stream::{Draft, Stream};
@@ -165,18 +168,24 @@ fn status(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stre
     Outcome::Events
 }
 
-/// What a subagent shows. Since agents have ids, each has a log of its own, which holds the same.
+/// What a subagent shows. Since agents have ids, each has a log of its own, which holds the same; it
+/// may be missing.
 fn subagent(decoder: &mut Decoder, payload: Value<'_>, out: &mut Stream) -> Outcome {
-    if payload.non_empty("agent_id").is_some() {
+    let agent = payload.non_empty("agent_id");
+    let log = |agent: &str| {
+        let log = Path::new(&out.session.source_path).with_file_name("subagents");
+        log.join(agent).join("wire.jsonl")
+    };
+    if agent.is_some_and(|agent| is_there(&log(agent))) {
         return Outcome::Merged("copy_of_subagent");
     }
-    let started_by = payload
-        .non_empty("parent_tool_call_id")
+    let started_by = agent
+        .or_else(|| payload.non_empty("parent_tool_call_id"))
         .or_else(|| payload.non_empty("task_tool_call_id"))
         .unwrap_or("subagent");
     let Some(event) = payload.object("event") else {
         return decoder.notify("SubagentEvent", payload, &[], out);
     };
-    out.set_sidechain();
+    out.set_sidechain(Some(started_by));
     record(decoder, event, started_by, out)
 }

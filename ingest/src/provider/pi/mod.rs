@@ -160,6 +160,9 @@ impl Decoder {
             }
             "compaction" | "branch_summary" => {
                 text.push_str(entry.text("summary").unwrap_or(""));
+                if let Some(tokens) = entry.int("tokensBefore") {
+                    text.push_str(&format!("\ntokensBefore: {tokens}"));
+                }
             }
             "custom" => {
                 subtype = entry.non_empty("customType").unwrap_or(kind);

@@ -149,7 +149,7 @@ impl LineDecoder for Decoder {
         out.set_version(object.text("version"));
         let sidechain = !self.agent_file && object.flag("isSidechain") == Some(true);
         if sidechain {
-            out.set_sidechain();
+            out.set_sidechain(None);
         }
         let same = uuid.is_some() && uuid == self.state.last.as_deref();
         if !same {

@@ -175,7 +175,7 @@ impl Decoder {
                 "tool_call" => {
                     if remember(part.non_empty("id"), &mut state.calls) {
                         let name = part.text("name");
-                        let arguments = arguments(part.field("arguments"), inner);
+                        let arguments = arguments(name, part.field("arguments"), inner);
                         let tool_call_id = part.non_empty("id");
                         let draft = arguments.draft();
                         let draft = Draft { tool_name: name, tool_call_id, timestamp, ..draft };
@@ -238,7 +238,8 @@ impl Decoder {
         let tool_name = span.text("gen_ai.tool.name");
         let tool_call_id = span.text("gen_ai.tool.call.id");
         if remember(tool_call_id, &mut self.state.calls) {
-            let arguments = arguments(span.value("gen_ai.tool.call.arguments"), &mut self.inner);
+            let arguments =
+                arguments(tool_name, span.value("gen_ai.tool.call.arguments"), &mut self.inner);
             let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
             out.push(EventType::ToolCall, draft);
         }
@@ -265,14 +266,17 @@ impl Decoder {
     }
 }
 
-/// Reads arguments, which are JSON in a string.
-fn arguments(value: Option<Value<'_>>, parser: &mut Parser) -> Arguments {
+/// Reads the arguments of a tool, which are JSON in a string. A patch may be without its first line.
+fn arguments(tool: Option<&str>, value: Option<Value<'_>>, parser: &mut Parser) -> Arguments {
     let mut arguments = Arguments::default();
     if let Some(value) = value {
         match string(value) {
             Some(text) => arguments.read_json_text(text, parser),
             None => arguments.read(value),
         }
+    }
+    if tool == Some("apply_patch") {
+        arguments.patch();
     }
     arguments
 }

@@ -1,0 +1,56 @@
+//! What a command had printed before its result: the result of one that goes on in the background, or
+//! that printed too much, leaves it out (`bash_progress`, FORMATS.md section 1.2).
+
+use schemas::EventType;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{Fields, Value};
+use crate::render;
+use crate::stream::{Draft, RecordAt, Stream};
+
+/// The output of the last command that told of its progress.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Printed(Option<Output>);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Output {
+    call: String,
+    /// Without secrets, as it is kept beside the checkpoint.
+    text: String,
+    /// Offset, length and line of the record.
+    at: (u64, u64, u64),
+}
+
+impl Printed {
+    /// Notes what a `progress` record tells.
+    pub(super) fn progress(&mut self, object: Value<'_>, at: RecordAt, out: &Stream) {
+        let data = object.object("data");
+        let text = data.and_then(|data| data.non_empty("fullOutput"));
+        if let Some((call, text)) = object.non_empty("parentToolUseID").zip(text) {
+            self.0 = Some(Output {
+                call: call.to_owned(),
+                text: out.masked(text).into_owned(),
+                at: (at.offset, at.length, at.line),
+            });
+        }
+    }
+
+    /// Adds what was printed behind the result of the command, where that does not show it.
+    pub(super) fn answered(&mut self, object: Value<'_>, text: &mut String, out: &mut Stream) {
+        let Some(printed) = &self.0 else { return };
+        let blocks = object.object("message").map(|message| message.items("content"));
+        let is_answer = |block: &Value<'_>| block.text("tool_use_id") == Some(&printed.call);
+        let Some(result) = blocks.iter().flatten().find(|block| is_answer(block)) else { return };
+        text.clear();
+        result.field("content").inspect(|content| render::content(*content, text));
+        let last = printed.text.lines().rev().find(|line| !line.trim().is_empty());
+        if last.is_some_and(|last| !out.masked(text).contains(last.trim())) {
+            let (offset, length, line) = printed.at;
+            out.place_at(RecordAt { offset, length, line });
+            let subtype = Some("bash_output");
+            let draft = Draft { subtype, text: &printed.text, ..Draft::default() };
+            out.push(EventType::Notification, draft);
+        }
+        self.0 = None;
+    }
+}

@@ -1,0 +1,53 @@
+//! Where a session of Gemini CLI ran: its log does not say it, but files around the log's folder do
+//! (FORMATS.md section 3).
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+/// Most that is read of such a file.
+const BYTES: u64 = 4 << 20;
+
+/// The folder whose project the log `~/.gemini/tmp/<project>/chats/...` belongs to.
+pub(super) fn cwd(log: &Path) -> Option<String> {
+    let chats = log.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "chats"))?;
+    let project = chats.parent()?;
+    let root = read(&project.join(".project_root")).map(|root| root.trim().to_owned());
+    root.filter(|root| !root.is_empty()).or_else(|| {
+        let list = read(&project.parent()?.parent()?.join("projects.json"))?;
+        let list: Json = serde_json::from_str(&list).ok()?;
+        let mut projects = list["projects"].as_object()?.iter();
+        let name = project.file_name()?.to_str()?;
+        projects.find(|(_, slug)| slug.as_str() == Some(name)).map(|(path, _)| path.clone())
+    })
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_folder_is_told_beside_the_log() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let project = dir.path().join("tmp/harbor");
+        let log = project.join("chats/9c1e/a.json");
+        fs::create_dir_all(&project).expect("creates");
+        assert_eq!(cwd(&log), None);
+        let list =
+            r#"{"projects":{"/home/mira/code/quay":"quay","/home/mira/code/harbor":"harbor"}}"#;
+        fs::write(dir.path().join("projects.json"), list).expect("writes");
+        assert_eq!(cwd(&log).as_deref(), Some("/home/mira/code/harbor"));
+        fs::write(project.join(".project_root"), "/srv/harbor\n").expect("writes");
+        assert_eq!(cwd(&log).as_deref(), Some("/srv/harbor"));
+        assert_eq!(cwd(Path::new("/tmp/session.json")), None);
+    }
+}
