@@ -213,7 +213,7 @@ fn what_a_rewritten_document_no_longer_holds_stays() {
     // Back to the second prompt, and on, so often that segments are merged.
     for length in 1..10 {
         let mut left = all[..7].to_vec();
-        prompt["content"] = format!("Once more{}", "!".repeat(length)).into();
+        prompt["content"] = format!("Zephyr again{}", "!".repeat(length)).into();
         left.push(prompt.clone());
         ingest(left);
     }
@@ -223,7 +223,7 @@ fn what_a_rewritten_document_no_longer_holds_stays() {
     let turns = |counts: &[Vec<serde_json::Value>]| counts[0][0].as_i64().expect("turns");
     let after = env.rows(sums);
     assert_eq!((turns(&after), &after[0][1..]), (turns(&counts) + 1, &counts[0][1..]));
-    let found = env.json(&["search", "Once more"]);
+    let found = env.json(&["search", "Zephyr again"]);
     assert_eq!(found["data"]["matches"].as_array().map(Vec::len), Some(1), "{found}");
     let id = found["data"]["matches"][0]["event_id"].as_str().expect("an id").to_owned();
     let last = rows.len() - 1;
