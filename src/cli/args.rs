@@ -125,8 +125,8 @@ pub(super) struct SearchFlags {
     /// Words and "phrases" that must all occur in one event; -word excludes
     #[arg(allow_hyphen_values = true, value_name = "QUERY")]
     query: String,
-    /// Only this event type (can be repeated)
-    #[arg(long, value_name = "TYPE")]
+    /// Only these event types
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     event_type: Vec<EventType>,
     /// Only this agent's logs
     #[arg(long)]
@@ -172,8 +172,8 @@ pub(super) struct EventFlags {
     /// Event ids: <session_id>:<event_index>, any unique session prefix
     #[arg(required = true, value_name = "ID")]
     event_ids: Vec<String>,
-    /// Field to show beside the ids: text, tool, usage, context, source (can be repeated)
-    #[arg(long, value_name = "FIELD")]
+    /// Fields to show beside the ids: text, tool, usage, context, source
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     fields: Vec<EventField>,
     /// Characters of text per page [default: 20000]
     #[arg(long, value_name = "N")]
@@ -286,8 +286,8 @@ pub(super) struct AnalyzeFlags {
     /// recur over sessions
     #[arg(value_name = "ID")]
     session_id: Option<String>,
-    /// failures, loops, slow, oversized, context, interruptions or ends (can be repeated)
-    #[arg(long, value_name = "CHECK")]
+    /// failures, loops, slow, oversized, context, interruptions, ends
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     checks: Vec<Check>,
     /// Only sessions whose working directory contains this text
     #[arg(long)]

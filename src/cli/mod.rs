@@ -129,28 +129,28 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
     match args.command {
         Command::Ingest(ingest) => run_ingest(&store, &ingest, printer),
         Command::Search(search) => {
-            let answer = app::tools(store).search(&search.into(), &call)?;
+            let answer = lasting(app::tools(store)).search(&search.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.matches.is_empty()))
         }
         Command::Event(event) => {
-            let answer = app::tools(store).event(&event.into(), &call)?;
+            let answer = lasting(app::tools(store)).event(&event.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(answer.data.not_found.is_empty()))
         }
         Command::List(list) => {
-            let tools = app::tools(store).with_prices(app::prices()?);
+            let tools = lasting(app::tools(store).with_prices(app::prices()?));
             let answer = tools.list(&list.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.sessions.is_empty()))
         }
         Command::Show(show) => {
-            let tools = app::tools(store).with_prices(app::prices()?);
+            let tools = lasting(app::tools(store).with_prices(app::prices()?));
             printer.answer(&tools.details(&show.into(), &call)?)?;
             Ok(Outcome::Done)
         }
         Command::Analyze(analyze) => {
-            let tools = app::tools(store).with_prices(app::prices()?);
+            let tools = lasting(app::tools(store).with_prices(app::prices()?));
             let answer = tools.analyze(&analyze.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.findings.is_empty()))
@@ -163,9 +163,9 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         }
         Command::Report(report) => files::report(store, report, printer, call.now),
         Command::Export(export) => files::export(store, export, printer, call.now),
-        Command::Query(flags) => counts::query(&counting(store)?, flags, &call, printer),
-        Command::Stats(flags) => counts::stats(&counting(store)?, flags, &call, printer),
-        Command::Usage(flags) => counts::usage(&counting(store)?, flags, &call, printer),
+        Command::Query(flags) => counts::query(counting(store)?, flags, &call, printer),
+        Command::Stats(flags) => counts::stats(counting(store)?, flags, &call, printer),
+        Command::Usage(flags) => counts::usage(counting(store)?, flags, &call, printer),
         Command::SqlWorker => {
             let input = std::io::BufReader::new(std::io::stdin());
             crate::sql::serve(input, printer.rows(), &mut printer.report())?;
@@ -249,6 +249,12 @@ fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
 }
 
 /// The tools with prices and queries.
-fn counting(store: Store) -> Result<Tools, Failure> {
-    Ok(app::tools(store).with_prices(app::prices()?).with_program(app::running()))
+fn counting(store: Store) -> Result<&'static Tools, Failure> {
+    Ok(lasting(app::tools(store).with_prices(app::prices()?).with_program(app::running())))
+}
+
+/// The tools for the rest of the process, which ends with the answer: to take apart what was read
+/// of a large store takes a millisecond.
+fn lasting(tools: Tools) -> &'static Tools {
+    Box::leak(Box::new(tools))
 }

@@ -158,7 +158,8 @@ fn usage_text(usage: Usage) -> String {
         .iter()
         .filter_map(|(name, count)| count.map(|count| format!("{name} {count}")))
         .collect();
-    format!("; tokens: {}", known.join(", "))
+    let known = if known.is_empty() { "none of its own".to_owned() } else { known.join(", ") };
+    format!("; tokens: {known}")
 }
 
 impl Show for EventData {

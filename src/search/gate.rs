@@ -8,6 +8,7 @@ use schemas::session::SessionRow;
 use super::known::known;
 use super::page::{Position, Request, Work};
 use super::query::{Field, Filter, Query};
+use crate::cores::in_parallel;
 use crate::store::{Block, Grams, KnownRows, RowFacts, Segment, Snapshot, StoreError, TextPage};
 
 /// A page of text that may hold matches.
@@ -64,6 +65,12 @@ impl<'a> Gate<'a> {
     ) -> Result<Self, StoreError> {
         let sessions = sessions(snapshot, request);
         let mut gate = Self { snapshot, request, sessions, segments: Vec::new() };
+        let open: Vec<&Segment> = snapshot.segments().iter().filter(|s| gate.concerns(s)).collect();
+        let unread: Vec<&Segment> = open.into_iter().filter(|s| !s.is_open()).collect();
+        // The first search opens all files, which takes longer than what it looks for.
+        if !unread.is_empty() {
+            in_parallel(&unread, 1, |segments| segments.iter().try_for_each(|s| s.open()))?;
+        }
         for segment in snapshot.segments() {
             let open = gate.segment(segment, required)?;
             gate.segments.push(open);
@@ -71,11 +78,14 @@ impl<'a> Gate<'a> {
         Ok(gate)
     }
 
+    /// Whether a segment may have rows that are asked for, as far as its entry and sessions tell.
+    fn concerns(&self, segment: &Segment) -> bool {
+        self.in_time(segment.entry.times, segment.entry.untimed)
+            && segment.spans.iter().any(|span| self.wants(span.session))
+    }
+
     fn segment(&self, segment: &Segment, required: &Query) -> Result<SegmentGate, StoreError> {
-        let mut gate = SegmentGate::default();
-        let wanted = |session: usize| self.wants(session);
-        gate.closed = !self.in_time(segment.entry.times, segment.entry.untimed)
-            || !segment.spans.iter().any(|span| wanted(span.session));
+        let mut gate = SegmentGate { closed: !self.concerns(segment), ..SegmentGate::default() };
         let filters = &self.request.query.filters;
         let (files, labels): (Vec<&Filter>, Vec<&Filter>) = filters
             .iter()

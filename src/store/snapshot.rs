@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use schemas::ErrorCode;
-use schemas::ToolError;
 use schemas::limits::PREFIX_CHARS;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
+use schemas::{ErrorCode, EventId, ToolError};
 
 use super::index::SkipIndex;
 use super::labels::LabelBook;
@@ -240,12 +239,9 @@ impl Snapshot {
             self.sessions[from..].iter().take_while(|row| row.session_id.starts_with(prefix));
         let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
         match ids.as_slice() {
-            [] => Err(ToolError::new(
-                ErrorCode::SessionNotFound,
-                format!("No session starts with '{prefix}'. list_sessions shows the ids"),
-            )
-            .with("session_id", prefix)
-            .meant(self.meant(prefix))),
+            [] => Err(ToolError::new(ErrorCode::SessionNotFound, none_starts_with(prefix))
+                .with("session_id", prefix)
+                .meant(self.meant(prefix))),
             [first, rest @ ..]
                 if rest
                     .iter()
@@ -319,6 +315,16 @@ impl Snapshot {
         let check =
             |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
         self.segments.iter().filter_map(check).collect()
+    }
+}
+
+/// What is said of an id that no session has; that of an event names its session too.
+fn none_starts_with(id: &str) -> String {
+    match id.parse::<EventId>() {
+        Ok(EventId { session, .. }) => format!(
+            "'{id}' is the id of an event, which get_event_details shows; its session is '{session}'"
+        ),
+        Err(_) => format!("No session starts with '{id}'. list_sessions shows the ids"),
     }
 }
 
@@ -396,6 +402,17 @@ impl Segment {
         let pages = pages::locate(&self.footer()?)
             .ok_or_else(|| StoreError::damaged(&path, "it has no page index"))?;
         Ok(self.shared.pages.get_or_init(|| pages))
+    }
+
+    /// Whether what a search reads first is known.
+    pub fn is_open(&self) -> bool {
+        self.shared.pages.get().is_some() && self.shared.index.get().is_some()
+    }
+
+    /// Reads what a search reads first.
+    pub fn open(&self) -> Result<(), StoreError> {
+        self.index()?;
+        self.text_pages().map(|_| ())
     }
 
     /// Its skip index.

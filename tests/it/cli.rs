@@ -51,6 +51,10 @@ fn exit_codes_and_messages_say_what_to_do() {
     assert!(env.run(&["search", "budget", "--cursor", "abc"]).fails(2).contains("next_cursor"));
     assert!(env.run(&["show", "ffffffff"]).fails(1).contains("sessions list"));
     assert!(env.run(&["show", "0"]).fails(2).contains("too short"));
+    let of_event = env.run(&["show", &format!("{MAIN}:31")]).fails(1);
+    assert!(of_event.contains("sessions event") && of_event.contains(MAIN), "{of_event}");
+    let few = env.json(&["event", &format!("{MAIN}:31"), "--fields", "tool,usage"]);
+    assert!(few["data"]["events"][0].get("text").is_none());
     let ambiguous = env.run(&["show", "01a"]).fails(2);
     assert!(ambiguous.contains("matches") && ambiguous.contains("more characters"), "{ambiguous}");
     assert!(env.run(&["event", "nonsense"]).fails(2).contains("event id"));
