@@ -10,6 +10,8 @@ pub struct History {
     /// Records in their order, for those known by their content, which may repeat by chance: only a
     /// run that follows the order counts as copied.
     order: Vec<u64>,
+    /// All of them are captures of the session that this one is a capture of.
+    of_same_session: bool,
 }
 
 /// How far ahead the next copied record may stand in the parent's order; records that gave no
@@ -22,7 +24,17 @@ impl History {
         let ids = with_ids.then(|| streams.iter().flatten().copied().collect());
         // Of several captures of one session the one that holds most of it.
         let order = streams.into_iter().max_by_key(Vec::len).unwrap_or_default();
-        Self { ids, order }
+        Self { ids, order, of_same_session: false }
+    }
+
+    /// Says whether all streams are captures of the session that this one is a capture of.
+    #[must_use]
+    pub(crate) fn of_same_session(self, of_same_session: bool) -> Self {
+        Self { of_same_session, ..self }
+    }
+
+    pub(crate) fn is_of_same_session(&self) -> bool {
+        self.of_same_session && !self.is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -224,7 +224,8 @@ pub fn uuid_identity(id: Option<&str>) -> Option<u64> {
     Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
 }
 
-/// Begins a record with this id. One whose id is not unique is known by its bytes.
+/// Begins a record with this id. One whose id is not unique is known by its bytes, and so is one
+/// without an id among those that have some.
 pub fn begin(
     (id, identity): (Option<&str>, Option<u64>),
     raw: &[u8],
@@ -234,6 +235,7 @@ pub fn begin(
 ) {
     match (id, identity) {
         (Some(_), None) => out.begin_unnamed(at, raw, time),
+        (None, None) => out.begin_between(at, raw, time),
         (_, identity) => out.begin_record(at, identity, time),
     }
 }

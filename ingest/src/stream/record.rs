@@ -34,6 +34,18 @@ impl Stream {
         self.begin(at, content, time);
     }
 
+    /// Begins a record without an id in a log whose records have some. Another capture of the session
+    /// has the same bytes; a fork may have changed them, and there it shares the fate of the record
+    /// before.
+    pub fn begin_between(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
+        let content = xxh3_64(raw) | 1;
+        self.replay = match self.history.is_of_same_session() {
+            true => self.is_copy(|history, at| history.contains(content, at)),
+            false => self.state.replay,
+        };
+        self.begin(at, content, time);
+    }
+
     /// Asks the history about a record, unless the log is done with copies.
     fn is_copy(&mut self, is_known: impl FnOnce(&History, &mut usize) -> bool) -> bool {
         let watched = self.state.own_run < OWN_RUN;

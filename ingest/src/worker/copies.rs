@@ -8,6 +8,7 @@ use crate::history::History;
 use crate::plan::{Change, Work};
 use crate::provider::Format;
 use crate::run::Target;
+use crate::stream::short;
 
 impl<T: Target> Worker<'_, T> {
     /// Whether a log that was read before has records that an original of it only got now, or lost:
@@ -83,7 +84,9 @@ impl<T: Target> Worker<'_, T> {
             hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
             streams.push(hashes);
         }
-        Ok(History::new(streams, format.unique_ids))
+        let is_capture = |id: &String| id.starts_with(short(&work.claim.native_id));
+        let captures = work.ancestors.iter().all(is_capture);
+        Ok(History::new(streams, format.unique_ids).of_same_session(captures))
     }
 }
 

@@ -290,3 +290,38 @@ fn what_a_document_lost_is_kept_when_another_one_was_written_over_it_for_a_while
     assert_eq!(texts, [(0, false), (1, false), (2, true), (3, true), (4, false)]);
     assert_eq!(memory.sessions().len(), 2);
 }
+
+/// Records without ids, as snapshots of files, stand between others.
+#[test]
+fn what_stands_without_an_id_behind_the_copied_part_counts() {
+    fn log(records: usize) -> String {
+        let note = |n: usize| {
+            let id = session(1);
+            format!(
+                r#"{{"type":"system","sessionId":"{id}","timestamp":"2026-10-01T10:00:00.000Z","content":"note {n}"}}"#
+            ) + "\n"
+        };
+        (0..records).map(|n| record(&session(1), n, "") + &note(n)).collect()
+    }
+    let own = |copies: &Copies| {
+        let events = copies.memory.events().into_iter();
+        events.filter(|event| !event.is_replay).map(|event| event.text).collect::<Vec<_>>()
+    };
+    for ends_behind_note in [false, true] {
+        let mut copies = Copies::of(log);
+        copies.write("log", 40);
+        if !ends_behind_note {
+            let text = fs::read_to_string(copies.path("log")).expect("reads");
+            let end = text.find(r#"{"type":"system","#).expect("a note");
+            let last = text.rfind(&text[end..end + 20]).expect("the last note");
+            write(&copies.path("log"), &text[..last], 1);
+        }
+        copies.ingest(&[]);
+        copies.write("backup", 45);
+        copies.ingest(&[]);
+        assert_eq!(own(&copies).len(), 90, "every prompt and every note");
+        copies.write("log", 60);
+        copies.ingest(&[]);
+        assert_eq!(own(&copies).len(), 120);
+    }
+}
