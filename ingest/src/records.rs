@@ -26,8 +26,8 @@ pub(crate) fn line_records(
                 RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
             match caught(|| decoder.record(object, &bytes[range], at, stream)) {
                 Some(outcome) => {
-                    debug_assert_eq!(outcome == Outcome::Events, stream.pushed() > 0);
-                    tally.object(outcome);
+                    debug_assert!(outcome == Outcome::Events || stream.pushed() == 0);
+                    tally.object(outcome.seen(stream));
                 }
                 None => {
                     failed(at, stream);

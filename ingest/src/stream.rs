@@ -64,6 +64,9 @@ pub struct StreamState {
     last_time: Option<i64>,
     open_calls: OpenCalls,
     title_rank: u8,
+    /// The event that came next when the title was taken.
+    #[serde(default)]
+    title_at: i32,
     /// Records of its own since the last copied one.
     own_run: u32,
     /// Place reached in the parent's sequence.

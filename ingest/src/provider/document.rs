@@ -111,7 +111,7 @@ pub(super) fn each(
     for span in records {
         let (raw, at) = (span.of(bytes), span.at());
         parser.each(raw, &mut |found| match found {
-            Found::Object(record, _) => tally.object(decode(record, raw, at, out)),
+            Found::Object(record, _) => tally.object(decode(record, raw, at, out).seen(out)),
             Found::Problem(kind, _, message) => out.problem(at, kind, message),
         });
     }

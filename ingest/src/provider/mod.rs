@@ -186,6 +186,16 @@ pub enum Outcome {
     Merged(&'static str),
 }
 
+impl Outcome {
+    /// The outcome of a record that its decoder says gave events: without words it gave none.
+    pub(crate) fn seen(self, out: &Stream) -> Self {
+        match self {
+            Self::Events if out.pushed() == 0 => Self::Merged("empty_message"),
+            outcome => outcome,
+        }
+    }
+}
+
 /// Decodes one log that is read line by line.
 pub trait LineDecoder {
     /// Decodes one object. `raw` are its bytes, `at` is where they stand.

@@ -40,6 +40,7 @@ impl Stream {
             return;
         }
         self.state.title_rank = rank;
+        self.state.title_at = self.state.next_index;
         let cut = line.char_indices().nth(TITLE_CHARS).map_or(line.len(), |(at, _)| at);
         let ellipsis = if cut < line.len() { "…" } else { "" };
         let title = format!("{}{ellipsis}", &line[..cut]);
@@ -111,16 +112,20 @@ impl Stream {
     /// went back there: the events since then are an abandoned branch.
     pub fn branch(&mut self, parent: u64) {
         let now = self.state.next_index;
-        let since = self.state.branches.hang(parent, now);
-        if let Some(since) = since.filter(|since| *since < now) {
-            self.ledger.abandon(since, now - 1);
+        if let Some(since) = self.state.branches.hang(parent, now) {
+            self.abandon(since);
         }
     }
 
-    /// The events since the one at `first` are a branch that was abandoned.
+    /// The events since the one at `first` are a branch that was abandoned. What was typed there
+    /// names the session only as long as nothing else does.
     pub fn abandon(&mut self, first: i32) {
         if first < self.state.next_index {
             self.ledger.abandon(first, self.state.next_index - 1);
+            let by_prompt = self.state.title_rank == TitleFrom::Prompt as u8;
+            if by_prompt && self.state.title_at >= first {
+                self.state.title_rank = 0;
+            }
         }
     }
 

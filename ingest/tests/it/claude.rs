@@ -225,3 +225,30 @@ fn an_answer_without_words_is_no_message() {
     let row = memory.session("a");
     assert_eq!((row.messages, row.steps, row.output_tokens), (1, 2, Some(4)));
 }
+
+#[test]
+fn a_prompt_that_was_taken_back_names_the_session_no_longer() {
+    let head = format!(
+        r#"{{"type":"system","subtype":"info","uuid":"{}","sessionId":"a","content":"hello"}}"#,
+        uuid(1)
+    ) + "\n";
+    let prompt = |n: u32, parent: u32, text: &str| {
+        let parent = format!(r#""parentUuid":"{}","uuid""#, uuid(parent));
+        user("a", n, text).replacen(r#""uuid""#, &parent, 1)
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let memory = Memory::default();
+    let mut log = head + &prompt(2, 1, "the wrong words");
+    let mut title_with = |more: &str| {
+        log += more;
+        write(&path, &log, log.len() as u64);
+        memory.ingest(dir.path());
+        memory.session("a").title.expect("a title")
+    };
+    assert_eq!(title_with(""), "the wrong words");
+    assert_eq!(title_with(&prompt(3, 1, "the right words")), "the right words");
+    assert_eq!(title_with(&prompt(4, 3, "and more")), "the right words");
+    // Going back behind the first prompt changes nothing.
+    assert_eq!(title_with(&prompt(5, 3, "or less")), "the right words");
+}

@@ -109,7 +109,7 @@ impl LineDecoder for Decoder {
                 notify(&kind.to_ascii_lowercase(), &self.text, failed, out);
             }
         }
-        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+        Outcome::Events
     }
 
     fn save(&self) -> Json {

@@ -41,7 +41,7 @@ impl Decoder {
                 self.notify(role.unwrap_or("untyped"), out);
             }
         }
-        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+        Outcome::Events
     }
 
     fn user(

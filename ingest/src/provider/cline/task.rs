@@ -94,7 +94,7 @@ impl Decoder {
             _ if FRAMES.contains(&kind) => return Outcome::Merged("frame"),
             _ => self.side_kind(kind, said, out),
         }
-        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+        Outcome::Events
     }
 
     /// What a person typed, with pictures and files that came along.

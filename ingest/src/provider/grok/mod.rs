@@ -159,7 +159,7 @@ impl LineDecoder for Decoder {
         if matches!(kind, "user" | "assistant" | "tool_result") {
             self.state.in_response = false;
         }
-        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+        Outcome::Events
     }
 
     fn end(&mut self, _: RecordAt, out: &mut Stream) {

@@ -53,7 +53,7 @@ impl Decoder {
                 self.notify(role, message, out);
             }
         }
-        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("empty_message") }
+        Outcome::Events
     }
 
     fn user(&mut self, parts: &[Value<'_>], out: &mut Stream) {

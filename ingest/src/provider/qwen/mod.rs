@@ -254,7 +254,7 @@ impl Decoder {
             };
             out.push(EventType::TokenUsage, draft);
         }
-        if out.pushed() == 0 { Outcome::Merged("empty_message") } else { Outcome::Events }
+        Outcome::Events
     }
 
     /// One part of a response.
