@@ -82,6 +82,9 @@ pub struct StreamState {
     /// Counts are missing if the log ends here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     counts_open: bool,
+    /// First and last time of copied history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    copied: Option<(i64, i64)>,
     #[serde(default, skip_serializing_if = "LastRequests::is_empty")]
     requests: LastRequests,
 }
@@ -145,6 +148,11 @@ impl Stream {
         history: History,
         redactor: Option<Arc<Redactor>>,
     ) -> Self {
+        // Times of copied history stand for the session's only until it has its own.
+        let mut session = session;
+        if state.copied.is_some() && state.copied == session.started_at.zip(session.ended_at) {
+            (session.started_at, session.ended_at) = (None, None);
+        }
         // Until its first record with an identity says otherwise, a fork repeats.
         let replay = state.next_index == 0 && !history.is_empty() || state.replay;
         let ledger = Ledger::of(&session);
@@ -194,6 +202,9 @@ impl Stream {
         let open = self.state.counts_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
         row.usage_confidence = confidence.map(|confidence| confidence.to_string());
+        if let Some((first, last)) = self.state.copied.filter(|_| row.started_at.is_none()) {
+            (row.started_at, row.ended_at) = (Some(first), Some(last));
+        }
         row
     }
 
@@ -218,12 +229,14 @@ impl Stream {
         self.agent = agent.map(|id| short(id).to_owned());
     }
 
-    /// Extends the session's time range; copied history does not.
+    /// Extends the session's time range; copied history does not, unless there is nothing else.
     pub fn widen(&mut self, time: Option<i64>) {
+        let Some(time) = time else { return };
         if self.replay {
+            let (first, last) = self.state.copied.unwrap_or((time, time));
+            self.state.copied = Some((first.min(time), last.max(time)));
             return;
         }
-        let Some(time) = time else { return };
         let row = &mut self.session;
         row.started_at = Some(row.started_at.map_or(time, |at| at.min(time)));
         row.ended_at = Some(row.ended_at.map_or(time, |at| at.max(time)));

@@ -325,3 +325,28 @@ fn what_stands_without_an_id_behind_the_copied_part_counts() {
         assert_eq!(own(&copies).len(), 120);
     }
 }
+
+#[test]
+fn a_copy_has_the_times_of_what_it_copies_until_it_has_its_own() {
+    let at = |minute: usize| format!("2026-10-01T10:{minute:02}:00.000Z");
+    let said = |n: usize, minute: usize| {
+        record(&session(1), n, "").replace("2026-10-01T10:00:00.000Z", &at(minute))
+    };
+    let dir = tempfile::tempdir().expect("tempdir");
+    let [log, copy] = ["a", "b"].map(|name| dir.path().join(format!("{name}.jsonl")));
+    let shared = said(0, 1) + &said(1, 5);
+    write(&log, &(shared.clone() + &said(2, 9)), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let times = || {
+        let row = memory.session(&format!("{}~2", session(1)));
+        let minute = |time: Option<i64>| time.map(|time| time / 60_000_000 % 60);
+        (minute(row.started_at), minute(row.ended_at))
+    };
+    write(&copy, &shared, 2);
+    memory.ingest(dir.path());
+    assert_eq!(times(), (Some(1), Some(5)));
+    write(&copy, &(shared + &said(7, 20) + &said(8, 30)), 3);
+    memory.ingest(dir.path());
+    assert_eq!(times(), (Some(20), Some(30)));
+}
