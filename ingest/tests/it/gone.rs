@@ -271,6 +271,12 @@ fn a_log_that_is_emptied_or_overwritten_is_kept_and_goes_on_when_it_comes_back()
             write(&copies.path("log"), &other, 61);
             copies.ingest(&[]);
             assert_eq!((copies.counted(), copies.memory.sessions().len()), (15, 1));
+            // An older version of it is another capture, and nothing is lost.
+            write(&copies.path("log"), rest, 62);
+            copies.ingest(&[]);
+            write(&copies.path("log"), &(copies.log)(3).replace("prompt", "question"), 63);
+            copies.ingest(&[]);
+            assert_eq!((copies.counted(), copies.memory.sessions().len()), (15, 2));
         }
     }
 }
