@@ -156,6 +156,14 @@ fn what_a_command_printed_is_kept_where_its_result_leaves_it_out() {
     };
     let at = log.find("compiling").and_then(|at| log[..at].rfind('\n')).expect("a line") + 1;
     assert_eq!(kept(&memory), [("compiling a\ncompiling b".to_owned(), at)]);
+    // Of a long one the end.
+    let long = "ü".repeat(20_000);
+    let end = printed(7, "t3", &long) + &result(8, "t3", "Command running in background", "{}");
+    let elsewhere = tempfile::tempdir().expect("tempdir");
+    write(&elsewhere.path().join("b.jsonl"), &(user("b", 1, "and this") + &end), 1);
+    let other = Memory::default();
+    other.ingest(elsewhere.path());
+    assert_eq!(kept(&other)[0].0, "ü".repeat(8 << 10));
     // In two runs as in one.
     let cut = log.rfind("{\"type\":\"user\"").expect("a result");
     write(&path, &log[..cut], 2);

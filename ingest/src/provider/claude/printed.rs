@@ -8,6 +8,9 @@ use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
+/// How much of the end of an output is kept, in bytes: as much as of any notification.
+const TAIL: usize = 16 << 10;
+
 /// The output of the last command that told of its progress.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Printed(Option<Output>);
@@ -27,6 +30,7 @@ impl Printed {
         let data = object.object("data");
         let text = data.and_then(|data| data.non_empty("fullOutput"));
         if let Some((call, text)) = object.non_empty("parentToolUseID").zip(text) {
+            let text = &text[text.ceil_char_boundary(text.len().saturating_sub(TAIL))..];
             self.0 = Some(Output {
                 call: call.to_owned(),
                 text: out.masked(text).into_owned(),
