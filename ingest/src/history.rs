@@ -19,18 +19,13 @@ pub struct History {
 const ORDER_WINDOW: usize = 64;
 
 impl History {
-    /// The records of several streams, each in its order; `with_ids` where they are known by ids.
-    pub fn new(streams: Vec<Vec<u64>>, with_ids: bool) -> Self {
+    /// The records of several streams, each in its order; `with_ids` where they are known by ids,
+    /// `of_same_session` where all are captures of the session that this one is a capture of.
+    pub fn new(streams: Vec<Vec<u64>>, with_ids: bool, of_same_session: bool) -> Self {
         let ids = with_ids.then(|| streams.iter().flatten().copied().collect());
         // Of several captures of one session the one that holds most of it.
         let order = streams.into_iter().max_by_key(Vec::len).unwrap_or_default();
-        Self { ids, order, of_same_session: false }
-    }
-
-    /// Says whether all streams are captures of the session that this one is a capture of.
-    #[must_use]
-    pub(crate) fn of_same_session(self, of_same_session: bool) -> Self {
-        Self { of_same_session, ..self }
+        Self { ids, order, of_same_session }
     }
 
     pub(crate) fn is_of_same_session(&self) -> bool {

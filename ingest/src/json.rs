@@ -229,6 +229,11 @@ const MOST: u64 = 1 << 53;
 pub trait Fields<'a>: Sized {
     fn field(&self, key: &str) -> Option<Value<'a>>;
 
+    /// The field unless it is null.
+    fn given(&self, key: &str) -> Option<Value<'a>> {
+        self.field(key).filter(|value| !value.is_null())
+    }
+
     /// A string field.
     fn text(&self, key: &str) -> Option<&'a str>;
 

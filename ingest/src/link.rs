@@ -52,8 +52,6 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
             ancestors.extend(before(same_id));
             // A fork may begin with another record than its original, as behind a compaction.
             ancestors.extend(original(&work.session_id, &forks).cloned());
-            ancestors.sort();
-            ancestors.dedup();
             ancestors
         } else {
             // Other captures of the session; or what it goes on with.
@@ -64,15 +62,14 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
                 let parent = parent.filter(|id| hands_on(&work.claim) && **id != work.session_id);
                 ancestors.extend(parent.cloned());
             }
-            ancestors.sort();
             ancestors
         };
         // What was copied stays a copy: nothing can be read again.
         if let Some(row) = work.source.as_ref().filter(|_| work.change == Change::Gone) {
             work.ancestors.extend(recorded(row).into_iter().map(str::to_owned));
-            work.ancestors.sort();
-            work.ancestors.dedup();
         }
+        work.ancestors.sort();
+        work.ancestors.dedup();
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
         // Logs of one id are copies of one session, not forks; and nobody is forked from a fork of
         // its own, which does not matter where that is read anew.

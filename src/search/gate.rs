@@ -65,14 +65,17 @@ impl<'a> Gate<'a> {
     ) -> Result<Self, StoreError> {
         let sessions = sessions(snapshot, request);
         let mut gate = Self { snapshot, request, sessions, segments: Vec::new() };
-        let open: Vec<&Segment> = snapshot.segments().iter().filter(|s| gate.concerns(s)).collect();
-        let unread: Vec<&Segment> = open.into_iter().filter(|s| !s.is_open()).collect();
+        let segments = snapshot.segments();
+        let asked: Vec<bool> = segments.iter().map(|segment| gate.concerns(segment)).collect();
+        let unread =
+            segments.iter().zip(&asked).filter(|(segment, asked)| **asked && !segment.is_open());
+        let unread: Vec<&Segment> = unread.map(|(segment, _)| segment).collect();
         // The first search opens all files, which takes longer than what it looks for.
         if !unread.is_empty() {
             in_parallel(&unread, 1, |segments| segments.iter().try_for_each(|s| s.open()))?;
         }
-        for segment in snapshot.segments() {
-            let open = gate.segment(segment, required)?;
+        for (segment, asked) in segments.iter().zip(asked) {
+            let open = gate.segment(segment, asked, required)?;
             gate.segments.push(open);
         }
         Ok(gate)
@@ -84,8 +87,13 @@ impl<'a> Gate<'a> {
             && segment.spans.iter().any(|span| self.wants(span.session))
     }
 
-    fn segment(&self, segment: &Segment, required: &Query) -> Result<SegmentGate, StoreError> {
-        let mut gate = SegmentGate { closed: !self.concerns(segment), ..SegmentGate::default() };
+    fn segment(
+        &self,
+        segment: &Segment,
+        asked: bool,
+        required: &Query,
+    ) -> Result<SegmentGate, StoreError> {
+        let mut gate = SegmentGate { closed: !asked, ..SegmentGate::default() };
         let filters = &self.request.query.filters;
         let (files, labels): (Vec<&Filter>, Vec<&Filter>) = filters
             .iter()

@@ -21,6 +21,6 @@ pub mod snippet;
 mod sums;
 
 pub use page::{Found, Hit, Position, Request, Work};
-pub use query::Query;
+pub use query::{Query, is_qualifier};
 pub use rank::{Ranked, RankedFound, can_rank, ranked};
 pub use scan::search;

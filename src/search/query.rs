@@ -78,6 +78,11 @@ impl Filter {
 /// The qualifiers, for messages.
 const QUALIFIERS: &str = "tool: model: branch: file: agent: label: is:error is:replay until: case:yes sort:relevance total:exact";
 
+/// Whether a qualifier has this name before its colon.
+pub fn is_qualifier(name: &str) -> bool {
+    QUALIFIERS.split(' ').any(|known| known.split(':').next() == Some(name))
+}
+
 impl Query {
     /// Parses a query; words are taken as they stand, whatever they are called.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, ToolError> {

@@ -1,11 +1,12 @@
 //! Reads the arguments of a tool, and says exactly what is wrong with them: the field, its value,
 //! what is valid there, and what was probably meant.
 
-use schemas::tool::search::QUALIFIERS;
 use schemas::{ErrorCode, ToolError, nearest};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
+
+use crate::search::is_qualifier;
 
 /// Reads the arguments of the tool `name`.
 pub(super) fn parse<T: DeserializeOwned>(name: &str, mut arguments: Value) -> Result<T, ToolError> {
@@ -97,7 +98,7 @@ fn explain(
     {
         if let Some(unknown) = object.keys().find(|key| !known.contains(&key.as_str())) {
             let shown: String = unknown.chars().take(60).collect();
-            let qualifier = match QUALIFIERS.contains(&shown.as_str()) && known.contains(&"query") {
+            let qualifier = match is_qualifier(&shown) && known.contains(&"query") {
                 true => format!(". It is a qualifier inside query: {shown}:value"),
                 false => String::new(),
             };

@@ -15,7 +15,7 @@ use crate::store::Snapshot;
 const CURRENT: &str = "current";
 
 /// Stands for the newest session.
-const LAST: &str = "last";
+pub(super) const LAST: &str = "last";
 
 /// What is known of the agent that calls; empty where it cannot be known, as over HTTP.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ impl Caller {
                 "'current' is not known: no session in the index ran in this folder. list_sessions(limit=1) shows the newest session",
             ),
             LAST => (
-                last(snapshot),
+                newest(snapshot, |_| true),
                 LAST,
                 "'last' is not known: no session in the index holds a conversation",
             ),
@@ -75,9 +75,19 @@ impl Caller {
     }
 }
 
-/// The newest session that is no subagent's.
-fn last(snapshot: &Snapshot) -> Option<usize> {
+/// The newest conversation of those that pass and are no subagent's.
+pub(super) fn newest(snapshot: &Snapshot, passes: impl Fn(&SessionRow) -> bool) -> Option<usize> {
+    let fits = |row: &SessionRow| row.is_conversation() && !family::is_subagent(row) && passes(row);
     let sessions = snapshot.sessions().iter().enumerate();
-    let own = sessions.filter(|(_, row)| row.is_conversation() && !family::is_subagent(row));
+    let own = sessions.filter(|(_, row)| fits(row));
     own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).map(|(at, _)| at)
+}
+
+/// Says that an id among others begins several sessions.
+pub(super) fn ambiguous(error: &ToolError) -> Option<Warning> {
+    let ambiguous = error.code == ErrorCode::AmbiguousSessionPrefix;
+    ambiguous.then(|| {
+        let message = error.message.clone();
+        Warning::new(WarningCode::AmbiguousPrefix, Severity::Warning, message)
+    })
 }

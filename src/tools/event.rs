@@ -8,7 +8,7 @@ use schemas::{ErrorCode, EventId, ToolError, limits};
 
 use super::budget::{Budget, echoed};
 use super::rows::{Links, Pager, Put};
-use super::{Call, Reply, Tools, cursor, list, rows};
+use super::{Call, Reply, Tools, current, cursor, rows};
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -54,7 +54,7 @@ pub(super) fn run(
                     .map(|row| (session, row))
             }
             Some((Err(error), _)) if error.code == ErrorCode::SessionNotFound || count > 1 => {
-                ambiguous.extend(list::ambiguous(&error));
+                ambiguous.extend(current::ambiguous(&error));
                 None
             }
             Some((Err(error), _)) => {

@@ -12,7 +12,7 @@ use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 
 use super::budget::{Budget, echoed};
 use super::family::{Families, is_subagent};
-use super::{Call, Reply, Tools, convert, cursor};
+use super::{Call, Reply, Tools, convert, current, cursor};
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -166,7 +166,7 @@ fn candidates<'s>(
             // Of several the others are answered.
             Err(error) if error.code == ErrorCode::SessionNotFound || ids.len() > 1 => {
                 candidates.not_found.push(echoed(id));
-                candidates.ambiguous.extend(ambiguous(&error));
+                candidates.ambiguous.extend(current::ambiguous(&error));
             }
             Err(error) => return Err(error),
         }
@@ -175,15 +175,6 @@ fn candidates<'s>(
     found.dedup();
     candidates.rows = found.into_iter().map(|at| &*snapshot.sessions()[at]).collect();
     Ok(candidates)
-}
-
-/// Says that an id among others begins several sessions.
-pub(super) fn ambiguous(error: &ToolError) -> Option<Warning> {
-    let ambiguous = error.code == ErrorCode::AmbiguousSessionPrefix;
-    ambiguous.then(|| {
-        let message = error.message.clone();
-        Warning::new(WarningCode::AmbiguousPrefix, Severity::Warning, message)
-    })
 }
 
 /// The filters that sessions are chosen by.

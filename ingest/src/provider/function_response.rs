@@ -2,15 +2,13 @@
 //! sections 8 and 10): a `functionResponse` with `output` or `error`; a shell's exit code stands
 //! inside its output.
 
-use simd_json::prelude::*;
-
 use crate::json::{Fields, Value};
 use crate::render;
 
 /// Appends what a `functionResponse` says; true when it says an error.
 pub(super) fn read(response: Value<'_>, text: &mut String) -> bool {
     let body = response.field("response");
-    let field = |key: &str| body.and_then(|body| body.field(key)).filter(|value| !value.is_null());
+    let field = |key: &str| body.and_then(|body| body.given(key));
     let error = field("error");
     if let Some(said) = field("output").or(error).or(body) {
         render::content(said, text);

@@ -3,8 +3,10 @@
 //! Adding a provider is a folder and a row of [`FORMATS`]; the files beside this one are what
 //! several share.
 
+mod agents;
 mod amp;
 mod antigravity;
+mod beside;
 mod chat;
 mod claude;
 mod cline;

@@ -86,7 +86,7 @@ impl<T: Target> Worker<'_, T> {
         }
         let is_capture = |id: &String| id.starts_with(short(&work.claim.native_id));
         let captures = work.ancestors.iter().all(is_capture);
-        Ok(History::new(streams, format.unique_ids).of_same_session(captures))
+        Ok(History::new(streams, format.unique_ids, captures))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use schemas::Usage;
 use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
 
 use super::{BATCH_EVENTS, Worker, session_row};
@@ -68,7 +69,6 @@ impl<T: Target> Worker<'_, T> {
 
 /// A session of which no event was counted yet.
 fn uncounted(session: SessionRow) -> SessionRow {
-    let none = SessionRow::default();
     let mut session = SessionRow {
         started_at: None,
         ended_at: None,
@@ -83,8 +83,8 @@ fn uncounted(session: SessionRow) -> SessionRow {
         usage_by_model: None,
         ..session
     };
-    session.set_usage(none.usage());
-    session.set_recorded(none.recorded());
+    session.set_usage(Usage::default());
+    session.set_recorded(Usage::default());
     session
 }
 

@@ -17,7 +17,6 @@ mod telling;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::price::PriceTable;
@@ -30,13 +29,12 @@ use schemas::{ErrorCode, Timestamp, ToolError, limits};
 pub(super) use self::context::tells_of_compaction;
 pub(crate) use self::failures::error_signature;
 use super::budget::{Budget, head};
-use super::family::is_subagent;
+use super::current::{LAST, newest};
 use super::{Call, Caller, Reply, convert, cursor, list, rows};
 use crate::clean::clean;
 use crate::store::Snapshot;
 
-/// Names the newest session, and the newest in which a call failed.
-const LAST: &str = "last";
+/// Names the newest session in which a call failed.
 const LAST_FAILED: &str = "last_failed";
 
 /// Other events that a finding lists.
@@ -63,18 +61,17 @@ pub(super) fn run(
     let bound = AnalyzeArgs { cursor: None, ..args.clone() };
     let page = Page { args: &bound, cursor: args.cursor.as_deref(), limit };
     let passes = list::filter(args.project.as_deref(), args.provider, since);
-    let wanted = |(_, row): &(usize, &Arc<SessionRow>)| row.is_conversation() && passes(row);
-    let sessions = || snapshot.sessions().iter().enumerate().filter(wanted);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         None => {
-            let wanted: HashSet<usize> = sessions().map(|(at, _)| at).collect();
+            let wanted = |row: &SessionRow| row.is_conversation() && passes(row);
+            let sessions = snapshot.sessions().iter().enumerate();
+            let wanted: HashSet<usize> =
+                sessions.filter(|(_, row)| wanted(row)).map(|(at, _)| at).collect();
             recurring::run(snapshot, &wanted, since, &page, call)?
         }
         Some(name @ (LAST | LAST_FAILED)) => {
-            let fits = |row: &SessionRow| name == LAST || row.tool_errors > 0;
-            let own = sessions().filter(|(_, row)| !is_subagent(row) && fits(row));
-            let (last, _) =
-                own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).ok_or_else(none_passes)?;
+            let fits = |row: &SessionRow| passes(row) && (name == LAST || row.tool_errors > 0);
+            let last = newest(snapshot, fits).ok_or_else(none_passes)?;
             one(snapshot, last, &page, call, prices)?
         }
         Some(id) => {

@@ -95,7 +95,7 @@ impl Decoder {
             }
         }
         for (key, subtype) in CONTEXT {
-            let Some(context) = message.field(key).filter(|context| !context.is_null()) else {
+            let Some(context) = message.given(key) else {
                 continue;
             };
             self.text.clear();
@@ -114,7 +114,7 @@ impl Decoder {
         let status = run.text("status");
         let said = ["result", "output", "content", "error", "progress"]
             .iter()
-            .find_map(|key| run.field(key).filter(|value| !value.is_null()));
+            .find_map(|key| run.given(key));
         if let Some(said) = said {
             answer(said, &mut self.text);
         }
@@ -258,7 +258,7 @@ impl Decoder {
     }
 
     fn bash_output(&mut self, run: Value<'_>, out: &mut Stream) {
-        if let Some(said) = run.field("result").filter(|said| !said.is_null()) {
+        if let Some(said) = run.given("result") {
             answer(said, &mut self.text);
         }
         let exit_code = exit_code(run);
@@ -287,9 +287,7 @@ fn identity(message: Value<'_>) -> Option<u64> {
 
 /// What a tool said: most say it in a field of their own.
 fn answer(said: Value<'_>, text: &mut String) {
-    let field = ["output", "content", "diff", "message"]
-        .iter()
-        .find_map(|key| said.field(key).filter(|value| !value.is_null()));
+    let field = ["output", "content", "diff", "message"].iter().find_map(|key| said.given(key));
     match field {
         Some(field) if string(field).is_none_or(|text| !text.is_empty()) => {
             render::content(field, text);

@@ -108,15 +108,16 @@ impl LineDecoder for Decoder {
         let snapshot_time = || object.object("snapshot").and_then(|s| micros(s.text("timestamp")));
         let time = micros(object.text("timestamp")).or_else(snapshot_time);
         let inner = self.subagents.message(object, out);
-        let agent = object.object("data").and_then(|data| data.non_empty("agentId"));
-        for said in inner.into_iter().flat_map(|_| subagent::said(object)) {
-            let uuid = uuid_identity(said.text("uuid"));
-            if uuid.is_some_and(|uuid| !out.has_read(uuid)) {
-                out.begin_record(at, uuid, micros(said.text("timestamp")).or(time));
-                self.subagent(said, agent, out);
+        if let Some((agent, _)) = inner {
+            for said in subagent::said(object) {
+                let uuid = uuid_identity(said.text("uuid"));
+                if uuid.is_some_and(|uuid| !out.has_read(uuid)) {
+                    out.begin_record(at, uuid, micros(said.text("timestamp")).or(time));
+                    self.subagent(said, agent, out);
+                }
             }
         }
-        let id = inner.unwrap_or(object).text("uuid");
+        let id = inner.map_or(object, |(_, inner)| inner).text("uuid");
         let uuid = uuid_identity(id);
         // A record of a fork names the one that it is a copy of; those that the Agent SDK makes have
         // uuids of their own, by which copies of the copy name it.
@@ -128,7 +129,7 @@ impl LineDecoder for Decoder {
         if copied {
             out.set_copied(true);
         }
-        if let Some(inner) = inner {
+        if let Some((agent, inner)) = inner {
             self.subagent(inner, agent, out);
             return Outcome::Events;
         }
@@ -182,8 +183,8 @@ impl LineDecoder for Decoder {
 
 impl Decoder {
     /// A message of a subagent that has no log of its own.
-    fn subagent(&mut self, message: Value<'_>, agent: Option<&str>, out: &mut Stream) {
-        out.set_sidechain(agent);
+    fn subagent(&mut self, message: Value<'_>, agent: &str, out: &mut Stream) {
+        out.set_sidechain(Some(agent).filter(|agent| !agent.is_empty()));
         out.set_confidence(Confidence::Partial);
         if message.text("type") == Some("assistant") {
             self.assistant(message, out);

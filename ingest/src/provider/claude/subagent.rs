@@ -2,29 +2,31 @@
 //! (FORMATS.md section 1.6). They are copies where the subagent's own log is there, and all there is
 //! where it is not.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use crate::container::is_there;
 use crate::json::{Fields, Value};
+use crate::provider::agents::AgentLogs;
 use crate::stream::Stream;
 
-/// Which subagents have a log of their own: looked for once in a reading.
+/// Which subagents have a log of their own.
 #[derive(Default)]
-pub(super) struct Subagents {
-    have_log: HashMap<String, bool>,
-}
+pub(super) struct Subagents(AgentLogs);
 
 impl Subagents {
-    /// The message in a `progress` record, when the subagent that wrote it has no log of its own. Its
-    /// token counts are those of the start of the answer.
-    pub(super) fn message<'a>(&mut self, object: Value<'a>, out: &Stream) -> Option<Value<'a>> {
+    /// The message in a `progress` record, behind the subagent that wrote it, when that has no log of
+    /// its own. Its token counts are those of the start of the answer.
+    pub(super) fn message<'a>(
+        &mut self,
+        object: Value<'a>,
+        out: &Stream,
+    ) -> Option<(&'a str, Value<'a>)> {
         let data = object.object("data").filter(|_| object.text("type") == Some("progress"))?;
         let message =
             data.object("message").filter(|message| message.object("message").is_some())?;
         let told = matches!(message.text("type"), Some("assistant" | "user"));
         let agent = data.text("agentId").filter(|_| told)?;
-        (!self.has_log(agent, out)).then_some(message)
+        (!self.has_log(agent, out)).then_some((agent, message))
     }
 
     /// Whether a result is that of a subagent whose log is missing, and with it what its requests used.
@@ -35,11 +37,7 @@ impl Subagents {
     }
 
     fn has_log(&mut self, agent: &str, out: &Stream) -> bool {
-        self.have_log.get(agent).copied().unwrap_or_else(|| {
-            let found = has_log(&out.session.source_path, agent);
-            self.have_log.insert(agent.to_owned(), found);
-            found
-        })
+        self.0.has(agent, || has_log(&out.session.source_path, agent))
     }
 }
 

@@ -19,14 +19,7 @@ impl Decoder {
             "reasoning" => {
                 self.respond(out);
                 for key in ["summary", "content"] {
-                    item.field(key)
-                        .filter(|v| {
-                            !matches!(
-                                simd_json::prelude::TypedValue::value_type(v),
-                                simd_json::ValueType::Null
-                            )
-                        })
-                        .inspect(|parts| render::content(*parts, &mut self.text));
+                    item.given(key).inspect(|parts| render::content(*parts, &mut self.text));
                 }
                 out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
             }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use schemas::Usage;
 use serde_json::Value as Json;
 
+use crate::provider::beside;
+
 /// Longer files are none of these.
 const BYTES: u64 = 1 << 20;
 
@@ -25,12 +27,7 @@ pub(super) struct Settings {
 impl Settings {
     /// The settings beside a log.
     pub(super) fn beside(log: &str) -> Option<Self> {
-        let path = path(Path::new(log));
-        let metadata = std::fs::metadata(&path).ok()?;
-        if !metadata.is_file() || metadata.len() > BYTES {
-            return None;
-        }
-        let settings: Json = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        let settings = beside::json(&path(Path::new(log)), BYTES)?;
         Some(Self::of(&settings))
     }
 

@@ -2,8 +2,6 @@
 //! (FORMATS.md section 3).
 
 use schemas::{EventType, Usage};
-use simd_json::ValueType;
-use simd_json::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::arguments::Arguments;
@@ -33,9 +31,8 @@ impl Decoder {
         let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
         out.begin_record(at, identity, micros(message.text("timestamp")));
         self.text.clear();
-        let content = ["displayContent", "content", "parts"].iter().find_map(|key| {
-            message.field(key).filter(|content| content.value_type() != ValueType::Null)
-        });
+        let content =
+            ["displayContent", "content", "parts"].iter().find_map(|key| message.given(key));
         match message.text("type") {
             Some("user") => {
                 content.inspect(|content| render::content(*content, &mut self.text));
@@ -68,9 +65,7 @@ impl Decoder {
     /// What the files that a prompt names hold: it stands in what the model was sent, behind what the
     /// person typed.
     fn attached(&mut self, message: Value<'_>, out: &mut Stream) {
-        let shown =
-            message.field("displayContent").filter(|shown| shown.value_type() != ValueType::Null);
-        let sent = shown.and_then(|_| message.field("content"));
+        let sent = message.given("displayContent").and_then(|_| message.field("content"));
         let Some(sent) = sent else { return };
         let mut text = String::new();
         render::content(sent, &mut text);

@@ -1,11 +1,9 @@
 //! Where a session of Gemini CLI ran: its log does not say it, but files around the log's folder do
 //! (FORMATS.md section 3).
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-use serde_json::Value as Json;
+use crate::provider::beside;
 
 /// Most that is read of such a file.
 const BYTES: u64 = 4 << 20;
@@ -14,20 +12,14 @@ const BYTES: u64 = 4 << 20;
 pub(super) fn cwd(log: &Path) -> Option<String> {
     let chats = log.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "chats"))?;
     let project = chats.parent()?;
-    let root = read(&project.join(".project_root")).map(|root| root.trim().to_owned());
+    let root = beside::read(&project.join(".project_root"), BYTES);
+    let root = root.and_then(|root| Some(String::from_utf8(root).ok()?.trim().to_owned()));
     root.filter(|root| !root.is_empty()).or_else(|| {
-        let list = read(&project.parent()?.parent()?.join("projects.json"))?;
-        let list: Json = serde_json::from_str(&list).ok()?;
+        let list = beside::json(&project.parent()?.parent()?.join("projects.json"), BYTES)?;
         let mut projects = list["projects"].as_object()?.iter();
         let name = project.file_name()?.to_str()?;
         projects.find(|(_, slug)| slug.as_str() == Some(name)).map(|(path, _)| path.clone())
     })
-}
-
-fn read(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
 }
 
 #[cfg(test)]

@@ -2,11 +2,9 @@
 //! section 10). The same conversation stands in `updates.jsonl` beside it, a thousand times as
 //! long, which is not read; what the session is stands in `summary.json`.
 //!
-//! The records have neither times nor tokens. The id of the session is a uuid of version 7, which
-//! tells when the session began; the summary tells when it ended.
+//! The records have neither times nor tokens. The summary tells when the session began and ended;
+//! without it its id, a uuid of version 7, tells when it began.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
@@ -14,7 +12,7 @@ use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat, is_uuid, user_query};
+use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, beside, chat, is_uuid, user_query};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::render;
@@ -83,10 +81,7 @@ pub(super) fn summary_path(log: &Path) -> PathBuf {
 
 /// What the file beside the conversation says of the session.
 fn summary(log: &Path) -> Option<Json> {
-    let mut bytes = Vec::new();
-    let file = File::open(summary_path(log)).ok()?;
-    file.take(SUMMARY_BYTES).read_to_end(&mut bytes).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    beside::json(&summary_path(log), SUMMARY_BYTES)
 }
 
 /// Tells the stream what the summary says.

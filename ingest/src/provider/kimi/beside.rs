@@ -1,12 +1,11 @@
 //! What files beside a log of Kimi's say of the session: its title, its folder, where it was forked
 //! from (FORMATS.md section 9).
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use crate::provider::beside;
 use crate::stream::{Stream, TitleFrom};
 
 /// The files are small; more than this is none of them.
@@ -92,13 +91,7 @@ fn text(value: &Json) -> Option<String> {
 
 /// What a file holds; null when there is none.
 fn json(path: &Path) -> Json {
-    let read = || {
-        let mut bytes = Vec::new();
-        let file = File::open(path).ok()?;
-        file.take(BYTES).read_to_end(&mut bytes).ok()?;
-        serde_json::from_slice(&bytes).ok()
-    };
-    read().unwrap_or_default()
+    beside::json(path, BYTES).unwrap_or_default()
 }
 
 #[cfg(test)]

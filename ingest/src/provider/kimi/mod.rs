@@ -25,6 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, chat};
 use crate::container::is_there;
 use crate::json::{Fields, Parser, Value};
+use crate::provider::agents::AgentLogs;
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
@@ -153,6 +154,7 @@ struct Decoder {
     inner: Parser,
     /// The files beside the log were looked at.
     looked: bool,
+    agents: AgentLogs,
 }
 
 impl LineDecoder for Decoder {

@@ -172,11 +172,11 @@ fn status(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stre
 /// may be missing.
 fn subagent(decoder: &mut Decoder, payload: Value<'_>, out: &mut Stream) -> Outcome {
     let agent = payload.non_empty("agent_id");
-    let log = |agent: &str| {
-        let log = Path::new(&out.session.source_path).with_file_name("subagents");
-        log.join(agent).join("wire.jsonl")
+    let has_log = |agent: &str| {
+        let logs = Path::new(&out.session.source_path).with_file_name("subagents");
+        decoder.agents.has(agent, || is_there(&logs.join(agent).join("wire.jsonl")))
     };
-    if agent.is_some_and(|agent| is_there(&log(agent))) {
+    if agent.is_some_and(has_log) {
         return Outcome::Merged("copy_of_subagent");
     }
     let started_by = agent

@@ -1,0 +1,33 @@
+//! Small files beside a log, which tell what it does not.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+/// What a file holds; nothing when there is none, or more than `most` bytes, which is another file.
+pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let fits = metadata.is_file() && metadata.len() <= most;
+    fits.then(|| std::fs::read(path).ok()).flatten()
+}
+
+/// The JSON in such a file.
+pub(super) fn json(path: &Path, most: u64) -> Option<Json> {
+    serde_json::from_slice(&read(path, most)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_small_file_tells_nothing() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("a.json");
+        assert_eq!(json(&path, 9), None);
+        std::fs::write(&path, r#"{"a":[1]}"#).expect("writes");
+        assert_eq!(json(&path, 9).expect("JSON")["a"][0], 1);
+        assert_eq!(read(&path, 8), None);
+        assert_eq!(read(dir.path(), u64::MAX), None);
+    }
+}
