@@ -166,13 +166,13 @@ impl<'a> Log<'a> {
         let mut calls = Vec::new();
         for _ in 0..1 + usize::from(self.writer.random.percent(12)) {
             let id = format!("toolu_01{}", self.writer.random.letters(22));
-            let (block, result) = self.call(&id);
+            let (block, result, printed) = self.call(&id);
             blocks.push(block);
-            calls.push((id, result));
+            calls.push((id, result, printed));
         }
         self.message(&blocks, r#""tool_use""#)?;
-        for (id, result) in calls {
-            self.progress(&id)?;
+        for (id, result, printed) in calls {
+            self.progress(&id, printed.as_deref())?;
             self.record("user", &result)?;
         }
         Ok(())
@@ -219,8 +219,8 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// A tool's call, as a block, and its result, as fields of a record.
-    fn call(&mut self, id: &str) -> (String, String) {
+    /// A tool's call, as a block, its result, as fields of a record, and what a command printed.
+    fn call(&mut self, id: &str) -> (String, String, Option<String>) {
         let random = &mut self.writer.random;
         let tool = tools::draw(random);
         let shape = (!tool.shapes.is_empty()).then(|| random.pick(tool.shapes));
@@ -243,19 +243,20 @@ impl<'a> Log<'a> {
         result += if failed { r#"","is_error":true}]}"# } else { r#""}]}"# };
         result += r#","toolUseResult":"#;
         self.writer.fill(tool.twin, &given, &mut result);
-        (block, result)
+        (block, result, (tool.name == "Bash").then_some(text))
     }
 
     /// What the client notes while a tool runs, in some versions.
-    fn progress(&mut self, id: &str) -> io::Result<()> {
+    fn progress(&mut self, id: &str, printed: Option<&str>) -> io::Result<()> {
         let random = &mut self.writer.random;
         let notes = if self.notes_progress { random.around(2, 5) } else { 0 };
+        let templates = if printed.is_some() { tools::PRINTED } else { tools::PROGRESS };
         for _ in 0..notes {
-            let template = self.writer.random.pick(tools::PROGRESS);
-            let bytes = self.writer.random.around(700, 7).min(40_000);
-            let output = self.writer.text(CODE, bytes, None);
+            let random = &mut self.writer.random;
+            let (template, bytes) = (random.pick(templates), random.around(700, 7) as usize);
+            let output = printed.map_or("", |printed| lines_within(printed, bytes));
             let mut fields = format!(r#""parentToolUseID":"{id}","data":"#);
-            self.writer.fill(template, &[&output], &mut fields);
+            self.writer.fill(template, &[output], &mut fields);
             self.record("progress", &fields)?;
         }
         Ok(())
@@ -324,6 +325,12 @@ impl<'a> Source<'a> {
         }
         (&self.text[lines[0]..lines[count]], numbered)
     }
+}
+
+/// The first lines of a text, of about `bytes` at most.
+fn lines_within(text: &str, bytes: usize) -> &str {
+    let breaks = text.match_indices(r"\n").map(|(at, _)| at).chain([text.len()]);
+    &text[..breaks.take_while(|at| *at <= bytes).last().unwrap_or(0)]
 }
 
 /// RFC 3339 in UTC; days become dates by Howard Hinnant's `civil_from_days`.

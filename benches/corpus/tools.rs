@@ -94,12 +94,12 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// What is noted while a tool runs; `%0` is the output so far.
-pub(super) const PROGRESS: &[&str] = &[
-    r#"{"type":"hook_progress","hookEvent":"PostToolUse","hookName":"PostToolUse:Bash","command":"./hooks/after.sh"}"#,
-    r#"{"type":"bash_progress","output":"%0","fullOutput":"%0","elapsedTimeSeconds":%d,"totalLines":%d}"#,
-    r#"{"type":"agent_progress","message":{"type":"user","message":{"role":"user","content":[{"type":"text","text":"%0"}]}},"normalizedMessages":[],"prompt":"","agentId":"a%h"}"#,
-];
+/// What is noted while a tool runs, and while a command does; `%0` is the output so far.
+pub(super) const PROGRESS: &[&str] = &[HOOK];
+pub(super) const PRINTED: &[&str] = &[HOOK, BASH, BASH];
+
+const HOOK: &str = r#"{"type":"hook_progress","hookEvent":"PostToolUse","hookName":"PostToolUse:Bash","command":"./hooks/after.sh"}"#;
+const BASH: &str = r#"{"type":"bash_progress","output":"%0","fullOutput":"%0","elapsedTimeSeconds":%d,"totalLines":%d}"#;
 
 /// One of the tools, as often as its share says.
 pub(super) fn draw(random: &mut Random) -> &'static Tool {

@@ -31,4 +31,4 @@ pub use tool_kind::ToolKind;
 
 /// Version of the tables and the manifest. A store of a newer version is refused; one of an
 /// older version is opened or the message says what to do (DESIGN.md section 4).
-pub const SCHEMA_VERSION: u32 = 8;
+pub const SCHEMA_VERSION: u32 = 9;

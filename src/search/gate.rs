@@ -9,7 +9,9 @@ use super::known::known;
 use super::page::{Position, Request, Work};
 use super::query::{Field, Filter, Query};
 use crate::cores::in_parallel;
-use crate::store::{Block, Grams, KnownRows, RowFacts, Segment, Snapshot, StoreError, TextPage};
+use crate::store::{
+    Block, Grams, KnownRows, RowFacts, Segment, SkipIndex, Snapshot, StoreError, TextPage,
+};
 
 /// A page of text that may hold matches.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +44,13 @@ pub(super) struct Gate<'a> {
     pub(super) request: &'a Request<'a>,
     sessions: Option<HashSet<usize>>,
     segments: Vec<SegmentGate>,
+    /// Blocks asked about.
+    pub(super) work: Work,
 }
+
+/// Blocks that may hold a text, of which its words are asked for row by row: to look at the pages of
+/// fewer takes less.
+const WORTH_ITS_WORDS: usize = 32;
 
 /// What the filters leave of a segment.
 #[derive(Default)]
@@ -52,6 +60,8 @@ struct SegmentGate {
     /// The labels and the files that pass; `None` is all.
     labels: Option<FixedBitSet>,
     files: Option<FixedBitSet>,
+    /// The blocks that are left, by position.
+    held: Vec<usize>,
     /// What is known of the rows; `None` is nothing.
     known: Option<KnownRows>,
 }
@@ -64,7 +74,8 @@ impl<'a> Gate<'a> {
         required: &Query,
     ) -> Result<Self, StoreError> {
         let sessions = sessions(snapshot, request);
-        let mut gate = Self { snapshot, request, sessions, segments: Vec::new() };
+        let (segments, work) = (Vec::new(), Work::default());
+        let mut gate = Self { snapshot, request, sessions, segments, work };
         let segments = snapshot.segments();
         let asked: Vec<bool> = segments.iter().map(|segment| gate.concerns(segment)).collect();
         let unread =
@@ -74,9 +85,21 @@ impl<'a> Gate<'a> {
         if !unread.is_empty() {
             in_parallel(&unread, 1, |segments| segments.iter().try_for_each(|s| s.open()))?;
         }
-        for (segment, asked) in segments.iter().zip(asked) {
-            let open = gate.segment(segment, asked, required)?;
-            gate.segments.push(open);
+        let needs = required.needs();
+        let numbered: Vec<_> = segments.iter().zip(asked).enumerate().collect();
+        let parts = in_parallel(&numbered, 1, |segments| {
+            let open = |(number, (segment, asked)): &(usize, (&Segment, bool))| {
+                Ok((*number, gate.segment(segment, *asked, required, &needs)?))
+            };
+            segments.iter().map(open).collect::<Result<Vec<_>, StoreError>>()
+        })?;
+        let mut opened: Vec<_> = parts.into_iter().flatten().collect();
+        opened.sort_unstable_by_key(|(number, _)| *number);
+        gate.segments = opened.into_iter().map(|(_, segment)| segment).collect();
+        for (segment, open) in segments.iter().zip(&gate.segments).filter(|(_, open)| !open.closed)
+        {
+            gate.work.blocks += segment.index()?.blocks().len();
+            gate.work.blocks_held += open.held.len();
         }
         Ok(gate)
     }
@@ -92,6 +115,7 @@ impl<'a> Gate<'a> {
         segment: &Segment,
         asked: bool,
         required: &Query,
+        needs: &[Vec<Grams>],
     ) -> Result<SegmentGate, StoreError> {
         let mut gate = SegmentGate { closed: !asked, ..SegmentGate::default() };
         let filters = &self.request.query.filters;
@@ -123,7 +147,11 @@ impl<'a> Gate<'a> {
         let empty = |set: &Option<FixedBitSet>| set.as_ref().is_some_and(FixedBitSet::is_clear);
         gate.closed |= empty(&gate.labels) || empty(&gate.files);
         if !gate.closed {
-            gate.known = known(segment.index()?, required)?;
+            let index = segment.index()?;
+            gate.held = self.held(index, needs)?;
+            if gate.held.len() > WORTH_ITS_WORDS {
+                gate.known = known(index, required)?;
+            }
         }
         Ok(gate)
     }
@@ -151,31 +179,20 @@ impl<'a> Gate<'a> {
         segments.filter(|(number, _)| !self.segments[*number].closed)
     }
 
-    /// The pages that the filters and the skip index leave, for a text that must hold one
-    /// alternative of every group of `needs`.
-    pub(super) fn units(
-        &self,
-        needs: &[Vec<Grams>],
-        work: &mut Work,
-    ) -> Result<Vec<Unit>, StoreError> {
+    /// The pages that the filters and the skip index leave.
+    pub(super) fn units(&self) -> Result<Vec<Unit>, StoreError> {
         let mut units = Vec::new();
         for (number, segment) in self.open_segments() {
-            let held = self.held(segment, needs, work)?;
             let blocks = segment.index()?.blocks();
-            let blocks: Vec<_> = held.into_iter().map(|at| &blocks[at]).collect();
-            self.pages(number, segment, &blocks, &mut units)?;
+            let held: Vec<_> = self.segments[number].held.iter().map(|at| &blocks[*at]).collect();
+            self.pages(number, segment, &held, &mut units)?;
         }
         Ok(units)
     }
 
-    /// The blocks of a segment that are left, by position.
-    pub(super) fn held(
-        &self,
-        segment: &Segment,
-        needs: &[Vec<Grams>],
-        work: &mut Work,
-    ) -> Result<Vec<usize>, StoreError> {
-        let index = segment.index()?;
+    /// The blocks of a segment that are left, by position, for a text that must hold one alternative of
+    /// every group of `needs`.
+    fn held(&self, index: &SkipIndex, needs: &[Vec<Grams>]) -> Result<Vec<usize>, StoreError> {
         let mut held = FixedBitSet::with_capacity(index.blocks().len());
         held.insert_range(..);
         for group in needs {
@@ -186,10 +203,7 @@ impl<'a> Gate<'a> {
             held.intersect_with(&any);
         }
         let in_time = |block: &Block| self.in_time(block.times, block.untimed);
-        let open: Vec<_> = held.ones().filter(|at| in_time(&index.blocks()[*at])).collect();
-        work.blocks += index.blocks().len();
-        work.blocks_held += open.len();
-        Ok(open)
+        Ok(held.ones().filter(|at| in_time(&index.blocks()[*at])).collect())
     }
 
     /// The pages of `blocks` (ascending) on which a wanted session has rows.

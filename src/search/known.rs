@@ -1,8 +1,8 @@
-//! What the rows that a segment lists for its frequent words say of a query, without any text.
+//! What the rows that a segment lists for its words say of a query, without any text.
 
 use super::pattern::Pattern;
 use super::query::{Clause, Query};
-use crate::store::{KnownRows, SkipIndex, StoreError};
+use crate::store::{KnownRows, Letters, SHORTEST_WORD, SkipIndex, StoreError};
 
 /// The rows that may match all clauses and those that do; `None` when nothing is known of any.
 pub(super) fn known(index: &SkipIndex, query: &Query) -> Result<Option<KnownRows>, StoreError> {
@@ -54,27 +54,39 @@ fn of_clause(
     Ok(any)
 }
 
-/// A text of ASCII occurs only where all its words do, and is certain where it is one word.
+/// What is known of a pattern's rows.
 fn of_pattern(
     index: &SkipIndex,
     pattern: &Pattern,
     case_sensitive: bool,
 ) -> Result<Option<KnownRows>, StoreError> {
     let Pattern::Text(text) = pattern else { return Ok(None) };
+    let mut known = of_text(index, &text.to_ascii_lowercase())?;
+    if let Some(rows) = known.as_mut().filter(|_| case_sensitive) {
+        rows.certain.clear();
+    }
+    Ok(known)
+}
+
+/// What is known of the rows that hold a folded text. One of ASCII occurs only where all its words
+/// do, and certainly where it is one word or a part of one. Rows are known by their texts as they are
+/// written: of others, which are looked for composed, nothing is.
+pub(super) fn of_text(index: &SkipIndex, text: &str) -> Result<Option<KnownRows>, StoreError> {
     if !text.is_ascii() {
         return Ok(None);
     }
-    let text = text.to_ascii_lowercase();
     let mut all: Option<KnownRows> = None;
-    for word in text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty()) {
-        let Some(rows) = index.rows_with(word)? else { continue };
-        all = Some(both(all, rows));
-    }
-    let is_word = text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    Ok(all.map(|mut rows| {
-        if case_sensitive || !is_word {
-            rows.certain.clear();
+    let mut end = 0;
+    for letters in text.split(|c: char| !c.is_ascii_alphabetic()) {
+        let begin = end > 0;
+        end += letters.len() + 1;
+        if letters.len() >= SHORTEST_WORD {
+            let wanted = Letters { letters, begin, end: end < text.len() };
+            all = Some(both(all, index.rows_with(&wanted)?));
         }
-        rows
-    }))
+    }
+    if let Some(rows) = all.as_mut().filter(|_| !text.bytes().all(|b| b.is_ascii_alphabetic())) {
+        rows.certain.clear();
+    }
+    Ok(all)
 }

@@ -7,6 +7,7 @@ use schemas::EventType;
 
 use super::estimate::Estimator;
 use super::gate::{Gate, Unit};
+use super::known::of_text;
 use super::score::{Scorer, Term, type_weight};
 use super::sums::bit;
 use crate::cores::in_parallel;
@@ -35,12 +36,12 @@ impl Presence {
     /// Asks the indexes.
     pub(super) fn new(gate: &Gate<'_>, terms: &[Term]) -> Result<Self, StoreError> {
         let stems: Vec<Grams> = terms.iter().map(|term| grams(&term.stem)).collect();
-        // Rows are listed by their texts as they are written; beyond ASCII they are scored composed.
-        let is_listed = terms.iter().all(|term| term.stem.is_ascii());
+        // Rows are known by their texts as they are written; beyond ASCII they are scored composed.
+        let is_known = terms.iter().all(|term| term.stem.is_ascii());
         let segments: Vec<_> = gate.open_segments().collect();
         let parts = in_parallel(&segments, 1, |segments| {
             let of = |(number, segment): &(usize, &Segment)| {
-                Ok((*number, OfSegment::new(segment, terms, &stems, is_listed)?))
+                Ok((*number, OfSegment::new(segment, terms, &stems, is_known)?))
             };
             segments.iter().map(of).collect::<Result<Vec<_>, _>>()
         })?;
@@ -64,7 +65,7 @@ impl OfSegment {
         segment: &Segment,
         terms: &[Term],
         stems: &[Grams],
-        is_listed: bool,
+        is_known: bool,
     ) -> Result<Self, StoreError> {
         let index = segment.index()?;
         let held = |outline| Held { words: 0, certain: 0, outline };
@@ -74,17 +75,17 @@ impl OfSegment {
             let bit = bit(number);
             let holding = index.holding(grams)?;
             blocks.push(holding.count_ones(..));
-            match if is_listed { index.rows_with(&term.stem)? } else { None } {
-                Some(listed) => {
-                    listed.may.ones().for_each(|row| rows[row].words |= bit);
-                    listed.certain.ones().for_each(|row| rows[row].certain |= bit);
-                }
-                None => {
-                    for block in holding.ones().map(|at| &index.blocks()[at]) {
-                        let rows = &mut rows[block.start..block.start + block.count];
-                        rows.iter_mut().for_each(|row| row.words |= bit);
+            let known = if is_known { of_text(index, &term.stem)? } else { None };
+            for block in holding.ones().map(|at| &index.blocks()[at]) {
+                let rows = rows[block.start..block.start + block.count].iter_mut();
+                for (held, row) in rows.zip(block.start..) {
+                    if known.as_ref().is_none_or(|known| known.may.contains(row)) {
+                        held.words |= bit;
                     }
                 }
+            }
+            if let Some(known) = known {
+                known.certain.ones().for_each(|row| rows[row].certain |= bit);
             }
         }
         Ok(Self { rows, blocks })

@@ -112,13 +112,13 @@ pub fn ranked(
     let gate = Gate::new(snapshot, request, &insisted)?;
     let terms = terms(request.query);
     let presence = Presence::new(&gate, &terms)?;
-    let mut work = Work::default();
+    let mut work = gate.work;
     let weights = match after {
         Some(end) if end.weights.terms.len() == terms.len() => end.weights.clone(),
         _ => weigh(&gate, &terms, &presence, &mut work)?,
     };
     let scorer = Scorer::new(terms, weights);
-    let units = units(&gate, &scorer, &presence, &insisted, &mut work)?;
+    let units = units(&gate, &scorer, &presence, &insisted)?;
     let matcher = Matcher::new(&insisted);
     let (best, matched, timed_out) = (Vec::new(), 0, false);
     let insists = insists(&insisted);
@@ -332,9 +332,8 @@ fn units(
     scorer: &Scorer,
     presence: &Presence,
     insisted: &Query,
-    work: &mut Work,
 ) -> Result<Vec<Unit>, StoreError> {
-    let units = gate.units(&insisted.needs(), work)?;
+    let units = gate.units()?;
     let estimator = Estimator::new(scorer);
     let parts = in_parallel(&units, ESTIMATED_AT_ONCE, |units| {
         let estimated = |unit: &Unit| {

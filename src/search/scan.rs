@@ -60,8 +60,8 @@ pub fn search(
 ) -> Result<Result<Found, ToolError>, StoreError> {
     let matcher = Matcher::new(request.query);
     let gate = Gate::new(snapshot, request, request.query)?;
-    let mut work = Work::default();
-    let mut units = gate.units(&request.query.needs(), &mut work)?;
+    let mut work = gate.work;
+    let mut units = gate.units()?;
     units.sort_by_key(|unit| Reverse(unit.newest));
     let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let halt = || stop() || late();

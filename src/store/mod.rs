@@ -21,7 +21,9 @@ mod writer;
 
 pub use error::StoreError;
 pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
-pub use index::{Block, Grams, KnownRows, Labels, Outline, RowFacts, SkipIndex, grams};
+pub use index::{
+    Block, Grams, KnownRows, Labels, Letters, Outline, RowFacts, SHORTEST_WORD, SkipIndex, grams,
+};
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use manifest::{Manifest, SegmentEntry};
 pub use pages::{PageReader, TextPage, TextValues};

@@ -2,8 +2,8 @@
 //!
 //! Head: magic, eight counts of 64 bits and a checksum of those and of what follows: the blocks and
 //! the labels as JSON. Then the files as JSON, the facts of every row, the outlines of all rows, a byte
-//! each; the filters: for every bit, that bit of all filters together; and the rows of frequent
-//! words (`words`).
+//! each; the filters: for every bit, that bit of all filters together; and the words with their rows
+//! (`words`).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::{Block, Labels, Outline, RowFacts, filter};
 use crate::store::files;
 
 /// Begins the file; the number is the version of the layout.
-pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX6";
+pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX7";
 
 const COUNTS: usize = 9;
 const BLOCK_BYTES: usize = 32;

@@ -19,7 +19,7 @@ use fixedbitset::FixedBitSet;
 use schemas::EventType;
 
 pub use filter::{Grams, grams};
-pub use words::KnownRows;
+pub use words::{KnownRows, Letters, SHORTEST as SHORTEST_WORD};
 pub(super) use writer::IndexWriter;
 
 use super::{StoreError, files};
@@ -96,8 +96,6 @@ pub struct SkipIndex {
     block_of: Option<Vec<u32>>,
     labels: OnceLock<Vec<Labels>>,
     files: OnceLock<Vec<String>>,
-    /// The table of frequent words.
-    words: OnceLock<Vec<u8>>,
 }
 
 impl SkipIndex {
@@ -119,7 +117,6 @@ impl SkipIndex {
             block_of,
             labels: OnceLock::new(),
             files: OnceLock::new(),
-            words: OnceLock::new(),
         })
     }
 
@@ -172,26 +169,12 @@ impl SkipIndex {
         Ok(self.bytes(place)?.into_iter().map(format::outline).collect())
     }
 
-    /// The rows whose folded text holds `word`, where the index lists it.
-    pub fn rows_with(&self, word: &str) -> Result<Option<KnownRows>, StoreError> {
-        let place = self.head.words.clone();
-        let table = match self.words.get() {
-            Some(table) => table,
-            None => {
-                let count = self.bytes(place.start..place.end.min(place.start + 4))?;
-                let length = usize::try_from(place.end - place.start).unwrap_or(usize::MAX);
-                let bytes = count.try_into().ok().and_then(|n| words::table_bytes(n, length));
-                let damaged = || StoreError::damaged(&self.path, "its table of words is too long");
-                let end = place.start + 4 + bytes.ok_or_else(damaged)? as u64;
-                let table = self.bytes(place.start + 4..end)?;
-                self.words.get_or_init(|| table)
-            }
-        };
-        let lists = place.start + 4 + table.len() as u64;
-        let length = usize::try_from(place.end - lists).unwrap_or(usize::MAX);
-        let Some(entry) = words::entry(table, length, word) else { return Ok(None) };
-        let list = self.bytes(lists + entry.at.start as u64..lists + entry.at.end as u64)?;
-        Ok(Some(words::rows(&entry, &list, self.head.rows)))
+    /// The rows with a word that holds `wanted`, which has [`SHORTEST_WORD`] letters or more.
+    pub fn rows_with(&self, wanted: &Letters<'_>) -> Result<KnownRows, StoreError> {
+        let place = &self.head.words;
+        let read = |at: Range<u64>| self.bytes(place.start + at.start..place.start + at.end);
+        let known = words::rows_with(wanted, self.head.rows, place.end - place.start, read)?;
+        known.ok_or_else(|| StoreError::damaged(&self.path, "its words are not what was written"))
     }
 
     /// The blocks that may hold a text with all of `grams`, by position.

@@ -167,7 +167,6 @@ impl IndexWriter {
             return;
         }
         self.filter.take(&mut self.filters);
-        self.words.end_block();
         let end = self.filters.len() / WORDS;
         self.blocks.push(Block {
             start: self.start,

@@ -1,10 +1,6 @@
-//! Reads back which rows have a word.
-
-use std::ops::Range;
+//! Which rows: lists of them as they are written, and what they say.
 
 use fixedbitset::FixedBitSet;
-
-use super::{ENTRY, LONGEST, SHORTEST, word_at};
 
 /// What is known of the rows of a segment without looking at their texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,20 +18,6 @@ impl KnownRows {
         all.insert_range(..);
         Self { may: all.clone(), certain: all }
     }
-
-    /// What is known of a segment where a word has this list of rows from row `from` on.
-    fn listed(rows: usize, from: usize, add: impl FnOnce(&mut dyn FnMut(usize))) -> Self {
-        let mut certain = FixedBitSet::with_capacity(rows);
-        add(&mut |row| {
-            // A damaged list names others.
-            if row < rows.saturating_sub(from) {
-                certain.insert(from + row);
-            }
-        });
-        let mut may = certain.clone();
-        may.insert_range(..from.min(rows));
-        Self { may, certain }
-    }
 }
 
 impl std::ops::Not for KnownRows {
@@ -49,58 +31,68 @@ impl std::ops::Not for KnownRows {
     }
 }
 
-/// Where the list of a word lies.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::store::index) struct Entry {
-    from: usize,
-    is_dense: bool,
-    /// Among the lists.
-    pub(in crate::store::index) at: Range<usize>,
-}
+/// Rows in ascending order: how many lie before each, back to the one before, seven bits a byte from
+/// the lowest up, all but the last with the highest bit.
+#[derive(Debug, Default)]
+pub(super) struct Listed(Vec<u8>);
 
-/// The table in the lists of a segment: how many words, and its bytes. `None` when it is longer
-/// than what there is.
-pub(in crate::store::index) fn table_bytes(count: [u8; 4], length: usize) -> Option<usize> {
-    let bytes = (u32::from_le_bytes(count) as usize).checked_mul(ENTRY)?;
-    (bytes <= length.checked_sub(4)?).then_some(bytes)
-}
-
-/// The entry of a folded word, of `lists` bytes of lists.
-pub(in crate::store::index) fn entry(table: &[u8], lists: usize, word: &str) -> Option<Entry> {
-    let bytes = word.as_bytes();
-    if !(SHORTEST..=LONGEST).contains(&bytes.len()) {
-        return None;
-    }
-    let wanted = word_at(bytes, bytes.len()).to_le_bytes();
-    let (entries, _) = table.as_chunks::<ENTRY>();
-    let found = entries.binary_search_by_key(&wanted.as_slice(), |entry| &entry[..LONGEST]).ok()?;
-    let number = |entry: usize, number: usize| {
-        let at = LONGEST + number * 4;
-        let bytes = entries.get(entry)?[at..at + 4].try_into().ok()?;
-        Some(u32::from_le_bytes(bytes) as usize)
-    };
-    let at = number(found, 1)?..number(found + 1, 1).unwrap_or(lists);
-    (at.start <= at.end && at.end <= lists).then_some(Entry {
-        from: number(found, 0)?,
-        is_dense: number(found, 2)? != 0,
-        at,
-    })
-}
-
-/// The rows of a word by its list, in a segment of so many.
-pub(in crate::store::index) fn rows(entry: &Entry, list: &[u8], rows: usize) -> KnownRows {
-    KnownRows::listed(rows, entry.from, |row| match entry.is_dense {
-        false => each(list, row),
-        true => {
-            for (at, byte) in list.iter().enumerate() {
-                (0..8).filter(|bit| byte & (1 << bit) != 0).for_each(|bit| row(at * 8 + bit));
-            }
+impl Listed {
+    /// Adds a row that so many lie before.
+    #[inline(always)]
+    pub(super) fn add(&mut self, mut gap: u32) {
+        while gap >= 0x80 {
+            self.0.push(gap as u8 | 0x80);
+            gap >>= 7;
         }
-    })
+        self.0.push(gap as u8);
+    }
+
+    /// The list as it is written for a segment of so many rows: a bit for each where that is
+    /// shorter, and so of another length than any list of gaps.
+    pub(super) fn write(&self, rows: usize, out: &mut Vec<u8>) {
+        let (from, dense) = (out.len(), rows.div_ceil(8));
+        if self.0.len() < dense {
+            return out.extend(&self.0);
+        }
+        out.resize(from + dense, 0);
+        gaps(&self.0, |row| out[from + row / 8] |= 1 << (row % 8));
+    }
 }
 
-/// Calls `row` with each row of a list, counted from its first.
-pub(super) fn each(gaps: &[u8], row: &mut dyn FnMut(usize)) {
+impl FromIterator<usize> for Listed {
+    /// Of ascending rows.
+    fn from_iter<T: IntoIterator<Item = usize>>(rows: T) -> Self {
+        let (mut list, mut next) = (Self::default(), 0);
+        for row in rows {
+            list.add((row - next) as u32);
+            next = row + 1;
+        }
+        list
+    }
+}
+
+/// Adds the rows of a list as it was written; a damaged one may name others, but none that is not.
+pub(super) fn read(list: &[u8], rows: &mut FixedBitSet) {
+    let count = rows.len();
+    let mut add = |row| {
+        if row < count {
+            rows.insert(row);
+        }
+    };
+    if list.len() < count.div_ceil(8) {
+        return gaps(list, add);
+    }
+    for (at, byte) in list.iter().enumerate() {
+        let mut bits = *byte;
+        while bits != 0 {
+            add(at * 8 + bits.trailing_zeros() as usize);
+            bits &= bits - 1;
+        }
+    }
+}
+
+/// Calls `row` with each row of a list of gaps.
+fn gaps(gaps: &[u8], mut row: impl FnMut(usize)) {
     let (mut next, mut gap, mut shift) = (0u64, 0, 0);
     for byte in gaps {
         // A gap has five bytes at most, unless it is damaged.
