@@ -2,16 +2,17 @@
 
 use super::pattern::Pattern;
 use super::query::{Clause, Query};
-use crate::store::{KnownRows, Letters, SHORTEST_WORD, SkipIndex, StoreError};
+use crate::store::{KnownRows, Letters, SHORTEST_WORD, SkipIndex, StoreError, WordsOfRows};
 
 /// The rows that may match all clauses and those that do; `None` when nothing is known of any.
 pub(super) fn known(index: &SkipIndex, query: &Query) -> Result<Option<KnownRows>, StoreError> {
     if query.clauses.is_empty() {
         return Ok(Some(KnownRows::all(index.rows())));
     }
+    let words = index.words();
     let (mut all, mut of_every) = (None, true);
     for clause in &query.clauses {
-        match of_clause(index, clause, query.case_sensitive)? {
+        match of_clause(&words, clause, query.case_sensitive)? {
             Some(rows) => {
                 let rows = if clause.excluded { !rows } else { rows };
                 all = Some(both(all, rows));
@@ -35,13 +36,13 @@ fn both(all: Option<KnownRows>, rows: KnownRows) -> KnownRows {
 
 /// Rows in which one of the patterns occurs.
 fn of_clause(
-    index: &SkipIndex,
+    words: &WordsOfRows<'_>,
     clause: &Clause,
     case_sensitive: bool,
 ) -> Result<Option<KnownRows>, StoreError> {
     let mut any: Option<KnownRows> = None;
     for pattern in &clause.any {
-        let Some(rows) = of_pattern(index, pattern, case_sensitive)? else { return Ok(None) };
+        let Some(rows) = of_pattern(words, pattern, case_sensitive)? else { return Ok(None) };
         any = Some(match any {
             Some(mut any) => {
                 any.may.union_with(&rows.may);
@@ -56,12 +57,12 @@ fn of_clause(
 
 /// What is known of a pattern's rows.
 fn of_pattern(
-    index: &SkipIndex,
+    words: &WordsOfRows<'_>,
     pattern: &Pattern,
     case_sensitive: bool,
 ) -> Result<Option<KnownRows>, StoreError> {
     let Pattern::Text(text) = pattern else { return Ok(None) };
-    let mut known = of_text(index, &text.to_ascii_lowercase())?;
+    let mut known = of_text(words, &text.to_ascii_lowercase())?;
     if let Some(rows) = known.as_mut().filter(|_| case_sensitive) {
         rows.certain.clear();
     }
@@ -71,7 +72,10 @@ fn of_pattern(
 /// What is known of the rows that hold a folded text. One of ASCII occurs only where all its words
 /// do, and certainly where it is one word or a part of one. Rows are known by their texts as they are
 /// written: of others, which are looked for composed, nothing is.
-pub(super) fn of_text(index: &SkipIndex, text: &str) -> Result<Option<KnownRows>, StoreError> {
+pub(super) fn of_text(
+    words: &WordsOfRows<'_>,
+    text: &str,
+) -> Result<Option<KnownRows>, StoreError> {
     if !text.is_ascii() {
         return Ok(None);
     }
@@ -82,7 +86,7 @@ pub(super) fn of_text(index: &SkipIndex, text: &str) -> Result<Option<KnownRows>
         end += letters.len() + 1;
         if letters.len() >= SHORTEST_WORD {
             let wanted = Letters { letters, begin, end: end < text.len() };
-            all = Some(both(all, index.rows_with(&wanted)?));
+            all = Some(both(all, words.rows_with(&wanted)?));
         }
     }
     if let Some(rows) = all.as_mut().filter(|_| !text.bytes().all(|b| b.is_ascii_alphabetic())) {

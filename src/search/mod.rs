@@ -19,6 +19,7 @@ mod scan;
 mod score;
 pub mod snippet;
 mod sums;
+mod weigh;
 
 pub use page::{Found, Hit, Position, Request, Work};
 pub use query::{Query, is_qualifier};

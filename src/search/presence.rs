@@ -3,23 +3,42 @@
 
 use std::collections::HashMap;
 
+use fixedbitset::FixedBitSet;
 use schemas::EventType;
 
-use super::estimate::Estimator;
+use super::estimate::{Estimator, length};
 use super::gate::{Gate, Unit};
 use super::known::of_text;
 use super::score::{Scorer, Term, type_weight};
 use super::sums::bit;
 use crate::cores::in_parallel;
-use crate::store::{Grams, Outline, Segment, StoreError, grams};
+use crate::store::{Grams, KnownRows, Outline, Segment, StoreError, grams};
 
 /// All rows of the segments that the filters leave.
-pub(super) struct Presence(HashMap<usize, OfSegment>);
+pub(super) struct Presence {
+    segments: HashMap<usize, OfSegment>,
+    /// How often each word occurs.
+    pub(super) terms: Vec<Occurs>,
+    /// Rows of the segments.
+    pub(super) all: usize,
+}
+
+/// How often a word occurs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Occurs {
+    /// Rows known to hold it.
+    pub(super) rows: usize,
+    /// Blocks that may hold it, where it is not known of every row.
+    pub(super) blocks: usize,
+}
 
 struct OfSegment {
-    rows: Vec<Held>,
-    /// Blocks that may hold each word.
-    blocks: Vec<usize>,
+    outlines: Vec<Outline>,
+    /// Rows by the bits of the length of their texts.
+    lengths: [u64; 32],
+    /// The [`bit`] of each word and its rows; those from the 64th on are together.
+    words: Vec<(u64, KnownRows)>,
+    terms: Vec<Occurs>,
 }
 
 /// What is known of a row.
@@ -27,8 +46,8 @@ struct OfSegment {
 pub(super) struct Held {
     /// The words that it may hold, a [`bit`] each.
     words: u64,
-    /// Those of them that it holds.
-    certain: u64,
+    /// Those of them that it need not hold.
+    doubtful: u64,
     outline: Outline,
 }
 
@@ -45,19 +64,72 @@ impl Presence {
             };
             segments.iter().map(of).collect::<Result<Vec<_>, _>>()
         })?;
-        Ok(Self(parts.into_iter().flatten().collect()))
+        let segments: HashMap<usize, OfSegment> = parts.into_iter().flatten().collect();
+        let mut occurs = vec![Occurs::default(); terms.len()];
+        for of in segments.values() {
+            for (all, part) in occurs.iter_mut().zip(&of.terms) {
+                all.rows += part.rows;
+                all.blocks += part.blocks;
+            }
+        }
+        let all = segments.values().map(|of| of.outlines.len()).sum();
+        Ok(Self { segments, terms: occurs, all })
     }
 
-    /// How many blocks may hold a word.
-    pub(super) fn blocks(&self, term: usize) -> usize {
-        self.0.values().map(|of| of.blocks[term]).sum()
+    /// Average length of the texts in bytes, empty ones left out.
+    pub(super) fn average(&self) -> u64 {
+        let lengths = (1..32).map(|bits| {
+            let rows: u64 = self.segments.values().map(|of| of.lengths[usize::from(bits)]).sum();
+            (rows, rows as f64 * length(bits))
+        });
+        let (rows, sum) = lengths.fold((0, 0.0), |all, of| (all.0 + of.0, all.1 + of.1));
+        (sum / rows.max(1) as f64) as u64
     }
 
-    /// The rows of a page.
-    pub(super) fn rows(&self, unit: &Unit) -> &[Held] {
-        let rows = unit.page.start..unit.page.start + unit.page.count;
-        self.0.get(&unit.segment).and_then(|of| of.rows.get(rows)).unwrap_or_default()
+    /// Forgets the words that weigh nothing.
+    pub(super) fn forget_weightless(&mut self, scorer: &Scorer) {
+        for of in self.segments.values_mut() {
+            of.words.retain(|(bit, _)| scorer.sums.of(*bit) > 0.0);
+        }
     }
+
+    /// The rows of a page, in `held`.
+    pub(super) fn rows(&self, unit: &Unit, held: &mut Vec<Held>) {
+        held.clear();
+        let Some(of) = self.segments.get(&unit.segment) else { return };
+        let end = (unit.page.start + unit.page.count).min(of.outlines.len());
+        let rows = unit.page.start.min(end)..end;
+        let outlines = of.outlines[rows.clone()].iter();
+        held.extend(outlines.map(|outline| Held { words: 0, doubtful: 0, outline: *outline }));
+        for (first, held) in rows.step_by(BITS).zip(held.chunks_mut(BITS)) {
+            for (bit, known) in &of.words {
+                let (may, certain) = (bits(&known.may, first), bits(&known.certain, first));
+                let count = held.len();
+                let within = |set| ones(set).take_while(move |at| *at < count);
+                within(may).for_each(|at| held[at].words |= bit);
+                within(may & !certain).for_each(|at| held[at].doubtful |= bit);
+            }
+        }
+    }
+}
+
+/// Rows that are looked at in one go.
+const BITS: usize = usize::BITS as usize;
+
+/// The bits of a set from one on.
+fn bits(set: &FixedBitSet, from: usize) -> usize {
+    let words = &set.as_slice()[from / BITS..];
+    let next = words.get(1).and_then(|next| next.checked_shl((BITS - from % BITS) as u32));
+    words[0] >> (from % BITS) | next.unwrap_or(0)
+}
+
+/// The bits that are set.
+fn ones(mut word: usize) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let one = (word != 0).then_some(word.trailing_zeros() as usize)?;
+        word &= word - 1;
+        Some(one)
+    })
 }
 
 impl OfSegment {
@@ -68,27 +140,32 @@ impl OfSegment {
         is_known: bool,
     ) -> Result<Self, StoreError> {
         let index = segment.index()?;
-        let held = |outline| Held { words: 0, certain: 0, outline };
-        let mut rows: Vec<Held> = index.outlines()?.into_iter().map(held).collect();
-        let mut blocks = Vec::new();
-        for (number, (term, grams)) in terms.iter().zip(stems).enumerate() {
-            let bit = bit(number);
-            let holding = index.holding(grams)?;
-            blocks.push(holding.count_ones(..));
-            let known = if is_known { of_text(index, &term.stem)? } else { None };
-            for block in holding.ones().map(|at| &index.blocks()[at]) {
-                let rows = rows[block.start..block.start + block.count].iter_mut();
-                for (held, row) in rows.zip(block.start..) {
-                    if known.as_ref().is_none_or(|known| known.may.contains(row)) {
-                        held.words |= bit;
-                    }
+        let (mut words, mut occurs) = (Vec::<(u64, KnownRows)>::new(), Vec::new());
+        let asked = index.words();
+        for (term, grams) in terms.iter().zip(stems) {
+            let known = if is_known { of_text(&asked, &term.stem)? } else { None };
+            let mut known = known.unwrap_or_else(|| KnownRows::any(index.rows()));
+            let mut blocks = 0;
+            if known.may != known.certain {
+                let mut held = known.certain.clone();
+                for block in index.holding(grams)?.ones().map(|at| &index.blocks()[at]) {
+                    held.insert_range(block.start..block.start + block.count);
+                    blocks += 1;
                 }
+                known.may.intersect_with(&held);
             }
-            if let Some(known) = known {
-                known.certain.ones().for_each(|row| rows[row].certain |= bit);
+            occurs.push(Occurs { rows: known.certain.count_ones(..), blocks });
+            match words.get_mut(63) {
+                Some((_, last)) => {
+                    last.may.union_with(&known.may);
+                    last.certain.union_with(&known.certain);
+                }
+                None => words.push((bit(words.len()), known)),
             }
         }
-        Ok(Self { rows, blocks })
+        let (outlines, mut lengths) = (index.outlines()?, [0; 32]);
+        outlines.iter().for_each(|outline| lengths[usize::from(outline.bits) % 32] += 1);
+        Ok(Self { outlines, lengths, words, terms: occurs })
     }
 }
 
@@ -104,7 +181,7 @@ impl Held {
 
     /// What such a row may be expected to score, at its newest.
     pub(super) fn estimate(self, estimator: &Estimator<'_>) -> f64 {
-        let score = estimator.score(self.words, self.certain, self.outline.bits);
+        let score = estimator.score(self.words, self.doubtful, self.outline.bits);
         score * type_weight(self.outline.event_type)
     }
 }

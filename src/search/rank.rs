@@ -1,7 +1,6 @@
 //! Ranks what matches a question, best first: of the pages that promise most, and of those the rows
 //! that can reach the page of results.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::time::Instant;
 
@@ -11,25 +10,24 @@ use serde::{Deserialize, Serialize};
 use super::estimate::Estimator;
 use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
-use super::multi::{Every, Multi};
+use super::multi::Multi;
 use super::page::{Hit, Request, Work};
 use super::presence::Presence;
 use super::query::Query;
 use super::scan::{SHARE, among, cancelled, hits, read};
-use super::score::{Scorer, Term, Weights, form, rarity, terms, type_weight};
+use super::score::{Scorer, Weights, scored_form, terms, type_weight};
+use super::weigh::weigh;
 use crate::cores::in_parallel;
-use crate::store::{Block, PageReader, Snapshot, StoreError};
-
-/// Pages looked at to estimate how rare the words are.
-const SAMPLE_PAGES: usize = 16;
+use crate::store::{PageReader, Snapshot, StoreError};
 
 /// Pages taken at a time.
 const FIRST_WAVE: usize = 16;
-const LARGEST_WAVE: usize = 256;
+const LARGEST_WAVE: usize = 64;
 
 /// Pages with rows that pass the filters that are looked at, the most promising of all, unless
-/// everything is to be counted: what a question is answered from does not grow with the store.
-const MOST_PAGES: usize = 512;
+/// everything is to be counted: what a question is answered from does not grow with the store. On
+/// so many are 99 in 100 of the ten best answers to the questions of [`Estimator`].
+const MOST_PAGES: usize = 128;
 
 /// Pages whose scores a core estimates at a time.
 const ESTIMATED_AT_ONCE: usize = 1024;
@@ -111,13 +109,14 @@ pub fn ranked(
     let insisted = Query { clauses: insisted.cloned().collect(), ..request.query.clone() };
     let gate = Gate::new(snapshot, request, &insisted)?;
     let terms = terms(request.query);
-    let presence = Presence::new(&gate, &terms)?;
+    let mut presence = Presence::new(&gate, &terms)?;
     let mut work = gate.work;
     let weights = match after {
         Some(end) if end.weights.terms.len() == terms.len() => end.weights.clone(),
         _ => weigh(&gate, &terms, &presence, &mut work)?,
     };
     let scorer = Scorer::new(terms, weights);
+    presence.forget_weightless(&scorer);
     let units = units(&gate, &scorer, &presence, &insisted)?;
     let matcher = Matcher::new(&insisted);
     let (best, matched, timed_out) = (Vec::new(), 0, false);
@@ -195,13 +194,14 @@ impl Ranking<'_> {
     ) -> Result<(Vec<Candidate>, Work, usize, bool), StoreError> {
         let (mut found, mut work, mut open) = (Vec::new(), Work::default(), 0);
         let (mut reader, mut lower, mut buffer) = (PageReader::default(), Vec::new(), Vec::new());
+        let mut held = Vec::new();
         for unit in units {
             if halt() {
                 return Ok((found, work, open, false));
             }
             let mut rows = self.gate.rows(unit, None)?;
             open += usize::from(!rows.is_empty());
-            let held = self.presence.rows(unit);
+            self.presence.rows(unit, &mut held);
             rows.retain(|row| {
                 let (held, facts) = (held.get(row.row - unit.page.start), &row.facts);
                 let bound = held.map(|held| held.bound(&self.scorer, facts.event_type, facts.time));
@@ -271,61 +271,6 @@ fn order(snapshot: &Snapshot, a: &Candidate, b: &Candidate) -> Ordering {
         .then_with(|| b.row.event_index.cmp(&a.row.event_index))
 }
 
-/// How rare the words are, from a sample of pages over the whole store.
-fn weigh(
-    gate: &Gate<'_>,
-    terms: &[Term],
-    presence: &Presence,
-    work: &mut Work,
-) -> Result<Weights, StoreError> {
-    let mut all: Vec<Unit> = Vec::new();
-    for (number, segment) in gate.open_segments() {
-        let blocks: Vec<&Block> = segment.index()?.blocks().iter().collect();
-        gate.pages(number, segment, &blocks, &mut all)?;
-    }
-    let step = all.len().div_ceil(SAMPLE_PAGES).max(1);
-    let sample: Vec<Unit> = all.iter().step_by(step).copied().collect();
-    let stems = Every::new(terms.iter().map(|term| term.stem.as_str()).enumerate());
-    let ascii = terms.iter().all(|term| term.stem.is_ascii());
-    let parts = in_parallel(&sample, SHARE, |units| -> Result<_, StoreError> {
-        let (mut counts, mut work) = (vec![0usize; terms.len()], Work::default());
-        let (mut rows, mut reader, mut lower) = (0, PageReader::default(), Vec::new());
-        for unit in units {
-            let page = read(gate.snapshot, unit, &mut reader, &mut work)?;
-            for row in 0..page.len() {
-                let text = scored_form(page.get(row), &mut lower, ascii);
-                let mut seen = vec![false; terms.len()];
-                stems.each(&text, &mut |term, _, _| seen[term] = true);
-                rows += usize::from(!text.is_empty());
-                counts.iter_mut().zip(seen).for_each(|(count, seen)| *count += usize::from(seen));
-            }
-        }
-        Ok((counts, rows, work))
-    })?;
-    let (mut counts, mut sampled) = (vec![0usize; terms.len()], 0);
-    for (part, rows, part_work) in parts {
-        counts.iter_mut().zip(part).for_each(|(count, more)| *count += more);
-        sampled += rows;
-        *work += part_work;
-    }
-    let times = gate.open_segments().filter_map(|(_, segment)| segment.entry.times);
-    let newest = times.map(|(_, newest)| newest).max().unwrap_or(0);
-    let rows: usize = all.iter().map(|unit| unit.page.count).sum();
-    let share = rows as f64 / sampled.max(1) as f64;
-    let (mut weights, mut absent) = (Vec::new(), 0);
-    for (term, count) in counts.into_iter().enumerate() {
-        // A word that the sample does not have is about as frequent as blocks hold it.
-        let blocks = presence.blocks(term);
-        let events = if count == 0 { (blocks as f64).min(share) } else { count as f64 * share };
-        let weight = rarity(events, rows as f64);
-        let occurs = blocks > 0;
-        weights.push(if occurs { weight } else { 0 });
-        absent += if occurs { 0 } else { weight };
-    }
-    let average = (work.bytes / sampled.max(1)) as u64;
-    Ok(Weights { terms: weights, average, newest, absent })
-}
-
 /// The pages that may hold a match, the most promising first.
 fn units(
     gate: &Gate<'_>,
@@ -335,11 +280,13 @@ fn units(
 ) -> Result<Vec<Unit>, StoreError> {
     let units = gate.units()?;
     let estimator = Estimator::new(scorer);
+    let wanted = &gate.request.event_types;
     let parts = in_parallel(&units, ESTIMATED_AT_ONCE, |units| {
+        let mut held = Vec::new();
         let estimated = |unit: &Unit| {
             let fading = scorer.fading(unit.newest);
-            let wanted = &gate.request.event_types;
-            let rows = presence.rows(unit).iter();
+            presence.rows(unit, &mut held);
+            let rows = held.iter();
             let rows = rows.filter(|held| wanted.is_empty() || wanted.contains(&held.kind()));
             let best = rows.map(|held| held.estimate(&estimator)).fold(0.0, f64::max);
             Unit { estimate: best * fading, ..*unit }
@@ -368,19 +315,4 @@ fn comes_after(gate: &Gate<'_>, candidate: &Candidate, end: &Ranked) -> bool {
         .then_with(|| id.cmp(&end.session_id))
         .then_with(|| end.event_index.cmp(&candidate.row.event_index));
     order.is_gt()
-}
-
-/// A text as it is scored; terms in `ascii` need no more than ASCII letters lowered. `lower` is a
-/// buffer to use.
-fn scored_form<'t>(text: &[u8], lower: &'t mut Vec<u8>, ascii: bool) -> Cow<'t, [u8]> {
-    if !ascii
-        && !text.is_ascii()
-        && let Ok(text) = std::str::from_utf8(text)
-    {
-        return form(text).into_owned().into_bytes().into();
-    }
-    lower.clear();
-    lower.extend_from_slice(text);
-    lower.make_ascii_lowercase();
-    lower.as_slice().into()
 }

@@ -287,6 +287,21 @@ pub(super) fn form(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A text as it is scored; terms in `ascii` need no more than ASCII letters lowered. `lower` is a
+/// buffer to use.
+pub(super) fn scored_form<'t>(text: &[u8], lower: &'t mut Vec<u8>, ascii: bool) -> Cow<'t, [u8]> {
+    if !ascii
+        && !text.is_ascii()
+        && let Ok(text) = std::str::from_utf8(text)
+    {
+        return form(text).into_owned().into_bytes().into();
+    }
+    lower.clear();
+    lower.extend_from_slice(text);
+    lower.make_ascii_lowercase();
+    lower.as_slice().into()
+}
+
 /// The weight, in thousandths, of a word that so many of `all` events have; never nothing.
 pub(super) fn rarity(events: f64, all: f64) -> u32 {
     let weight = (1.0 + (all - events + 0.5).max(0.0) / (events + 0.5)).ln();

@@ -22,7 +22,8 @@ mod writer;
 pub use error::StoreError;
 pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
 pub use index::{
-    Block, Grams, KnownRows, Labels, Letters, Outline, RowFacts, SHORTEST_WORD, SkipIndex, grams,
+    Block, Grams, KnownRows, Labels, Letters, Outline, RowFacts, SHORTEST_WORD, SkipIndex,
+    WordsOfRows, grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use manifest::{Manifest, SegmentEntry};

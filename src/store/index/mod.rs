@@ -10,6 +10,7 @@ mod format;
 mod words;
 mod writer;
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(super) use writer::IndexWriter;
 
 use super::{StoreError, files};
 use format::{FACTS_BYTES, FactsOfRows, Head};
+use words::Words;
 
 /// A row's facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,12 +171,9 @@ impl SkipIndex {
         Ok(self.bytes(place)?.into_iter().map(format::outline).collect())
     }
 
-    /// The rows with a word that holds `wanted`, which has [`SHORTEST_WORD`] letters or more.
-    pub fn rows_with(&self, wanted: &Letters<'_>) -> Result<KnownRows, StoreError> {
-        let place = &self.head.words;
-        let read = |at: Range<u64>| self.bytes(place.start + at.start..place.start + at.end);
-        let known = words::rows_with(wanted, self.head.rows, place.end - place.start, read)?;
-        known.ok_or_else(|| StoreError::damaged(&self.path, "its words are not what was written"))
+    /// The words of the rows, which are read when they are first asked for.
+    pub fn words(&self) -> WordsOfRows<'_> {
+        WordsOfRows { index: self, words: OnceCell::new() }
     }
 
     /// The blocks that may hold a text with all of `grams`, by position.
@@ -226,6 +225,31 @@ impl SkipIndex {
         files::read_at(&self.file, &mut bytes, range.start)
             .map_err(|error| StoreError::damaged(&self.path, error))?;
         Ok(bytes)
+    }
+}
+
+/// The words of a segment's rows, for the questions of one search.
+pub struct WordsOfRows<'i> {
+    index: &'i SkipIndex,
+    words: OnceCell<Words>,
+}
+
+impl WordsOfRows<'_> {
+    /// The rows with a word that holds `wanted`, which has [`SHORTEST_WORD`] letters or more.
+    pub fn rows_with(&self, wanted: &Letters<'_>) -> Result<KnownRows, StoreError> {
+        let place = &self.index.head.words;
+        let read = |at: Range<u64>| self.index.bytes(place.start + at.start..place.start + at.end);
+        let damaged =
+            || StoreError::damaged(&self.index.path, "its words are not what was written");
+        let words = match self.words.get() {
+            Some(words) => words,
+            None => {
+                let words = Words::open(self.index.rows(), place.end - place.start, read)?;
+                let words = words.ok_or_else(damaged)?;
+                self.words.get_or_init(|| words)
+            }
+        };
+        words.rows_with(wanted, read)?.ok_or_else(damaged)
     }
 }
 

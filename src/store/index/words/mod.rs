@@ -71,31 +71,56 @@ fn piece_of(text: &[u8]) -> usize {
     ends.map_or(text.len(), |end| PIECE + end)
 }
 
-/// The rows of a segment of `rows` that hold a word with these letters, by what [`WordsWriter`]
-/// made; `read` gives the bytes at a place of it, `length` are all. `None` when they are not such.
-pub(super) fn rows_with<E>(
-    wanted: &Letters<'_>,
+/// The words that [`WordsWriter`] made, to be asked for their rows.
+pub(super) struct Words {
+    /// Rows of the segment.
     rows: usize,
-    length: u64,
-    read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
-) -> Result<Option<KnownRows>, E> {
-    let head = read(0..length.min(HEAD as u64))?;
-    let places = head.try_into().ok().and_then(|head| Places::read(head, length));
-    let Some(places) = places else { return Ok(None) };
-    let lists = places.holding(&read(places.table.clone())?, wanted);
-    let Some(lists) = lists else { return Ok(None) };
-    let mut certain = FixedBitSet::with_capacity(rows);
-    for near in lists.chunk_by(|a, b| b.start - a.end <= NEAR) {
-        let (first, last) = (near[0].start, near[near.len() - 1].end);
-        let bytes = read(places.lists.start + first..places.lists.start + last)?;
-        for list in near {
-            let [from, end] = [list.start, list.end].map(|at| (at - first) as usize);
-            rows::read(&bytes[from..end], &mut certain);
-        }
+    places: Places,
+    /// The bytes at [`Places::table`]: every question goes over them.
+    table: Vec<u8>,
+    /// The rows of which nothing is known.
+    open: FixedBitSet,
+}
+
+impl Words {
+    /// Of a segment of `rows`; `read` gives the bytes at a place of the words, `length` are all.
+    /// `None` when they are no such words.
+    pub(super) fn open<E>(
+        rows: usize,
+        length: u64,
+        read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
+    ) -> Result<Option<Self>, E> {
+        let head = read(0..length.min(HEAD as u64))?;
+        let places = head.try_into().ok().and_then(|head| Places::read(head, length));
+        let Some(places) = places else { return Ok(None) };
+        let table = read(places.table.clone())?;
+        let mut open = FixedBitSet::with_capacity(rows);
+        rows::read(&read(places.open.clone())?, &mut open);
+        Ok(Some(Self { rows, places, table, open }))
     }
-    let mut may = certain.clone();
-    rows::read(&read(places.open)?, &mut may);
-    Ok(Some(KnownRows { may, certain }))
+
+    /// The rows that hold a word with these letters; `read` is the same. `None` when the words are
+    /// damaged.
+    pub(super) fn rows_with<E>(
+        &self,
+        wanted: &Letters<'_>,
+        read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
+    ) -> Result<Option<KnownRows>, E> {
+        let Some(lists) = self.places.holding(&self.table, wanted) else { return Ok(None) };
+        let mut certain = FixedBitSet::with_capacity(self.rows);
+        for near in lists.chunk_by(|a, b| b.start - a.end <= NEAR) {
+            let (first, last) = (near[0].start, near[near.len() - 1].end);
+            let lists = &self.places.lists;
+            let bytes = read(lists.start + first..lists.start + last)?;
+            for list in near {
+                let [from, end] = [list.start, list.end].map(|at| (at - first) as usize);
+                rows::read(&bytes[from..end], &mut certain);
+            }
+        }
+        let mut may = certain.clone();
+        may.union_with(&self.open);
+        Ok(Some(KnownRows { may, certain }))
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +141,8 @@ mod tests {
         let read = |at: Range<u64>| {
             Ok::<_, Infallible>(bytes[at.start as usize..at.end as usize].to_vec())
         };
-        rows_with(wanted, rows, bytes.len() as u64, read).expect("reads")
+        let words = Words::open(rows, bytes.len() as u64, read).expect("reads")?;
+        words.rows_with(wanted, read).expect("reads")
     }
 
     /// Where words are looked for anywhere, at the beginning, at the end, and whole.

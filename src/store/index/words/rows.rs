@@ -18,6 +18,11 @@ impl KnownRows {
         all.insert_range(..);
         Self { may: all.clone(), certain: all }
     }
+
+    /// Of a segment of so many rows, any of which may match.
+    pub fn any(rows: usize) -> Self {
+        Self { certain: FixedBitSet::with_capacity(rows), ..Self::all(rows) }
+    }
 }
 
 impl std::ops::Not for KnownRows {
@@ -74,20 +79,22 @@ impl FromIterator<usize> for Listed {
 /// Adds the rows of a list as it was written; a damaged one may name others, but none that is not.
 pub(super) fn read(list: &[u8], rows: &mut FixedBitSet) {
     let count = rows.len();
-    let mut add = |row| {
-        if row < count {
-            rows.insert(row);
-        }
-    };
     if list.len() < count.div_ceil(8) {
-        return gaps(list, add);
+        return gaps(list, |row| {
+            if row < count {
+                rows.insert(row);
+            }
+        });
     }
-    for (at, byte) in list.iter().enumerate() {
-        let mut bits = *byte;
-        while bits != 0 {
-            add(at * 8 + bits.trailing_zeros() as usize);
-            bits &= bits - 1;
-        }
+    for (word, bytes) in rows.as_mut_slice().iter_mut().zip(list.chunks(size_of::<usize>())) {
+        let mut more = [0; size_of::<usize>()];
+        more[..bytes.len()].copy_from_slice(bytes);
+        *word |= usize::from_le_bytes(more);
+    }
+    // A set has no bits behind its last.
+    let spare = rows.as_slice().len() * usize::BITS as usize - count;
+    if let Some(last) = rows.as_mut_slice().last_mut() {
+        *last &= usize::MAX >> spare;
     }
 }
 
@@ -97,11 +104,12 @@ fn gaps(gaps: &[u8], mut row: impl FnMut(usize)) {
     for byte in gaps {
         // A gap has five bytes at most, unless it is damaged.
         gap |= u64::from(byte & 0x7f) << (shift % 35);
-        shift += 7;
-        if byte & 0x80 == 0 {
-            row(usize::try_from(next + gap).unwrap_or(usize::MAX));
-            next += gap + 1;
-            (gap, shift) = (0, 0);
+        if *byte >= 0x80 {
+            shift += 7;
+            continue;
         }
+        row(usize::try_from(next + gap).unwrap_or(usize::MAX));
+        next += gap + 1;
+        (gap, shift) = (0, 0);
     }
 }

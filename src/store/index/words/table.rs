@@ -1,7 +1,7 @@
 //! The words of a segment as they are written, and how those that hold some letters are found.
 //!
-//! Three numbers: leaves, bytes of words, bytes of the list of open rows. Of every leaf, a few dozen
-//! words, where they and their lists begin. The words in their order, each behind it the length of its
+//! Three numbers: leaves, bytes of words, bytes of the list of open rows. Of every leaf, a few words,
+//! where they and their lists begin. The words in their order, each behind it the length of its
 //! list, seven bits a byte from the lowest up, each with the highest bit, which no letter has. Then
 //! the open rows, and the lists.
 
@@ -15,7 +15,7 @@ use super::vocabulary;
 /// The numbers before the leaves, of four bytes each, as all are.
 pub(super) const HEAD: usize = 3 * 4;
 const LEAF: usize = 2 * 4;
-const WORDS_OF_A_LEAF: usize = 64;
+const WORDS_OF_A_LEAF: usize = 8;
 
 /// Letters that are looked for in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
