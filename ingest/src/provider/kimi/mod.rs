@@ -220,7 +220,11 @@ impl Decoder {
         out.branch(self.state.depth);
         self.state.depth += 1;
         self.end_step("");
-        out.prompt(text);
+        let (context, typed) = git_context(text);
+        if let Some(context) = context {
+            told("git-context", context, out);
+        }
+        out.prompt(typed);
     }
 
     /// Remembers that the message of a prompt is still to come.
@@ -258,6 +262,15 @@ impl Decoder {
         };
         out.push(EventType::Notification, draft);
         Outcome::Events
+    }
+}
+
+/// The state of the repository that stands before the words of an agent to another, and the words.
+fn git_context(text: &str) -> (Option<&str>, &str) {
+    let inside = text.strip_prefix("<git-context>");
+    match inside.and_then(|inside| inside.split_once("</git-context>")) {
+        Some((context, typed)) => (Some(context.trim()), typed.trim_start()),
+        None => (None, text),
     }
 }
 
