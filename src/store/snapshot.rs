@@ -16,7 +16,7 @@ use super::manifest::{Manifest, SKIP, SegmentEntry, file_name};
 use super::pages::{self, TextPage};
 use super::reader;
 use super::{StoreError, files};
-use crate::cores::cores;
+use crate::cores::in_parallel;
 
 /// Rows of one session in one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +76,8 @@ impl Snapshot {
         };
         let mut shared: Vec<_> = manifest.segments.iter().map(known).collect();
         let unknown: Vec<usize> = (0..shared.len()).filter(|at| shared[*at].is_none()).collect();
-        for (at, read) in unknown.iter().zip(read(dir, &manifest, &unknown)?) {
-            shared[*at] = Some(Arc::new(read));
+        for (at, read) in read(dir, &manifest, &unknown)? {
+            shared[at] = Some(Arc::new(read));
         }
         let shared = shared.into_iter().flatten().collect::<Vec<_>>();
         let segments_read = unknown.len();
@@ -333,35 +333,23 @@ fn head(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }
 
-/// Reads the segments of `manifest` at these positions, side by side.
-fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<Shared>, StoreError> {
-    let read = |at: &usize| {
-        let rows = reader::table::<SessionRow>(dir, &manifest.segments[*at], "sessions", None)?;
+/// Reads the segments of `manifest` at these positions, side by side; each with its position.
+fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<(usize, Shared)>, StoreError> {
+    let read = |at: usize| {
+        let rows = reader::table::<SessionRow>(dir, &manifest.segments[at], "sessions", None)?;
         let sessions = rows.into_iter().map(Arc::new).collect();
-        Ok(Shared {
+        let shared = Shared {
             sessions,
             events: OnceLock::new(),
             footer: OnceLock::new(),
             pages: OnceLock::new(),
             index: OnceLock::new(),
-        })
+        };
+        Ok((at, shared))
     };
-    let share = at.len().div_ceil(cores()).max(1);
-    std::thread::scope(|scope| {
-        let (mine, others) = at.split_at(share.min(at.len()));
-        let others: Vec<_> = others
-            .chunks(share)
-            .map(|share| scope.spawn(move || share.iter().map(read).collect::<Vec<_>>()))
-            .collect();
-        let mut all: Vec<Result<Shared, StoreError>> = mine.iter().map(read).collect();
-        for other in others {
-            match other.join() {
-                Ok(more) => all.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all.into_iter().collect()
-    })
+    let parts =
+        in_parallel(at, 1, |at| at.iter().map(|at| read(*at)).collect::<Result<Vec<_>, _>>())?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 impl Segment {

@@ -27,7 +27,10 @@ pub const SHORTEST: usize = 3;
 const PIECE: usize = 16 << 10;
 
 /// Bytes between two lists that are read with them rather than passed over.
-const NEAR: u64 = 16 << 10;
+const NEAR: u64 = 4 << 10;
+
+/// Bytes of lists that are read at once: more would not lie in a near cache when they are looked at.
+const AT_ONCE: u64 = 64 << 10;
 
 /// The words of a segment under construction.
 pub(super) struct WordsWriter {
@@ -108,12 +111,16 @@ impl Words {
     ) -> Result<Option<KnownRows>, E> {
         let Some(lists) = self.places.holding(&self.table, wanted) else { return Ok(None) };
         let mut certain = FixedBitSet::with_capacity(self.rows);
-        for near in lists.chunk_by(|a, b| b.start - a.end <= NEAR) {
-            let (first, last) = (near[0].start, near[near.len() - 1].end);
-            let lists = &self.places.lists;
-            let bytes = read(lists.start + first..lists.start + last)?;
+        let (all, mut rest) = (&self.places.lists, lists.as_slice());
+        while let [first, ..] = rest {
+            let goes_on = |two: &&[Range<u64>]| {
+                two[1].start - two[0].end <= NEAR && two[1].end - first.start <= AT_ONCE
+            };
+            let near;
+            (near, rest) = rest.split_at(1 + rest.windows(2).take_while(goes_on).count());
+            let bytes = read(all.start + first.start..all.start + near[near.len() - 1].end)?;
             for list in near {
-                let [from, end] = [list.start, list.end].map(|at| (at - first) as usize);
+                let [from, end] = [list.start, list.end].map(|at| (at - first.start) as usize);
                 rows::read(&bytes[from..end], &mut certain);
             }
         }
