@@ -68,14 +68,24 @@ pub fn search(
     let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
     // One more than is shown tells whether there is more.
     let keep = request.limit + 1;
-    // Where everything is looked at, no page may turn out to have been for nothing.
-    let first = if request.query.exact_total { COUNTING_WAVE } else { FIRST_WAVE };
-    let (mut matched, mut done, mut wave) = (0, 0, first);
-    let mut timed_out = false;
+    let (mut matched, mut done, mut wave) = (0, 0, FIRST_WAVE);
+    let (mut is_full, mut timed_out) = (false, false);
     while done < units.len() {
-        let full = best.len() == keep
-            && best.peek().is_some_and(|worst| worst.0.facts.time > units[done].newest);
-        if full && done >= COUNT_PAGES && !request.query.exact_total {
+        let shown = best.peek().filter(|_| best.len() == keep);
+        if !is_full && shown.is_some_and(|worst| worst.0.facts.time > units[done].newest) {
+            is_full = true;
+            // What is left is counted, by the index where that tells.
+            let rest = units.split_off(done);
+            units.extend(rest.into_iter().filter(|unit| match gate.count(unit) {
+                Some(count) => {
+                    matched += count;
+                    false
+                }
+                None => true,
+            }));
+            continue;
+        }
+        if is_full && done >= COUNT_PAGES && !request.query.exact_total {
             break;
         }
         let end = units.len().min(done + wave);
@@ -104,7 +114,11 @@ pub fn search(
             }
         }
         done = end;
-        wave = wave.max(LARGEST_WAVE.min(wave * 2));
+        wave = if request.query.exact_total {
+            COUNTING_WAVE.min(wave * 4)
+        } else {
+            LARGEST_WAVE.min(wave * 2)
+        };
     }
     let mut rows: Vec<Row> = best.into_sorted_vec().into_iter().map(|found| found.0).collect();
     let mut next = None;

@@ -159,6 +159,8 @@ fn work_grows_slower_than_the_store() {
         assert_eq!(insisted["metadata"]["results_total"], all.matched);
         assert_eq!((absent.matched, rare.matched), (0, 10 + 2));
         assert_eq!((common.hits.len(), since.complete), (10, true));
+        // What the index knows is counted, whether that was asked for or not.
+        assert!(sessions < 800 || (common.matched, common.complete) == (sessions * 12, true));
         [absent.work, rare.work, common.work, since.work, all.work]
     });
     let [small, _, large] = &counts;
@@ -167,7 +169,7 @@ fn work_grows_slower_than_the_store() {
     let [absent, rare, common, since, all] = pages(large);
     assert_eq!(absent, 0, "{counts:?}");
     assert!(rare <= pages(small)[1] + 4, "{counts:?}");
-    assert!(common <= 128 && common * 4 < large[2].blocks, "{counts:?}");
+    assert!(common <= 8, "{counts:?}");
     assert!(since <= pages(small)[3] + 2, "{counts:?}");
     // The rows of every word are listed: those of parts of words are known without a text.
     assert_eq!(all, 0, "{counts:?}");
