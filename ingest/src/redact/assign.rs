@@ -101,12 +101,15 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         let is_setting = is_loud && scan.slice(end, end + 2) == ": ";
         is_secret(text, strength, value.quoted, of_uuids)
             || (strength == Strength::Password
-                && (value.quoted || is_variable || link == Link::Prose)
+                && (value.quoted || is_variable || is_flag || link == Link::Prose)
                 && is_numbered(text)
                 && !is_placeholder(text))
             || (strength == Strength::Password
                 && (is_variable || is_setting)
                 && is_given(scan, start, is_variable, text))
+            || (strength == Strength::Password
+                && is_joined(scan, start, end, is_flag)
+                && is_word(text))
             || (strength == Strength::Weak
                 && is_variable
                 && text.len() >= LONG_KEY
@@ -119,7 +122,10 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
 
 /// Whether a variable is given a word as its password: `PGPASSWORD=barnacle psql`, and in YAML.
 fn is_given(scan: &Scan<'_>, start: usize, is_set: bool, word: &str) -> bool {
-    const GIVES: &[&str] = &["export ", "-e ", "-e \"", "-e '", "--env ", "ENV ", ": "];
+    const GIVES: &[&str] = &[
+        "export ", "-e ", "-e \"", "-e '", "--env ", "ENV ", ": ", "&& ", "; ", "|| ", "sudo ",
+        "env ",
+    ];
     let mut line = start;
     while !is_set && start - line < MAX_BETWEEN && is_blank(scan.before(line)) {
         line -= 1;
@@ -128,10 +134,39 @@ fn is_given(scan: &Scan<'_>, start: usize, is_set: bool, word: &str) -> bool {
     let gives = |words: &[&str]| {
         words.iter().any(|word| scan.slice(start.saturating_sub(word.len()), start) == *word)
     };
-    (begins || is_set && gives(GIVES))
-        && word.bytes().all(|byte| byte.is_ascii_graphic())
-        && !is_field(word)
-        && env::is_secret(word, Strength::Password)
+    (begins || is_set && gives(GIVES)) && is_word(word)
+}
+
+/// Whether a value can be a password that is a plain word.
+fn is_word(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_graphic())
+        && !is_field(value)
+        && env::is_secret(value, Strength::Password)
+}
+
+/// Whether `name=` stands where a program reads it: `--password=barnacle`, behind another pair of a
+/// form or of a connection (`User Id=mira;Password=barnacle`, `user=mira password=barnacle`).
+fn is_joined(scan: &Scan<'_>, start: usize, end: usize, is_flag: bool) -> bool {
+    if scan.byte(end) != b'=' || is_blank(scan.byte(end + 1)) {
+        return false;
+    }
+    let before = scan.lead(start, MAX_BETWEEN);
+    let by = match before.as_bytes() {
+        _ if is_flag => return true,
+        [.., by @ (b'&' | b';' | b' ')] => char::from(*by),
+        _ => return false,
+    };
+    let pair = before.trim_end_matches(by).rsplit([by, '\'', '"']).next();
+    let Some((name, value)) = pair.and_then(|pair| pair.split_once('=')) else { return false };
+    let name = name.to_ascii_lowercase();
+    // Pages pass on other things of that name.
+    let is_login = || ["user", "login", "mail", "name"].iter().any(|end| name.ends_with(end));
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_. -".contains(&byte);
+    !name.is_empty()
+        && name.bytes().all(is_part)
+        && !value.is_empty()
+        && !value.ends_with(',')
+        && (by != '&' || is_login())
 }
 
 /// Whether a word belongs to a sentence about secrets: a method, the name of a thing in a cluster.

@@ -1,14 +1,15 @@
 //! Settings as dotenv files, printed environments and Dockerfiles have them: lines `NAME=value`.
 //!
 //! Where two of them stand together, the value of a name that sounds secret is masked even when
-//! it is an ordinary word; `PORT=3000` stays.
+//! it is an ordinary word; `PORT=3000` stays. In a text of nothing else, random values are masked
+//! under any name.
 
 use memchr::{memchr, memrchr};
 
-use super::entropy::{is_mixed, is_name, is_placeholder, is_random};
+use super::entropy::{is_mixed, is_name, is_placeholder, is_random, is_uuid};
 use super::names::Strength;
 use super::pattern::Pattern;
-use super::scan::Scan;
+use super::scan::{Rank, Scan};
 
 /// Longest line that counts as a setting.
 const MAX_LINE: usize = 2000;
@@ -50,6 +51,55 @@ pub(super) fn value(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize,
     let (value, length) = plain(scan.slice(end + 1, to))?;
     let value = end + 1 + value;
     has_neighbour(scan, from, to).then_some((value, value + length))
+}
+
+/// Words in the names of random values that are no secrets.
+#[rustfmt::skip]
+const PUBLIC: &[&str] = &[
+    "SHA", "SHA1", "SHA256", "COMMIT", "REV", "REVISION", "HASH", "DIGEST", "CHECKSUM", "ETAG", "ID", "IDS", "SID",
+    "UUID", "GUID", "VERSION", "BUILD", "TAG", "REF", "BRANCH", "PATH", "DIR", "HOME", "URL", "URI", "HOST",
+    "HOSTNAME", "ENDPOINT", "DOMAIN", "NAME", "PUBLIC", "PUB", "PUBLISHABLE", "FINGERPRINT", "ADDRESS", "ARN",
+    "BUCKET", "IMAGE", "SESSION", "PROFILE", "USER", "EMAIL", "OPTIONS", "OPTS", "FLAGS", "COLORS", "TIME", "DATE",
+];
+
+/// Masks the random values of a text that has settings, at least two, and remarks and nothing else.
+pub(super) fn whole(scan: &mut Scan<'_>) {
+    let mut found = Vec::new();
+    let (mut start, mut settings) = (0, 0);
+    while start < scan.len() {
+        let Some(end) = line_end(scan.bytes(), start) else { return };
+        let line = scan.slice(start, end);
+        if let Some(name) = SETTING.at_start(line).and_then(|found| found.get(1)) {
+            settings += 1;
+            let from = name.end() + 1;
+            if let Some((value, length)) = plain(line.get(from..).unwrap_or_default())
+                && is_kept(name.as_str(), line.get(from + value..from + value + length))
+            {
+                found.push((start + from + value, length));
+            }
+        } else if line.starts_with("<system-reminder>") {
+            // What Claude Code says behind a file that it read.
+            break;
+        } else if REMARK.at_start(line).is_none() {
+            return;
+        }
+        start = end + 1;
+    }
+    if settings > 1 {
+        found.iter().for_each(|(at, length)| scan.add(*at, at + length, "env_value", Rank::Named));
+    }
+}
+
+/// Whether the value is random and its name not one of what may be seen.
+fn is_kept(name: &str, value: Option<&str>) -> bool {
+    let is_public = || name.split('_').any(|word| PUBLIC.contains(&word));
+    value.is_some_and(|value| {
+        is_random(value)
+            && !is_uuid(value)
+            && !is_placeholder(value)
+            && !is_name(value)
+            && !is_public()
+    })
 }
 
 /// Whether the value of a setting whose name sounds secret is one.

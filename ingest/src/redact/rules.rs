@@ -56,6 +56,10 @@ const fn is_tilde_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'~' | b'.')
 }
 
+const fn is_word_or_dash(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'-')
+}
+
 /// Masks the token of a shape whose anchor stands at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, pattern: &Pattern) {
     let start = match shape.lead {
@@ -212,6 +216,13 @@ pub(super) const SHAPES: &[Shape] = &[
     word("private_key", &["LS0tLS1CRUdJTiB"],
         r"LS0tLS1CRUdJTiB(?:SU0EgUFJJVkFURSBLRVkt|QUklWQVRFIEtFWS|FQyBQUklWQVRFIEtFWS|EU0EgUFJJVkFURSBLRVkt|PUEVOU1NIIFBSSVZBVEUgS0VZ|FTkNSWVBURUQgUFJJVkFURSBLRV)[A-Za-z0-9+/]{40,}={0,2}"),
     word("registry_auth", &["eyJhdXRocyI6"], r"eyJhdXRocyI6[A-Za-z0-9+/]{24,}={0,2}"),
+    // Maps, messages, packages, parcels, forms, tasks.
+    word("mapbox_token", &["sk.eyJ1"], r"sk\.eyJ1[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}"),
+    back("firebase_key", 11, is_word_or_dash, &[":APA91b"], r"[A-Za-z0-9_-]{11}:APA91b[A-Za-z0-9_-]{120,150}"),
+    word("nuget_key", &["oy2?"], r"oy2[a-z0-9]{43}"),
+    word("easypost_key", &["EZAK", "EZTK"], r"EZ[AT]K[A-Za-z0-9]{54}"),
+    word("typeform_token", &["tfp_?"], r"tfp_[A-Za-z0-9_-]{40,80}"),
+    word("asana_token", &["1/%%", "2/%%"], r"[12]/[0-9]{10,20}(?:/[0-9]{10,20})?:[0-9a-f]{32}"),
     word("age_key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
 ];
 

@@ -82,6 +82,11 @@ impl<'a> Scan<'a> {
         self.slice(start, self.text.floor_char_boundary(start.saturating_add(length)))
     }
 
+    /// The text before `end`, at most about so many bytes of it.
+    pub(super) fn lead(&self, end: usize, length: usize) -> &'a str {
+        self.slice(self.text.ceil_char_boundary(end.saturating_sub(length)), end)
+    }
+
     /// Goes on from `at` while bytes fit, at most so many.
     pub(super) fn skip(&self, at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes().get(at..).unwrap_or_default();

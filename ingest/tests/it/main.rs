@@ -2,6 +2,7 @@
 
 mod arrival;
 mod claude;
+mod codex;
 mod cuts;
 mod golden;
 mod gone;

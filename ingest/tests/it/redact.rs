@@ -23,6 +23,8 @@ const BY_SURROUNDINGS: &[&str] = &[
     "basic_auth",
     "bearer_token",
     "client_secret",
+    "discord_token",
+    "env_value",
     "cloudflare_token",
     "cookie",
     "datadog_key",

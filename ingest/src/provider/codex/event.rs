@@ -24,18 +24,7 @@ impl Decoder {
             "agent_reasoning" | "agent_reasoning_raw_content" | "agent_reasoning_section_break" => {
                 Outcome::Merged("twin_of_reasoning")
             }
-            "item_completed"
-                if event
-                    .object("item")
-                    .is_some_and(|item| item.text("type") == Some("UserMessage")) =>
-            {
-                let mut text = String::new();
-                event
-                    .object("item")
-                    .and_then(|item| item.field("content"))
-                    .inspect(|content| render::content(*content, &mut text));
-                self.prompt(&text, Family::Message, out)
-            }
+            "item_completed" => self.completed(event, out),
             // Their text stands in the tool's output item.
             "exec_command_end" | "mcp_tool_call_end" => {
                 self.state.ended.note(event);
@@ -57,6 +46,15 @@ impl Decoder {
                 ) {
                     self.state.in_response = false;
                 }
+                if kind == "task_started" {
+                    // What a turn completes, it began with.
+                    let families = self.state.recent.iter_mut().map(|(_, families)| families);
+                    families.for_each(|families| *families |= Family::Completed as u8);
+                }
+                if kind == "thread_rolled_back" {
+                    let prompts = event.int("num_turns").and_then(|n| usize::try_from(n).ok());
+                    self.roll_back(prompts.unwrap_or(0), out);
+                }
                 if kind == "thread_name_updated" {
                     out.title(
                         TitleFrom::Agent,
@@ -65,6 +63,22 @@ impl Decoder {
                 }
                 self.unknown(kind, event, out)
             }
+        }
+    }
+
+    /// An item of a turn: in paginated histories prompts stand only there (FORMATS.md section 12).
+    fn completed(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
+        let item = event.object("item");
+        let mut text = String::new();
+        item.and_then(|item| item.field("content"))
+            .inspect(|content| render::content(*content, &mut text));
+        match item.and_then(|item| item.text("type")) {
+            Some("UserMessage") if output::machine_text(&text).is_some() => {
+                Outcome::Merged("twin_of_machine_text")
+            }
+            Some("UserMessage") => self.prompt(&text, Family::Completed, out),
+            Some("AgentMessage") => self.reply(&text, Family::Completed, out),
+            _ => self.unknown("item_completed", event, out),
         }
     }
 

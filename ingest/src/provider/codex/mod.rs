@@ -48,20 +48,32 @@ const BURST_GAP: i64 = 1_000_000;
 /// Texts remembered for finding twins; twins stand a few records apart.
 const RECENT: usize = 16;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Prompts remembered that may be taken back.
+const STANDING: usize = 4096;
+
+/// The forms in which a text may stand, a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 enum Family {
-    Item,
-    Message,
+    /// `response_item`.
+    Item = 1,
+    /// `event_msg` of a kind of its own.
+    Message = 2,
+    /// `event_msg/item_completed`.
+    Completed = 4,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Hash of role and text of the last messages, and the family each came from.
-    recent: VecDeque<(u64, Family)>,
+    /// Hash of role and text of the last messages, and the families each came from.
+    recent: VecDeque<(u64, u8)>,
     /// A model response is under way.
     in_response: bool,
     /// The last event was a prompt out of a response_item.
     after_prompt: bool,
+    /// Where the events begin of each prompt that was not taken back.
+    #[serde(default)]
+    standing: VecDeque<i32>,
     /// The totals of the last token_count.
     totals: Option<Usage>,
     /// The first session_meta was seen.
@@ -188,14 +200,15 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// Whether the other family said this already; remembers it otherwise.
+    /// Whether another family said this already; remembers it otherwise.
     fn is_twin(&mut self, role: &str, text: &str, family: Family) -> bool {
         let mut key = role.as_bytes().to_vec();
         key.extend_from_slice(text.trim().as_bytes());
         let hash = xxh3_64(&key);
-        let other = |entry: &(u64, Family)| entry.0 == hash && entry.1 != family;
-        if let Some(found) = self.state.recent.iter().position(other) {
-            self.state.recent.remove(found);
+        let family = family as u8;
+        let twin = |entry: &&mut (u64, u8)| entry.0 == hash && entry.1 & family == 0;
+        if let Some((_, families)) = self.state.recent.iter_mut().find(twin) {
+            *families |= family;
             return true;
         }
         if self.state.recent.len() == RECENT {
@@ -217,12 +230,16 @@ impl Decoder {
 
     fn prompt(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
         // With images the two forms differ in wording, but stand next to each other.
-        let follows = family == Family::Message && self.state.after_prompt;
+        let follows = family != Family::Item && self.state.after_prompt;
         if self.is_twin("user", text, family) || follows {
             return Outcome::Merged("twin_of_prompt");
         }
         self.state.in_response = false;
         self.state.after_prompt = family == Family::Item;
+        if self.state.standing.len() == STANDING {
+            self.state.standing.pop_front();
+        }
+        self.state.standing.push_back(out.position());
         let (context, typed) = output::request(text);
         if let Some(text) = context {
             let subtype = Some("ide_context");
@@ -230,6 +247,15 @@ impl Decoder {
         }
         out.prompt(typed);
         Outcome::Events
+    }
+
+    /// So many of the last prompts were taken back, with all that followed them (FORMATS.md 2.6).
+    fn roll_back(&mut self, prompts: usize, out: &mut Stream) {
+        let standing = &mut self.state.standing;
+        let undone = standing.split_off(standing.len().saturating_sub(prompts));
+        if let Some(first) = undone.front() {
+            out.abandon(*first);
+        }
     }
 
     /// Begins a model response unless one is under way.

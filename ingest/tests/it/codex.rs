@@ -1,0 +1,117 @@
+//! Traps of Codex's rollouts (FORMATS.md sections 2 and 12).
+
+use crate::memory::Memory;
+use crate::traps::write;
+
+const ID: &str = "a1f0e51c-2b7d-4c0e-9a35-d1e84b7092fa";
+
+/// A rollout of these records, a second apart: each its type and its payload.
+fn rollout(records: &[(&str, String)]) -> String {
+    let meta = ("session_meta", format!(r#"{{"id":"{ID}","cwd":"/w","cli_version":"0.150.0"}}"#));
+    let line = |(at, (kind, payload)): (usize, &(&str, String))| {
+        let (minute, second) = (at / 60, at % 60);
+        format!(
+            r#"{{"timestamp":"2026-10-01T10:{minute:02}:{second:02}.000Z","type":"{kind}","payload":{payload}}}"#
+        ) + "\n"
+    };
+    std::iter::once(&meta).chain(records).enumerate().map(line).collect()
+}
+
+/// A prompt as the item of a response, as a message, and as a completed item of a turn.
+fn forms(text: &str, turn: usize) -> [(&'static str, String); 3] {
+    let content = |kind: &str| format!(r#"[{{"type":"{kind}","text":"{text}"}}]"#);
+    [
+        (
+            "response_item",
+            format!(r#"{{"type":"message","role":"user","content":{}}}"#, content("input_text")),
+        ),
+        ("event_msg", format!(r#"{{"type":"user_message","message":"{text}"}}"#)),
+        (
+            "event_msg",
+            format!(
+                r#"{{"type":"item_completed","turn_id":"t{turn}","item":{{"type":"UserMessage","id":"i{turn}","content":{}}}}}"#,
+                content("text")
+            ),
+        ),
+    ]
+}
+
+fn ingest(records: &[(&str, String)]) -> Memory {
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(
+        &dir.path().join(format!("rollout-2026-10-01T10-00-00-{ID}.jsonl")),
+        &rollout(records),
+        1,
+    );
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    memory
+}
+
+#[test]
+fn a_prompt_counts_once_in_whatever_forms_it_stands() {
+    let orders: &[&[usize]] = &[
+        &[0],
+        &[1],
+        &[2],
+        &[2, 1],
+        &[1, 2],
+        &[0, 2],
+        &[2, 0],
+        &[2, 1, 0],
+        &[2, 0, 1],
+        &[0, 1, 2],
+        &[0, 2, 1],
+        &[1, 2, 0],
+    ];
+    for order in orders {
+        // The second time it is said anew.
+        let turn = |n: usize| {
+            let begun = ("event_msg", format!(r#"{{"type":"task_started","turn_id":"t{n}"}}"#));
+            let forms = forms("go on", n);
+            std::iter::once(begun).chain(order.iter().map(move |form| forms[*form].clone()))
+        };
+        let records: Vec<_> = turn(1).chain(turn(2)).collect();
+        let session = ingest(&records).session(ID);
+        assert_eq!((session.user_messages, session.turns), (2, 2), "{order:?}");
+    }
+    // What was said in one form, and later in another, was said twice.
+    let started = || ("event_msg", r#"{"type":"task_started"}"#.to_owned());
+    let [item, message, completed] = forms("go on", 1);
+    let records = [started(), item, message, started(), completed];
+    assert_eq!(ingest(&records).session(ID).user_messages, 2);
+}
+
+#[test]
+fn turns_that_were_rolled_back_are_a_branch_left_behind() {
+    let said = |text: &str| {
+        let [item, message, _] = forms(text, 1);
+        let answer = format!(r#"{{"type":"agent_message","message":"re {text}"}}"#);
+        [item, message, ("event_msg", answer)]
+    };
+    let undo = |turns: usize| {
+        ("event_msg", format!(r#"{{"type":"thread_rolled_back","num_turns":{turns}}}"#))
+    };
+    let records = |parts: &[&[(&'static str, String)]]| parts.concat();
+    let left = |records: &[(&'static str, String)]| {
+        let memory = ingest(records);
+        let session = memory.session(ID);
+        let ranges = session.abandoned.unwrap_or_default();
+        let events = memory.events();
+        let is_left = |index: i32| {
+            ranges.split(',').filter_map(|range| range.split_once('-')).any(|(first, last)| {
+                (first.parse::<i32>().expect("a number")..=last.parse().expect("a number"))
+                    .contains(&index)
+            })
+        };
+        let left = events.iter().filter(|event| is_left(event.event_index));
+        let left = left.filter(|event| event.event_type != "notification");
+        left.map(|event| event.text.clone()).collect::<Vec<_>>()
+    };
+    let (one, two, three) = (said("one"), said("two"), said("three"));
+    assert_eq!(left(&records(&[&one, &two, &[undo(1)]])), ["two", "re two"]);
+    let last = records(&[&one, &two, &[undo(1)], &three, &[undo(2)]]);
+    assert_eq!(left(&last), ["one", "re one", "two", "re two", "three", "re three"]);
+    let more = records(&[&one, &[undo(0)], &two, &[undo(9)], &three]);
+    assert_eq!(left(&more), ["one", "re one", "two", "re two"]);
+}
