@@ -87,7 +87,10 @@ pub(crate) fn cut(out: &mut String) {
 /// Appends the content of a message or tool result: a string, or a list of blocks of which text
 /// is joined by newlines and binary data is named by type and size.
 pub(crate) fn content(content: Value<'_>, out: &mut String) {
-    let Some(blocks) = content.as_array() else { return value(content, out) };
+    let Some(blocks) = content.as_array() else {
+        let is_text = matches!(content.text("type"), Some("text" | "input_text" | "output_text"));
+        return if is_text { block(content, out) } else { value(content, out) };
+    };
     for block in blocks.iter() {
         // Codex puts tags around images, as texts of their own.
         if block
@@ -115,6 +118,10 @@ pub(crate) fn block(block: Value<'_>, out: &mut String) {
     }
     if let Some(text) = block.text("text") {
         return out.push_str(text);
+    }
+    if block.text("type") == Some("input_image") {
+        let at = block.non_empty("image_url").map(|url| format!(" {url}"));
+        return out.push_str(&format!("[image{}]", at.unwrap_or_default()));
     }
     value(block, out);
 }
@@ -167,6 +174,9 @@ mod tests {
             r#"[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]"#,
             "[image/png 3 bytes]",
         );
+        let images = r#"[{"type":"input_image","image_url":null,"detail":"low"},{"type":"input_image","image_url":"file:///a.png"}]"#;
+        check(content, images, "[image]\n[image file:///a.png]");
+        check(content, r#"{"type":"input_text","text":"a.txt","detail":null}"#, "a.txt");
         check(
             content,
             r#"[{"inlineData":{"mimeType":"image/gif","data":"AAA="}}]"#,

@@ -201,7 +201,7 @@ impl Stream {
         let counted = (!row.recorded().is_unknown()).then_some(Confidence::Measured);
         let open = self.state.counts_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
-        row.usage_confidence = confidence.map(|confidence| confidence.to_string());
+        row.usage_confidence = Some(confidence.unwrap_or(Confidence::Unknown).to_string());
         if let Some((first, last)) = self.state.copied.filter(|_| row.started_at.is_none()) {
             (row.started_at, row.ended_at) = (Some(first), Some(last));
         }

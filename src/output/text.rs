@@ -24,6 +24,11 @@ pub(super) fn indent(text: &str, by: &str) -> String {
     out
 }
 
+/// What is said of an event or a turn on a branch that a rewind left behind.
+const fn left_behind(is_abandoned: bool) -> &'static str {
+    if is_abandoned { "  left behind" } else { "" }
+}
+
 fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {
     let tool = tool.map(|tool| format!(" {tool}")).unwrap_or_default();
     let failed = if is_error == Some(true) { " FAILED" } else { "" };
@@ -38,12 +43,13 @@ impl Show for SearchData {
                 found.subtype.as_deref().map(|subtype| format!("/{subtype}")).unwrap_or_default();
             let _ = writeln!(
                 out,
-                "{}  {}  {}{subtype}{}  turn {}  {}",
+                "{}  {}  {}{subtype}{}  turn {}{}  {}",
                 found.event_id,
                 found.timestamp.as_deref().unwrap_or("no time"),
                 found.event_type,
                 tool_part(found.tool_name.as_ref(), found.is_error),
                 found.turn_index,
+                left_behind(found.is_abandoned),
                 found.project.as_deref().unwrap_or(""),
             );
             let (before, after) = (found.omitted[0], found.omitted[1]);
@@ -128,6 +134,9 @@ fn session_lines(session: &Session) -> String {
     if let Some((relation, parent)) = parent {
         let _ = writeln!(out, "    {relation} {parent}");
     }
+    if session.source_gone {
+        out.push_str("    its log is gone\n");
+    }
     out
 }
 
@@ -178,13 +187,14 @@ fn event_lines(event: &Event) -> String {
     let replay = if event.is_replay { "  copied" } else { "" };
     let _ = writeln!(
         out,
-        "{}  {}  {}{subtype}{}  turn {} step {}{replay}",
+        "{}  {}  {}{subtype}{}  turn {} step {}{replay}{}",
         event.event_id,
         event.timestamp.as_deref().unwrap_or("no time"),
         event.event_type,
         tool_part(event.tool_name.as_ref(), event.is_error),
         event.turn_index,
         event.step_index,
+        left_behind(event.is_abandoned),
     );
     out.push_str(&tool_lines(event));
     if let Some(usage) = event.usage {
@@ -291,8 +301,9 @@ impl Show for DetailData {
         for turn in self.turns.iter().flatten() {
             let _ = writeln!(
                 out,
-                "turn {}  {}  {} steps, {} tool calls, {} errors",
+                "turn {}{}  {}  {} steps, {} tool calls, {} errors",
                 turn.turn_index,
+                left_behind(turn.is_abandoned),
                 turn.timestamp.as_deref().unwrap_or("no time"),
                 turn.steps,
                 turn.tool_calls,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use schemas::Confidence;
 use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::{ModelUsage, SessionRow};
@@ -30,15 +31,16 @@ pub(super) fn tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
 }
 
 fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
-    let mut tokens = Tokens { confidence: schemas::Confidence::Measured, ..Tokens::default() };
+    let mut tokens = Tokens { confidence: Confidence::Measured, ..Tokens::default() };
     for row in rows {
         tokens.counted_once = tokens.counted_once.plus(row.usage());
         tokens.as_recorded = tokens.as_recorded.plus(row.recorded());
         // A subagent that never got an answer takes nothing from what is known of the others.
         let confidence = row.usage_confidence.as_ref().and_then(|name| name.parse().ok());
-        let silent = row.steps == 0 && confidence.is_none();
+        let confidence = confidence.unwrap_or_default();
+        let silent = row.steps == 0 && confidence == Confidence::Unknown;
         if !silent {
-            tokens.confidence = tokens.confidence.max(confidence.unwrap_or_default());
+            tokens.confidence = tokens.confidence.max(confidence);
         }
         price(row, prices, &mut tokens);
     }

@@ -240,6 +240,7 @@ fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
         tool_name: hit.labels.tool.as_deref().map(clean),
         is_error: facts.is_error,
         is_replay: facts.is_replay,
+        is_abandoned: i32::try_from(hit.event_index).is_ok_and(|at| session.is_abandoned(at)),
         confidence: hit.confidence,
         snippet: clean(&hit.snippet.text),
         omitted: hit.snippet.omitted,

@@ -31,6 +31,8 @@ const SWITCHES: &[&str] = &[
 static SETTING: Pattern = Pattern::new(
     r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
 );
+/// An argument of a call, as its text shows it.
+static ARGUMENT: Pattern = Pattern::new(r"[a-z_]{1,24}:[ \t]");
 static REMARK: Pattern = Pattern::new(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
 
 /// The value of the setting whose name stands there, when it is one and others stand beside it.
@@ -62,7 +64,8 @@ const PUBLIC: &[&str] = &[
     "BUCKET", "IMAGE", "SESSION", "PROFILE", "USER", "EMAIL", "OPTIONS", "OPTS", "FLAGS", "COLORS", "TIME", "DATE",
 ];
 
-/// Masks the random values of a text that has settings, at least two, and remarks and nothing else.
+/// Masks the random values of a text that has settings, at least two, and remarks and nothing else,
+/// behind other arguments of the call that writes them.
 pub(super) fn whole(scan: &mut Scan<'_>) {
     let mut found = Vec::new();
     let (mut start, mut settings) = (0, 0);
@@ -80,7 +83,9 @@ pub(super) fn whole(scan: &mut Scan<'_>) {
         } else if line.starts_with("<system-reminder>") {
             // What Claude Code says behind a file that it read.
             break;
-        } else if REMARK.at_start(line).is_none() {
+        } else if REMARK.at_start(line).is_none()
+            && (settings > 0 || ARGUMENT.at_start(line).is_none())
+        {
             return;
         }
         start = end + 1;

@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use schemas::EventType;
 use schemas::session::{EventRow, SessionRow};
+use schemas::{Confidence, EventType};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -154,7 +154,8 @@ impl Stream {
         *self = Self::new(self.provider, session, state, own, history, redactor);
         self.dropped = dropped;
         // How far the counts of a message can be trusted is not told by its events.
-        if let Some(known) = before.usage_confidence.as_ref().and_then(|known| known.parse().ok()) {
+        let known = before.usage_confidence.as_ref().and_then(|known| known.parse().ok());
+        if let Some(known) = known.filter(|known| *known != Confidence::Unknown) {
             self.set_confidence(known);
         }
     }

@@ -20,17 +20,22 @@ const NAME_BYTES: usize = 1024;
 /// A title's source; a higher one wins, among equals the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TitleFrom {
-    Prompt = 1,
-    Summary = 2,
-    Agent = 3,
-    Person = 4,
+    /// A prompt of another session, whose history was copied.
+    Copy = 1,
+    Prompt = 2,
+    Summary = 3,
+    Agent = 4,
+    Person = 5,
 }
 
 impl Stream {
-    /// Offers a title.
+    /// Offers a title. Prompts of copied history name the session only as long as it has none of its
+    /// own.
     pub fn title(&mut self, from: TitleFrom, text: &str) {
+        let is_copy = from == TitleFrom::Prompt && self.replay;
+        let from = if is_copy { TitleFrom::Copy } else { from };
         let rank = from as u8;
-        let first_prompt = from == TitleFrom::Prompt && self.state.title_rank >= rank;
+        let first_prompt = from <= TitleFrom::Prompt && self.state.title_rank >= rank;
         if rank < self.state.title_rank || first_prompt {
             return;
         }
@@ -122,7 +127,7 @@ impl Stream {
     pub fn abandon(&mut self, first: i32) {
         if first < self.state.next_index {
             self.ledger.abandon(first, self.state.next_index - 1);
-            let by_prompt = self.state.title_rank == TitleFrom::Prompt as u8;
+            let by_prompt = self.state.title_rank <= TitleFrom::Prompt as u8;
             if by_prompt && self.state.title_at >= first {
                 self.state.title_rank = 0;
             }

@@ -260,3 +260,36 @@ fn a_prompt_that_was_taken_back_names_the_session_no_longer() {
     // Going back behind the first prompt changes nothing.
     assert_eq!(title_with(&prompt(5, 3, "or less")), "the right words");
 }
+
+#[test]
+fn what_a_call_printed_is_whole_where_the_model_saw_a_part() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let result = |n: u32, content: &str, twin: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{}","sessionId":"a","timestamp":"2026-10-01T10:01:{n:02}.000Z","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{n}","content":"{content}"}}]}},"toolUseResult":{twin}}}"#,
+            uuid(n)
+        ) + "\n"
+    };
+    let whole = "one\\ntwo\\n".repeat(40);
+    let preview =
+        r"<persisted-output>\nOutput too large (42KB).\n\nPreview:\none\n</persisted-output>";
+    let cut = r"<status>failed</status>\n[Truncated. Full output: /tmp/x]\ntwo";
+    let log = user("a", 1, "go")
+        + &result(2, preview, &format!(r#"{{"stdout":"{whole}","stderr":""}}"#))
+        + &result(3, preview, &format!(r#"{{"mode":"content","content":"{whole}"}}"#))
+        + &result(4, cut, &format!(r#"{{"task":{{"output":"{whole}","exitCode":3}}}}"#))
+        + &result(5, "one", &format!(r#"{{"stdout":"{whole}"}}"#))
+        + &result(6, preview, r#"{"stdout":"one"}"#);
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let results: Vec<EventRow> =
+        memory.events().into_iter().filter(|event| event.event_type == "tool_result").collect();
+    let whole = whole.replace("\\n", "\n");
+    for result in &results[..3] {
+        assert_eq!(result.text, whole);
+    }
+    assert_eq!(results[2].exit_code, Some(3));
+    assert_eq!(results[3].text, "one");
+    assert!(results[4].text.starts_with("<persisted-output>"));
+}

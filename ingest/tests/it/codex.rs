@@ -75,6 +75,19 @@ fn a_prompt_counts_once_in_whatever_forms_it_stands() {
         let session = ingest(&records).session(ID);
         assert_eq!((session.user_messages, session.turns), (2, 2), "{order:?}");
     }
+    // With an image the forms differ.
+    let [_, message, _] = forms("look", 1);
+    let content = r#"[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]"#;
+    let item =
+        ("response_item", format!(r#"{{"type":"message","role":"user","content":{content}}}"#));
+    let begun = || ("event_msg", r#"{"type":"task_started"}"#.to_owned());
+    for records in [
+        vec![message.clone(), item.clone()],
+        vec![message.clone(), begun(), item.clone()],
+        vec![begun(), item, message],
+    ] {
+        assert_eq!(ingest(&records).session(ID).user_messages, 1);
+    }
     // What was said in one form, and later in another, was said twice.
     let started = || ("event_msg", r#"{"type":"task_started"}"#.to_owned());
     let [item, message, completed] = forms("go on", 1);

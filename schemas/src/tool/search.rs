@@ -144,6 +144,9 @@ pub struct Match {
     pub is_error: Option<bool>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_replay: bool,
+    /// On a branch that a rewind left behind.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_abandoned: bool,
     /// 0 to 1, approximate: how well it fits a ranked search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,

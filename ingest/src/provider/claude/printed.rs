@@ -4,8 +4,8 @@
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
+use super::user::told;
 use crate::json::{Fields, Value};
-use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
 /// How much of the end of an output is kept, in bytes: as much as of any notification.
@@ -46,7 +46,7 @@ impl Printed {
         let is_answer = |block: &Value<'_>| block.text("tool_use_id") == Some(&printed.call);
         let Some(result) = blocks.iter().flatten().find(|block| is_answer(block)) else { return };
         text.clear();
-        result.field("content").inspect(|content| render::content(*content, text));
+        told(object, *result, text);
         let last = printed.text.lines().rev().find(|line| !line.trim().is_empty());
         if last.is_some_and(|last| !out.masked(text).contains(last.trim())) {
             let (offset, length, line) = printed.at;

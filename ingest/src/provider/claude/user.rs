@@ -178,14 +178,35 @@ fn seconds(value: Value<'_>) -> Option<i64> {
     Some((seconds * 1000.0).round() as i64)
 }
 
+/// How results begin or go on of which the model was shown a part only.
+const CUT: [&str; 2] = ["<persisted-output>", "[Truncated. Full output:"];
+
+/// What a result tells, whole: where the model was shown a part of it, the structured twin has all
+/// that was printed.
+pub(super) fn told(object: Value<'_>, block: Value<'_>, text: &mut String) {
+    block.field("content").inspect(|content| render::content(*content, text));
+    if !CUT.iter().any(|cut| text.contains(cut)) {
+        return;
+    }
+    let whole = object.object("toolUseResult").and_then(|twin| {
+        let printed = twin.non_empty("stdout").or_else(|| twin.non_empty("content"));
+        printed.or_else(|| twin.object("task")?.non_empty("output"))
+    });
+    if let Some(whole) = whole.filter(|whole| whole.len() > text.len()) {
+        text.clear();
+        text.push_str(whole);
+    }
+}
+
 /// One tool result; its structured twin `toolUseResult` adds what the text does not say.
 fn result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stream) {
-    block.field("content").inspect(|content| render::content(*content, text));
+    told(object, block, text);
     let is_error = block.flag("is_error");
+    let twin = object.object("toolUseResult");
     let exit_code = text
         .strip_prefix("Exit code ")
-        .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
-    let twin = object.object("toolUseResult");
+        .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+        .or_else(|| i32::try_from(twin?.object("task")?.int("exitCode")?).ok());
     let duration = twin.and_then(|twin| {
         let told = twin.int("totalDurationMs").or_else(|| twin.int("durationMs"));
         // Of a search in the web.

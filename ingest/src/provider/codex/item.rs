@@ -42,7 +42,7 @@ impl Decoder {
             }
             _ => return self.unknown(kind, item, out),
         }
-        self.state.after_prompt = false;
+        self.state.after_item = false;
         Outcome::Events
     }
 

@@ -70,7 +70,8 @@ struct State {
     /// A model response is under way.
     in_response: bool,
     /// The last event was a prompt out of a response_item.
-    after_prompt: bool,
+    #[serde(default)]
+    after_item: bool,
     /// Where the events begin of each prompt that was not taken back.
     #[serde(default)]
     standing: VecDeque<i32>,
@@ -203,7 +204,9 @@ impl Decoder {
     /// Whether another family said this already; remembers it otherwise.
     fn is_twin(&mut self, role: &str, text: &str, family: Family) -> bool {
         let mut key = role.as_bytes().to_vec();
-        key.extend_from_slice(text.trim().as_bytes());
+        // Only items name the images.
+        let lines = text.trim().lines().filter(|line| !line.starts_with("[image"));
+        lines.for_each(|line| key.extend_from_slice(line.trim().as_bytes()));
         let hash = xxh3_64(&key);
         let family = family as u8;
         let twin = |entry: &&mut (u64, u8)| entry.0 == hash && entry.1 & family == 0;
@@ -223,19 +226,19 @@ impl Decoder {
             return Outcome::Merged("twin_of_message");
         }
         self.respond(out);
-        self.state.after_prompt = false;
+        self.state.after_item = false;
         out.push(EventType::Message, Draft { text, ..Draft::default() });
         Outcome::Events
     }
 
     fn prompt(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
         // With images the two forms differ in wording, but stand next to each other.
-        let follows = family != Family::Item && self.state.after_prompt;
+        let follows = std::mem::take(&mut self.state.after_item) && family != Family::Item;
         if self.is_twin("user", text, family) || follows {
             return Outcome::Merged("twin_of_prompt");
         }
         self.state.in_response = false;
-        self.state.after_prompt = family == Family::Item;
+        self.state.after_item = family == Family::Item;
         if self.state.standing.len() == STANDING {
             self.state.standing.pop_front();
         }
@@ -286,7 +289,7 @@ impl Decoder {
         is_error: Option<bool>,
         out: &mut Stream,
     ) -> Outcome {
-        self.state.after_prompt = false;
+        self.state.after_item = false;
         out.push(
             EventType::Notification,
             Draft { subtype: Some(subtype), text, is_error, ..Draft::default() },

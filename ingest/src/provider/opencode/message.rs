@@ -170,8 +170,12 @@ impl Decoder {
         let Some(state) = state else { return };
         let answer = state.field("output").or_else(|| state.field("error"));
         answer.inspect(|answer| render::value(*answer, &mut self.text));
-        let interrupted = call.metadata.filter(|data| data.flag("interrupted") == Some(true));
-        if let Some(output) = interrupted.and_then(|data| data.non_empty("output")) {
+        // What was printed until then, and what the model was not shown.
+        let has_more = |data: &Value<'_>| {
+            data.flag("interrupted") == Some(true) || data.flag("truncated") == Some(true)
+        };
+        let more = call.metadata.filter(has_more).and_then(|data| data.non_empty("output"));
+        if let Some(output) = more.filter(|output| !self.text.contains(output.trim())) {
             add_line(output, &mut self.text);
         }
         for file in state.items("attachments") {
