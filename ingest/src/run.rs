@@ -1,6 +1,6 @@
 //! Carries out a plan: workers decode files side by side, each into a sink of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -79,8 +79,14 @@ pub fn run<T: Target>(
 ) -> Result<Report, T::Error> {
     let mut report =
         Report { files: plan.files, files_unchanged: plan.unchanged, ..Report::default() };
+    // What goes on under another name has not vanished.
+    let moved = plan.units.iter().flatten().filter_map(|work| {
+        work.source.as_ref().map(|row| &row.path).filter(|path| **path != work.file.key())
+    });
+    let moved: HashSet<&String> = moved.collect();
     for row in &plan.settled {
         match row.status {
+            SourceStatus::Gone if moved.contains(&row.path) => {}
             SourceStatus::Gone => report.files_vanished += 1,
             SourceStatus::Empty => report.files_empty += 1,
             SourceStatus::UnknownFormat => report.files_unknown += 1,

@@ -293,3 +293,14 @@ fn what_a_call_printed_is_whole_where_the_model_saw_a_part() {
     assert_eq!(results[3].text, "one");
     assert!(results[4].text.starts_with("<persisted-output>"));
 }
+
+#[test]
+fn a_refusal_says_why_and_which_model_took_over() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let notice = r#"{"type":"system","subtype":"api_refusal","uuid":"0000000a-0000-4000-8000-000000000009","sessionId":"a","timestamp":"2026-10-01T10:00:09.000Z","content":"refusal","apiRefusalCategory":"policy","apiRefusalExplanation":null,"originalModel":"m","fallbackModel":"n"}"#;
+    write(&dir.path().join("a.jsonl"), &(user("a", 1, "go") + notice + "\n"), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let told = "refusal\napiRefusalCategory: policy\noriginalModel: m\nfallbackModel: n";
+    assert_eq!(texts(&memory), ["go", told]);
+}

@@ -128,3 +128,22 @@ fn turns_that_were_rolled_back_are_a_branch_left_behind() {
     let more = records(&[&one, &[undo(0)], &two, &[undo(9)], &three]);
     assert_eq!(left(&more), ["one", "re one", "two", "re two"]);
 }
+
+#[test]
+fn a_custom_call_with_arguments_has_its_command() {
+    let call = |input: &str| {
+        let input = serde_json::to_string(input).expect("a string");
+        (
+            "response_item",
+            format!(
+                r#"{{"type":"custom_tool_call","name":"shell","call_id":"c","input":{input}}}"#
+            ),
+        )
+    };
+    let calls =
+        ingest(&[call(r#"{"command":["ls","-l"]}"#), call("*** Begin Patch"), call("{no json")]);
+    let calls: Vec<_> =
+        calls.events().into_iter().filter(|e| e.event_type == "tool_call").collect();
+    assert_eq!(calls[0].command.as_deref(), Some("ls -l"));
+    assert_eq!([&*calls[1].text, &*calls[2].text], ["*** Begin Patch", "{no json"]);
+}

@@ -87,6 +87,24 @@ fn a_vanished_log_stays_and_is_marked_until_it_comes_back() {
 }
 
 #[test]
+fn a_moved_log_has_not_vanished() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = |name: &str| dir.path().join(name);
+    for (name, session) in [("a.jsonl", "a"), ("b.jsonl", "b")] {
+        write(&path(name), &user(session, 1, "said once"), 1);
+    }
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    fs::rename(path("a.jsonl"), path("c.jsonl")).expect("moves");
+    fs::remove_file(path("b.jsonl")).expect("removes");
+    assert_eq!(memory.ingest(dir.path()).files_vanished, 1);
+    assert!(
+        memory.session("a").source_path.ends_with("c.jsonl") && !memory.session("a").source_gone
+    );
+    assert!(memory.session("b").source_gone);
+}
+
+#[test]
 fn another_root_says_nothing_about_this_one() {
     let (one, two) = (tempfile::tempdir().expect("tempdir"), tempfile::tempdir().expect("tempdir"));
     write(&one.path().join("a.jsonl"), &user("a", 1, "x"), 1);

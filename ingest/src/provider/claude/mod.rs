@@ -46,6 +46,10 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     }
 }
 
+/// What a notice says beside its text of an answer that was refused.
+const REFUSAL: [&str; 4] =
+    ["apiRefusalCategory", "apiRefusalExplanation", "originalModel", "fallbackModel"];
+
 /// Fields of the envelope of a record, which no notification repeats.
 const ENVELOPE: &[&str] = &[
     "type",
@@ -326,7 +330,14 @@ impl Decoder {
                 subtype = object.text("subtype").unwrap_or("system");
                 is_error = subtype.ends_with("_error").then_some(true);
                 match object.non_empty("content") {
-                    Some(content) => text.push_str(content),
+                    Some(content) => {
+                        text.push_str(content);
+                        // Why an answer was refused, and which model took over.
+                        for key in REFUSAL {
+                            let fact = object.non_empty(key).map(|fact| format!("\n{key}: {fact}"));
+                            text.extend(fact);
+                        }
+                    }
                     None => render::fields(object, ENVELOPE, text),
                 }
                 // How large the context was, and why it was compacted.

@@ -52,8 +52,8 @@ impl Decoder {
         let mut arguments = Arguments::default();
         if let Some(input) = input {
             match crate::json::string(input) {
-                // Arguments are JSON in a string; a custom tool's input is plain text.
-                Some(json) if kind == "function_call" => {
+                // Arguments are JSON in a string; a custom tool's input is mostly plain text.
+                Some(json) if kind == "function_call" || json.starts_with('{') => {
                     arguments.read_json_text(json, &mut self.inner);
                 }
                 Some(text) => arguments.plain(text),
