@@ -86,7 +86,8 @@ impl Stream {
     /// Sets the repository that the working directory belongs to, unless its folder is known.
     pub fn set_repository(&mut self, repository: Option<&str>) {
         if self.session.repository.is_none() {
-            self.replace(|row| &mut row.repository, repository);
+            let repository = repository.map(repository::address);
+            self.replace(|row| &mut row.repository, repository.as_deref());
         }
     }
 
