@@ -64,13 +64,34 @@ impl Arguments {
             }
         }
         if let Some(command) = COMMANDS.iter().find_map(|name| input.field(name)) {
-            match (string(command), command.as_array()) {
-                (Some(line), _) => self.command.push_str(line),
-                (None, Some(words)) => self.words(words.iter().filter_map(string)),
-                (None, None) => {}
-            }
+            self.command(command);
         }
         self.finish();
+    }
+
+    /// Takes a command line, as text or as its words, that is all there is.
+    pub(crate) fn line(&mut self, command: Value<'_>) {
+        self.command(command);
+        self.text.push_str(&self.command);
+        self.finish();
+    }
+
+    /// Takes changes by the path of the file.
+    pub(crate) fn changes(&mut self, changes: Value<'_>) {
+        render::value(changes, &mut self.text);
+        changes
+            .as_object()
+            .into_iter()
+            .flat_map(|map| map.iter())
+            .for_each(|(path, _)| self.file(path));
+    }
+
+    fn command(&mut self, command: Value<'_>) {
+        match (string(command), command.as_array()) {
+            (Some(line), _) => self.command.push_str(line),
+            (None, Some(words)) => self.words(words.iter().filter_map(string)),
+            (None, None) => {}
+        }
     }
 
     /// Takes arguments that are JSON inside a string, or else plain text.

@@ -46,7 +46,7 @@ fn line(depth: usize, out: &mut String) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-fn new_line(out: &mut String) {
+pub(crate) fn new_line(out: &mut String) {
     if !out.is_empty() && !out.ends_with('\n') {
         out.push('\n');
     }

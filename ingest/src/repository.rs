@@ -8,7 +8,7 @@ const WORKTREES: &str = "worktrees";
 
 /// The folder of the repository that `cwd` lies in: told by the path where that says it, else by
 /// git's own files where the folder is on this machine.
-pub(crate) fn of(cwd: &str) -> Option<String> {
+pub(crate) fn folder(cwd: &str) -> Option<String> {
     told(cwd).or_else(|| look(Path::new(cwd)))
 }
 
@@ -25,20 +25,40 @@ fn told(cwd: &str) -> Option<String> {
     inside.or_else(beside).filter(|folder| !folder.is_empty()).map(str::to_owned)
 }
 
-/// The address of a repository in one form: `git@host:owner/name.git` and `ssh://git@host/owner/name`
-/// are `https://host/owner/name.git`.
+/// Where the repository of a folder on this machine was cloned from: the `url` of the remote `origin`
+/// in git's configuration. None where it has none, or the folder is not here.
+pub(crate) fn origin(folder: &str) -> Option<String> {
+    let config = Path::new(folder).join(".git/config");
+    let config = std::fs::read_to_string(config).ok().filter(|_| folder.starts_with('/'))?;
+    let mut lines = config.lines().map(str::trim);
+    lines.by_ref().find(|line| *line == r#"[remote "origin"]"#)?;
+    let of_origin = lines.take_while(|line| !line.starts_with('['));
+    let mut values = of_origin.filter_map(|line| line.split_once('='));
+    let (_, url) = values.find(|(key, _)| key.trim() == "url")?;
+    Some(url.trim().to_owned()).filter(|url| is_address(url))
+}
+
+/// Whether a repository is told by its address, and not by a folder.
+pub(crate) fn is_address(repository: &str) -> bool {
+    address(repository).contains("://")
+}
+
+/// The address of a repository in one form, without who reads it: `git@host:owner/name.git`,
+/// `ssh://git@host/owner/name` and `https://token@host/owner/name.git` are
+/// `https://host/owner/name`. A folder stays as it is.
 pub(crate) fn address(repository: &str) -> Cow<'_, str> {
-    let address = match repository.strip_prefix("ssh://") {
-        Some(rest) => rest.split_once('@').map_or(rest, |(_, rest)| rest).split_once('/'),
-        None if repository.contains("://") => None,
+    let schemes = ["https://", "http://", "ssh://", "git://"];
+    let parts = match schemes.iter().find_map(|scheme| repository.strip_prefix(scheme)) {
+        Some(rest) => rest.split_once('/'),
         None => repository.strip_prefix("git@").and_then(|rest| rest.split_once(':')),
     };
-    match address {
-        Some((host, name)) => {
-            format!("https://{host}/{}.git", name.trim_end_matches(".git")).into()
-        }
-        None => repository.into(),
-    }
+    let Some((host, name)) = parts else { return repository.into() };
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    // The port of another service than the one that answers to browsers.
+    let of_ssh = repository.starts_with("ssh://").then(|| host.split_once(':')).flatten();
+    let host = of_ssh.map_or(host, |(host, _)| host);
+    let name = name.trim_end_matches('/');
+    format!("https://{host}/{}", name.strip_suffix(".git").unwrap_or(name)).into()
 }
 
 /// Follows `.git` upwards; that of a worktree is a file that names the repository's own.
@@ -70,19 +90,22 @@ mod tests {
 
     #[test]
     fn worktrees_belong_to_their_repository() {
-        assert_eq!(of("/home/x/harbor/.claude/worktrees/fix").as_deref(), Some("/home/x/harbor"));
+        assert_eq!(
+            folder("/home/x/harbor/.claude/worktrees/fix").as_deref(),
+            Some("/home/x/harbor")
+        );
         for cwd in [
             "/home/x/harbor/.worktrees/mira/fix",
             "/home/x/harbor/.git/worktrees/fix",
             "/home/x/harbor.worktrees/fix/src",
             "/home/x/harbor__worktrees/fix",
         ] {
-            assert_eq!(of(cwd).as_deref(), Some("/home/x/harbor"), "{cwd}");
+            assert_eq!(folder(cwd).as_deref(), Some("/home/x/harbor"), "{cwd}");
         }
         for cwd in
             ["/nowhere/at/all", "/nowhere/worktrees/fix", "/worktrees/fix", "/my-worktrees/x"]
         {
-            assert_eq!(of(cwd), None, "{cwd}");
+            assert_eq!(folder(cwd), None, "{cwd}");
         }
         let dir = tempfile::tempdir().expect("tempdir");
         let at = |path: &str| dir.path().join(path).to_string_lossy().into_owned();
@@ -91,8 +114,8 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("fix")).expect("creates");
         let pointer = format!("gitdir: {}\n", at("harbor/.git/worktrees/fix"));
         std::fs::write(dir.path().join("fix/.git"), pointer).expect("writes");
-        assert_eq!(of(&at("harbor/src")), Some(at("harbor")));
-        assert_eq!(of(&at("fix")), Some(at("harbor")));
+        assert_eq!(folder(&at("harbor/src")), Some(at("harbor")));
+        assert_eq!(folder(&at("fix")), Some(at("harbor")));
     }
 
     #[test]
@@ -101,13 +124,38 @@ mod tests {
             "git@example.org:mira/harbor.git",
             "ssh://git@example.org/mira/harbor.git",
             "ssh://example.org/mira/harbor",
+            "ssh://git@example.org:2222/mira/harbor.git",
             "https://example.org/mira/harbor.git",
+            "https://example.org/mira/harbor/",
+            "https://mira:t0ken@example.org/mira/harbor",
         ] {
-            assert_eq!(address(other), "https://example.org/mira/harbor.git");
+            assert_eq!(address(other), "https://example.org/mira/harbor");
+            assert!(is_address(other));
         }
-        for same in ["/home/mira/harbor", r"C:\harbor", "https://example.org/mira/harbor", ""] {
+        for same in ["/home/mira/harbor", r"C:\harbor", ""] {
             assert_eq!(address(same), same);
+            assert!(!is_address(same));
         }
+    }
+
+    #[test]
+    fn the_origin_is_that_of_gits_configuration() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let here = dir.path().to_string_lossy().into_owned();
+        let write = |config: &str| {
+            std::fs::create_dir_all(dir.path().join(".git")).expect("creates");
+            std::fs::write(dir.path().join(".git/config"), config).expect("writes");
+        };
+        assert_eq!(origin(&here), None);
+        write("[core]\n\tbare = false\n[remote \"fork\"]\n\turl = https://a.example/b/c\n");
+        assert_eq!(origin(&here), None);
+        write(
+            "[remote \"origin\"]\n\tfetch = +refs/*\n\turl = git@a.example:b/c.git\n[branch \"x\"]\n",
+        );
+        assert_eq!(origin(&here).as_deref(), Some("git@a.example:b/c.git"));
+        // Cloned from a folder.
+        write("[remote \"origin\"]\n\turl = /srv/c\n");
+        assert_eq!(origin(&here), None);
     }
 
     #[test]

@@ -283,6 +283,11 @@ impl Stream {
         self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
     }
 
+    /// Whether a call of this id waits for its result.
+    pub fn is_open(&self, call: &str) -> bool {
+        self.state.open_calls.is_open(call)
+    }
+
     /// Adds an event of the present step; prompts and notifications belong to no response.
     pub fn push(&mut self, kind: EventType, draft: Draft<'_>) {
         let outside = matches!(kind, EventType::User | EventType::Notification);

@@ -209,7 +209,11 @@ pub const SESSIONS: Table = Table {
             Text,
             "JSON list of the sums, counted once, by model and by whether the prompt was a long one.",
         ),
-        optional("repository", Text, "Repository of the working directory; worktrees share it."),
+        optional(
+            "repository",
+            Text,
+            "Repository of the working directory, its address or, where none is known, its folder; worktrees share it.",
+        ),
         optional(
             "abandoned",
             Text,

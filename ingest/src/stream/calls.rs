@@ -33,6 +33,11 @@ impl OpenCalls {
         self.0.push_back(call);
     }
 
+    /// Whether a call of this id waits.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.0.iter().any(|call| call.id == id)
+    }
+
     /// The last call of this id, which waits no longer.
     pub(super) fn close(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.0.iter().rposition(|call| call.id == id)?;

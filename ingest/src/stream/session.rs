@@ -63,12 +63,11 @@ impl Stream {
             let (cwd, found) = look(self.redactor.as_deref(), cwd);
             self.secrets.beside(found);
             let cwd = short(&cwd).to_owned();
-            let repository = repository::of(&cwd);
-            let name = repository::name(repository.as_deref().unwrap_or(&cwd));
+            let folder = repository::folder(&cwd);
+            let name = repository::name(folder.as_deref().unwrap_or(&cwd));
             self.session.project = name.map(str::to_owned);
-            if self.session.repository.is_none() {
-                self.session.repository = repository;
-            }
+            let origin = folder.as_deref().and_then(repository::origin);
+            self.set_repository(origin.or(folder).as_deref());
             self.session.cwd = Some(cwd);
         }
     }
@@ -83,12 +82,17 @@ impl Stream {
         self.secrets.event(self.redactor.as_deref(), text, draft.command, draft.files)
     }
 
-    /// Sets the repository that the working directory belongs to, unless its folder is known.
+    /// Sets the repository that the working directory belongs to, once: its address, or its folder as
+    /// long as no address is known.
     pub fn set_repository(&mut self, repository: Option<&str>) {
-        if self.session.repository.is_none() {
-            let repository = repository.map(repository::address);
-            self.replace(|row| &mut row.repository, repository.as_deref());
-        }
+        let known = self.session.repository.as_deref();
+        let is_better = |repository: &&str| {
+            known.is_none_or(|known| {
+                !repository::is_address(known) && repository::is_address(repository)
+            })
+        };
+        let repository = repository.filter(is_better).map(repository::address);
+        self.replace(|row| &mut row.repository, repository.as_deref());
     }
 
     /// Says how far the token counts can be trusted, where that is not plain from the events: the

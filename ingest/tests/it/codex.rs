@@ -147,3 +147,104 @@ fn a_custom_call_with_arguments_has_its_command() {
     assert_eq!(calls[0].command.as_deref(), Some("ls -l"));
     assert_eq!([&*calls[1].text, &*calls[2].text], ["*** Begin Patch", "{no json"]);
 }
+
+#[test]
+fn a_thought_counts_once_in_whatever_form_it_stands() {
+    let thought =
+        |text: &str| ("event_msg", format!(r#"{{"type":"agent_reasoning","text":"{text}"}}"#));
+    let item = |parts: &[&str]| {
+        let part = |text: &&str| format!(r#"{{"type":"summary_text","text":"{text}"}}"#);
+        let parts: Vec<String> = parts.iter().map(part).collect();
+        let parts = parts.join(",");
+        ("response_item", format!(r#"{{"type":"reasoning","summary":[{parts}],"content":null}}"#))
+    };
+    let thoughts = |records: &[(&'static str, String)]| {
+        let memory = ingest(records);
+        let events = memory.events().into_iter().filter(|event| event.event_type == "reasoning");
+        events.map(|event| event.text).collect::<Vec<_>>()
+    };
+    for whole in [
+        [item(&["**One**", "**Two**"]), thought("**One**"), thought("**Two**")],
+        [thought("**One**"), item(&["**One**", "**Two**"]), thought("**Two**")],
+        [thought("**One**"), thought("**Two**"), item(&["**One**", "**Two**"])],
+    ] {
+        let told = thoughts(&whole);
+        assert_eq!(told.join("\n"), "**One**\n**Two**");
+        assert_eq!(thoughts(&[whole.as_slice(), whole.as_slice()].concat()).len(), 2 * told.len());
+    }
+    assert_eq!(thoughts(&[thought("alone")]), ["alone"]);
+    let completed = |texts: &str| {
+        let item = format!(r#"{{"type":"Reasoning","summary_text":[{texts}],"raw_content":[]}}"#);
+        ("event_msg", format!(r#"{{"type":"item_completed","item":{item}}}"#))
+    };
+    assert_eq!(thoughts(&[completed(r#""a","b""#)]), ["a\nb"]);
+    assert_eq!(thoughts(&[item(&["a", "b"]), completed(r#""a","b""#)]), ["a\nb"]);
+    assert_eq!(thoughts(&[completed("")]), [""; 0]);
+    // The text of one is often kept by the provider.
+    assert_eq!(thoughts(&[item(&[])]), [""]);
+}
+
+/// A script of the model runs tools that no item tells of; of the others the end is a twin.
+#[test]
+fn calls_that_only_their_end_tells_of_are_calls() {
+    let tools = [
+        (
+            "CommandExecution",
+            "exec_command_end",
+            r#""command":["bash","-lc","paint --wet"],"aggregated_output":"wet paint","exit_code":3"#,
+        ),
+        (
+            "McpToolCall",
+            "mcp_tool_call_end",
+            r#""invocation":{"server":"shop","tool":"paint","arguments":{"path":"a.rs"}},"result":{"Err":"wet paint"}"#,
+        ),
+        (
+            "FileChange",
+            "patch_apply_end",
+            r#""changes":{"a.rs":{"update":{"unified_diff":"+x"}}},"stdout":"wet paint","success":false"#,
+        ),
+        (
+            "Extension",
+            "",
+            r#""query":"paint","action":{"type":"search"},"error":"wet paint","status":"failed""#,
+        ),
+    ];
+    let called = r#"{"type":"custom_tool_call","name":"shell","call_id":"c","input":"x"}"#;
+    let answered = r#"{"type":"custom_tool_call_output","call_id":"c","output":"done"}"#;
+    let [called, answered] = [called, answered].map(|item| ("response_item", item.to_owned()));
+    for (item, end, facts) in tools {
+        let took = r#""duration":{"secs":2,"nanos":0}"#;
+        let item = format!(
+            r#"{{"type":"item_completed","item":{{"type":"{item}","id":"c",{facts},{took}}}}}"#
+        );
+        let end = (!end.is_empty())
+            .then(|| format!(r#"{{"type":"{end}","call_id":"c",{facts},{took}}}"#));
+        for told in std::iter::once(item).chain(end) {
+            let told = ("event_msg", told);
+            let events = ingest(std::slice::from_ref(&told)).events();
+            let [call, result] = &events[1..] else { panic!("{told:?}: {events:?}") };
+            assert_eq!((&*call.event_type, &*result.event_type), ("tool_call", "tool_result"));
+            assert_eq!((&*result.text, result.is_error), ("wet paint", Some(true)), "{told:?}");
+            assert_eq!(result.duration_ms, Some(2000));
+            match call.tool_name.as_deref() {
+                Some("exec_command") => {
+                    assert_eq!(call.command.as_deref(), Some("paint --wet"));
+                    assert_eq!(result.exit_code, Some(3));
+                }
+                Some("mcp__shop__paint" | "apply_patch") => {
+                    assert_eq!(call.files.as_deref(), Some(["a.rs".to_owned()].as_slice()));
+                }
+                name => assert_eq!(name, Some("web_search")),
+            }
+            // Before the output, and after it.
+            for records in [
+                [called.clone(), told.clone(), answered.clone()],
+                [called.clone(), answered.clone(), told.clone()],
+            ] {
+                assert_eq!(ingest(&records).events().len(), 3, "{records:?}");
+            }
+        }
+    }
+    let by_person = r#"{"type":"exec_command_end","call_id":"c","source":"user_shell"}"#;
+    assert_eq!(ingest(&[("event_msg", by_person.to_owned())]).events().len(), 1);
+}

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::{Fields, Value};
 
@@ -19,29 +20,61 @@ pub(super) struct Ended {
     pub(super) is_error: Option<bool>,
 }
 
+impl Ended {
+    /// What an end tells of a call.
+    pub(super) fn of(end: Value<'_>, call: &str) -> Self {
+        let result = end.object("result");
+        let is_error = result.and_then(|result| match result.field("Err") {
+            Some(_) => Some(true),
+            None => {
+                let answer = result.object("Ok").unwrap_or(result);
+                answer.field("content").map(|_| answer.flag("isError") == Some(true))
+            }
+        });
+        let duration_ms = end.object("duration").and_then(|took| {
+            let (seconds, nanos) = (took.int("secs")?, took.int("nanos")?);
+            seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)
+        });
+        Self { call: call.to_owned(), duration_ms, is_error }
+    }
+}
+
+/// Answered calls that are remembered: a command in the background ends many calls later.
+const ANSWERED: usize = 256;
+
+/// Hashes of the ids of the last calls that were answered: their ends may come late.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Answered(VecDeque<u64>);
+
+impl Answered {
+    pub(super) fn note(&mut self, call: Option<&str>) {
+        let Some(call) = call else { return };
+        if self.0.len() == ANSWERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(xxh3_64(call.as_bytes()));
+    }
+
+    pub(super) fn knows(&self, call: &str) -> bool {
+        self.0.contains(&xxh3_64(call.as_bytes()))
+    }
+}
+
 /// The calls that ended last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct EndedCalls(VecDeque<Ended>);
 
 impl EndedCalls {
-    /// Notes an `exec_command_end` or `mcp_tool_call_end`.
-    pub(super) fn note(&mut self, event: Value<'_>) {
-        let Some(call) = event.non_empty("call_id") else { return };
+    /// Notes what the end of a call tells.
+    pub(super) fn note(&mut self, end: Value<'_>, call: Option<&str>) {
+        let Some(call) = call else { return };
         self.0.retain(|ended| ended.call != call);
         if self.0.len() == REMEMBERED {
             self.0.pop_front();
         }
-        let result = event.object("result");
-        let is_error = result.and_then(|result| match result.field("Err") {
-            Some(_) => Some(true),
-            None => result.object("Ok").map(|ok| ok.flag("isError") == Some(true)),
-        });
-        let duration_ms = event.object("duration").and_then(|took| {
-            let (seconds, nanos) = (took.int("secs")?, took.int("nanos")?);
-            seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)
-        });
-        self.0.push_back(Ended { call: call.to_owned(), duration_ms, is_error });
+        self.0.push_back(Ended::of(end, call));
     }
 
     /// What was told of a call.
@@ -69,7 +102,7 @@ mod tests {
         ] {
             Parser::default().each(event.as_bytes(), &mut |found| {
                 let Found::Object(event, _) = found else { panic!("an object") };
-                calls.note(event);
+                calls.note(event, event.non_empty("call_id"));
             });
         }
         let mut told = |call| {

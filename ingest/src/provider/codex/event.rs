@@ -6,7 +6,6 @@ use schemas::EventType;
 use super::{Decoder, Family, output, tokens};
 use crate::json::{Fields, Value};
 use crate::provider::Outcome;
-use crate::render;
 use crate::stream::{Draft, Stream, TitleFrom};
 
 impl Decoder {
@@ -21,19 +20,26 @@ impl Decoder {
                 None => self.prompt(message, Family::Message, out),
             },
             "agent_message" => self.reply(message, Family::Message, out),
-            "agent_reasoning" | "agent_reasoning_raw_content" | "agent_reasoning_section_break" => {
-                Outcome::Merged("twin_of_reasoning")
+            "agent_reasoning" | "agent_reasoning_raw_content" => {
+                let text = event.text("text").unwrap_or("");
+                match self.is_twin("reasoning", text, Family::Message) {
+                    true => Outcome::Merged("twin_of_reasoning"),
+                    false => self.think(text, out),
+                }
             }
+            "agent_reasoning_section_break" => Outcome::Merged("twin_of_reasoning"),
             "item_completed" => self.completed(event, out),
-            // Their text stands in the tool's output item.
-            "exec_command_end" | "mcp_tool_call_end" => {
-                self.state.ended.note(event);
+            // What a person ran stands in his own message.
+            "exec_command_end" if event.text("source") == Some("user_shell") => {
                 Outcome::Merged("twin_of_tool_result")
             }
+            "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end" => {
+                self.ran(kind, event, event.non_empty("call_id"), out)
+            }
+            // Their text stands in the tool's output item.
             "exec_command_begin"
             | "exec_command_output_delta"
             | "patch_apply_begin"
-            | "patch_apply_end"
             | "mcp_tool_call_begin"
             | "web_search_begin"
             | "web_search_end"
@@ -63,22 +69,6 @@ impl Decoder {
                 }
                 self.unknown(kind, event, out)
             }
-        }
-    }
-
-    /// An item of a turn: in paginated histories prompts stand only there (FORMATS.md section 12).
-    fn completed(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
-        let item = event.object("item");
-        let mut text = String::new();
-        item.and_then(|item| item.field("content"))
-            .inspect(|content| render::content(*content, &mut text));
-        match item.and_then(|item| item.text("type")) {
-            Some("UserMessage") if output::machine_text(&text).is_some() => {
-                Outcome::Merged("twin_of_machine_text")
-            }
-            Some("UserMessage") => self.prompt(&text, Family::Completed, out),
-            Some("AgentMessage") => self.reply(&text, Family::Completed, out),
-            _ => self.unknown("item_completed", event, out),
         }
     }
 

@@ -17,11 +17,7 @@ impl Decoder {
         match kind {
             "message" => return self.message(item, out),
             "reasoning" => {
-                self.respond(out);
-                for key in ["summary", "content"] {
-                    item.given(key).inspect(|parts| render::content(*parts, &mut self.text));
-                }
-                out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
+                return self.reasoning(item, ["summary", "content"], Family::Item, out);
             }
             "function_call"
             | "custom_tool_call"
@@ -31,18 +27,60 @@ impl Decoder {
             | "image_generation_call" => {
                 self.respond(out);
                 self.call(kind, item, out);
+                // A search has no output of its own.
+                self.state.answered.note(item.non_empty("id"));
             }
             "function_call_output"
             | "custom_tool_call_output"
             | "tool_search_output"
             | "local_shell_call_output" => {
                 self.state.in_response = false;
-                let ended = self.state.ended.take(item.non_empty("call_id"));
+                let call = item.non_empty("call_id");
+                self.state.answered.note(call);
+                let ended = self.state.ended.take(call);
                 output::result(item, &ended, &mut self.inner, &mut self.text, out);
             }
             _ => return self.unknown(kind, item, out),
         }
         self.state.after_item = false;
+        Outcome::Events
+    }
+
+    /// What the model thought, less the parts that the client has told of; often there is no text.
+    pub(super) fn reasoning(
+        &mut self,
+        item: Value<'_>,
+        parts: [&str; 2],
+        family: Family,
+        out: &mut Stream,
+    ) -> Outcome {
+        let (mut text, mut told) = (String::new(), family != Family::Item);
+        let parts = parts.into_iter().filter_map(|key| item.given(key));
+        let parts = parts.flat_map(|parts| match parts.as_array() {
+            Some(list) => list.iter().collect(),
+            None => vec![parts],
+        });
+        for part in parts {
+            let mut said = String::new();
+            render::block(part, &mut said);
+            if self.is_twin("reasoning", &said, family) {
+                told = true;
+            } else {
+                render::new_line(&mut text);
+                text.push_str(&said);
+            }
+        }
+        if told && text.is_empty() {
+            return Outcome::Merged("twin_of_reasoning");
+        }
+        self.think(&text, out)
+    }
+
+    /// Adds a thought.
+    pub(super) fn think(&mut self, text: &str, out: &mut Stream) -> Outcome {
+        self.respond(out);
+        self.state.after_item = false;
+        out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
         Outcome::Events
     }
 

@@ -4,6 +4,7 @@
 //! The same text stands in `response_item` and `event_msg` by design; whichever comes first
 //! counts, its twin is merged.
 
+mod completed;
 mod ended;
 mod event;
 mod head;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::ended::EndedCalls;
+use self::ended::{Answered, EndedCalls};
 use super::{Format, LineDecoder, Outcome, Places, Reader, drift};
 use crate::json::{Fields, Parser, Value};
 use crate::render;
@@ -46,7 +47,7 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
 const BURST_GAP: i64 = 1_000_000;
 
 /// Texts remembered for finding twins; twins stand a few records apart.
-const RECENT: usize = 16;
+const RECENT: usize = 32;
 
 /// Prompts remembered that may be taken back.
 const STANDING: usize = 4096;
@@ -81,6 +82,8 @@ struct State {
     named: bool,
     #[serde(default)]
     ended: EndedCalls,
+    #[serde(default)]
+    answered: Answered,
     /// Time of the last record of a copied beginning whose original is not known.
     #[serde(default)]
     burst: Option<i64>,

@@ -105,7 +105,7 @@ fn describe(kind: &str, data: Value<'_>, out: &mut Stream) {
     // The root of a worktree is its own; `owner/name` is that of all.
     let name = context.non_empty("repository").filter(|name| name.split('/').count() == 2);
     let host = context.non_empty("repositoryHost").unwrap_or("github.com");
-    out.set_repository(name.map(|name| format!("https://{host}/{name}.git")).as_deref());
+    out.set_repository(name.map(|name| format!("https://{host}/{name}")).as_deref());
     out.set_cwd(context.text("cwd"));
     out.set_branch(context.text("branch"));
     out.set_repository(context.non_empty("gitRoot").or_else(|| context.non_empty("repository")));
