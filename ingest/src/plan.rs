@@ -15,7 +15,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 pub(crate) use self::compare::provider_of;
 pub use self::compare::unchanged;
 use self::compare::{
-    change, changed_at, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
+    change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
 };
 use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
@@ -257,7 +257,7 @@ impl Plan {
         known: &Known,
         works: &mut Vec<Work>,
     ) {
-        let mut claims = self.claims(files);
+        let mut claims = self.claims(files, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides alike.
         // One that names its parent comes behind it.
         claims.sort_by(|(a, x), (b, y)| {
@@ -333,8 +333,8 @@ impl Plan {
     }
 
     /// Looks at files that are new; what is no log is settled at once.
-    fn claims(&mut self, files: Vec<Candidate>) -> Vec<(Candidate, Claim)> {
-        let mut claims = Vec::new();
+    fn claims(&mut self, files: Vec<Candidate>, known: &Known) -> Vec<(Candidate, Claim)> {
+        let (mut claims, mut unknown) = (Vec::new(), Vec::new());
         for (file, sniffed) in sniff_all(files) {
             match sniffed {
                 Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
@@ -348,19 +348,26 @@ impl Plan {
                 }
                 Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
                 Ok(Sniffed::Empty) => self.settled.push(settled(&file, SourceStatus::Empty, None)),
-                Ok(Sniffed::Unknown(reason)) => {
-                    self.settled.push(settled(&file, SourceStatus::UnknownFormat, Some(reason)));
-                    // Folders of logs hold settings and indexes in JSON too; lines are logs.
-                    let quiet = file.path.extension().is_some_and(|ext| ext == "json")
-                        || is_beside_log(file.key().as_ref());
-                    if !quiet {
-                        self.problem(&file, ProblemKind::UnknownFormat, reason.to_owned());
-                    }
-                }
+                Ok(Sniffed::Unknown(reason)) => unknown.push((file, reason)),
                 Err(error) => self.failed(&file, &error),
             }
         }
+        if !unknown.is_empty() {
+            let companions = companions(&claims, known);
+            unknown.iter().for_each(|(file, reason)| self.unknown(file, reason, &companions));
+        }
         claims
+    }
+
+    fn unknown(&mut self, file: &Candidate, reason: &str, companions: &HashSet<PathBuf>) {
+        if is_beside_log(file.key().as_ref()) || companions.contains(&file.path) {
+            return self.settled.push(settled(file, SourceStatus::Beside, None));
+        }
+        self.settled.push(settled(file, SourceStatus::UnknownFormat, Some(reason)));
+        // Folders of logs hold settings and indexes in JSON too; lines are logs.
+        if file.path.extension().is_none_or(|ext| ext != "json") {
+            self.problem(file, ProblemKind::UnknownFormat, reason.to_owned());
+        }
     }
 
     fn failed(&mut self, file: &Candidate, error: &std::io::Error) {

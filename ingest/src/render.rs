@@ -52,6 +52,12 @@ pub(crate) fn new_line(out: &mut String) {
     }
 }
 
+/// Appends a line of its own.
+pub(crate) fn add_line(line: &str, out: &mut String) {
+    new_line(out);
+    out.push_str(line);
+}
+
 /// Text of a notification: the fields of `record` except `skip` and empty ones, cut at a bound.
 pub(crate) fn fields(record: Value<'_>, skip: &[&str], out: &mut String) {
     let Some(object) = record.as_object() else { return value(record, out) };

@@ -20,6 +20,8 @@ pub struct Report {
     pub files_rewritten: u64,
     pub files_vanished: u64,
     pub files_empty: u64,
+    /// No logs themselves; they tell of the log beside them.
+    pub files_beside: u64,
     pub files_unknown: u64,
     pub files_failed: u64,
     pub files_opened: u64,

@@ -89,6 +89,7 @@ pub fn run<T: Target>(
             SourceStatus::Gone if moved.contains(&row.path) => {}
             SourceStatus::Gone => report.files_vanished += 1,
             SourceStatus::Empty => report.files_empty += 1,
+            SourceStatus::Beside => report.files_beside += 1,
             SourceStatus::UnknownFormat => report.files_unknown += 1,
             SourceStatus::Failed => report.files_failed += 1,
             SourceStatus::Ok => {}

@@ -162,6 +162,8 @@ impl ModelUsage {
 pub enum SourceStatus {
     Ok,
     Empty,
+    /// No log, but a file that tells of the log beside it.
+    Beside,
     UnknownFormat,
     Failed,
     Gone,

@@ -15,7 +15,7 @@ impl Show for Report {
         let mut out = String::new();
         let _ = writeln!(
             out,
-            "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} of unknown format, {} unreadable",
+            "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} beside their logs, {} of unknown format, {} unreadable",
             self.files,
             self.files_new,
             self.files_grown,
@@ -23,6 +23,7 @@ impl Show for Report {
             self.files_unchanged,
             self.files_vanished,
             self.files_empty,
+            self.files_beside,
             self.files_unknown,
             self.files_failed
         );

@@ -60,6 +60,14 @@ pub(super) fn was_out_of_reach(row: &SourceRow) -> bool {
     row.status == SourceStatus::Gone && row.ancestors.is_some()
 }
 
+/// The files that tell of the logs that are found or known.
+pub(super) fn companions(claims: &[(Candidate, Claim)], known: &Known) -> HashSet<PathBuf> {
+    let found = claims.iter().map(|(file, claim)| (claim.provider, file.key()));
+    let known = known.sources.values();
+    let known = known.filter_map(|row| Some((provider_of(row)?, row.path.clone())));
+    found.chain(known).filter_map(|(provider, path)| companion(provider, path.as_ref())).collect()
+}
+
 /// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
 /// named alone.
 pub(super) fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {

@@ -18,9 +18,7 @@ const EXIT_CODES: &[&str] = &["exit code: ", "exit code ", "exited with code "];
 pub(super) fn content(content: Value<'_>, out: &mut String) {
     if let Some(parts) = content.as_array() {
         for part in parts.iter() {
-            if !out.is_empty() && !out.ends_with('\n') {
-                out.push('\n');
-            }
+            render::new_line(out);
             self::part(part, out);
         }
     } else if !content.is_null() {

@@ -85,11 +85,15 @@ pub static FORMATS: &[Format] = &[
     generic::FORMAT,
 ];
 
-/// Whether a file of lines lies beside a log that tells the same, and more: known, but not read.
+/// Whether a file lies beside a log that tells the same, and more: known, but not read.
 pub(crate) fn is_beside_log(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let beside = |log: &str| is_there(&path.with_file_name(log));
-    name.starts_with("context") && beside("wire.jsonl")
+    let of_subagent = |name: &str| name.starts_with("agent-") && beside(&format!("{name}.jsonl"));
+    let of_session = |name: &str| beside(&format!("{name}.messages.json"));
+    name.strip_suffix(".meta.json").is_some_and(of_subagent)
+        || name.strip_suffix(".compaction.json").is_some_and(of_session)
+        || name.starts_with("context") && beside("wire.jsonl")
         || name == "transcript.jsonl" && beside("transcript_full.jsonl")
         || matches!(name.as_ref(), "updates.jsonl" | "events.jsonl") && beside("chat_history.jsonl")
 }

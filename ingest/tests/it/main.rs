@@ -7,6 +7,7 @@ mod cuts;
 mod golden;
 mod gone;
 mod memory;
+mod others;
 mod redact;
 mod rewritten;
 mod traps;

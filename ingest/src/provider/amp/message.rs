@@ -76,11 +76,11 @@ impl Decoder {
                     self.notify("hidden", out);
                 }
                 Some("image") => {
-                    new_line(&mut prompt);
+                    render::new_line(&mut prompt);
                     picture(block, &mut prompt);
                 }
                 _ => {
-                    new_line(&mut prompt);
+                    render::new_line(&mut prompt);
                     render::block(block, &mut prompt);
                 }
             }
@@ -312,12 +312,6 @@ fn picture(block: Value<'_>, text: &mut String) {
             text.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
         }
         None => render::block(block, text),
-    }
-}
-
-fn new_line(text: &mut String) {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
     }
 }
 

@@ -5,7 +5,7 @@ use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::arguments::Arguments;
-use crate::json::{Fields, Value};
+use crate::json::{Fields, Parser, Value, embedded};
 use crate::provider::{Outcome, chat};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
@@ -17,6 +17,7 @@ const NOTICES: &[&str] = &["mode_notice", "environment_notice"];
 #[derive(Default)]
 pub(super) struct Decoder {
     text: String,
+    inner: Parser,
 }
 
 impl Decoder {
@@ -69,7 +70,7 @@ impl Decoder {
         for block in blocks {
             match block.text("type") {
                 Some("text") => typed(block.text("text").unwrap_or(""), &mut words, out),
-                Some("image") => add_line(&image(*block), &mut words),
+                Some("image") => render::add_line(&image(*block), &mut words),
                 _ => {}
             }
         }
@@ -77,7 +78,7 @@ impl Decoder {
             let path = file.text("path").unwrap_or("file");
             let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
             if !words.contains(name) {
-                add_line(&format!("[{path}]"), &mut words);
+                render::add_line(&format!("[{path}]"), &mut words);
             }
         }
         if !words.is_empty() {
@@ -148,11 +149,22 @@ impl Decoder {
         }
     }
 
-    /// What a tool answered; some tools do several things at once and say of each how it went.
+    /// What a tool answered; some tools do several things at once and say of each how it went, others
+    /// say it in JSON inside a string.
     fn result(&mut self, block: Value<'_>, out: &mut Stream) {
-        self.text.clear();
-        block.field("content").inspect(|content| render::content(*content, &mut self.text));
-        let failed = block.items("content").iter().any(|part| part.flag("success") == Some(false));
+        let Self { text, inner } = self;
+        text.clear();
+        let is_failed = |part: Value<'_>| part.flag("success") == Some(false);
+        let mut failed = block.items("content").into_iter().any(is_failed);
+        let is_json = block.text("content").is_some_and(|json| {
+            embedded(json, inner, |part| {
+                render::value(part, text);
+                failed = is_failed(part);
+            })
+        });
+        if !is_json {
+            block.field("content").inspect(|content| render::content(*content, text));
+        }
         let draft = Draft {
             text: &self.text,
             tool_name: block.text("name"),
@@ -206,7 +218,7 @@ fn typed(text: &str, words: &mut String, out: &mut Stream) {
         (None, None) => rest.clone(),
     };
     if !plain.is_empty() {
-        add_line(&plain, words);
+        render::add_line(&plain, words);
     }
 }
 
@@ -234,13 +246,6 @@ fn image(block: Value<'_>) -> String {
     let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding);
     format!("[{} {bytes} bytes]", block.text("mediaType").unwrap_or("image"))
-}
-
-fn add_line(line: &str, text: &mut String) {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(line);
 }
 
 /// Token counts; the input includes what was read from and written to a cache.

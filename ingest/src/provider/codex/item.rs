@@ -66,8 +66,7 @@ impl Decoder {
             if self.is_twin("reasoning", &said, family) {
                 told = true;
             } else {
-                render::new_line(&mut text);
-                text.push_str(&said);
+                render::add_line(&said, &mut text);
             }
         }
         if told && text.is_empty() {

@@ -180,9 +180,7 @@ fn answer(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
 
 /// Appends a block on a line of its own.
 fn append(block: Value<'_>, text: &mut String) {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
+    render::new_line(text);
     chat::part(block, text);
 }
 

@@ -9,6 +9,7 @@ use super::{Decoder, context, told, wire};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Value, string};
 use crate::provider::{Outcome, chat};
+use crate::render;
 use crate::stream::{Draft, Stream};
 
 /// Fields that no notification repeats: the envelope, and texts as long as the system prompt.
@@ -265,10 +266,7 @@ fn result(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome 
     let last = decoder.text.lines().next_back().unwrap_or("");
     let exit_code = chat::exit_code(last).filter(|_| failed);
     if let Some(note) = result.and_then(|result| result.non_empty("note")) {
-        if !decoder.text.is_empty() && !decoder.text.ends_with('\n') {
-            decoder.text.push('\n');
-        }
-        decoder.text.push_str(note);
+        render::add_line(note, &mut decoder.text);
     }
     // A subagent's answer is headed by its name.
     let heading = decoder.text.lines().next().and_then(|line| line.strip_prefix("agent_id: "));

@@ -155,9 +155,7 @@ impl Decoder {
             let held = ["Text", "Json", "data"].iter().find_map(|key| part.field(key));
             let held = held.unwrap_or(part);
             exit_code = exit_code.or_else(|| exit_status(held));
-            if !self.text.is_empty() && !self.text.ends_with('\n') {
-                self.text.push('\n');
-            }
+            render::new_line(&mut self.text);
             match string(held) {
                 Some(words) => self.text.push_str(words),
                 None => render::value(held, &mut self.text),

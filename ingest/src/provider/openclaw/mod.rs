@@ -29,13 +29,18 @@ const FOLDERS: &[&str] = &[".openclaw", ".moltbot", ".clawdbot"];
 /// The folders of sessions alone: beside them lie the keys of the agents.
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     let moved = places.set("OPENCLAW_STATE_DIR");
-    let states = FOLDERS.iter().map(|folder| places.home(folder)).chain(moved);
-    let mut roots: Vec<PathBuf> = states
-        .filter_map(|state| std::fs::read_dir(state.join("agents")).ok())
+    let states = moved.into_iter().chain(FOLDERS.iter().map(|folder| places.home(folder)));
+    let agents: Vec<PathBuf> = states.map(|state| state.join("agents")).collect();
+    let mut roots: Vec<PathBuf> = agents
+        .iter()
+        .filter_map(|agents| std::fs::read_dir(agents).ok())
         .flatten()
         .filter_map(|agent| Some(agent.ok()?.path().join("sessions")))
         .collect();
     roots.sort();
+    // Where there is none yet, the doctor says where one would be.
+    let first = agents.into_iter().take(usize::from(roots.is_empty()));
+    roots.extend(first.map(|agents| agents.join("main/sessions")));
     roots
 }
 

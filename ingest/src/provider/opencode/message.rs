@@ -64,7 +64,7 @@ impl Decoder {
                 Some("subtask") => part.text("prompt"),
                 _ => None,
             };
-            text.inspect(|text| add_line(text, &mut words));
+            text.inspect(|text| render::add_line(text, &mut words));
         }
         for part in parts.iter().filter(|part| !is_machine(**part)) {
             let mention = part
@@ -176,7 +176,7 @@ impl Decoder {
         };
         let more = call.metadata.filter(has_more).and_then(|data| data.non_empty("output"));
         if let Some(output) = more.filter(|output| !self.text.contains(output.trim())) {
-            add_line(output, &mut self.text);
+            render::add_line(output, &mut self.text);
         }
         for file in state.items("attachments") {
             let name = file.text("filename");
@@ -349,10 +349,10 @@ pub(super) fn attached(
         (Some((_, data)), _) => {
             let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
             let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-            add_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
+            render::add_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
         }
-        (None, Some(name)) if kind.is_some() => add_line(&format!("[{name}]"), text),
-        (None, Some(name)) => add_line(&format!("@{name}"), text),
+        (None, Some(name)) if kind.is_some() => render::add_line(&format!("[{name}]"), text),
+        (None, Some(name)) => render::add_line(&format!("@{name}"), text),
         (None, None) => {}
     }
 }
@@ -373,13 +373,6 @@ pub(super) fn subtype_of(text: &str) -> &'static str {
 
 fn is_machine(part: Value<'_>) -> bool {
     part.flag("synthetic") == Some(true) || part.flag("ignored") == Some(true)
-}
-
-pub(super) fn add_line(line: &str, text: &mut String) {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(line);
 }
 
 /// Identity of a message: who, when, and how it begins. A fork gives it another id.

@@ -4,7 +4,7 @@
 
 use schemas::{Confidence, EventType};
 
-use super::message::{Call, add_line, attached, identity, push_error, push_usage, subtype_of};
+use super::message::{Call, attached, identity, push_error, push_usage, subtype_of};
 use crate::arguments::Arguments;
 use crate::json::{Fields, Parser, Value, string};
 use crate::provider::{Outcome, chat};
@@ -156,12 +156,12 @@ fn tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
     let Some(state) = state else { return };
     for block in state.items("content") {
         match block.text("text") {
-            Some(words) => add_line(words, text),
+            Some(words) => render::add_line(words, text),
             None => attached(block.text("mime"), block.text("uri"), block.text("name"), None, text),
         }
     }
     if let Some(error) = state.object("error") {
-        add_line(error.text("message").unwrap_or(""), text);
+        render::add_line(error.text("message").unwrap_or(""), text);
     }
     // What a running tool has printed so far is no answer.
     call.push_answer(false, text, out);

@@ -50,9 +50,7 @@ pub(super) fn content(message: Value<'_>, out: &mut String) {
         return out.push_str(crate::json::string(content).unwrap_or(""));
     };
     for block in blocks.iter() {
-        if !out.is_empty() && !out.ends_with('\n') {
-            out.push('\n');
-        }
+        render::new_line(out);
         match block.text("data") {
             Some(data) => {
                 let kind = block.text("mimeType").unwrap_or("binary");

@@ -111,9 +111,7 @@ fn whole(object: Value<'_>) -> String {
 
 /// Appends on a line of its own.
 fn append(out: &mut String, what: impl FnOnce(&mut String)) {
-    if !out.is_empty() && !out.ends_with('\n') {
-        out.push('\n');
-    }
+    render::new_line(out);
     what(out);
 }
 
