@@ -251,6 +251,28 @@ def codex_ended(event):
     return ms, True if "Err" in result else ok.get("isError") is True if isinstance(ok, dict) else None
 
 
+def codex_end(event):
+    """A tool's run by its end alone: its id, its name, whether it failed, milliseconds."""
+    kind, end = event.get("type"), event
+    if kind == "item_completed":
+        end = event.get("item") or {}
+        kind = end.get("type")
+    id = end.get("call_id") or end.get("id")
+    ms, failed = codex_ended(end)
+    if kind in ("exec_command_end", "CommandExecution"):
+        if end.get("source") == "user_shell":
+            return None
+        code = end.get("exit_code")
+        return id, "exec_command", None if code is None else code != 0, ms
+    if kind in ("mcp_tool_call_end", "McpToolCall"):
+        of = end.get("invocation") or end
+        return id, f"mcp__{of.get('server')}__{of.get('tool')}", failed, ms
+    if kind in ("patch_apply_end", "FileChange"):
+        done = end.get("success")
+        return id, "apply_patch", None if done is None else not done, ms
+    return None
+
+
 def codex_output(item, ended):
     """Whether a tool's output tells a failure, and how long it took."""
     output = next((item[key] for key in ("output", "tools", "result") if key in item), None)
@@ -301,12 +323,19 @@ def codex_usage(usage):
 
 
 def codex(path, log):
-    totals, ended = None, {}
+    totals, ended, told = None, {}, set()
     for offset, record in objects(path):
         log.begin(offset, record)
         payload = record.get("payload")
         item = payload if isinstance(payload, dict) else record
-        if record.get("type") == "turn_context":
+        if record.get("type") == "response_item":
+            told |= {item.get("call_id"), item.get("id")}
+        end = codex_end(item)
+        if end and end[0] not in told:
+            id, tool, failed, ms = end
+            log.call(id, tool)
+            log.result(id, failed, ms)
+        elif record.get("type") == "turn_context":
             log.model = item.get("model") or log.model
         elif item.get("type") in ("exec_command_end", "mcp_tool_call_end"):
             ended[item.get("call_id")] = codex_ended(item)

@@ -27,8 +27,9 @@ impl Ended {
         let is_error = result.and_then(|result| match result.field("Err") {
             Some(_) => Some(true),
             None => {
-                let answer = result.object("Ok").unwrap_or(result);
-                answer.field("content").map(|_| answer.flag("isError") == Some(true))
+                let answer =
+                    result.field("content").map(|_| result).or_else(|| result.object("Ok"));
+                answer.map(|answer| answer.flag("isError") == Some(true))
             }
         });
         let duration_ms = end.object("duration").and_then(|took| {
