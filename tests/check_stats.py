@@ -270,6 +270,8 @@ def codex_end(event):
     if kind in ("patch_apply_end", "FileChange"):
         done = end.get("success")
         return id, "apply_patch", None if done is None else not done, ms
+    if kind == "Extension":
+        return id, "web_search" if "query" in end else end.get("kind"), None, ms
     return None
 
 
@@ -335,10 +337,10 @@ def codex(path, log):
             id, tool, failed, ms = end
             log.call(id, tool)
             log.result(id, failed, ms)
+        elif end:
+            ended[end[0]] = codex_ended(item.get("item") or item)
         elif record.get("type") == "turn_context":
             log.model = item.get("model") or log.model
-        elif item.get("type") in ("exec_command_end", "mcp_tool_call_end"):
-            ended[item.get("call_id")] = codex_ended(item)
         elif record.get("type") == "event_msg" and item.get("type") == "token_count":
             info = item.get("info")
             if not isinstance(info, dict):
