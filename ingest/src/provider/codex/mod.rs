@@ -158,7 +158,8 @@ fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
     if raw.len() < LEAST_IDENTITY && !is_said {
         return None;
     }
-    let stamped = raw.strip_prefix(br#"{"timestamp":""#).and_then(|rest| {
+    let stamped = raw.strip_prefix(br#"{"timestamp":"#).and_then(|rest| {
+        let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
         let end = memchr::memchr(b'"', rest)?;
         rest.get(end + 1..)
     });
@@ -298,5 +299,33 @@ impl Decoder {
             Draft { subtype: Some(subtype), text, is_error, ..Draft::default() },
         );
         Outcome::Events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_known_by_all_but_its_time() {
+        let said = "x".repeat(LEAST_IDENTITY);
+        let identity = |line: &str| {
+            let mut identity = None;
+            Parser::default().each(line.as_bytes(), &mut |found| {
+                let crate::json::Found::Object(object, _) = found else { panic!("an object") };
+                identity = content_identity(object, line.as_bytes());
+            });
+            identity
+        };
+        for space in ["", " "] {
+            let line = |time: &str, said: &str| {
+                format!(r#"{{"timestamp":{space}"{time}",{space}"text":{space}"{said}"}}"#)
+            };
+            let first = identity(&line("2026-10-01T10:00:00Z", &said));
+            assert!(first.is_some());
+            assert_eq!(identity(&line("2026-10-02T11:00:00Z", &said)), first);
+            assert_ne!(identity(&line("2026-10-01T10:00:00Z", &(said.clone() + "y"))), first);
+            assert_eq!(identity(&line("2026-10-01T10:00:00Z", "ok")), None);
+        }
     }
 }
