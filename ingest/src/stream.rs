@@ -85,6 +85,9 @@ pub struct StreamState {
     /// First and last time of copied history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     copied: Option<(i64, i64)>,
+    /// The session has no times of its own, but those of copied history.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    borrowed: bool,
     #[serde(default, skip_serializing_if = "LastRequests::is_empty")]
     requests: LastRequests,
 }
@@ -150,7 +153,7 @@ impl Stream {
     ) -> Self {
         // Times of copied history stand for the session's only until it has its own.
         let mut session = session;
-        if state.copied.is_some() && state.copied == session.started_at.zip(session.ended_at) {
+        if state.borrowed {
             (session.started_at, session.ended_at) = (None, None);
         }
         // Until its first record with an identity says otherwise, a fork repeats.
@@ -235,8 +238,10 @@ impl Stream {
         if self.replay {
             let (first, last) = self.state.copied.unwrap_or((time, time));
             self.state.copied = Some((first.min(time), last.max(time)));
+            self.state.borrowed = self.session.started_at.is_none();
             return;
         }
+        self.state.borrowed = false;
         let row = &mut self.session;
         row.started_at = Some(row.started_at.map_or(time, |at| at.min(time)));
         row.ended_at = Some(row.ended_at.map_or(time, |at| at.max(time)));

@@ -91,17 +91,27 @@ proptest! {
     }
 }
 
+/// Where each line ends.
+fn ends(content: &[u8]) -> Vec<usize> {
+    memchr::memchr_iter(b'\n', content).map(|at| at + 1).collect()
+}
+
 #[test]
 fn a_cut_behind_every_line_gives_the_same_rows() {
     for sample in GROWING {
         let content = std::fs::read(samples().join(sample)).expect(sample);
-        let ends: Vec<_> = content
-            .iter()
-            .enumerate()
-            .filter(|(_, b)| **b == b'\n')
-            .map(|(at, _)| at + 1)
-            .collect();
-        check(sample, &ends);
+        check(sample, &ends(&content));
+    }
+}
+
+/// A record that stands there twice is a copy, also where nothing else was read before it.
+#[test]
+fn lines_that_stand_there_twice_give_the_same_rows() {
+    for sample in GROWING {
+        let content = std::fs::read(samples().join(sample)).expect(sample);
+        let lines = content.split_inclusive(|byte| *byte == b'\n');
+        let twice = lines.flat_map(|line| [line, line]).collect::<Vec<_>>().concat();
+        check_content(sample, &twice, &ends(&twice));
     }
 }
 
