@@ -30,18 +30,21 @@ impl Decoder {
                 self.reasoning(item, ["summary_text", "raw_content"], Family::Completed, out)
             }
             "CommandExecution" | "McpToolCall" | "FileChange" | "Extension" => {
-                self.ran(kind, item, item.non_empty("id"), out)
+                let begun = event.int("started_at_ms").and_then(|at| at.checked_mul(1000));
+                self.ran(kind, item, item.non_empty("id"), begun, out)
             }
             _ => self.unknown("item_completed", event, out),
         }
     }
 
     /// A tool that ran, told by its end: of a call that an item tells of, it is the twin of the output.
+    /// `begun` is when it began, in microseconds.
     pub(super) fn ran(
         &mut self,
         kind: &str,
         end: Value<'_>,
         call: Option<&str>,
+        begun: Option<i64>,
         out: &mut Stream,
     ) -> Outcome {
         if call.is_some_and(|call| out.is_open(call) || self.state.answered.knows(call)) {
@@ -74,7 +77,12 @@ impl Decoder {
         };
         self.respond(out);
         self.state.after_item = false;
-        let draft = Draft { tool_name: Some(&name), tool_call_id: call, ..arguments.draft() };
+        let draft = Draft {
+            tool_name: Some(&name),
+            tool_call_id: call,
+            timestamp: begun.filter(|begun| *begun > 0),
+            ..arguments.draft()
+        };
         out.push(EventType::ToolCall, draft);
         self.result_of(end, call, out);
         Outcome::Events

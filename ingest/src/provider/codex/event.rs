@@ -34,7 +34,7 @@ impl Decoder {
                 Outcome::Merged("twin_of_tool_result")
             }
             "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end" => {
-                self.ran(kind, event, event.non_empty("call_id"), out)
+                self.ran(kind, event, event.non_empty("call_id"), None, out)
             }
             // Their text stands in the tool's output item.
             "exec_command_begin"
