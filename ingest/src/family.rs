@@ -10,10 +10,19 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::container::Content;
 use crate::discover::Candidate;
 use crate::link::in_order;
+use crate::stream::micros;
 
 /// Stands before the id of a record, 36 characters.
 const KEY: &[u8] = b"\"uuid\":\"";
 const ID: usize = 36;
+
+/// Stands before the time of a record.
+const TIME: &[u8] = b"\"timestamp\":\"";
+const LONGEST_TIME: usize = 32;
+
+/// A file that changed so much later than its last record, in microseconds, was copied: its time is
+/// that of the copy.
+const COPIED_LATER: i64 = 3_600_000_000;
 
 const CHUNK: usize = 1 << 20;
 
@@ -34,7 +43,8 @@ pub(crate) struct Member<'w> {
 
 /// Orders a family, originals before their copies: the order that it has in the store, then larger
 /// logs before smaller ones, but what another log names as its parent, or holds whole and changed
-/// after, as a fork at its end does, before that one. Logs of one id stay together.
+/// after, as a fork at its end does, before that one. Logs of one id stay together. Where files were
+/// copied their times say nothing, and what is held whole is the original.
 pub(crate) fn originals_first(mut members: Vec<Member<'_>>) -> Vec<&str> {
     members.sort_by_key(|member| {
         let rank = member.ancestors.as_ref().map_or(usize::MAX, Vec::len);
@@ -59,12 +69,19 @@ fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
     let compared = logs.iter().filter(free).count() > 1 && logs.len() <= COMPARED;
     let records = |log: &Vec<Member<'_>>| {
         let file = log[0].file.filter(|_| compared)?;
-        records(file).ok().filter(|records| !records.is_empty())
+        records(file).ok().filter(|records| !records.ids.is_empty())
     };
-    let records: Vec<Option<HashSet<u64>>> = logs.iter().map(records).collect();
+    let records: Vec<Option<Records>> = logs.iter().map(records).collect();
     let holds = |one: usize, other: usize| match (&records[one], &records[other]) {
-        (Some(whole), Some(part)) => part.len() < whole.len() && part.is_subset(whole),
+        (Some(whole), Some(part)) => {
+            part.ids.len() < whole.ids.len() && part.ids.is_subset(&whole.ids)
+        }
         _ => false,
+    };
+    let is_copied = |at: usize| {
+        let last = records[at].as_ref().and_then(|records| records.last);
+        let file = logs[at][0].file;
+        file.zip(last).is_some_and(|(file, last)| file.modified_us - last > COPIED_LATER)
     };
     let changed = |log: &Member<'_>| log.file.map(|file| file.modified_us);
     let of_one = |at: usize| -> Vec<usize> {
@@ -76,7 +93,7 @@ fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
             // A fork with nothing of its own yet is no original.
             _ => {
                 let other_log = &logs[other][0];
-                let is_older = changed(other_log) <= changed(log);
+                let is_older = changed(other_log) <= changed(log) || is_copied(at);
                 log.parent == Some(other_log.native_id)
                     || other_log.parent.is_none() && is_older && holds(at, other)
             }
@@ -86,20 +103,34 @@ fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
     (0..logs.len()).map(of_one).collect()
 }
 
-/// The ids of a log's records, by hash.
-fn records(file: &Candidate) -> io::Result<HashSet<u64>> {
+/// What stands in a log.
+struct Records {
+    /// The ids of the records, by hash.
+    ids: HashSet<u64>,
+    /// The latest time, in microseconds.
+    last: Option<i64>,
+}
+
+fn records(file: &Candidate) -> io::Result<Records> {
     let mut content = Content::stream(file)?;
-    let (mut records, mut buffer, finder) = (HashSet::new(), Vec::new(), memmem::Finder::new(KEY));
+    let (ids, times) = (memmem::Finder::new(KEY), memmem::Finder::new(TIME));
+    let (mut records, mut buffer) = (Records { ids: HashSet::new(), last: None }, Vec::new());
     loop {
         let kept = buffer.len();
         content.by_ref().take(CHUNK as u64).read_to_end(&mut buffer)?;
         if buffer.len() == kept {
             return Ok(records);
         }
-        let ids = finder.find_iter(&buffer).map(|at| at + KEY.len());
-        let whole = ids.filter_map(|at| buffer.get(at..at + ID)).map(xxh3_64);
-        records.extend(whole);
-        // An id may go on in the next chunk; one that is found twice is the same.
+        let found = ids.find_iter(&buffer).map(|at| at + KEY.len());
+        records.ids.extend(found.filter_map(|at| buffer.get(at..at + ID)).map(xxh3_64));
+        let found = times.find_iter(&buffer).map(|at| at + TIME.len());
+        let time = |at: usize| {
+            let text = buffer.get(at..)?.split(|byte| *byte == b'"').next()?;
+            let text = std::str::from_utf8(text.get(..LONGEST_TIME.min(text.len()))?).ok()?;
+            micros(Some(text))
+        };
+        records.last = records.last.max(found.filter_map(time).max());
+        // One may go on in the next chunk; one that is found twice is the same.
         let rest = buffer.len().saturating_sub(KEY.len() + ID - 1);
         buffer.drain(..rest);
     }

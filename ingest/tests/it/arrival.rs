@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 
 use crate::memory::{Memory, samples};
-use crate::traps::write;
+use crate::traps::{set_modified, write};
 
 pub fn session(n: usize) -> String {
     format!("{n:08}-2b7d-4c0e-9a35-d1e84b7092fa")
@@ -247,14 +247,40 @@ fn a_fork_without_words_of_its_own_leaves_the_original_what_it_is() {
     let log = |n: usize, records: usize| {
         (0..records).map(|record_n| record(&session(n), record_n, "")).collect::<String>()
     };
+    // The files change when their agents write.
+    let now = 1_790_848_800;
     let memory = Memory::default();
     write(&path(1), &log(1, 9), 1);
+    set_modified(&path(1), now);
     memory.ingest(dir.path());
     write(&path(2), &log(2, 4), 2);
+    set_modified(&path(2), now + 60);
     assert_eq!(memory.ingest(dir.path()).files_rewritten, 0);
     assert_eq!(memory.session(&session(1)).relation, None);
     let fork = memory.session(&session(2));
     assert_eq!((fork.turns, fork.relation.as_deref()), (0, Some("forked_from")));
+}
+
+/// Files that were copied from elsewhere have times that say nothing.
+#[test]
+fn a_session_that_a_fork_holds_whole_is_the_original_whenever_its_file_changed() {
+    let orders = [vec![1, 2], vec![2, 1], vec![0]];
+    for (order, later) in orders.iter().flat_map(|order| [1, 2].map(|later| (order, later))) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = |n: usize| dir.path().join(format!("{}.jsonl", session(n)));
+        let log = |n: usize, records: usize| {
+            (0..records).map(|record_n| record(&session(n), record_n, "")).collect::<String>()
+        };
+        write(&path(1), &log(1, 4), u64::from(later == 1));
+        write(&path(2), &log(2, 9), u64::from(later == 2));
+        let memory = Memory::default();
+        for n in order {
+            memory.ingest(&if *n == 0 { dir.path().to_owned() } else { path(*n) });
+        }
+        let [original, fork] = [1, 2].map(|n| memory.session(&session(n)));
+        assert_eq!((original.turns, original.relation.as_deref()), (4, None), "{order:?}");
+        assert_eq!((fork.turns, fork.relation.as_deref()), (5, Some("forked_from")), "{order:?}");
+    }
 }
 
 /// A log of Codex with so many prompts.

@@ -18,7 +18,12 @@ pub fn user(session: &str, n: u32, text: &str) -> String {
 /// Writes with a modification time that differs from every one before.
 pub fn write(path: &Path, content: &str, tick: u64) {
     fs::write(path, content).expect("writes");
-    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + tick);
+    set_modified(path, 1_800_000_000 + tick);
+}
+
+/// Sets when a file changed, in seconds.
+pub fn set_modified(path: &Path, seconds: u64) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     fs::File::options()
         .write(true)
         .open(path)
