@@ -247,4 +247,7 @@ fn calls_that_only_their_end_tells_of_are_calls() {
     }
     let by_person = r#"{"type":"exec_command_end","call_id":"c","source":"user_shell"}"#;
     assert_eq!(ingest(&[("event_msg", by_person.to_owned())]).events().len(), 1);
+    let by_person = r#"{"type":"CommandExecution","id":"c","source":"user_shell"}"#;
+    let by_person = format!(r#"{{"type":"item_completed","item":{by_person}}}"#);
+    assert_eq!(ingest(&[("event_msg", by_person)]).events().len(), 1);
 }

@@ -47,7 +47,11 @@ impl Decoder {
         begun: Option<i64>,
         out: &mut Stream,
     ) -> Outcome {
-        if call.is_some_and(|call| out.is_open(call) || self.state.answered.knows(call)) {
+        // What a person ran stands in his own message.
+        let by_person = end.text("source") == Some("user_shell");
+        if by_person
+            || call.is_some_and(|call| out.is_open(call) || self.state.answered.knows(call))
+        {
             self.state.ended.note(end, call);
             return Outcome::Merged("twin_of_tool_result");
         }

@@ -29,10 +29,6 @@ impl Decoder {
             }
             "agent_reasoning_section_break" => Outcome::Merged("twin_of_reasoning"),
             "item_completed" => self.completed(event, out),
-            // What a person ran stands in his own message.
-            "exec_command_end" if event.text("source") == Some("user_shell") => {
-                Outcome::Merged("twin_of_tool_result")
-            }
             "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end" => {
                 self.ran(kind, event, event.non_empty("call_id"), None, out)
             }
