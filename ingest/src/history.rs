@@ -49,6 +49,14 @@ impl History {
         self.ids.as_ref().is_some_and(|ids| ids.contains(&id))
     }
 
+    /// Goes on to the record with this content, which may stand far ahead in the order.
+    pub(crate) fn seek(&self, content: u64, at: &mut usize) {
+        let ahead = self.order.get(*at..).unwrap_or_default();
+        if let Some(found) = ahead.iter().position(|other| *other == content) {
+            *at += found;
+        }
+    }
+
     /// Whether the record with this content comes next in the order, from the place reached so far.
     pub(crate) fn goes_on_with(&self, content: u64, at: &mut usize) -> bool {
         let from = (*at).min(self.order.len());

@@ -113,6 +113,12 @@ impl Ledger {
     pub(crate) fn abandon(&mut self, first: i32, last: i32) {
         self.abandoned.add(first, last);
     }
+
+    /// Puts ranges `first..end` of events in the place of all that were abandoned.
+    pub(crate) fn abandon_only(&mut self, ranges: &[(i32, i32)]) {
+        self.abandoned = Abandoned::default();
+        ranges.iter().for_each(|(first, end)| self.abandoned.add(*first, end - 1));
+    }
 }
 
 #[cfg(test)]

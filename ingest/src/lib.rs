@@ -30,4 +30,5 @@ mod repository;
 pub mod run;
 pub mod sniff;
 pub mod stream;
+mod tree;
 mod worker;

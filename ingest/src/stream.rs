@@ -28,6 +28,7 @@ use crate::branches::Branches;
 use crate::history::History;
 use crate::ledger::{LastRequests, Ledger};
 use crate::redact::{Redactor, Secrets};
+use crate::tree::Tree;
 
 /// Problems of one log that are listed in one run: a log of garbage has one on every line.
 const LISTED: usize = 1000;
@@ -76,6 +77,9 @@ pub struct StreamState {
     /// What hangs on what, for finding abandoned branches; records are known by hash.
     #[serde(default, skip_serializing_if = "Branches::is_empty")]
     branches: Branches,
+    /// Where every entry says what it hangs on, all of them.
+    #[serde(default, skip_serializing_if = "Tree::is_empty")]
+    tree: Tree,
     /// The least trust that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,
@@ -122,6 +126,8 @@ pub struct Stream {
     record_hash: u64,
     record_time: Option<i64>,
     replay: bool,
+    /// This log had the present record already.
+    repeated: bool,
     sidechain: bool,
     /// The subagent that writes, where it has no log of its own.
     agent: Option<String>,
@@ -181,6 +187,7 @@ impl Stream {
             record_hash: 0,
             record_time: None,
             replay,
+            repeated: false,
             sidechain: false,
             agent: None,
             pushed: 0,
@@ -249,7 +256,8 @@ impl Stream {
 
     /// A real prompt begins: the events that follow belong to a new turn.
     pub fn begin_turn(&mut self) {
-        if let Some(parent) = self.parent.take() {
+        // Nobody goes back to where a record stands again.
+        if let Some(parent) = self.parent.take().filter(|_| !self.repeated) {
             self.branch(parent);
         }
         self.state.turn += 1;

@@ -13,14 +13,13 @@ impl Stream {
     /// record from other records; `None` for records that have none, which share the fate of the
     /// last record that gave an event.
     pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
+        let repeated = identity.is_some_and(|hash| self.has_read(hash));
         self.replay = match identity {
-            Some(hash) => {
-                let copied = self.is_copy(|history, at| history.contains(hash, at));
-                copied || self.has_read(hash)
-            }
+            Some(hash) => self.is_copy(|history, at| history.contains(hash, at)) || repeated,
             None => self.state.replay,
         };
         self.begin(at, identity.unwrap_or(0), time);
+        self.repeated = repeated;
     }
 
     /// Begins a record without an id: a copy has the same bytes, and stands in the same order
@@ -58,6 +57,7 @@ impl Stream {
         self.record = at;
         self.record_hash = hash;
         self.record_time = time;
+        self.repeated = false;
         self.sidechain = false;
         self.agent = None;
         self.pushed = 0;
@@ -76,6 +76,11 @@ impl Stream {
     /// Whether another log that this one may repeat has a record of this identity.
     pub fn repeats(&self, identity: u64) -> bool {
         self.history.has_id(identity)
+    }
+
+    /// Copied history goes on with the record of this content, if the other log has it further on.
+    pub fn seek(&mut self, content: u64) {
+        self.history.seek(content, &mut self.state.history_at);
     }
 
     /// Whether this log had a record of this identity, where records have ids.

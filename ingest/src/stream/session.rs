@@ -127,15 +127,31 @@ impl Stream {
         }
     }
 
-    /// The events since the one at `first` are a branch that was abandoned. What was typed there
-    /// names the session only as long as nothing else does.
+    /// The entry that follows is `id` and hangs on `parent` in a log that is a tree: what does not lie
+    /// between its root and this entry is an abandoned branch.
+    pub fn hang(&mut self, id: u64, parent: u64) {
+        if self.repeated {
+            return;
+        }
+        let Some(left) = self.state.tree.add(id, parent, self.state.next_index) else { return };
+        self.ledger.abandon_only(&left);
+        let is_left = left.iter().any(|(first, end)| (*first..*end).contains(&self.state.title_at));
+        self.forget_title(is_left);
+    }
+
+    /// What was typed on a branch that was left behind names the session only as long as nothing else
+    /// does.
+    fn forget_title(&mut self, is_left: bool) {
+        if is_left && self.state.title_rank <= TitleFrom::Prompt as u8 {
+            self.state.title_rank = 0;
+        }
+    }
+
+    /// The events since the one at `first` are a branch that was abandoned.
     pub fn abandon(&mut self, first: i32) {
         if first < self.state.next_index {
             self.ledger.abandon(first, self.state.next_index - 1);
-            let by_prompt = self.state.title_rank <= TitleFrom::Prompt as u8;
-            if by_prompt && self.state.title_at >= first {
-                self.state.title_rank = 0;
-            }
+            self.forget_title(self.state.title_at >= first);
         }
     }
 

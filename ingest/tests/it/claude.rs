@@ -210,8 +210,34 @@ fn counts_are_partial_where_a_subagents_log_is_missing() {
         memory.session("a").usage_confidence
     };
     assert_eq!(confidence(dir.path()).as_deref(), Some("partial"));
+    // One that works in the background has used nothing yet when its call ends.
+    let launched = r#"{"isAsync":true,"status":"async_launched","agentId":"b1"}"#;
+    let log = user("a", 1, "go") + &usage + &result(3, "t1", "launched", launched);
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    assert_eq!(confidence(dir.path()).as_deref(), Some("partial"));
     write(&dir.path().join("agent-b1.jsonl"), &user("a", 9, "sub"), 1);
     assert_eq!(confidence(dir.path()).as_deref(), Some("measured"));
+}
+
+#[test]
+fn a_record_that_stands_twice_leaves_no_branch_behind() {
+    let said = |n: u32, parent: u32| {
+        let line = user("a", n, &format!("ask {n}"));
+        line.replacen('{', &format!(r#"{{"parentUuid":"{}","#, uuid(parent)), 1)
+    };
+    let log = [said(2, 1), said(3, 2), said(3, 2), said(4, 3)].concat();
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let session = memory.session("a");
+    assert_eq!((session.abandoned, session.turns, session.replay_events), (None, 3, 1));
+    // Going back there is another matter.
+    let log = [said(2, 1), said(3, 2), said(4, 2)].concat();
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(memory.session("a").abandoned.as_deref(), Some("1-1"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod arrival;
 mod claude;
 mod codex;
+mod codex_forks;
 mod cuts;
 mod golden;
 mod gone;

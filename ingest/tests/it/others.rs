@@ -64,3 +64,34 @@ fn files_that_tell_of_a_log_are_no_unknown_ones() {
         assert_eq!((report.files_beside, report.files_unknown), files, "{provider}");
     }
 }
+
+/// Who goes back to an earlier branch lives there again (FORMATS.md section 5).
+#[test]
+fn a_pi_log_lives_where_its_last_entry_hangs() {
+    let id = "7d1c52f0-93ab-4c06-8b5e-20f4a1d9e637";
+    let entry = |(entry, parent): (char, char)| {
+        let at = u32::from(entry) % 40 + 10;
+        format!(
+            r#"{{"type":"message","id":"entry-{entry}","parentId":"entry-{parent}","timestamp":"2026-10-19T08:12:{at}.120Z","message":{{"role":"user","content":[{{"type":"text","text":"said {entry}"}}]}}}}"#
+        ) + "\n"
+    };
+    let head = format!(
+        r#"{{"type":"session","version":3,"id":"{id}","timestamp":"2026-10-19T08:12:00.120Z","cwd":"/w"}}"#
+    ) + "\n";
+    let left = |entries: &[(char, char)]| {
+        let lines = entries.iter().map(|edge| entry(*edge));
+        let dir = tempfile::tempdir().expect("tempdir");
+        let name = format!("2026-10-19T08-12-00-120Z_{id}.jsonl");
+        write(&dir.path().join(name), &(head.clone() + &lines.collect::<String>()), 1);
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        memory.session(id).abandoned
+    };
+    let there = [('1', '0'), ('2', '1'), ('a', '2'), ('b', 'a'), ('c', '2'), ('d', 'c')];
+    assert_eq!(left(&there).as_deref(), Some("3-4"));
+    let back = [&there[..], &[('e', 'b'), ('f', 'e')]].concat();
+    assert_eq!(left(&back).as_deref(), Some("5-6"));
+    // The same entry, written again.
+    let twice = [&there[..4], &there[3..4], &[('e', 'b')]].concat();
+    assert_eq!(left(&twice), None);
+}

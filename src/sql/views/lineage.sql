@@ -1,7 +1,7 @@
 -- A call names whom it started by the agent's name or by the session's own id. It stands in the
 -- parent, or in a sibling where all of a family name the same parent. Whoever asks after a subagent
 -- again and again names it in every result: the first one started it. What a subagent says inside
--- its parent's log names it too.
+-- its parent's log names it too, and so do notices of what it does, which the result goes before.
 WITH spawns AS (
     SELECT *, session_id AS family FROM events WHERE spawned_agent_id IS NOT NULL
     UNION ALL
@@ -16,5 +16,6 @@ LEFT JOIN spawns e ON e.family = s.parent_session_id AND e.session_id <> s.sessi
     AND (e.spawned_agent_id = s.agent_id OR e.spawned_agent_id = s.native_id)
 WHERE s.parent_session_id IS NOT NULL
 QUALIFY row_number() OVER (
-    PARTITION BY s.session_id ORDER BY e.session_id <> s.parent_session_id, e.is_sidechain, e.event_index
+    PARTITION BY s.session_id ORDER BY
+        e.session_id <> s.parent_session_id, e.is_sidechain, e.event_type = 'notification', e.event_index
 ) = 1

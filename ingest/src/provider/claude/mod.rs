@@ -325,6 +325,7 @@ impl Decoder {
         let text = &mut self.text;
         let mut subtype = kind;
         let mut is_error = None;
+        let (mut tool_call_id, mut spawned_agent_id) = (None, None);
         match kind {
             "system" => {
                 subtype = object.text("subtype").unwrap_or("system");
@@ -350,6 +351,10 @@ impl Decoder {
                 // Output in progress and a subagent's messages stand whole in their own records.
                 if let Some(data) = object.object("data") {
                     subtype = data.text("type").unwrap_or("progress");
+                    // The result of an agent that was interrupted does not name it.
+                    spawned_agent_id = data.non_empty("agentId");
+                    let call = object.non_empty("parentToolUseID");
+                    tool_call_id = call.filter(|_| spawned_agent_id.is_some());
                     let skip =
                         ["type", "message", "prompt", "normalizedMessages", "output", "fullOutput"];
                     render::fields(data, &skip, text);
@@ -384,7 +389,9 @@ impl Decoder {
             _ => render::fields(object, ENVELOPE, text),
         }
         render::cut(text);
-        let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
+        let subtype = Some(subtype);
+        let draft =
+            Draft { subtype, text, is_error, tool_call_id, spawned_agent_id, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
 }

@@ -31,8 +31,11 @@ impl Subagents {
 
     /// Whether a result is that of a subagent whose log is missing, and with it what its requests used.
     pub(super) fn lacks_counts(&mut self, object: Value<'_>, out: &Stream) -> bool {
-        let ended = object.object("toolUseResult").filter(|end| end.int("totalTokens").is_some());
-        let agent = ended.and_then(|end| end.non_empty("agentId"));
+        let is_told = |end: &Value<'_>| {
+            end.int("totalTokens").is_some() || end.text("status") == Some("async_launched")
+        };
+        let told = object.object("toolUseResult").filter(is_told);
+        let agent = told.and_then(|end| end.non_empty("agentId"));
         agent.is_some_and(|agent| !out.is_copying() && !self.has_log(agent, out))
     }
 

@@ -6,6 +6,7 @@ use schemas::EventType;
 use super::{Decoder, Family, output, tokens};
 use crate::json::{Fields, Value};
 use crate::provider::Outcome;
+use crate::render;
 use crate::stream::{Draft, Stream, TitleFrom};
 
 impl Decoder {
@@ -29,6 +30,21 @@ impl Decoder {
             }
             "agent_reasoning_section_break" => Outcome::Merged("twin_of_reasoning"),
             "item_completed" => self.completed(event, out),
+            // The second generation of subagents is named here only (FORMATS.md section 2.6).
+            "sub_agent_activity" if event.text("kind") == Some("started") => {
+                let mut text = String::new();
+                render::fields(event, &["type"], &mut text);
+                let draft = Draft {
+                    subtype: Some(kind),
+                    text: &text,
+                    tool_call_id: event.non_empty("event_id"),
+                    spawned_agent_id: event.non_empty("agent_thread_id"),
+                    ..Draft::default()
+                };
+                self.state.after_item = false;
+                out.push(EventType::Notification, draft);
+                Outcome::Events
+            }
             "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end" => {
                 self.ran(kind, event, event.non_empty("call_id"), None, out)
             }

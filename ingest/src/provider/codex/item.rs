@@ -114,7 +114,12 @@ impl Decoder {
             Some("assistant") => self.reply(&text, Family::Item, out),
             Some("user") => match output::machine_text(&text) {
                 Some("user_shell_command") => self.shell_input(&text, out),
-                Some(subtype) => self.notify(subtype, &text, None, out),
+                Some(subtype) => {
+                    if subtype == "environment_context" {
+                        out.set_cwd(output::folder(&text));
+                    }
+                    self.notify(subtype, &text, None, out)
+                }
                 None => self.prompt(&text, Family::Item, out),
             },
             role => self.notify(role.unwrap_or("message"), &text, None, out),

@@ -5,6 +5,7 @@
 //! counts, its twin is merged.
 
 mod completed;
+mod copied;
 mod ended;
 mod event;
 mod head;
@@ -16,7 +17,7 @@ mod tokens;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use schemas::{Confidence, EventType, Provider, Usage};
+use schemas::{EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
@@ -42,9 +43,6 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     let codex = places.set("CODEX_HOME").unwrap_or_else(|| places.home(".codex"));
     vec![codex.join("sessions"), codex.join("archived_sessions")]
 }
-
-/// Records of a copied beginning follow each other within this time, in microseconds.
-const BURST_GAP: i64 = 1_000_000;
 
 /// Texts remembered for finding twins; twins stand a few records apart.
 const RECENT: usize = 32;
@@ -87,6 +85,9 @@ struct State {
     /// Time of the last record of a copied beginning whose original is not known.
     #[serde(default)]
     burst: Option<i64>,
+    /// Time of the last record of what was written with the head of a fork.
+    #[serde(default)]
+    lead: Option<i64>,
 }
 
 struct Decoder {
@@ -100,7 +101,9 @@ impl LineDecoder for Decoder {
     fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let time = micros(object.text("timestamp"));
         let payload = object.object("payload");
-        out.begin_record(at, content_identity(payload.unwrap_or(object), raw), time);
+        let identity = content_identity(payload.unwrap_or(object), raw);
+        self.lead(time, payload, identity, out);
+        out.begin_record(at, identity, time);
         self.copied_burst(time, out);
         drift(object, payload, out);
         match (object.text("type"), payload) {
@@ -155,7 +158,10 @@ const LEAST_IDENTITY: usize = 160;
 fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
     let is_said =
         matches!(payload.text("type"), Some("message" | "user_message" | "agent_message"));
-    if raw.len() < LEAST_IDENTITY && !is_said {
+    // The end of a call is mostly a twin without an event, which the order of the original does not
+    // hold; a fork may keep it and drop the call.
+    let is_end = || payload.text("type").is_some_and(|kind| kind.ends_with("_end"));
+    if raw.len() < LEAST_IDENTITY && !is_said || is_end() {
         return None;
     }
     let stamped = raw.strip_prefix(br#"{"timestamp":"#).and_then(|rest| {
@@ -167,19 +173,6 @@ fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
 }
 
 impl Decoder {
-    /// The beginning that a fork or a spawned agent copied from a log that is not there: it was
-    /// written in one go (FORMATS.md section 12).
-    fn copied_burst(&mut self, time: Option<i64>, out: &mut Stream) {
-        let Some(last) = self.state.burst else { return };
-        let now = time.unwrap_or(last);
-        let goes_on = now - last <= BURST_GAP;
-        self.state.burst = goes_on.then_some(now);
-        out.set_copied(goes_on);
-        if goes_on {
-            out.set_confidence(Confidence::Estimated);
-        }
-    }
-
     fn session_meta(&mut self, meta: Value<'_>, time: Option<i64>, out: &mut Stream) -> Outcome {
         // Copied history brings the parent's own header along (FORMATS.md 2.4).
         let first = !std::mem::replace(&mut self.state.named, true);
@@ -189,6 +182,7 @@ impl Decoder {
             self.copied_burst(time, out);
         }
         if first {
+            self.state.lead = time.filter(|_| out.session.relation.is_some());
             out.set_version(meta.text("cli_version"));
         }
         if first || meta.text("id") == out.session.native_id.as_deref() {

@@ -24,6 +24,10 @@ const MACHINE: &[(&str, &str)] = &[
     ("<personality_spec>", "personality"),
     ("<subagent_notification>", "subagent_notification"),
     ("<user_shell_command>", "user_shell_command"),
+    ("<user_action>", "user_action"),
+    ("<hook_prompt", "hook_prompt"),
+    ("<goal_context>", "goal_context"),
+    ("<codex_internal_context", "internal_context"),
 ];
 
 /// Beginnings of outputs that tell a failure in words only.
@@ -42,6 +46,14 @@ const FAILURES: &[&str] = &[
 pub(super) fn machine_text(text: &str) -> Option<&'static str> {
     let trimmed = text.trim_start();
     MACHINE.iter().find(|(start, _)| trimmed.starts_with(start)).map(|(_, subtype)| *subtype)
+}
+
+/// The folder that machine text names as the agent's: in the flat generation it stands nowhere else
+/// (FORMATS.md section 2.2).
+pub(super) fn folder(context: &str) -> Option<&str> {
+    let marked = context.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
+    let told = || context.split_once("Current working directory: ")?.1.lines().next();
+    marked.map(|(folder, _)| folder).or_else(told).map(str::trim)
 }
 
 /// What an editor tells before the person's request (files that are open, or were attached, findings

@@ -15,6 +15,7 @@ use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, is_uuid, 
 use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::tree::ROOT;
 
 /// Entries are known by their id and their time: the id alone, eight hex digits, is unique within
 /// its file only, but forks and copies keep both, and nothing else shares both.
@@ -119,7 +120,9 @@ impl LineDecoder for Decoder {
         out.begin_record(at, Some(entry_identity(entry)), moment(entry));
         // `null` is the place before the first entry, to which one can go back as well.
         if kind != "session" && entry.field("parentId").is_some() {
-            out.branch(xxh3_64(entry.text("parentId").unwrap_or("").as_bytes()));
+            let place = |id: &str| xxh3_64(id.as_bytes()) | 1;
+            let parent = entry.text("parentId").map_or(ROOT, place);
+            out.hang(entry.text("id").map_or(ROOT, place), parent);
         }
         self.text.clear();
         match (kind, entry.object("message")) {
