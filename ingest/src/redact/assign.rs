@@ -13,6 +13,9 @@ use super::value::{Link, MAX_BETWEEN, MAX_NAME, is_blank, value, value_begins};
 /// A random value under the name of any variable that ends in `_KEY` has so many characters.
 const LONG_KEY: usize = 24;
 
+/// Most bytes between the beginning of an entry of a `.netrc` and its password.
+const NETRC: usize = 160;
+
 /// Values of one list.
 const MOST_LISTED: usize = 64;
 
@@ -81,7 +84,10 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         Link::Prose => is_of_sentence(text),
         Link::Call => !is_signed(text) && !is_random(text),
         // The number of an issue
-        Link::Bare => !is_signed(text) || is_of_sentence(text) || text.starts_with('#'),
+        Link::Bare => {
+            let is_known = is_signed(text) || is_drawn(text) || is_netrc(scan, start);
+            !is_known || is_of_sentence(text) || text.starts_with('#')
+        }
         _ => false,
     };
     let is_upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
@@ -93,7 +99,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         (value.quoted || name.starts_with('_')) && text.len() >= 12 && is_encoded_login(text)
     } else {
         // Keys of some services are UUIDs.
-        let of_uuids = kind == "heroku_key" || name.to_ascii_lowercase().ends_with("_authtoken");
+        let of_uuids = kind == "heroku_key" || may_be_uuid(name, is_loud);
         let strength = if link == Link::Command { Strength::Secret } else { strength };
         // `PGPASSWORD=tundra109 psql`
         let is_variable = is_loud && from == end + 1 && scan.byte(end) == b'=';
@@ -101,7 +107,11 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         let is_setting = is_loud && scan.slice(end, end + 2) == ": ";
         is_secret(text, strength, value.quoted, of_uuids)
             || (strength == Strength::Password
-                && (value.quoted || is_variable || is_flag || link == Link::Prose)
+                && (value.quoted
+                    || is_variable
+                    || is_flag
+                    || link == Link::Prose
+                    || is_line(scan, start, end, value.end))
                 && is_numbered(text)
                 && !is_placeholder(text))
             || (strength == Strength::Password
@@ -111,13 +121,23 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
                 && is_joined(scan, start, end, is_flag)
                 && is_word(text))
             || (strength == Strength::Weak
-                && is_variable
+                && (is_variable || is_loud && value.quoted)
                 && text.len() >= LONG_KEY
                 && is_secret(text, Strength::Secret, value.quoted, of_uuids))
     };
     if secret {
         scan.add(value.start, value.end, kind, Rank::Named);
     }
+}
+
+/// Whether a UUID under such a name is a key: `EXA_API_KEY`, `client_secret`, `RAILWAY_TOKEN`.
+fn may_be_uuid(name: &str, is_loud: bool) -> bool {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let plain = plain.to_ascii_lowercase();
+    let ends = |ends: &[&str]| ends.iter().any(|end| plain.ends_with(end));
+    ends(&["apikey", "clientsecret", "secretkey"])
+        || name.to_ascii_lowercase().ends_with("_authtoken")
+        || is_loud && name.ends_with("_TOKEN")
 }
 
 /// Whether a variable is given a word as its password: `PGPASSWORD=barnacle psql`, and in YAML.
@@ -135,6 +155,15 @@ fn is_given(scan: &Scan<'_>, start: usize, is_set: bool, word: &str) -> bool {
         words.iter().any(|word| scan.slice(start.saturating_sub(word.len()), start) == *word)
     };
     (begins || is_set && gives(GIVES)) && is_word(word)
+}
+
+/// Whether `name: value` is a line of YAML.
+fn is_line(scan: &Scan<'_>, start: usize, end: usize, to: usize) -> bool {
+    let before = scan.lead(start, MAX_BETWEEN);
+    let indent = before.rsplit('\n').next().unwrap_or_default();
+    scan.slice(end, end + 2) == ": "
+        && indent.bytes().all(|byte| is_blank(byte) || byte == b'-')
+        && (to == scan.len() || matches!(scan.byte(to), b'\n' | b'\r'))
 }
 
 /// Whether a value can be a password that is a plain word.
@@ -167,6 +196,25 @@ fn is_joined(scan: &Scan<'_>, start: usize, end: usize, is_flag: bool) -> bool {
         && !value.is_empty()
         && !value.ends_with(',')
         && (by != '&' || is_login())
+}
+
+/// Whether a value of twenty characters or more was drawn from all letters and digits, which no word
+/// of a sentence and no digest is.
+fn is_drawn(value: &str) -> bool {
+    let has = |fits: fn(&u8) -> bool| value.bytes().any(|byte| fits(&byte));
+    value.len() >= 20
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_digit)
+        && is_random(value)
+}
+
+/// Whether the name stands in an entry of a `.netrc`, over one line or several.
+fn is_netrc(scan: &Scan<'_>, start: usize) -> bool {
+    let before = scan.lead(start, NETRC);
+    before
+        .rfind("machine ")
+        .is_some_and(|at| before.get(at..).is_some_and(|entry| entry.contains("login ")))
 }
 
 /// Whether a word belongs to a sentence about secrets: a method, the name of a thing in a cluster.
@@ -251,7 +299,7 @@ fn with_key(scan: &Scan<'_>, end: usize) -> usize {
             && scan.slice(end + 1, next).eq_ignore_ascii_case(word)
             && !scan.byte(next).is_ascii_alphanumeric()
     };
-    let more = ["key", "token"].into_iter().find(|word| is_more(word));
+    let more = ["key", "token", "access key"].into_iter().find(|word| is_more(word));
     more.map_or(end, |word| end + 1 + word.len())
 }
 

@@ -75,6 +75,18 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
     (&["cookie"], Rule::Cookie),
     (&["BEGIN "], Rule::KeyBlock),
     (&["b3BlbnNzaC1rZXktdjE", "Private-Lines: "], Rule::KeyBody),
+    // `-----BEGIN PRIVATE KEY` and those of RSA, EC, DSA, OpenSSH and encrypted ones in base64.
+    (
+        &[
+            "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS",
+            "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt",
+            "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS",
+            "LS0tLS1CRUdJTiBEU0EgUFJJVkFURSBLRVkt",
+            "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZ",
+            "LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRV",
+        ],
+        Rule::KeyBody,
+    ),
 ];
 
 /// A rule of the user: what its regex matches is masked, or its first group where it has one.

@@ -40,10 +40,14 @@ pub(super) fn block(scan: &mut Scan<'_>, at: usize) {
     key(scan, start, at + "BEGIN ".len() + label.len() + 5, kind);
 }
 
-/// Masks a key of SSH whose head is missing or of another form.
+/// How a block begins that is in base64 as a whole.
+const ENCODED: &str = "LS0tLS1CRUdJTiB";
+
+/// Masks a key of SSH whose head is missing or of another form, and any key in base64.
 pub(super) fn body(scan: &mut Scan<'_>, at: usize) {
     if at >= scan.key_end && scan.begins_word(at) {
-        key(scan, at, at, "ssh_private_key");
+        let encoded = scan.slice(at, at + ENCODED.len()) == ENCODED;
+        key(scan, at, at, if encoded { "private_key" } else { "ssh_private_key" });
     }
 }
 

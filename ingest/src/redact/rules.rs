@@ -186,7 +186,7 @@ pub(super) const SHAPES: &[Shape] = &[
     word("slack_token", &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"],
         r"xox(?:[a-eoprs]|e\.xox[bp])-[A-Za-z0-9%/+=-]{20,}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[A-Za-z0-9]{20,}"),
     inner("google_signature", &["Goog-Signature="], r"Goog-Signature=([0-9a-f]{64,})"),
-    inner("oauth_code", &["code="], r"code=((?:4(?:/|%2F)0)[A-Za-z0-9_-]{30,}|[A-Za-z0-9_]{40,})"),
+    word("oauth_code", &["code="], r"code=((?:4(?:/|%2F)0)[A-Za-z0-9_-]{30,}|[A-Za-z0-9_]{40,})"),
     inner("slack_webhook", &["slack.com/"], r"slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]{20,})"),
     inner("discord_webhook", &["/webhooks/"], r"/webhooks/[0-9]{15,21}/([A-Za-z0-9_-]{50,})"),
     inner("teams_webhook", &["/IncomingWebhook/"], r"/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})"),
@@ -212,9 +212,7 @@ pub(super) const SHAPES: &[Shape] = &[
     word("sourcegraph_token", &["sgp_#"], r"sgp_(?:[0-9a-f]{16}_)?[0-9a-f]{40}"),
     // Of no one in particular.
     word("jwt", &["eyJ?"], r"eyJ[A-Za-z0-9_-]{12,}\.(?:eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
-    // In base64: the beginnings of PEM keys, and `{"auths":` of container registries.
-    word("private_key", &["LS0tLS1CRUdJTiB"],
-        r"LS0tLS1CRUdJTiB(?:SU0EgUFJJVkFURSBLRVkt|QUklWQVRFIEtFWS|FQyBQUklWQVRFIEtFWS|EU0EgUFJJVkFURSBLRVkt|PUEVOU1NIIFBSSVZBVEUgS0VZ|FTkNSWVBURUQgUFJJVkFURSBLRV)[A-Za-z0-9+/]{40,}={0,2}"),
+    // In base64: `{"auths":` of container registries.
     word("registry_auth", &["eyJhdXRocyI6"], r"eyJhdXRocyI6[A-Za-z0-9+/]{24,}={0,2}"),
     // Maps, messages, packages, parcels, forms, tasks.
     word("mapbox_token", &["sk.eyJ1"], r"sk\.eyJ1[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}"),
@@ -223,6 +221,18 @@ pub(super) const SHAPES: &[Shape] = &[
     word("easypost_key", &["EZAK", "EZTK"], r"EZ[AT]K[A-Za-z0-9]{54}"),
     word("typeform_token", &["tfp_?"], r"tfp_[A-Za-z0-9_-]{40,80}"),
     word("asana_token", &["1/%%", "2/%%"], r"[12]/[0-9]{10,20}(?:/[0-9]{10,20})?:[0-9a-f]{32}"),
+    // Hosts of models, of pages and of what agents call.
+    word("hubspot_token", &["pat-na1-", "pat-eu1-"], r"pat-[a-z]{2}1-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    word("together_key", &["tgp_v1_"], r"tgp_v1_[A-Za-z0-9_-]{30,}"),
+    word("llamacloud_key", &["llx-?"], r"llx-[A-Za-z0-9]{40,}"),
+    word("context7_key", &["ctx7sk-"], r"ctx7sk-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    word("runpod_key", &["rpa_?"], r"rpa_[A-Z0-9]{36,}[a-z0-9]{0,8}"),
+    word("axiom_token", &["xaat-#", "xapt-#"], r"xa[ap]t-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    word("logfire_token", &["pylf_v"], r"pylf_v[0-9]_(?:[a-z]{2}_)?[A-Za-z0-9]{30,}"),
+    word("polar_token", &["polar_oat_", "polar_pat_"], r"polar_[op]at_[A-Za-z0-9]{30,}"),
+    word("paddle_key", &["pdl_live_", "pdl_sdbx_"], r"pdl_(?:live|sdbx)_apikey_[A-Za-z0-9_]{40,}"),
+    word("mailersend_token", &["mlsn.#"], r"mlsn\.[0-9a-f]{64}"),
+    word("snyk_token", &["snyk_uat.", "snyk_sat."], r"snyk_[us]at\.[A-Za-z0-9_.-]{24,}"),
     word("age_key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
 ];
 

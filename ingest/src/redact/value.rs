@@ -31,6 +31,9 @@ const IS: &[&str] = &[
 /// Verbs before a name that something is set to.
 const SETS: &[&str] = &["set ", "change", "reset", "rotate", "update"];
 
+/// What a dialogue says of a value that was not set yet.
+const UNSET: &str = " [None]";
+
 /// The colon of Chinese and Japanese.
 const WIDE_COLON: &str = "：";
 
@@ -88,6 +91,8 @@ pub(super) fn value_after(scan: &Scan<'_>, start: usize, end: usize) -> Option<u
 pub(super) fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Link)> {
     // `**Password**: ...`
     let end = if scan.slice(end, end + 2) == "**" { end + 2 } else { end };
+    // `AWS Secret Access Key [None]: ...`
+    let end = if scan.slice(end, end + UNSET.len()) == UNSET { end + UNSET.len() } else { end };
     let mut at = scan.skip(end, 3, |byte| byte == b'\\');
     let quoted = is_quote(scan.byte(at));
     if quoted {
