@@ -129,10 +129,7 @@ impl Arguments {
     /// Bounds the command, and takes the paths of a patch in the text.
     fn finish(&mut self) {
         if self.command.len() > COMMAND_BYTES {
-            // Between two words: what is masked afterwards must know a secret by its end.
-            let most = self.command.floor_char_boundary(COMMAND_BYTES);
-            let blank = self.command[..most].rfind(char::is_whitespace).unwrap_or_default();
-            self.command.truncate(if blank * 2 > most { blank } else { most });
+            self.command.truncate(render::end(&self.command, COMMAND_BYTES));
             self.command.push('…');
         }
         if memchr::memmem::find(self.text.as_bytes(), PATCH.as_bytes()).is_some() {

@@ -83,11 +83,19 @@ fn is_empty(value: Value<'_>) -> bool {
 /// Cuts a notification's text at its bound and says how much is missing.
 pub(crate) fn cut(out: &mut String) {
     if out.len() > NOTIFICATION_BYTES {
-        let at = out.floor_char_boundary(NOTIFICATION_BYTES);
+        let at = end(out, NOTIFICATION_BYTES);
         let missing = out.len() - at;
         out.truncate(at);
         out.push_str(&format!("\n[{missing} more bytes in the source]"));
     }
+}
+
+/// Where a text is cut that may have so many bytes: between two words, as most secrets are known only
+/// whole, and are looked for afterwards.
+pub(crate) fn end(text: &str, most: usize) -> usize {
+    let most = text.floor_char_boundary(most);
+    let blank = text[..most].rfind(char::is_whitespace).unwrap_or_default();
+    if blank * 2 > most { blank } else { most }
 }
 
 /// Appends the content of a message or tool result: a string, or a list of blocks of which text

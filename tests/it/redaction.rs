@@ -27,7 +27,9 @@ fn planted() -> (Vec<String>, Vec<String>) {
             let (_, secret) = marked.split_once(':').expect("a kind");
             plain.extend([before, secret]);
             around.extend([before, "\n"]);
-            secrets.push(secret.to_owned());
+            // On disk the lines of a key may stand apart.
+            let lines = secret.lines().filter(|line| line.len() >= 24 && !line.starts_with("--"));
+            secrets.extend(lines.map(str::to_owned));
             rest = after;
         }
         plain.push_str(rest);
@@ -130,6 +132,51 @@ fn no_planted_secret_survives_in_answers_or_on_disk() {
     assert!(survivors(&secrets, &everything(&plain)).len() >= 150);
     // The store's own files: text and states are LZ4, whose literals stand there as they are.
     assert_eq!(survivors(&secrets, &bytes_of(&env.store())), Vec::<&String>::new(), "disk");
+}
+
+#[test]
+fn no_secret_survives_where_a_text_is_cut() {
+    let env = TestEnv::new();
+    let token = ["ghp", "_0rT3stsN0tR34l9zQx7H4rb0rM1r4K3yW1th"].concat();
+    let line = "Vk2C0ff33B34nGr1nd3rW4lkTh3D0gTw1c3L4nt3rnP4rk8bZy6M4d3UpF0rT3s";
+    let key = format!(
+        "-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----\n",
+        format!("{line}\n").repeat(400)
+    );
+    let progress = |call: &str| {
+        serde_json::json!({
+            "type": "progress", "uuid": "00000000-0009-4000-8000-000000000000", "sessionId": "c", "parentToolUseID": call,
+            "data": { "type": "bash_progress", "fullOutput": key },
+        })
+    };
+    let mut log = String::new();
+    // Wherever the token lies across the end of what is kept: 4 KB of a command, 16 KB of a notice.
+    for at in 0..12 {
+        let long = |most: usize| {
+            format!("{} {token}", "echo x; ".repeat(most).split_at(most - 20 - 3 * at).0)
+        };
+        let call = format!("toolu_{at}");
+        let uuid = |part: u32| format!("{at:08x}-{part:04x}-4000-8000-000000000000");
+        for record in [
+            serde_json::json!({ "type": "assistant", "uuid": uuid(1), "sessionId": "c", "message": { "role": "assistant", "id": call, "content": [
+                { "type": "tool_use", "id": call, "name": "Bash", "input": { "command": long(4096) } }] } }),
+            progress(&call),
+            serde_json::json!({ "type": "user", "uuid": uuid(2), "sessionId": "c", "message": { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": call, "content": "in the background" }] } }),
+            serde_json::json!({ "type": "system", "subtype": "informational", "uuid": uuid(3), "sessionId": "c", "content": long(16384) }),
+        ] {
+            log.push_str(&format!("{record}\n"));
+        }
+    }
+    let path = env.path("logs/c.jsonl");
+    fs::create_dir_all(path.with_file_name("")).expect("creates");
+    fs::write(&path, log).expect("writes");
+    env.run(&["ingest", "--quiet", &path.to_string_lossy()]).ok();
+    let all = everything(&env);
+    assert!(all.contains("in the background") && all.contains("[REDACTED:private_key]"));
+    for part in [&token[..16], &token[4..20], &line[..24]] {
+        assert!(!all.contains(part), "{part}");
+    }
 }
 
 /// The bytes of every file below a folder, as text.

@@ -30,10 +30,12 @@ impl Printed {
         let data = object.object("data");
         let text = data.and_then(|data| data.non_empty("fullOutput"));
         if let Some((call, text)) = object.non_empty("parentToolUseID").zip(text) {
-            let text = &text[text.ceil_char_boundary(text.len().saturating_sub(TAIL))..];
+            // A key is known by its beginning.
+            let text = out.masked(text);
+            let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL));
             self.0 = Some(Output {
                 call: call.to_owned(),
-                text: out.masked(text).into_owned(),
+                text: text[from..].to_owned(),
                 at: (at.offset, at.length, at.line),
             });
         }
