@@ -50,7 +50,9 @@ pub(crate) fn originals_first(mut members: Vec<Member<'_>>) -> Vec<&str> {
         let rank = member.ancestors.as_ref().map_or(usize::MAX, Vec::len);
         let size = member.file.map_or(0, |file| file.size);
         let path = member.file.map(|file| &file.path);
-        (rank, member.parent.is_some(), Reverse(size), path, member.session_id)
+        // The ids of OpenCode descend with time.
+        let age = Some(Reverse(member.native_id)).filter(|id| id.0.starts_with("ses_"));
+        (rank, member.parent.is_some(), age, Reverse(size), path, member.session_id)
     });
     let mut logs: Vec<Vec<Member<'_>>> = Vec::new();
     for member in members {

@@ -62,6 +62,12 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
                 let parent = parent.filter(|id| hands_on(&work.claim) && **id != work.session_id);
                 ancestors.extend(parent.cloned());
             }
+            // A fork that names no original.
+            let record = work.claim.first_record.filter(|_| work.claim.parent.is_none());
+            if let Some(record) = record.filter(|_| ancestors.is_empty()) {
+                let family = by_record.get(&(provider, record)).into_iter().flatten();
+                ancestors.extend(family.take_while(|id| **id != work.session_id).cloned());
+            }
             ancestors
         };
         // What was copied stays a copy: nothing can be read again.

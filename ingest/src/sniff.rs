@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::container::{Container, Content};
 use crate::discover::Candidate;
@@ -125,7 +125,43 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     Ok(Some(Head { path, objects, document, is_list: false }))
 }
 
-/// The scalar fields at the top of a document that may be cut anywhere.
+/// Keeps the first of the messages, of those that may be cut anywhere.
+struct First<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
+
+impl<'de> DeserializeSeed<'de> for First<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, messages: D) -> Result<(), D::Error> {
+        messages.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for First<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("messages")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut messages: A) -> Result<(), A::Error> {
+        if let Some(first) = messages.next_element()? {
+            self.0.insert("messages".to_owned(), serde_json::Value::Array(vec![first]));
+        }
+        while messages.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// The scalar fields at the top of a document that may be cut anywhere, and its first message.
 fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     struct Top<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
 
@@ -141,7 +177,7 @@ fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> 
                 // The key alone tells something even when its value is cut.
                 self.0.insert(key.clone(), serde_json::Value::Null);
                 if key == "messages" {
-                    map.next_value::<IgnoredAny>()?;
+                    map.next_value_seed(First(self.0))?;
                 } else {
                     self.0.insert(key, map.next_value()?);
                 }

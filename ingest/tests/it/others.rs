@@ -95,3 +95,61 @@ fn a_pi_log_lives_where_its_last_entry_hangs() {
     let twice = [&there[..4], &there[3..4], &[('e', 'b')]].concat();
     assert_eq!(left(&twice), None);
 }
+
+/// `session.fork` of OpenCode 1.x names no original and gives every message another id.
+#[test]
+fn a_fork_of_opencode_is_known_by_its_first_message() {
+    let message = |id: &str, n: u32| {
+        let (role, tokens) = match n % 2 {
+            0 => ("user", String::new()),
+            _ => ("assistant", r#","tokens":{"input":100,"output":50,"reasoning":0,"cache":{"read":0,"write":0}},"modelID":"m","providerID":"p""#.to_owned()),
+        };
+        format!(
+            r#"{{"info":{{"id":"msg_{id}{n}","role":"{role}","time":{{"created":{}}}{tokens}}},"parts":[{{"id":"prt_{id}{n}","type":"text","text":"said {n}"}}]}}"#,
+            1_790_000_000_000_u64 + u64::from(n)
+        )
+    };
+    let export = |id: &str, letter: &str, messages: &[u32]| {
+        let list: Vec<_> = messages.iter().map(|n| message(letter, *n)).collect();
+        format!(
+            r#"{{"info":{{"id":"{id}","projectID":"p","directory":"/w","title":"Paint","time":{{"created":1790000000000,"updated":1790000009000}}}},"messages":[{}]}}"#,
+            list.join(",")
+        )
+    };
+    // Ids descend with time; the fork is the larger one.
+    let (original, fork) = ("ses_2bef25635ffe", "ses_2bef11111ffe");
+    let logs = [
+        (original, export(original, "a", &[0, 1, 2, 3])),
+        (fork, export(fork, "b", &[0, 1, 2, 3, 4, 5])),
+    ];
+    let dir = tempfile::tempdir().expect("tempdir");
+    for (id, log) in &logs {
+        write(&dir.path().join(format!("{id}.json")), log, 1);
+    }
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let (first, second) = (memory.session(original), memory.session(fork));
+    assert_eq!((first.turns, first.input_tokens), (2, Some(200)));
+    assert_eq!((second.turns, second.input_tokens), (1, Some(100)));
+    assert_eq!(first.relation, None);
+    assert_eq!(second.relation.as_deref(), Some("forked_from"));
+    assert_eq!(second.parent_session_id.as_deref(), Some(original));
+    // One after the other, in either order: all of it counts once.
+    for order in [[0, 1], [1, 0]] {
+        let memory = Memory::default();
+        let dir = tempfile::tempdir().expect("tempdir");
+        for (id, log) in order.map(|at| &logs[at]) {
+            write(&dir.path().join(format!("{id}.json")), log, 1);
+            memory.ingest(dir.path());
+        }
+        let turns: i64 = memory.sessions().iter().map(|session| session.turns).sum();
+        assert_eq!(turns, 3, "{order:?}");
+    }
+    // Another session that began in that moment with other words is its own.
+    let other = "ses_2bef00000ffe";
+    let alike = export(other, "c", &[0, 1]).replace("said", "asked");
+    write(&dir.path().join("other.json"), &alike, 1);
+    memory.ingest(dir.path());
+    let other = memory.session(other);
+    assert_eq!((other.turns, other.replay_events, other.relation), (1, 0, None));
+}

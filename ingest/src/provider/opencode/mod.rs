@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::{Map, Value as Json};
+use xxhash_rust::xxh3::xxh3_64;
 
 use self::message::Decoder;
 use super::document::{self, Document, Layout};
@@ -87,8 +88,21 @@ fn claim(info: &Map<String, Json>, head: &Head<'_>) -> Claim {
         agent_id: parent.map(|_| id.to_owned()),
         parent: parent.or(fork).map(str::to_owned),
         relation,
-        first_record: None,
+        first_record: head.document.as_ref().and_then(first_message),
     }
+}
+
+/// Who said the first message, when, and how it begins: a fork that does not name its original begins
+/// with the same one.
+fn first_message(document: &Map<String, Json>) -> Option<u64> {
+    let first = document.get("messages")?.get(0)?;
+    let facts = first.get("info").unwrap_or(first);
+    let who = ["role", "type"].iter().find_map(|key| facts.get(key)?.as_str())?;
+    let created = facts.get("time")?.get("created")?.as_i64()?;
+    let parts = first.get("parts").or_else(|| first.get("content")).and_then(Json::as_array);
+    let texts = parts.into_iter().flatten().chain([first]).filter_map(|part| part.get("text"));
+    let said = texts.filter_map(Json::as_str).find(|text| !text.is_empty())?;
+    Some(xxh3_64(format!("{who} {created} {said}").as_bytes()) | 1)
 }
 
 /// Beside those of an export stand those of a session's own file, which has no messages.
