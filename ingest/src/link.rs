@@ -37,36 +37,32 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
         let parent = work.claim.parent.as_ref().and_then(|native| first(provider, native));
         work.parent_session_id =
             parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
+        // Those that come before it, so that one of them stays the original.
+        let before = |ids: Option<&Vec<String>>| -> Vec<String> {
+            let others = |id: &&String| **id != work.session_id;
+            ids.into_iter().flatten().take_while(others).cloned().collect()
+        };
+        let record = work.claim.first_record.map(|record| (provider, record));
+        let family = record.and_then(|record| by_record.get(&record));
+        let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
         work.ancestors = if let Some(row) = work.source.as_ref().filter(|_| is_settled(work)) {
             recorded(row).into_iter().map(str::to_owned).collect()
         } else if format(provider).unique_ids {
-            // Those that come before it in the family, so that one of them stays the original.
-            let record = work.claim.first_record.map(|record| (provider, record));
-            let family = record.and_then(|record| by_record.get(&record));
-            let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
-            let before = |ids: Option<&Vec<String>>| -> Vec<String> {
-                let others = |id: &&String| **id != work.session_id;
-                ids.into_iter().flatten().take_while(others).cloned().collect()
-            };
             let mut ancestors = before(family);
             ancestors.extend(before(same_id));
             // A fork may begin with another record than its original, as behind a compaction.
             ancestors.extend(original(&work.session_id, &forks).cloned());
             ancestors
         } else {
-            // Other captures of the session; or what it goes on with.
-            let same_id = by_native.get(&(provider, work.claim.native_id.clone()));
-            let before = same_id.into_iter().flatten().take_while(|id| **id != work.session_id);
-            let mut ancestors: Vec<String> = before.cloned().collect();
+            // Other captures of the session; or what it goes on with; or the original of a fork that
+            // names none.
+            let mut ancestors = before(same_id);
             if ancestors.is_empty() {
                 let parent = parent.filter(|id| hands_on(&work.claim) && **id != work.session_id);
                 ancestors.extend(parent.cloned());
             }
-            // A fork that names no original.
-            let record = work.claim.first_record.filter(|_| work.claim.parent.is_none());
-            if let Some(record) = record.filter(|_| ancestors.is_empty()) {
-                let family = by_record.get(&(provider, record)).into_iter().flatten();
-                ancestors.extend(family.take_while(|id| **id != work.session_id).cloned());
+            if ancestors.is_empty() && work.claim.parent.is_none() {
+                ancestors = before(family);
             }
             ancestors
         };

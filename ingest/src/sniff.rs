@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::container::{Container, Content};
 use crate::discover::Candidate;
 use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
-use crate::provider::document::first_elements;
+use crate::provider::document::{ListSeed, first_elements};
 use crate::provider::{Claim, FORMATS, Format, Head, Reader};
 use crate::records::caught;
 
@@ -125,42 +125,6 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     Ok(Some(Head { path, objects, document, is_list: false }))
 }
 
-/// Keeps the first of the messages, of those that may be cut anywhere.
-struct First<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
-
-impl<'de> DeserializeSeed<'de> for First<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, messages: D) -> Result<(), D::Error> {
-        messages.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for First<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("messages")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut messages: A) -> Result<(), A::Error> {
-        if let Some(first) = messages.next_element()? {
-            self.0.insert("messages".to_owned(), serde_json::Value::Array(vec![first]));
-        }
-        while messages.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-}
-
 /// The scalar fields at the top of a document that may be cut anywhere, and its first message.
 fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     struct Top<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
@@ -177,7 +141,13 @@ fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> 
                 // The key alone tells something even when its value is cut.
                 self.0.insert(key.clone(), serde_json::Value::Null);
                 if key == "messages" {
-                    map.next_value_seed(First(self.0))?;
+                    let mut messages = Vec::new();
+                    let read = map.next_value_seed(ListSeed(&mut messages));
+                    let first =
+                        messages.first().and_then(|raw| serde_json::from_str(raw.get()).ok());
+                    let first: Option<serde_json::Value> = first;
+                    self.0.extend(first.map(|first| (key, vec![first].into())));
+                    read?;
                 } else {
                     self.0.insert(key, map.next_value()?);
                 }

@@ -240,8 +240,8 @@ impl<'de> Visitor<'de> for FieldsSeed<'_, 'de> {
     }
 }
 
-/// Reads the list of records.
-struct ListSeed<'p, 'a>(&'p mut Vec<&'a RawValue>);
+/// Reads the list of records; one that is cut gives those before the cut.
+pub(crate) struct ListSeed<'p, 'a>(pub(crate) &'p mut Vec<&'a RawValue>);
 
 impl<'de> DeserializeSeed<'de> for ListSeed<'_, 'de> {
     type Value = ();

@@ -99,7 +99,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         (value.quoted || name.starts_with('_')) && text.len() >= 12 && is_encoded_login(text)
     } else {
         // Keys of some services are UUIDs.
-        let of_uuids = kind == "heroku_key" || may_be_uuid(name, is_loud);
+        let of_uuids = is_uuid(text) && (kind == "heroku_key" || may_be_uuid(name, is_loud));
         let strength = if link == Link::Command { Strength::Secret } else { strength };
         // `PGPASSWORD=tundra109 psql`
         let is_variable = is_loud && from == end + 1 && scan.byte(end) == b'=';
