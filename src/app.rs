@@ -155,7 +155,7 @@ pub fn http_token(
             )),
         };
     }
-    let kept = store.dir().join(TOKEN_FILE);
+    let kept = store.token_path();
     if kept.exists() {
         return Ok((read(&kept)?, Some(kept)));
     }
@@ -165,12 +165,11 @@ pub fn http_token(
         ToolError::new(ErrorCode::InternalError, message)
     })?;
     let token = URL_SAFE_NO_PAD.encode(bytes);
-    let path = store.keep(TOKEN_FILE, token.as_bytes()).map_err(store_error)?;
-    Ok((token, Some(path)))
+    store.write_token(&token).map_err(store_error)?;
+    Ok((token, Some(kept)))
 }
 
 const TOKEN_VARIABLE: &str = "SESSIONS_HTTP_TOKEN";
-const TOKEN_FILE: &str = "http-token";
 
 /// A token that can stand in a header and is long enough not to be guessed.
 fn usable(text: &str) -> Result<String, &'static str> {
@@ -224,6 +223,7 @@ pub fn ingest(
     let outdated = std::mem::take(&mut plan.outdated);
     let mut report = ingest::run::run(plan, &&writer, redactor, progress).map_err(store_error)?;
     report.segments_set_aside = writer.set_aside();
+    report.notices.extend(writer.notice().map(str::to_owned));
     if let Some(redactor) = redactor.filter(|_| !outdated.is_empty()) {
         writer.mask_again(&outdated, redactor).map_err(store_error)?;
     }

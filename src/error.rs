@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use schemas::{ErrorCode, ToolError};
 
+use crate::clean::clean;
 use crate::store::StoreError;
 
 /// A store's error as a tool answers it.
@@ -25,17 +26,42 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with("schema_version", found),
-        StoreError::BadManifest { path, source } => ToolError::new(
+        StoreError::BadManifest { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
-                "{} cannot be read ({source}). Move the store directory away and run `sessions ingest` to build it anew from the logs",
+                "{} cannot be read ({reason}). Move the store folder away and run `sessions ingest` to rebuild it from the logs",
                 path.display()
             ),
         ),
+        StoreError::ForeignFolder { path, entry } => ToolError::new(
+            ErrorCode::StoreDamaged,
+            format!(
+                "{} is not a store: it holds '{}', which sessions did not write. Nothing was changed there. Choose an empty or new folder with --store",
+                path.display(),
+                clean(&entry)
+            ),
+        )
+        .with("path", path.to_string_lossy().into_owned()),
+        StoreError::LostManifest { path, segments } => ToolError::new(
+            ErrorCode::StoreDamaged,
+            format!(
+                "{} holds {segments} segments and no manifest.json, which names those that count. Restore that file from a backup, or move the folder away and run `sessions ingest` to rebuild the store from the logs",
+                path.display()
+            ),
+        )
+        .with("path", path.to_string_lossy().into_owned()),
+        StoreError::Replaced { path } => ToolError::new(
+            ErrorCode::StoreDamaged,
+            format!(
+                "The store in {} was moved, removed or replaced while it was being written. What was not committed before is not in any store. Run the command again with the store you mean",
+                path.display()
+            ),
+        )
+        .with("path", path.to_string_lossy().into_owned()),
         StoreError::BadLabels { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
-                "{} cannot be read ({reason}) and was left alone. Mend it, or move it away to begin with no labels",
+                "{} cannot be read ({reason}) and was left alone. Repair it, or move it away to begin with no labels",
                 path.display()
             ),
         )

@@ -40,6 +40,9 @@ pub struct Report {
     pub problem_list: Vec<Problem>,
     /// Damaged segments that were set aside; their logs are read again where they still exist.
     pub segments_set_aside: u64,
+    /// What the user should know of the store's folder, in whole sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     pub elapsed_ms: u64,
     pub mb_per_second: f64,
 }

@@ -55,6 +55,9 @@ impl Show for Report {
                 self.segments_set_aside
             );
         }
+        for notice in &self.notices {
+            let _ = writeln!(out, "{notice}");
+        }
         if !self.objects_merged.is_empty() {
             let merged: Vec<_> = self
                 .objects_merged

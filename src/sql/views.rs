@@ -83,6 +83,26 @@ fn label_rows(snapshot: &Snapshot, view: &View) -> String {
     format!("SELECT * FROM (VALUES {}) AS labels({})", rows.join(", "), columns.join(", "))
 }
 
+/// The tables that a query over these definitions may read: those below every view whose name
+/// occurs anywhere in its text.
+pub(super) fn tables_named(sql: &str, definitions: &[Definition]) -> Vec<&'static str> {
+    let sql = sql.to_ascii_lowercase();
+    let mut open: Vec<&str> = definitions
+        .iter()
+        .map(|definition| definition.name.as_str())
+        .filter(|name| sql.contains(name))
+        .collect();
+    let mut reached = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if reached.insert(name) {
+            let needs = definitions.iter().filter(|definition| definition.name == name);
+            open.extend(needs.flat_map(|definition| &definition.needs).map(String::as_str));
+        }
+    }
+    let is_read = |table: &&Table| reached.contains(format!("_{}", table.name).as_str());
+    TABLES.iter().filter(is_read).map(|table| table.name).collect()
+}
+
 /// The files that the views read.
 pub(super) fn files(snapshot: &Snapshot) -> Vec<String> {
     TABLES.iter().flat_map(|table| paths(snapshot, table)).collect()

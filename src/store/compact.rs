@@ -12,7 +12,7 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::manifest::{Manifest, SegmentEntry};
-use super::segment::SegmentWriter;
+use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::{Segment, Snapshot};
 use super::{EventReader, RowSpan, StoreError, reader};
 
@@ -54,7 +54,7 @@ pub(super) fn merge(
     snapshot: &Snapshot,
     from: usize,
     number: i64,
-) -> Result<Option<SegmentEntry>, StoreError> {
+) -> Result<Option<FinishedSegment>, StoreError> {
     let merged = &snapshot.segments()[from..];
     let mut writer = SegmentWriter::new(dir, number);
     let mut pieces: BTreeMap<usize, Vec<(&Segment, RowSpan)>> = BTreeMap::new();
@@ -88,7 +88,7 @@ pub(super) fn without_events(
     snapshot: &Snapshot,
     dead: &[&Segment],
     number: i64,
-) -> Result<Option<SegmentEntry>, StoreError> {
+) -> Result<Option<FinishedSegment>, StoreError> {
     let mut writer = SegmentWriter::new(dir, number);
     let latest: HashMap<_, _> =
         snapshot.sources(false)?.into_iter().map(|row| (row.path, row.segment)).collect();

@@ -12,8 +12,17 @@ pub enum StoreError {
     Newer { path: PathBuf, found: u32, supported: u32 },
     #[error("{} is of schema version {found}, older than {supported}", path.display())]
     Older { path: PathBuf, found: u32, supported: u32 },
-    #[error("{} is no manifest", path.display())]
-    BadManifest { path: PathBuf, source: serde_json::Error },
+    #[error("{} cannot be read: {reason}", path.display())]
+    BadManifest { path: PathBuf, reason: String },
+    /// The folder holds something that no store writes, named `entry`, and no manifest.
+    #[error("{} is not a store: it holds '{entry}'", path.display())]
+    ForeignFolder { path: PathBuf, entry: String },
+    /// The folder holds complete segments and no manifest.
+    #[error("{} holds {segments} segments and no manifest", path.display())]
+    LostManifest { path: PathBuf, segments: usize },
+    /// The store at `path` is not the one that was locked.
+    #[error("{} was moved, removed or replaced", path.display())]
+    Replaced { path: PathBuf },
     #[error("{} cannot be read: {reason}", path.display())]
     BadLabels { path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]

@@ -5,7 +5,6 @@
 //! no ingest, merge or damage of segments touches it. It is replaced by rename, as the manifest is.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::lock::StoreLock;
 use super::{StoreError, files};
 
 const FILE: &str = "labels.json";
@@ -30,6 +30,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LabelBook {
     version: u32,
+    /// xxh3 of `sessions` as JSON; absent in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
     sessions: BTreeMap<String, SessionLabels>,
     /// Of the bytes they were read from, to know a change.
     #[serde(skip)]
@@ -78,7 +81,8 @@ impl LabelBook {
     /// that cannot be read are none, and [`LabelBook::damage`] says why.
     pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
         let bytes = match load(dir) {
-            Ok(bytes) => bytes,
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Arc::default(),
             Err(error) => return Arc::new(Self::damaged(0, error)),
         };
         let hash = xxh3_64(&bytes);
@@ -93,15 +97,19 @@ impl LabelBook {
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut labels: Self = match bytes {
-            [] => Self::default(),
-            bytes => serde_json::from_slice(bytes).map_err(|error| error.to_string())?,
-        };
+        let mut labels: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if labels.version > VERSION {
             return Err(format!("it is of version {}, newer than {VERSION}", labels.version));
         }
+        if labels.checksum.as_ref().is_some_and(|written| *written != labels.sum_sessions()) {
+            return Err("its checksum differs".to_owned());
+        }
         labels.hash = xxh3_64(bytes);
         Ok(labels)
+    }
+
+    fn sum_sessions(&self) -> String {
+        files::checksum_of(&serde_json::to_vec(&self.sessions).unwrap_or_default())
     }
 
     /// Has `change` change the labels under their lock, and writes what became of them.
@@ -109,17 +117,22 @@ impl LabelBook {
         dir: &Path,
         change: impl FnOnce(&mut Self) -> T,
     ) -> Result<T, StoreError> {
-        let _lock = lock(dir)?;
+        let lock = wait_for_lock(dir)?;
         let path = dir.join(FILE);
-        let bytes = load(dir).map_err(StoreError::io(&path))?;
+        files::remove_temporary_copies(&path);
         // What cannot be read must not be overwritten.
-        let mut labels = Self::parse(&bytes)
-            .map_err(|reason| StoreError::BadLabels { path: path.clone(), reason })?;
+        let mut labels = match load(dir).map_err(StoreError::io(&path))? {
+            Some(bytes) => Self::parse(&bytes)
+                .map_err(|reason| StoreError::BadLabels { path: path.clone(), reason })?,
+            None => Self::default(),
+        };
         let before = labels.sessions.clone();
         let result = change(&mut labels);
         labels.sessions.retain(|_, session| !session.is_empty());
         if labels.sessions != before {
             labels.version = VERSION;
+            labels.checksum = Some(labels.sum_sessions());
+            lock.check()?;
             files::replace(&path, &serde_json::to_vec(&labels).unwrap_or_default())?;
         }
         Ok(result)
@@ -160,31 +173,29 @@ impl LabelBook {
     }
 }
 
-/// The bytes of the file; none when there is no file.
-fn load(dir: &Path) -> io::Result<Vec<u8>> {
-    match fs::read(dir.join(FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        result => result,
+/// Returns the bytes of the file; `None` if there is no file.
+fn load(dir: &Path) -> io::Result<Option<Vec<u8>>> {
+    match files::read(&dir.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }
 
-/// Waits a moment for the lock.
-fn lock(dir: &Path) -> Result<File, StoreError> {
-    let path = dir.join(LOCK);
-    let lock = files::create_private_file(&path)?;
+/// Takes the lock, waiting a moment if another process holds it.
+fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: dir.to_owned() }),
-            Err(TryLockError::Error(source)) => return Err(StoreError::Io { path, source }),
+        match StoreLock::acquire(dir, LOCK) {
+            Err(StoreError::Busy { .. }) if Instant::now() < until => std::thread::sleep(PAUSE),
+            result => return result,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn label(dir: &Path, session: &str, label: &str) {
@@ -212,7 +223,8 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_said_and_kept() {
         let dir = tempfile::tempdir().expect("tempdir");
-        for text in ["{", r#"{"version":9,"sessions":{}}"#] {
+        let changed = r#"{"version":1,"checksum":"0123456789abcdef","sessions":{}}"#;
+        for text in ["", "{", r#"{"version":9,"sessions":{}}"#, changed] {
             fs::write(dir.path().join(FILE), text).expect("writes");
             assert!(LabelBook::read(dir.path(), None).damage().is_some(), "{text}");
             assert!(matches!(
@@ -233,7 +245,7 @@ mod tests {
             }
         });
         assert_eq!(LabelBook::read(dir.path(), None).rows().count(), 8);
-        let held = lock(dir.path()).expect("lock");
+        let held = wait_for_lock(dir.path()).expect("lock");
         assert!(matches!(LabelBook::update(dir.path(), |_| ()), Err(StoreError::Busy { .. })));
         drop(held);
     }

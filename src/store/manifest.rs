@@ -1,16 +1,22 @@
 //! The manifest: which segments there are. Replacing it is the commit.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use schemas::SCHEMA_VERSION;
+use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES};
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, files};
 
 /// Name of the manifest in the store directory.
-const FILE: &str = "manifest.json";
+pub(super) const MANIFEST_FILE: &str = "manifest.json";
+
+/// Begins a manifest with a checksum, which is 16 hexadecimal digits of xxh3 over all bytes behind
+/// `CHECKSUM_END`. Earlier versions wrote manifests without one.
+const CHECKSUM_START: &[u8] = br#"{"xxh3":""#;
+const CHECKSUM_END: &[u8] = br#"","#;
+const CHECKSUM_DIGITS: usize = 16;
 
 /// The whole store at one generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,11 +81,22 @@ pub struct FileEntry {
 
 /// The name of a table's file in a segment's directory.
 pub(super) fn file_name(table: &str) -> String {
-    if table == SKIP { "skip.idx".to_owned() } else { format!("{table}.parquet") }
+    match table {
+        SKIP => "skip.idx".to_owned(),
+        CHECKSUMS => "checksums.bin".to_owned(),
+        _ => format!("{table}.parquet"),
+    }
 }
 
-/// Stands for the skip index among the tables.
+/// The skip index among the tables of a segment.
 pub(super) const SKIP: &str = "skip";
+
+/// The checksums of the chunks of its events and its skip index; see `checked_file`.
+pub(super) const CHECKSUMS: &str = "checksums";
+
+/// Everything that a segment's directory may hold, by table; see [`file_name`].
+pub(super) const SEGMENT_TABLES: [&str; 6] =
+    [EVENTS.name, SKIP, CHECKSUMS, SESSIONS.name, SOURCES.name, PROBLEMS.name];
 
 impl SegmentEntry {
     /// The directory of a segment.
@@ -101,8 +118,8 @@ impl SegmentEntry {
 impl Manifest {
     /// The manifest of the store in `dir`; `None` when there is no store.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
-        let path = dir.join(FILE);
-        let bytes = match fs::read(&path) {
+        let path = dir.join(MANIFEST_FILE);
+        let bytes = match files::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(StoreError::Io { path, source }),
@@ -111,7 +128,10 @@ impl Manifest {
         struct Version {
             schema_version: u32,
         }
-        let bad = |source| StoreError::BadManifest { path: path.clone(), source };
+        let bad = |source: serde_json::Error| StoreError::BadManifest {
+            path: path.clone(),
+            reason: source.to_string(),
+        };
         let version: Version = serde_json::from_slice(&bytes).map_err(bad)?;
         if version.schema_version > SCHEMA_VERSION {
             let found = version.schema_version;
@@ -125,13 +145,24 @@ impl Manifest {
             let (path, found) = (dir.to_owned(), version.schema_version);
             return Err(StoreError::Older { path, found, supported: SCHEMA_VERSION });
         }
+        // After the version: a later one may have another checksum.
+        if !has_right_checksum(&bytes) {
+            let reason = "its checksum differs".to_owned();
+            return Err(StoreError::BadManifest { path, reason });
+        }
         serde_json::from_slice(&bytes).map(Some).map_err(bad)
     }
 
     /// Commits: replaces the manifest in `dir` in one step.
     pub(super) fn write(&self, dir: &Path) -> Result<(), StoreError> {
-        let bytes = serde_json::to_vec(self).unwrap_or_default();
-        files::replace(&dir.join(FILE), &bytes)
+        let object = serde_json::to_vec(self).unwrap_or_default();
+        files::replace(&dir.join(MANIFEST_FILE), &with_checksum(&object))
+    }
+
+    /// True if segment `number` is live, or was merged so recently that readers may need it.
+    pub(super) fn names(&self, number: i64) -> bool {
+        self.segments.iter().any(|segment| segment.number == number)
+            || self.retired.iter().any(|retired| retired.number == number)
     }
 
     /// Events in all segments, superseded ones included.
@@ -145,8 +176,25 @@ impl Manifest {
     }
 }
 
+/// Puts the checksum in front of the other fields of a JSON object.
+fn with_checksum(object: &[u8]) -> Vec<u8> {
+    let fields = object.get(1..).unwrap_or_default();
+    let checksum = files::checksum_of(fields);
+    [CHECKSUM_START, checksum.as_bytes(), CHECKSUM_END, fields].concat()
+}
+
+/// False if a manifest begins with a checksum and its other bytes have another one.
+fn has_right_checksum(bytes: &[u8]) -> bool {
+    let Some(rest) = bytes.strip_prefix(CHECKSUM_START) else { return true };
+    let Some((checksum, rest)) = rest.split_at_checked(CHECKSUM_DIGITS) else { return false };
+    let fields = rest.strip_prefix(CHECKSUM_END);
+    fields.is_some_and(|fields| files::checksum_of(fields).as_bytes() == checksum)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -158,7 +206,7 @@ mod tests {
         assert!(
             matches!(Manifest::read(dir.path()), Err(StoreError::Newer { found, .. }) if found == SCHEMA_VERSION + 1)
         );
-        fs::write(dir.path().join(FILE), "{").expect("writes");
+        fs::write(dir.path().join(MANIFEST_FILE), "{").expect("writes");
         assert!(matches!(Manifest::read(dir.path()), Err(StoreError::BadManifest { .. })));
     }
 
@@ -179,6 +227,26 @@ mod tests {
             ..Manifest::default()
         };
         manifest.write(dir.path()).expect("writes");
+        assert_eq!(Manifest::read(dir.path()).expect("reads"), Some(manifest));
+    }
+
+    #[test]
+    fn no_changed_byte_goes_unnoticed_and_old_manifests_are_read() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join(MANIFEST_FILE);
+        let manifest = Manifest { generation: 4, next_segment: 2, ..Manifest::default() };
+        manifest.write(dir.path()).expect("writes");
+        let written = fs::read(&path).expect("reads");
+        for at in 0..written.len() {
+            for bit in 0..8 {
+                let mut damaged = written.clone();
+                damaged[at] ^= 1 << bit;
+                fs::write(&path, &damaged).expect("writes");
+                let read = Manifest::read(dir.path());
+                assert!(read.is_err() || read.is_ok_and(|read| read == Some(manifest.clone())));
+            }
+        }
+        fs::write(&path, serde_json::to_vec(&manifest).expect("JSON")).expect("writes");
         assert_eq!(Manifest::read(dir.path()).expect("reads"), Some(manifest));
     }
 }

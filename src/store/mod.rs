@@ -4,18 +4,22 @@
 //! segments and replaces the manifest. Neither waits for the other. Nothing here knows searches,
 //! tools or formats of logs.
 
+mod checked_file;
 mod columns;
 mod compact;
 mod error;
 mod export;
 mod files;
+mod folder;
 mod index;
 mod labels;
+mod lock;
 mod manifest;
 mod pages;
 mod parquet_file;
 mod reader;
 mod segment;
+mod segment_folder;
 mod snapshot;
 mod writer;
 
@@ -56,7 +60,10 @@ impl Store {
 
     /// The present generation; an empty snapshot when there is no store yet.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
-        let manifest = Manifest::read(&self.dir)?.unwrap_or_default();
+        let manifest = match Manifest::read(&self.dir)? {
+            Some(manifest) => manifest,
+            None => self.read_unwritten()?,
+        };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = LabelBook::read(&self.dir, last.as_deref().map(Snapshot::shared_labels));
         if let Some(snapshot) = &*last
@@ -71,12 +78,24 @@ impl Store {
         Ok(snapshot)
     }
 
-    /// Writes a small file of the program's own into the directory, for the owner's eyes only.
-    pub fn keep(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
-        files::create_private_dir(&self.dir)?;
-        let path = self.dir.join(name);
-        files::replace(&path, content)?;
-        Ok(path)
+    /// Answers for a folder in which no manifest was found: it is a store without content, unless it
+    /// holds segments. Another process may have begun the store in between.
+    fn read_unwritten(&self) -> Result<Manifest, StoreError> {
+        match folder::refuse_lost_manifest(&self.dir) {
+            Ok(()) => Ok(Manifest::default()),
+            Err(error) => Manifest::read(&self.dir)?.ok_or(error),
+        }
+    }
+
+    /// Where the token of the HTTP server is kept.
+    pub fn token_path(&self) -> PathBuf {
+        self.dir.join(folder::TOKEN_FILE)
+    }
+
+    /// Writes the token of the HTTP server, readable by the owner only.
+    pub fn write_token(&self, token: &str) -> Result<(), StoreError> {
+        files::create_private_dirs(&self.dir)?;
+        files::replace(&self.token_path(), token.as_bytes())
     }
 
     /// Has `change` change the labels of sessions; [`StoreError::Busy`] when another process is at

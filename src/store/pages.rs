@@ -68,9 +68,7 @@ impl PageReader {
     ) -> Result<TextValues<'_>, StoreError> {
         let path = || segment.path("events");
         self.packed.resize(page.bytes, 0);
-        // By position: the file is shared with other threads, and so is the place they read at.
-        super::files::read_at(&*segment.events()?, &mut self.packed, page.offset)
-            .map_err(|error| StoreError::damaged(&path(), error))?;
+        segment.events()?.read_at(&mut self.packed, page.offset)?;
         let unexpected = || StoreError::damaged(&path(), "a page of text is not what was written");
         let (length, packed) = unframed(&self.packed).ok_or_else(unexpected)?;
         // The buffer keeps its largest size: to fill it anew for every page takes a while.

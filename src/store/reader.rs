@@ -1,8 +1,7 @@
 //! Reads rows back: small tables whole, events by rows and columns.
 
-use std::fs::File;
-use std::io::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -13,11 +12,11 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::PageIndexPolicy;
-use parquet::file::reader::{ChunkReader, Length};
 use schemas::session::EventRow;
 use serde::de::DeserializeOwned;
 
-use super::manifest::{SegmentEntry, file_name};
+use super::checked_file::{CheckedFile, ParquetInput, open_error};
+use super::manifest::{FileEntry, SegmentEntry, file_name};
 use super::{Segment, StoreError, files};
 
 /// Reads a small table of a segment; no rows when the segment has none. `skip` names a column
@@ -31,11 +30,7 @@ pub(super) fn table<T: DeserializeOwned>(
     let Some(expected) = entry.file(table) else { return Ok(Vec::new()) };
     let path = SegmentEntry::dir(store, entry.number).join(file_name(table));
     // At once: the parts of a small file are not worth a call each.
-    let bytes = std::fs::read(&path).map_err(|error| open_error(&path, error))?;
-    if bytes.len() as u64 != expected.bytes {
-        let (length, expected) = (bytes.len(), expected.bytes);
-        return Err(StoreError::damaged(&path, format!("{length} bytes instead of {expected}")));
-    }
+    let bytes = read_whole(&path, expected)?;
     let damaged = |error: ParquetError| StoreError::damaged(&path, error);
     let mut builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
         .map_err(damaged)?
@@ -57,47 +52,24 @@ pub(super) fn table<T: DeserializeOwned>(
     Ok(rows)
 }
 
+/// Reads a file of a segment and compares it with its length and checksum.
+pub(super) fn read_whole(path: &Path, expected: &FileEntry) -> Result<Vec<u8>, StoreError> {
+    let bytes = files::read(path).map_err(|error| open_error(path, error))?;
+    if bytes.len() as u64 != expected.bytes {
+        let (length, expected) = (bytes.len(), expected.bytes);
+        return Err(StoreError::damaged(path, format!("{length} bytes instead of {expected}")));
+    }
+    if files::checksum_of(&bytes) != expected.xxh3 {
+        return Err(StoreError::damaged(path, "its checksum differs"));
+    }
+    Ok(bytes)
+}
+
 /// Reads the footer and the page positions of an events file.
-pub(super) fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata, StoreError> {
+pub(super) fn footer(file: &Arc<CheckedFile>) -> Result<ArrowReaderMetadata, StoreError> {
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-    ArrowReaderMetadata::load(&ByPosition(file), options)
-        .map_err(|error| StoreError::damaged(path, error))
-}
-
-/// A file read by position: its handle is shared between threads, and so is the place they would
-/// read at.
-struct ByPosition<'f>(&'f File);
-
-impl Length for ByPosition<'_> {
-    fn len(&self) -> u64 {
-        Length::len(self.0)
-    }
-}
-
-impl ChunkReader for ByPosition<'_> {
-    type T = Cursor<Bytes>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let rest = usize::try_from(Length::len(self).saturating_sub(start))?;
-        self.get_bytes(start, rest).map(Cursor::new)
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let mut bytes = vec![0; length];
-        files::read_at(self.0, &mut bytes, start)?;
-        Ok(bytes.into())
-    }
-}
-
-pub(super) fn open(path: &Path) -> Result<File, StoreError> {
-    File::open(path).map_err(|error| open_error(path, error))
-}
-
-fn open_error(path: &Path, error: std::io::Error) -> StoreError {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => StoreError::damaged(path, "the file is missing"),
-        _ => StoreError::io(path)(error),
-    }
+    ArrowReaderMetadata::load(&ParquetInput(Arc::clone(file)), options)
+        .map_err(|error| StoreError::damaged(file.path(), error))
 }
 
 /// Columns of events that a reader asks for, by name.
@@ -126,7 +98,8 @@ impl EventReader {
     ) -> Result<Self, StoreError> {
         let path = segment.path("events");
         let metadata = segment.footer()?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(open(&path)?, metadata);
+        let input = ParquetInput(segment.events()?);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata);
         let mask = if columns.is_empty() {
             ProjectionMask::all()
         } else {
@@ -172,6 +145,7 @@ fn selection(rows: &[RowSpan]) -> RowSelection {
 
 #[cfg(test)]
 mod tests {
+    use super::super::checked_file::{CHUNK_BYTES, chunk_checksum};
     use super::super::parquet_file::ParquetFile;
     use super::*;
 
@@ -180,13 +154,16 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let schema = ingest::batch::events_schema();
         let empty = ParquetFile::new(Vec::new(), schema).and_then(ParquetFile::finish);
-        std::fs::write(file.path(), empty.expect("a Parquet file")).expect("written");
-        let shared = open(file.path()).expect("opens");
+        let empty = empty.expect("a Parquet file");
+        std::fs::write(file.path(), &empty).expect("written");
+        let checksums = empty.chunks(CHUNK_BYTES).map(chunk_checksum).collect();
+        let shared = CheckedFile::open(file.path(), empty.len() as u64, checksums);
+        let shared = Arc::new(shared.expect("opens"));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..500 {
-                        footer(&shared, file.path()).expect("is whole");
+                        footer(&shared).expect("is whole");
                     }
                 });
             }

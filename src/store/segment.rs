@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringArray, StructArray,
@@ -20,14 +20,22 @@ use serde::Serialize;
 
 use super::StoreError;
 use super::columns::EventsFile;
-use super::files::{self, NewFile};
+use super::files::{self, FileSums, NewFile};
 use super::index::{IndexWriter, RowFacts};
-use super::manifest::{FileEntry, SKIP, SegmentEntry, file_name};
+use super::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry, file_name};
+use super::segment_folder::SegmentFolder;
+
+/// A segment that is on disk and that no manifest names yet. Its folder is removed when this is
+/// dropped before [`SegmentFolder::keep`].
+pub(super) struct FinishedSegment {
+    pub(super) entry: SegmentEntry,
+    pub(super) folder: SegmentFolder,
+}
 
 /// A segment under construction.
 pub(super) struct SegmentWriter {
     number: i64,
-    dir: PathBuf,
+    folder: SegmentFolder,
     events: Option<EventsFile>,
     index: IndexWriter,
     rows: u64,
@@ -45,7 +53,7 @@ impl SegmentWriter {
     pub(super) fn new(store: &Path, number: i64) -> Self {
         Self {
             number,
-            dir: SegmentEntry::dir(store, number),
+            folder: SegmentFolder::new(SegmentEntry::dir(store, number)),
             events: None,
             index: IndexWriter::new(),
             rows: 0,
@@ -74,8 +82,8 @@ impl SegmentWriter {
         let writer = match &mut self.events {
             Some(writer) => writer,
             none => {
-                files::create_private_dir(&self.dir)?;
-                let path = self.dir.join("events.parquet");
+                self.folder.create()?;
+                let path = self.folder.path().join(file_name(EVENTS.name));
                 none.insert(EventsFile::create(&path, events_schema())?)
             }
         };
@@ -163,22 +171,24 @@ impl SegmentWriter {
         }));
     }
 
-    /// Closes and syncs all files; `None` when there was nothing to write.
-    pub(super) fn finish(mut self) -> Result<Option<SegmentEntry>, StoreError> {
+    /// Closes and syncs all files; `None` if there was nothing to write.
+    pub(super) fn finish(mut self) -> Result<Option<FinishedSegment>, StoreError> {
         if self.sources.is_empty() && self.sessions.is_empty() {
             return Ok(None);
         }
-        files::create_private_dir(&self.dir)?;
+        self.folder.create()?;
         let mut entries = Vec::new();
         if let Some(writer) = self.events.take() {
-            let path = self.dir.join("events.parquet");
-            let file = writer.finish()?;
-            entries.push(file_entry(EVENTS.name, &path, file)?);
-            let path = self.dir.join(file_name(SKIP));
-            let mut file = NewFile::create(&path)?;
+            let path = self.folder.path().join(file_name(EVENTS.name));
+            let events = writer.finish()?.finish().map_err(StoreError::io(&path))?;
             let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
-            file.write_all(&index).map_err(StoreError::io(&path))?;
-            entries.push(file_entry(SKIP, &path, file)?);
+            let index = self.write_file(SKIP, &index)?;
+            let checksums = events.chunks.iter().chain(&index.chunks);
+            let checksums: Vec<u8> = checksums.flat_map(|sum| sum.to_le_bytes()).collect();
+            let checksums = self.write_file(CHECKSUMS, &checksums)?;
+            entries.push(file_entry(EVENTS.name, events));
+            entries.push(file_entry(SKIP, index));
+            entries.push(file_entry(CHECKSUMS, checksums));
         }
         let sessions: Vec<_> = std::mem::take(&mut self.sessions).into_values().collect();
         let sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
@@ -186,9 +196,23 @@ impl SegmentWriter {
         self.table(&SOURCES, &sources, &mut entries)?;
         let problems = std::mem::take(&mut self.problems);
         self.table(&PROBLEMS, &problems, &mut entries)?;
-        files::sync_dir(&self.dir)?;
-        let (number, events, times, untimed) = (self.number, self.rows, self.times, self.untimed);
-        Ok(Some(SegmentEntry { number, events, times, untimed, files: entries }))
+        files::sync_dir(self.folder.path())?;
+        let entry = SegmentEntry {
+            number: self.number,
+            events: self.rows,
+            times: self.times,
+            untimed: self.untimed,
+            files: entries,
+        };
+        Ok(Some(FinishedSegment { entry, folder: self.folder }))
+    }
+
+    /// Writes a whole file of the segment, on disk when this returns.
+    fn write_file(&self, table: &str, content: &[u8]) -> Result<FileSums, StoreError> {
+        let path = self.folder.path().join(file_name(table));
+        let mut file = NewFile::create(&path)?;
+        file.write_all(content).map_err(StoreError::io(&path))?;
+        file.finish().map_err(StoreError::io(&path))
     }
 
     /// Writes one of the small tables; none when it has no rows.
@@ -201,7 +225,7 @@ impl SegmentWriter {
         if rows.is_empty() {
             return Ok(());
         }
-        let path = self.dir.join(file_name(table.name));
+        let path = self.folder.path().join(file_name(table.name));
         let batch =
             to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
         let file = NewFile::create(&path)?;
@@ -209,7 +233,8 @@ impl SegmentWriter {
             .map_err(|error| write_error(&path, error))?;
         writer.write(&batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
-        entries.push(file_entry(table.name, &path, file)?);
+        let sums = file.finish().map_err(StoreError::io(&path))?;
+        entries.push(file_entry(table.name, sums));
         Ok(())
     }
 }
@@ -228,10 +253,9 @@ fn to_batch<T: Serialize>(
     Ok(RecordBatch::from(StructArray::new(schema.fields().clone(), arrays as Vec<ArrayRef>, None)))
 }
 
-/// The entry of a file at `path` that is complete, once it is on disk.
-fn file_entry(table: &str, path: &Path, file: NewFile) -> Result<FileEntry, StoreError> {
-    let (bytes, xxh3) = file.finish().map_err(StoreError::io(path))?;
-    Ok(FileEntry { table: table.to_owned(), bytes, xxh3 })
+/// The entry of a file that is on disk.
+fn file_entry(table: &str, sums: FileSums) -> FileEntry {
+    FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
 }
 
 fn first_text(batch: &RecordBatch, column: &str) -> Option<String> {

@@ -1,18 +1,19 @@
 //! One generation of the store, as readers see it.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use schemas::limits::PREFIX_CHARS;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
+use schemas::table::EVENTS;
 use schemas::{ErrorCode, EventId, ToolError};
 
+use super::checked_file::{CHUNK_BYTES, CheckedFile};
 use super::index::SkipIndex;
 use super::labels::LabelBook;
-use super::manifest::{Manifest, SKIP, SegmentEntry, file_name};
+use super::manifest::{CHECKSUMS, FileEntry, Manifest, SKIP, SegmentEntry, file_name};
 use super::pages::{self, TextPage};
 use super::reader;
 use super::{StoreError, files};
@@ -45,11 +46,13 @@ pub struct Segment {
 struct Shared {
     sessions: Vec<Arc<SessionRow>>,
     /// The events file, opened when first needed: it can be read when it was superseded since.
-    events: OnceLock<Arc<File>>,
+    events: OnceLock<Arc<CheckedFile>>,
     /// Its footer.
     footer: OnceLock<ArrowReaderMetadata>,
     pages: OnceLock<Vec<TextPage>>,
     index: OnceLock<SkipIndex>,
+    /// Tables whose whole file was compared with its checksum and is right.
+    verified: Mutex<HashSet<String>>,
 }
 
 /// The store at one generation.
@@ -310,6 +313,15 @@ impl Snapshot {
         Ok(rows)
     }
 
+    /// Compares the files of `tables` in all segments with their checksums, once in this process.
+    pub fn verify_tables(&self, tables: &[&str]) -> Result<(), StoreError> {
+        let verify = |segments: &[Segment]| {
+            let mut pairs = segments.iter().flat_map(|one| tables.iter().map(move |t| (one, t)));
+            pairs.try_for_each(|(segment, table)| segment.verify_table(table))
+        };
+        in_parallel(&self.segments, 1, verify).map(|_| ())
+    }
+
     /// Compares every file with its checksum; returns the segments that are damaged and why.
     pub fn verify(&self) -> Vec<(i64, StoreError)> {
         let check =
@@ -344,6 +356,7 @@ fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<(usize, Sha
             footer: OnceLock::new(),
             pages: OnceLock::new(),
             index: OnceLock::new(),
+            verified: Mutex::default(),
         };
         Ok((at, shared))
     };
@@ -364,12 +377,32 @@ impl Segment {
     }
 
     /// The events file.
-    pub(super) fn events(&self) -> Result<Arc<File>, StoreError> {
+    pub(super) fn events(&self) -> Result<Arc<CheckedFile>, StoreError> {
         if let Some(file) = self.shared.events.get() {
             return Ok(Arc::clone(file));
         }
-        let file = Arc::new(reader::open(&self.path("events"))?);
+        let checksums = self.chunk_checksums(EVENTS.name)?;
+        let file = Arc::new(self.open_checked(EVENTS.name, checksums)?);
         Ok(Arc::clone(self.shared.events.get_or_init(|| file)))
+    }
+
+    fn open_checked(&self, table: &str, checksums: Vec<u32>) -> Result<CheckedFile, StoreError> {
+        let path = self.path(table);
+        let length = self.entry.file(table).map(|file| file.bytes);
+        let length = length.ok_or_else(|| StoreError::damaged(&path, "no manifest names it"))?;
+        CheckedFile::open(&path, length, checksums)
+    }
+
+    /// Reads the checksums of the chunks of `events` or `skip`; none for a segment without any.
+    fn chunk_checksums(&self, table: &str) -> Result<Vec<u32>, StoreError> {
+        let Some(expected) = self.entry.file(CHECKSUMS) else { return Ok(Vec::new()) };
+        let bytes = reader::read_whole(&self.path(CHECKSUMS), expected)?;
+        let (all, _) = bytes.as_chunks::<4>();
+        let events = self.entry.file(EVENTS.name).map_or(0, |file| file.bytes);
+        let events = usize::try_from(events.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
+        let (of_events, of_index) = all.split_at(events.min(all.len()));
+        let own = if table == SKIP { of_index } else { of_events };
+        Ok(own.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }
 
     /// The footer of the events file.
@@ -377,7 +410,7 @@ impl Segment {
         if let Some(footer) = self.shared.footer.get() {
             return Ok(footer.clone());
         }
-        let footer = reader::footer(&*self.events()?, &self.path("events"))?;
+        let footer = reader::footer(&self.events()?)?;
         Ok(self.shared.footer.get_or_init(|| footer).clone())
     }
 
@@ -409,7 +442,8 @@ impl Segment {
             return Ok(index);
         }
         let path = self.path(SKIP);
-        let index = SkipIndex::open(&path)?;
+        let checksums = self.chunk_checksums(SKIP)?;
+        let index = SkipIndex::open(self.open_checked(SKIP, checksums)?)?;
         if index.rows() as u64 != self.entry.events {
             return Err(StoreError::damaged(&path, "it is of another segment"));
         }
@@ -418,13 +452,28 @@ impl Segment {
 
     /// Compares its files with their checksums.
     fn verify(&self) -> Result<(), StoreError> {
-        for file in &self.entry.files {
-            let path = self.path(&file.table);
-            let (bytes, xxh3) = files::checksum(&path)?;
-            if bytes != file.bytes || xxh3 != file.xxh3 {
-                return Err(StoreError::damaged(&path, format!("{bytes} bytes, checksum {xxh3}")));
-            }
+        self.entry.files.iter().try_for_each(|file| self.verify_file(file))
+    }
+
+    fn verify_file(&self, file: &FileEntry) -> Result<(), StoreError> {
+        let path = self.path(&file.table);
+        let (bytes, xxh3) = files::checksum(&path)?;
+        if bytes != file.bytes || xxh3 != file.xxh3 {
+            return Err(StoreError::damaged(&path, format!("{bytes} bytes, checksum {xxh3}")));
         }
+        Ok(())
+    }
+
+    /// Compares the whole file of a table with its checksum, once in this process: for readers of
+    /// the file, like DuckDB, that do not check what they read. A table without rows has no file.
+    fn verify_table(&self, table: &str) -> Result<(), StoreError> {
+        let Some(file) = self.entry.file(table) else { return Ok(()) };
+        let verified = || self.shared.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified().contains(table) {
+            return Ok(());
+        }
+        self.verify_file(file)?;
+        verified().insert(table.to_owned());
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The one writer: holds the lock, takes rows from ingest, commits segments.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +19,11 @@ use schemas::Timestamp;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
+use super::lock::StoreLock;
 use super::manifest::{FileEntry, Manifest, Retired, SegmentEntry, file_name};
-use super::segment::SegmentWriter;
+use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
-use super::{EventReader, RowSpan, StoreError, compact, files};
+use super::{EventReader, RowSpan, StoreError, compact, files, folder};
 
 /// A segment is committed at the first checkpoint after its events take this much on disk.
 const SEGMENT_BYTES: usize = 32 << 20;
@@ -41,37 +42,46 @@ pub struct Writer {
     /// The store as it was when the lock was taken.
     before: Snapshot,
     set_aside: u64,
+    /// What the user should know of the store's folder.
+    notice: Option<String>,
     /// Decoder states by path, read when the first is asked for.
     states: OnceLock<HashMap<String, String>>,
-    _lock: File,
+    lock: StoreLock,
 }
 
+/// The file of the lock that the writer holds.
+const LOCK: &str = "write.lock";
+
 impl Writer {
-    /// Creates the store if need be, takes the lock, and clears away what a killed writer left.
+    /// Creates the store if it does not exist, takes the lock, and removes what killed writers left.
     pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
-        files::create_private_dir(&dir.join("segments"))?;
-        let lock_path = dir.join("write.lock");
-        let lock = files::create_private_file(&lock_path)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: dir.to_owned() }),
-            Err(TryLockError::Error(source)) => {
-                return Err(StoreError::Io { path: lock_path, source });
-            }
+        files::create_private_dirs(dir)?;
+        // Looked for again after the folder: another process may be at its first ingest.
+        if Manifest::read(dir)?.is_none()
+            && let Err(error) = folder::refuse_foreign_folder(dir)
+            && Manifest::read(dir)?.is_none()
+        {
+            return Err(error);
         }
-        let mut manifest = Manifest::read(dir)?.unwrap_or_default();
-        let set_aside = set_aside_damaged(dir, &mut manifest, verify)?;
-        clear_orphans(dir, &mut manifest);
+        let lock = StoreLock::acquire(dir, LOCK)?;
+        let notice = folder::make_private(dir)?;
+        let mut manifest = read_or_begin(dir, &lock)?;
+        let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
+        let now = Timestamp::now().0;
+        // A clock that was set back must not keep them for ever.
+        manifest.retired.retain(|retired| (0..GRACE).contains(&(now - retired.at)));
+        let highest = folder::remove_leftovers(dir, &manifest);
         let before = Snapshot::load(dir, manifest.clone(), None)?;
-        let next_segment = AtomicI64::new(manifest.next_segment);
+        let next_segment = AtomicI64::new(manifest.next_segment.max(highest + 1));
         Ok(Self {
             dir: dir.to_owned(),
             manifest: Mutex::new(manifest),
             next_segment,
             before,
             set_aside,
+            notice,
             states: OnceLock::new(),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -97,6 +107,11 @@ impl Writer {
     /// Damaged segments that were set aside when the lock was taken.
     pub fn set_aside(&self) -> u64 {
         self.set_aside
+    }
+
+    /// What the user should know of the store's folder: that others were able to write to it.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
     }
 
     /// Merges small segments as long as there are too many.
@@ -172,8 +187,8 @@ impl Writer {
         sink.finish()
     }
 
-    /// Names a new segment in the manifest, in the place of `old` ones.
-    fn commit(&self, entry: Option<SegmentEntry>, old: &[i64]) -> Result<(), StoreError> {
+    /// Names a new segment in the manifest and takes out the `old` ones that it replaces.
+    fn commit(&self, new: Option<FinishedSegment>, old: &[i64]) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = manifest.clone();
         let now = Timestamp::now().0;
@@ -182,13 +197,55 @@ impl Writer {
         next.next_segment = next.next_segment.max(self.next_segment.load(Ordering::Relaxed));
         next.segments.retain(|segment| !old.contains(&segment.number));
         next.retired.extend(old.iter().map(|number| Retired { number: *number, at: now }));
-        next.segments.extend(entry);
+        next.segments.extend(new.as_ref().map(|new| new.entry.clone()));
         next.segments.sort_by_key(|segment| segment.number);
-        files::sync_dir(&self.dir.join("segments"))?;
-        next.write(&self.dir)?;
+        let written = self.replace_manifest(&next);
+        if let Some(new) = new {
+            // Not known to be written is not known to be absent: the disk may have failed behind
+            // the rename.
+            let may_be_named = written.is_ok()
+                || Manifest::read(&self.dir)
+                    .is_ok_and(|found| found.is_some_and(|found| found.names(new.entry.number)));
+            if may_be_named {
+                new.folder.keep();
+            }
+        }
+        written?;
         *manifest = next;
         Ok(())
     }
+
+    fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
+        self.lock.check()?;
+        files::sync_dir(&self.dir.join("segments"))?;
+        next.write(&self.dir)
+    }
+
+    /// The cause of an error while rows were written: if the store is not at its place any more,
+    /// that is why.
+    fn cause_of(&self, error: StoreError) -> StoreError {
+        self.lock.check().err().unwrap_or(error)
+    }
+}
+
+/// Reads the manifest of a store. A new store gets one, without segments, before its first segment is
+/// written, so that segments without a manifest are known to have lost it.
+fn read_or_begin(dir: &Path, lock: &StoreLock) -> Result<Manifest, StoreError> {
+    let found = Manifest::read(dir)?;
+    if found.is_none() {
+        folder::refuse_lost_manifest(dir)?;
+    }
+    lock.check()?;
+    let segments = dir.join("segments");
+    if !segments.is_dir() {
+        files::create_private_dir(&segments)?;
+    }
+    if let Some(manifest) = found {
+        return Ok(manifest);
+    }
+    let manifest = Manifest::default();
+    manifest.write(dir)?;
+    Ok(manifest)
 }
 
 /// Which segments are compared with their checksums when the lock is taken.
@@ -223,6 +280,7 @@ fn turn(manifest: &Manifest) -> impl FnMut(&SegmentEntry) -> bool + use<> {
 /// with their checkpoints, so that the logs are read again.
 fn set_aside_damaged(
     dir: &Path,
+    lock: &StoreLock,
     manifest: &mut Manifest,
     verify: Verify,
 ) -> Result<u64, StoreError> {
@@ -257,10 +315,11 @@ fn set_aside_damaged(
     if bad.is_empty() {
         return Ok(0);
     }
+    lock.check()?;
+    files::create_private_dirs(&dir.join("damaged"))?;
     for segment in &bad {
         let from = SegmentEntry::dir(dir, segment.number);
         let to = dir.join("damaged").join(format!("{:010}", segment.number));
-        files::create_private_dir(&dir.join("damaged"))?;
         if from.exists() {
             fs::rename(&from, &to).map_err(StoreError::io(&from))?;
         }
@@ -268,26 +327,6 @@ fn set_aside_damaged(
     manifest.generation += 1;
     manifest.write(dir)?;
     Ok(bad.len() as u64)
-}
-
-/// Removes segments that no manifest names, as a writer was killed before its commit, and those
-/// that were superseded long enough ago.
-fn clear_orphans(dir: &Path, manifest: &mut Manifest) {
-    let now = Timestamp::now().0;
-    // A clock that was set back must not keep them for ever.
-    manifest.retired.retain(|retired| (0..GRACE).contains(&(now - retired.at)));
-    let Ok(entries) = fs::read_dir(dir.join("segments")) else { return };
-    for entry in entries.flatten() {
-        let number = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
-        let named = number.is_some_and(|number| {
-            manifest.segments.iter().any(|segment| segment.number == number)
-                || manifest.retired.iter().any(|retired| retired.number == number)
-        });
-        if !named {
-            // What cannot be removed now is tried again next time, and is in nobody's way.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// Rows of one ingest worker on their way into segments.
@@ -306,8 +345,8 @@ impl WriterSink<'_> {
 
     fn commit(&mut self) -> Result<(), StoreError> {
         let Some(segment) = self.segment.take() else { return Ok(()) };
-        match segment.finish()? {
-            Some(entry) => self.writer.commit(Some(entry), &[]),
+        match segment.finish().map_err(|error| self.writer.cause_of(error))? {
+            Some(finished) => self.writer.commit(Some(finished), &[]),
             None => Ok(()),
         }
     }
@@ -321,7 +360,8 @@ impl Sink for WriterSink<'_> {
     }
 
     fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
-        self.current().events(batch)
+        let added = self.current().events(batch);
+        added.map_err(|error| self.writer.cause_of(error))
     }
 
     fn checkpoint(

@@ -6,7 +6,6 @@
 //! (`words`).
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{Block, Labels, Outline, RowFacts, filter};
-use crate::store::files;
+use crate::store::StoreError;
+use crate::store::checked_file::CheckedFile;
 
 /// Begins the file; the number is the version of the layout.
 pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX7";
@@ -49,20 +49,46 @@ pub(super) struct Head {
     pub(super) words: Range<u64>,
 }
 
+/// The tables that follow the counts.
+struct HeadTables {
+    /// Number of blocks.
+    blocks: usize,
+    /// Bytes of the labels.
+    labels: usize,
+}
+
 impl Head {
-    /// Reads and checks it; `None` when the file, of `length` bytes, is something else.
-    pub(super) fn read(file: &File, length: u64) -> Option<Self> {
+    /// Reads and checks it; `None` if the file is something else.
+    pub(super) fn read(file: &CheckedFile) -> Result<Option<Self>, StoreError> {
         let mut fixed = [0; MAGIC.len() + COUNTS * 8];
-        files::read_at(file, &mut fixed, 0).ok()?;
+        if file.length() < fixed.len() as u64 {
+            return Ok(None);
+        }
+        file.read_at(&mut fixed, 0)?;
+        let Some((mut head, tables)) = Self::parse_counts(&fixed, file.length()) else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; tables.blocks * BLOCK_BYTES + tables.labels];
+        file.read_at(&mut bytes, fixed.len() as u64)?;
+        let (counts, checksum) = fixed.split_at(fixed.len() - 8);
+        if checksum_of(counts, &bytes) != number(checksum) {
+            return Ok(None);
+        }
+        let is_whole = head.parse_blocks(&bytes[..tables.blocks * BLOCK_BYTES]);
+        Ok(is_whole.then_some(head))
+    }
+
+    /// Reads the counts and computes the places from them. The blocks are still to be read.
+    fn parse_counts(fixed: &[u8], length: u64) -> Option<(Self, HeadTables)> {
         let mut counts = fixed.strip_prefix(MAGIC)?.chunks_exact(8).map(number);
         let mut count = || usize::try_from(counts.next()?).ok();
         let (rows, blocks, columns, stride) = (count()?, count()?, count()?, count()?);
-        let (bits_log2, labels, files, words) = (count()?, count()?, count()?, count()?);
+        let (bits_log2, label_bytes, files, words) = (count()?, count()?, count()?, count()?);
         let bits_log2 = u32::try_from(bits_log2).ok().filter(|log2| (6..=32).contains(log2))?;
-        let tables = blocks.checked_mul(BLOCK_BYTES)?.checked_add(labels)?;
+        let tables = blocks.checked_mul(BLOCK_BYTES)?.checked_add(label_bytes)?;
         let start = fixed.len() as u64;
         let labels_end = start.checked_add(tables as u64)?;
-        let labels = labels_end - labels as u64..labels_end;
+        let labels = labels_end - label_bytes as u64..labels_end;
         let files = labels_end..labels_end.checked_add(files as u64)?;
         let outlines = files.end.checked_add(rows.checked_mul(FACTS_BYTES)? as u64)?;
         let filters = outlines.checked_add(rows as u64)?;
@@ -72,14 +98,7 @@ impl Head {
         if words.end != length || columns > stride || stride != filter::stride(columns) {
             return None;
         }
-        let mut bytes = vec![0; tables];
-        files::read_at(file, &mut bytes, start).ok()?;
-        let (counts, checksum) = fixed.split_at(fixed.len() - 8);
-        if checksum_of(counts, &bytes) != number(checksum) {
-            return None;
-        }
-        let table = &bytes[..blocks * BLOCK_BYTES];
-        let mut head = Self {
+        let head = Self {
             rows,
             columns,
             stride,
@@ -92,13 +111,20 @@ impl Head {
             filters,
             words,
         };
-        let (mut row, mut column) = (0, 0);
+        Some((head, HeadTables { blocks, labels: label_bytes }))
+    }
+
+    /// Reads the blocks; false if they are not those of its rows and filters.
+    fn parse_blocks(&mut self, table: &[u8]) -> bool {
+        let mut row = 0;
+        let mut column = 0;
         for bytes in table.chunks_exact(BLOCK_BYTES) {
-            let block = block(bytes, row, column)?;
-            (row, column) = (row + block.count, block.columns.end);
-            head.blocks.push(block);
+            let Some(block) = block(bytes, row, column) else { return false };
+            row += block.count;
+            column = block.columns.end;
+            self.blocks.push(block);
         }
-        (row == rows && column == columns).then_some(head)
+        row == self.rows && column == self.columns
     }
 
     /// The bytes before the files; the places are not used.

@@ -11,9 +11,7 @@ mod words;
 mod writer;
 
 use std::cell::OnceCell;
-use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use fixedbitset::FixedBitSet;
@@ -23,7 +21,8 @@ pub use filter::{Grams, grams};
 pub use words::{KnownRows, Letters, SHORTEST as SHORTEST_WORD};
 pub(super) use writer::IndexWriter;
 
-use super::{StoreError, files};
+use super::StoreError;
+use super::checked_file::CheckedFile;
 use format::{FACTS_BYTES, FactsOfRows, Head};
 use words::Words;
 
@@ -91,8 +90,7 @@ const ROWS_WORTH_A_BLOCK: usize = 4;
 
 /// A skip index, opened.
 pub struct SkipIndex {
-    path: PathBuf,
-    file: File,
+    file: CheckedFile,
     head: Head,
     /// The block of every filter, where some block has several.
     block_of: Option<Vec<u32>>,
@@ -101,25 +99,17 @@ pub struct SkipIndex {
 }
 
 impl SkipIndex {
-    /// Opens the index at `path` and reads its head.
-    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let file = super::reader::open(path)?;
-        let length = file.metadata().map_err(StoreError::io(path))?.len();
-        let head = Head::read(&file, length)
-            .ok_or_else(|| StoreError::damaged(path, "it is no skip index of this version"))?;
+    /// Reads the head of the index in `file`.
+    pub(super) fn open(file: CheckedFile) -> Result<Self, StoreError> {
+        let head = Head::read(&file)?.ok_or_else(|| {
+            StoreError::damaged(file.path(), "it is not a skip index of this version")
+        })?;
         let several = head.blocks.iter().any(|block| block.columns.len() > 1);
         let block_of = several.then(|| {
             let numbers = head.blocks.iter().zip(0..);
             numbers.flat_map(|(block, at)| block.columns.clone().map(move |_| at)).collect()
         });
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            head,
-            block_of,
-            labels: OnceLock::new(),
-            files: OnceLock::new(),
-        })
+        Ok(Self { file, head, block_of, labels: OnceLock::new(), files: OnceLock::new() })
     }
 
     /// Rows covered.
@@ -154,7 +144,7 @@ impl SkipIndex {
             return Ok(list);
         }
         let list = read(&self.bytes(place.clone())?)
-            .map_err(|error| StoreError::damaged(&self.path, error))?;
+            .map_err(|error| StoreError::damaged(self.file.path(), error))?;
         Ok(known.get_or_init(|| list))
     }
 
@@ -222,8 +212,7 @@ impl SkipIndex {
     fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = vec![0; length];
-        files::read_at(&self.file, &mut bytes, range.start)
-            .map_err(|error| StoreError::damaged(&self.path, error))?;
+        self.file.read_at(&mut bytes, range.start)?;
         Ok(bytes)
     }
 }
@@ -240,7 +229,7 @@ impl WordsOfRows<'_> {
         let place = &self.index.head.words;
         let read = |at: Range<u64>| self.index.bytes(place.start + at.start..place.start + at.end);
         let damaged =
-            || StoreError::damaged(&self.index.path, "its words are not what was written");
+            || StoreError::damaged(self.index.file.path(), "its words are not what was written");
         let words = match self.words.get() {
             Some(words) => words,
             None => {
@@ -255,6 +244,8 @@ impl WordsOfRows<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::fold::fold;
     use proptest::prelude::*;
@@ -284,8 +275,14 @@ mod tests {
         }
         let file = tempfile::NamedTempFile::new().expect("tempfile");
         std::fs::write(file.path(), writer.finish()).expect("writes");
-        let index = SkipIndex::open(file.path()).expect("an index");
+        let index = open(file.path()).expect("an index");
         (file, index)
+    }
+
+    /// Opens an index without checksums, so that only what the index itself checks is checked.
+    fn open(path: &Path) -> Result<SkipIndex, StoreError> {
+        let length = std::fs::metadata(path).expect("a file").len();
+        SkipIndex::open(CheckedFile::open(path, length, Vec::new())?)
     }
 
     fn holds(index: &SkipIndex, needle: &str) -> Vec<usize> {
@@ -330,11 +327,11 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x81;
             std::fs::write(file.path(), &damaged).expect("writes");
-            assert!(SkipIndex::open(file.path()).is_err(), "{at}");
+            assert!(open(file.path()).is_err(), "{at}");
         }
         for cut in (0..bytes.len()).step_by(997) {
             std::fs::write(file.path(), &bytes[..cut]).expect("writes");
-            assert!(SkipIndex::open(file.path()).is_err(), "{cut}");
+            assert!(open(file.path()).is_err(), "{cut}");
         }
     }
 

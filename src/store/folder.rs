@@ -1,0 +1,267 @@
+//! The folder of a store: refuses a folder that belongs to something else, and removes what killed
+//! runs left behind, never anything that the store did not write.
+//!
+//! ```text
+//! manifest.json  write.lock  labels.json  labels.lock  http-token
+//! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
+//! damaged/0000000001/    segments that were set aside
+//! .manifest.json.tmp-x1y2z3   a replacement that was never moved to its place
+//! ```
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
+use super::{StoreError, files};
+
+/// Files that live directly in the folder.
+const OWN_FILES: [&str; 5] =
+    [MANIFEST_FILE, "write.lock", "labels.json", "labels.lock", TOKEN_FILE];
+
+/// The token of the HTTP server, which the store keeps for it.
+pub(super) const TOKEN_FILE: &str = "http-token";
+
+const SEGMENTS: &str = "segments";
+const DAMAGED: &str = "damaged";
+
+/// Digits of a segment's folder name.
+const NUMBER_DIGITS: usize = 10;
+
+/// Temporary files of earlier versions are named `.tmp` and six characters, by whatever process
+/// wrote them: only old ones are surely left behind.
+const OLD_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
+
+/// Checks a folder that has no manifest before anything is written into it.
+///
+/// # Errors
+/// [`StoreError::ForeignFolder`] if it holds anything that an interrupted first ingest does not
+/// leave, or if `segments` is not a real folder.
+pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
+    if let Some(entry) = find_foreign_entry(dir)? {
+        return Err(StoreError::ForeignFolder { path: dir.to_owned(), entry });
+    }
+    Ok(())
+}
+
+/// Checks a folder without a manifest, under the write lock.
+///
+/// # Errors
+/// [`StoreError::LostManifest`] if it holds complete segments: the manifest is written before the
+/// first of them, so somebody removed it.
+pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
+    let Ok(entries) = fs::read_dir(dir.join(SEGMENTS)) else { return Ok(()) };
+    // A segment whose writer was killed has no sources yet, as these are written last.
+    let sources = file_name("sources");
+    let is_complete = |entry: &fs::DirEntry| {
+        segment_number(&entry.file_name()).is_some() && entry.path().join(&sources).is_file()
+    };
+    match entries.flatten().filter(is_complete).count() {
+        0 => Ok(()),
+        segments => Err(StoreError::LostManifest { path: dir.to_owned(), segments }),
+    }
+}
+
+/// Returns the name of something in the folder that the store did not write.
+fn find_foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
+    for entry in fs::read_dir(dir).map_err(StoreError::io(dir))? {
+        let entry = entry.map_err(StoreError::io(dir))?;
+        let kind = entry.file_type().map_err(StoreError::io(dir))?;
+        let name = entry.file_name();
+        let is_own = match name.to_str() {
+            Some(SEGMENTS) if kind.is_dir() => holds_segments_only(&entry.path())?,
+            Some(DAMAGED) => kind.is_dir(),
+            _ => kind.is_file() && is_own_file(&name),
+        };
+        if !is_own {
+            return Ok(Some(name.to_string_lossy().into_owned()));
+        }
+    }
+    Ok(None)
+}
+
+fn is_own_file(name: &OsStr) -> bool {
+    let is_listed = name.to_str().is_some_and(|name| OWN_FILES.contains(&name));
+    is_listed || files::is_temporary_copy(name, &OWN_FILES) || is_old_temporary_name(name)
+}
+
+fn is_old_temporary_name(name: &OsStr) -> bool {
+    let end = name.to_str().and_then(|name| name.strip_prefix(".tmp"));
+    end.is_some_and(|end| end.len() == 6 && end.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+fn holds_segments_only(segments: &Path) -> Result<bool, StoreError> {
+    for entry in fs::read_dir(segments).map_err(StoreError::io(segments))? {
+        let entry = entry.map_err(StoreError::io(segments))?;
+        if segment_number(&entry.file_name()).is_none() || !is_removable_segment(&entry.path()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The number in the name of a segment's folder: ten digits and nothing else.
+fn segment_number(name: &OsStr) -> Option<i64> {
+    let name = name.to_str()?;
+    let is_number = name.len() == NUMBER_DIGITS && name.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { name.parse().ok() } else { None }
+}
+
+/// True if `segment` is a real folder, not a link to one, with nothing in it but files of ours.
+fn is_removable_segment(segment: &Path) -> bool {
+    let is_folder = fs::symlink_metadata(segment).is_ok_and(|found| found.is_dir());
+    let own_names = SEGMENT_TABLES.map(file_name);
+    let is_own = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        own_names.iter().any(|own| name == OsStr::new(own))
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+    };
+    is_folder && fs::read_dir(segment).is_ok_and(|entries| entries.flatten().all(is_own))
+}
+
+/// Removes a segment's folder if nothing but files of ours is in it.
+pub(super) fn remove_segment(segment: &Path) {
+    if is_removable_segment(segment) {
+        // One that cannot be removed now is tried again by the next run, and no reader looks at it.
+        let _ = fs::remove_dir_all(segment);
+    }
+}
+
+/// Removes, under the write lock, segments that `manifest` does not name and temporary files.
+/// Returns the highest number of a folder that had to stay: its number is not free.
+pub(super) fn remove_leftovers(dir: &Path, manifest: &Manifest) -> i64 {
+    files::remove_temporary_copies(&dir.join(MANIFEST_FILE));
+    remove_old_temporary_files(dir);
+    let mut highest = 0;
+    let Ok(entries) = fs::read_dir(dir.join(SEGMENTS)) else { return highest };
+    for entry in entries.flatten() {
+        let Some(number) = segment_number(&entry.file_name()) else { continue };
+        if !manifest.names(number) {
+            remove_segment(&entry.path());
+        }
+        if fs::symlink_metadata(entry.path()).is_ok() {
+            highest = highest.max(number);
+        }
+    }
+    highest
+}
+
+fn remove_old_temporary_files(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_temporary =
+            is_old_temporary_name(&name) || files::is_temporary_copy(&name, &[TOKEN_FILE]);
+        let Ok(found) = entry.metadata() else { continue };
+        let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
+        if is_temporary && found.is_file() && age.is_some_and(|age| age > OLD_TEMPORARY_AGE) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Makes an existing folder private again. Returns what the user should know: that others were able
+/// to write to it.
+#[cfg(unix)]
+pub(super) fn make_private(dir: &Path) -> Result<Option<String>, StoreError> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    const OTHERS: u32 = 0o077;
+    const OTHERS_WRITE: u32 = 0o022;
+    let found = fs::metadata(dir).map_err(StoreError::io(dir))?;
+    let mode = found.mode() & 0o777;
+    if mode & OTHERS == 0 {
+        return Ok(None);
+    }
+    let place = dir.display();
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        let notice = format!(
+            "The store folder {place} belongs to another user and has mode {mode:o}: others may read or change it. Choose a folder of your own with --store"
+        );
+        return Ok(Some(notice));
+    }
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(StoreError::io(dir))?;
+    let notice = format!(
+        "Other users were able to write to the store folder {place} (mode {mode:o}). It is private now (mode 700). If you do not trust them, run `sessions ingest --verify`"
+    );
+    Ok((mode & OTHERS_WRITE != 0).then_some(notice))
+}
+
+#[cfg(not(unix))]
+pub(super) fn make_private(_: &Path) -> Result<Option<String>, StoreError> {
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ten_digits_name_a_segment() {
+        for (name, number) in [("0000000001", Some(1)), ("0123456789", Some(123_456_789))] {
+            assert_eq!(segment_number(OsStr::new(name)), number, "{name}");
+        }
+        for name in ["1", "my_audio", "+000000001", "00000000001", "000000000a", ""] {
+            assert_eq!(segment_number(OsStr::new(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_with_other_files_stay() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let segments = dir.path().join(SEGMENTS);
+        let folder = |name: &str, file: &str| {
+            fs::create_dir_all(segments.join(name)).expect("creates");
+            fs::write(segments.join(name).join(file), "x").expect("writes");
+        };
+        folder("0000000001", "events.parquet");
+        folder("0000000002", "a.wav");
+        folder("my_audio", "events.parquet");
+        fs::write(segments.join("0000000003"), "a file").expect("writes");
+        assert_eq!(remove_leftovers(dir.path(), &Manifest::default()), 3);
+        let left = |name: &str| segments.join(name).exists();
+        assert!(!left("0000000001"));
+        assert!(left("0000000002") && left("my_audio") && left("0000000003"));
+        assert!(matches!(
+            refuse_foreign_folder(dir.path()),
+            Err(StoreError::ForeignFolder { entry, .. }) if entry == SEGMENTS
+        ));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_not_followed() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().expect("tempdir");
+        let theirs = dir.path().join("theirs");
+        fs::create_dir_all(&theirs).expect("creates");
+        fs::write(theirs.join("events.parquet"), "x").expect("writes");
+        let store = dir.path().join("store");
+        fs::create_dir_all(store.join(SEGMENTS)).expect("creates");
+        symlink(&theirs, store.join("segments/0000000001")).expect("links");
+        assert_eq!(remove_leftovers(&store, &Manifest::default()), 1);
+        assert!(theirs.join("events.parquet").exists());
+        assert!(refuse_foreign_folder(&store).is_err());
+        fs::remove_dir_all(store.join(SEGMENTS)).expect("removes");
+        symlink(&theirs, store.join(SEGMENTS)).expect("links");
+        assert!(refuse_foreign_folder(&store).is_err());
+    }
+
+    #[test]
+    fn what_an_interrupted_first_ingest_leaves_is_a_store() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        for name in ["write.lock", ".manifest.json.tmp-a1B2c3", ".tmpa1B2c3", TOKEN_FILE] {
+            fs::write(dir.path().join(name), "").expect("writes");
+        }
+        let segment = dir.path().join("segments/0000000001");
+        fs::create_dir_all(&segment).expect("creates");
+        fs::write(segment.join("events.parquet"), "").expect("writes");
+        refuse_foreign_folder(dir.path()).expect("is ours");
+        refuse_lost_manifest(dir.path()).expect("has no complete segment");
+        fs::write(segment.join("sources.parquet"), "").expect("writes");
+        assert!(matches!(
+            refuse_lost_manifest(dir.path()),
+            Err(StoreError::LostManifest { segments: 1, .. })
+        ));
+    }
+}

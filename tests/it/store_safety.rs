@@ -1,0 +1,202 @@
+//! The store never harms the files of others, and never commits to a place that is not its own.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::env::{Ran, TestEnv, samples};
+
+fn pi_logs() -> String {
+    samples().join("pi").to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_not_a_store() {
+    for foreign in ["segments/my_audio/a.wav", "segments/0000000001/a.wav", "notes.txt", "src/x"] {
+        let env = TestEnv::new();
+        let file = env.store().join(foreign);
+        fs::create_dir_all(file.parent().expect("a parent")).expect("creates");
+        fs::write(&file, "x").expect("writes");
+        let message = env.run(&["ingest", "--quiet", &pi_logs()]).fails(3);
+        assert!(message.contains("is not a store") && message.contains("--store"), "{message}");
+        assert_eq!(fs::read_to_string(&file).expect("is still there"), "x");
+        assert!(!env.store().join("write.lock").exists(), "nothing is written there");
+    }
+}
+
+#[test]
+fn what_others_put_into_a_store_stays() {
+    let env = TestEnv::with_samples();
+    let segments = env.store().join("segments");
+    let foreign = ["my_audio/a.wav", "0000000099/a.wav", "0000000098/sub/b", "00000000000/c"];
+    for file in foreign {
+        let path = segments.join(file);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("creates");
+        fs::write(path, "x").expect("writes");
+    }
+    let orphan = segments.join("0000000097");
+    fs::create_dir_all(&orphan).expect("creates");
+    fs::write(orphan.join("events.parquet"), "half").expect("writes");
+    env.run(&["ingest", "--quiet", &pi_logs()]).ok();
+    for file in foreign {
+        assert!(segments.join(file).exists(), "{file}");
+    }
+    assert!(!orphan.exists(), "a segment that no manifest names goes");
+    env.run(&["search", "error", "--quiet"]).ok();
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_a_store_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let env = TestEnv::with_samples();
+    let theirs = env.path("theirs");
+    fs::create_dir_all(theirs.join("0000000050")).expect("creates");
+    fs::write(theirs.join("0000000050/events.parquet"), "x").expect("writes");
+    symlink(theirs.join("0000000050"), env.store().join("segments/0000000050")).expect("links");
+    env.run(&["ingest", "--quiet", &pi_logs()]).ok();
+    assert!(theirs.join("0000000050/events.parquet").exists());
+
+    let target = env.path("target");
+    fs::write(&target, "precious").expect("writes");
+    for lock in ["write.lock", "labels.lock"] {
+        let path = env.store().join(lock);
+        let _ = fs::remove_file(&path);
+        symlink(&target, &path).expect("links");
+    }
+    let message = env.run(&["ingest", "--quiet", &pi_logs()]).fails(3);
+    assert!(message.contains("write.lock") && message.contains("regular file"), "{message}");
+    let rows = env.rows("SELECT min(session_id) FROM sessions");
+    let session = rows[0][0].as_str().expect("an id").to_owned();
+    let message = env.run(&["label", &session, "--add", "x"]).fails(3);
+    assert!(message.contains("labels.lock"), "{message}");
+    assert_eq!(fs::read_to_string(&target).expect("reads"), "precious");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_others_can_write_is_reported_and_made_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let env = TestEnv::with_samples();
+    let set_mode = |mode| {
+        fs::set_permissions(env.store(), fs::Permissions::from_mode(mode)).expect("sets");
+    };
+    for (mode, is_reported) in [(0o777, true), (0o720, true), (0o755, false), (0o700, false)] {
+        set_mode(mode);
+        let report = env.json(&["ingest", &pi_logs()]);
+        let notices = report["notices"].to_string();
+        assert_eq!(notices.contains("write to the store folder"), is_reported, "{mode:o} {report}");
+        let found = fs::metadata(env.store()).expect("found").permissions().mode() & 0o777;
+        assert_eq!(found, 0o700, "{mode:o}");
+    }
+}
+
+/// Starts an ingest that takes a while, and waits until its first segment is being written.
+fn start_ingest(env: &TestEnv, logs: &Path) -> Child {
+    let mut command = env.command();
+    command.args(["ingest", "--json"]).arg(logs);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("starts");
+    let segments = env.store().join("segments");
+    let until = Instant::now() + Duration::from_secs(20);
+    while fs::read_dir(&segments).map_or(0, |entries| entries.count()) == 0 {
+        assert!(Instant::now() < until, "no segment was begun");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child
+}
+
+/// Logs that take an ingest long enough to be disturbed: 30 MB of prompts.
+fn large_logs(env: &TestEnv) -> std::path::PathBuf {
+    let logs = env.path("logs");
+    let text = "what became of the retry budget in the scheduler ".repeat(20);
+    for session in 0..30 {
+        let lines: String =
+            (0..1000).map(|number| crate::work::prompt(session, number, &text)).collect();
+        crate::work::append(&logs, session, &lines);
+    }
+    logs
+}
+
+#[cfg(unix)]
+#[test]
+fn an_ingest_does_not_report_success_when_its_store_went_away() {
+    let env = TestEnv::new();
+    let logs = large_logs(&env);
+    let other = TestEnv::with_samples();
+    for replace in ["moved", "removed", "replaced"] {
+        let _ = fs::remove_dir_all(env.store());
+        let child = start_ingest(&env, &logs);
+        match replace {
+            "removed" => {
+                // Files may be added while it goes.
+                while fs::remove_dir_all(env.store()).is_err() {}
+            }
+            _ => fs::rename(env.store(), env.path(&format!("gone-{replace}"))).expect("moves"),
+        }
+        if replace == "replaced" {
+            crate::env::copy_folder(&other.store(), &env.store());
+        }
+        let message = Ran::from(child.wait_with_output().expect("ends"));
+        assert_eq!(message.code, 3, "{replace}: {}{}", message.stdout, message.stderr);
+        let said = format!("{}{}", message.stdout, message.stderr);
+        assert!(said.contains("moved, removed or replaced"), "{replace}: {said}");
+        if replace == "replaced" {
+            let same = |name: &str| {
+                fs::read(other.store().join(name)).expect("reads")
+                    == fs::read(env.store().join(name)).expect("reads")
+            };
+            assert!(same("manifest.json"), "the manifest of another store");
+            env.run(&["ingest", "--verify", "--quiet", &pi_logs()]).ok();
+            assert_eq!(
+                env.rows("SELECT count(*) FROM events"),
+                other.rows("SELECT count(*) FROM events")
+            );
+        } else {
+            assert!(!env.store().exists(), "{replace}: the store came into being again");
+        }
+    }
+    // What was committed before the move is a store as ever.
+    env.run(&["status", "--store", &env.path("gone-moved").to_string_lossy()]).ok();
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("lists");
+    entries.map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_no_half_written_segment() {
+    let env = TestEnv::with_samples();
+    let before = names_in(&env.store().join("segments"));
+    let logs = large_logs(&env);
+    // Writes beyond 8 KiB a file fail, as on a full disk.
+    let script = "trap '' XFSZ; ulimit -f 16; exec \"$0\" ingest --quiet \"$1\"";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_sessions")]).arg(&logs);
+    shell.env("SESSIONS_STORE", env.store()).env("HOME", env.root.path());
+    Ran::from(shell.output().expect("runs")).fails(3);
+    assert_eq!(names_in(&env.store().join("segments")), before);
+}
+
+#[test]
+fn temporary_files_of_killed_runs_go_with_the_next_one() {
+    let env = TestEnv::with_samples();
+    let rows = env.rows("SELECT min(session_id) FROM sessions");
+    let session = rows[0][0].as_str().expect("an id").to_owned();
+    let write = |name: &str| fs::write(env.store().join(name), "half").expect("writes");
+    write(".manifest.json.tmp-a1B2c3");
+    write(".labels.json.tmp-a1B2c3");
+    write(".tmpa1B2c3");
+    write("mine.tmp");
+    let old = fs::File::options().write(true).open(env.store().join(".tmpa1B2c3")).expect("opens");
+    let an_hour = Duration::from_secs(3600);
+    old.set_modified(std::time::SystemTime::now() - an_hour).expect("sets");
+    env.run(&["ingest", "--quiet", &pi_logs()]).ok();
+    env.run(&["label", &session, "--add", "x"]).ok();
+    let left: Vec<_> =
+        names_in(&env.store()).into_iter().filter(|name| name.contains("tmp")).collect();
+    assert_eq!(left, ["mine.tmp"]);
+}
