@@ -13,6 +13,7 @@ pub mod error;
 pub mod export;
 mod fold;
 pub mod help;
+mod leftovers;
 mod outfile;
 pub mod output;
 mod pending;

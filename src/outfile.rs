@@ -1,12 +1,13 @@
-//! Files that a person asks for: readable by the owner only, there as a whole or not at all, and
-//! never over another file unasked.
+//! Files that the user asks for: readable by the owner only, there as a whole or not at all, never
+//! over another file unasked, and never in place of anything that is not a regular file.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemas::{ErrorCode, ToolError};
-use tempfile::NamedTempFile;
+
+use crate::leftovers::{create_temporary, open_without_waiting};
 
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +17,9 @@ pub(crate) enum Put {
     Unchanged,
 }
 
-/// Writes a file by `fill` and puts it in its place. Where another one is, `replace` says whether
-/// that may go; `instead` is the advice when it may not.
+/// Writes a file by `fill` and puts it in its place. Where another file is, `replace` says whether
+/// that may go; `instead` is the advice when it may not. A place that holds anything but a regular
+/// file is refused before `fill` runs, whatever `replace` says.
 pub(crate) fn put(
     path: &Path,
     replace: impl FnOnce() -> bool,
@@ -25,25 +27,93 @@ pub(crate) fn put(
     fill: impl FnOnce(&mut File) -> Result<(), ToolError>,
 ) -> Result<Put, ToolError> {
     let failed = |error: io::Error| file_error(path, &error);
-    // A link stays one.
-    let place = fs::canonicalize(path);
-    let place = place.as_deref().unwrap_or(path);
+    let place = find_place(path)?;
     let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(failed)?;
-    // tempfile creates with mode 0600; beside its place, so that it gets there in one step.
-    let mut file = NamedTempFile::new_in(dir).map_err(failed)?;
+
+    // Next to its place, so that it gets there in one step.
+    let mut file = create_temporary(dir).map_err(failed)?;
     fill(file.as_file_mut())?;
     let bytes = fs::metadata(file.path()).map_err(failed)?.len();
-    if path.is_file() && same(path, file.path()).map_err(failed)? {
+
+    // Filling may take minutes, in which the place may have changed.
+    let place = find_place(path)?;
+    if !place.exists() {
+        file.persist_noclobber(&place).map_err(|error| failed(error.error))?;
+        return Ok(Put::Written(bytes));
+    }
+    if is_same(&place, file.path()).map_err(failed)? {
         return Ok(Put::Unchanged);
     }
-    if path.exists() && !replace() {
+    if !replace() {
         let message = format!("{} is there already. {instead}", path.display());
         return Err(ToolError::new(ErrorCode::InvalidArgument, message)
             .with("path", path.to_string_lossy().into_owned()));
     }
-    file.persist(place).map_err(|error| failed(error.error))?;
+    file.persist(&place).map_err(|error| failed(error.error))?;
     Ok(Put::Written(bytes))
+}
+
+/// Returns where an output to `path` goes: the file that a link leads to, else `path` itself.
+///
+/// # Errors
+///
+/// If something that is not a regular file is there, or a link that leads nowhere: replacing it
+/// would take away a device, a pipe or a link that other programs use.
+pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {
+            fs::canonicalize(path).map_err(|error| file_error(path, &error))
+        }
+        Ok(metadata) => Err(not_a_file(path, describe_kind(&metadata))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if fs::symlink_metadata(path).is_ok() {
+                return Err(not_a_file(path, "a link that leads nowhere"));
+            }
+            Ok(path.to_owned())
+        }
+        Err(error) => Err(file_error(path, &error)),
+    }
+}
+
+/// Names the kind of a file that is not a regular one.
+fn describe_kind(metadata: &Metadata) -> &'static str {
+    if metadata.is_dir() {
+        return "a folder";
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+        let kind = metadata.file_type();
+        if kind.is_fifo() {
+            return "a named pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+    }
+    "something else"
+}
+
+fn not_a_file(path: &Path, kind: &str) -> ToolError {
+    let message = format!(
+        "{}: this is {kind}, not a regular file, so it stays as it is. Name another file",
+        path.display()
+    );
+    ToolError::new(ErrorCode::InvalidArgument, message)
+        .with("path", path.to_string_lossy().into_owned())
+}
+
+/// Opens the regular file at `path`, or where a link at `path` leads, without waiting for anybody.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = open_without_waiting(&fs::canonicalize(path)?)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    Ok(file)
 }
 
 /// A file or folder that cannot be read or written.
@@ -54,9 +124,10 @@ pub(crate) fn file_error(path: &Path, error: &io::Error) -> ToolError {
         .with("path", path.to_string_lossy().into_owned())
 }
 
-/// Whether two files hold the same bytes.
-fn same(a: &Path, b: &Path) -> io::Result<bool> {
-    let (a, b) = (File::open(a)?, File::open(b)?);
+/// True if two files hold the same bytes.
+fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
+    let a = open_regular(a)?;
+    let b = open_regular(b)?;
     if a.metadata()?.len() != b.metadata()?.len() {
         return Ok(false);
     }
@@ -102,5 +173,48 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).expect("reads"), "two");
         assert_eq!(fs::read_dir(dir.path().join("below")).expect("lists").count(), 1);
         assert!(write(dir.path(), "x", false).is_err(), "a folder is no file");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_a_regular_file_is_never_replaced() {
+        use std::os::unix::fs::{FileTypeExt as _, symlink};
+        let dir = tempfile::tempdir().expect("tempdir");
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs");
+        assert!(made.success());
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("binds");
+        let link = dir.path().join("link");
+        symlink(&pipe, &link).expect("links");
+        let dangling = dir.path().join("dangling");
+        symlink(dir.path().join("nowhere"), &dangling).expect("links");
+        for (path, kind) in [
+            (&pipe, "a named pipe"),
+            (&link, "a named pipe"),
+            (&socket, "a socket"),
+            (&dangling, "a link that leads nowhere"),
+        ] {
+            let error = write(path, "x", true).expect_err("refused");
+            assert!(error.message.contains(kind), "{error}");
+        }
+        assert!(fs::metadata(&pipe).expect("there").file_type().is_fifo());
+        assert!(fs::metadata(&socket).expect("there").file_type().is_socket());
+        assert!(fs::symlink_metadata(&dangling).expect("there").is_symlink());
+        assert!(!dir.path().join("nowhere").exists());
+        assert_eq!(fs::read_dir(dir.path()).expect("lists").count(), 4, "nothing is left over");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_file_stays_a_link() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("a.txt");
+        let link = dir.path().join("link");
+        fs::write(&path, "one").expect("writes");
+        std::os::unix::fs::symlink("a.txt", &link).expect("links");
+        assert_eq!(write(&link, "two", true), Ok(Put::Written(3)));
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read_to_string(&path).expect("reads"), "two");
     }
 }

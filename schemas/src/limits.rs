@@ -46,7 +46,8 @@ pub const LABELS_MAX: usize = 20;
 pub const LABEL_CHARS: usize = 40;
 pub const NOTE_CHARS: usize = 1_000;
 
-/// Tool calls a minute that a server answers, and milliseconds that one may take.
+/// Requests a minute that a server answers (calls of tools, resources, prompts, completions and
+/// `ai_help`), and milliseconds that a call may take.
 pub const RATE_LIMIT: u32 = 600;
 pub const CALL_MS: u64 = 30_000;
 

@@ -56,7 +56,8 @@ fn http_options(
             || "the token is that of the environment".to_owned(),
             |file| format!("the token is in {}", file.display()),
         );
-        return Ok((HttpOptions { address, token: Some(token) }, place));
+        let options = HttpOptions { address, token: Some(token), body_time: server::BODY_TIME };
+        return Ok((options, place));
     }
     if !address.ip().is_loopback() {
         let message = format!(
@@ -64,7 +65,8 @@ fn http_options(
         );
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", "no_auth"));
     }
-    Ok((HttpOptions { address, token: None }, "no token is asked for".to_owned()))
+    let options = HttpOptions { address, token: None, body_time: server::BODY_TIME };
+    Ok((options, "no token is asked for".to_owned()))
 }
 
 /// `sessions setup`.

@@ -61,10 +61,10 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     // Before the arguments are looked at any further: they may be wrong or incomplete.
     if let Some(text) = reference::asked(&arguments) {
-        let printed = Printer { json: false, quiet: false, debug: None }.data(&text);
-        return match printed {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::from(3),
-            _ => ExitCode::SUCCESS,
+        let printer = Printer { json: false, quiet: false, debug: None };
+        return match printer.data(&text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => unwritten(&printer, &error),
         };
     }
     if arguments.len() < 2 {
@@ -80,8 +80,13 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let (command, args) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            let code = if error.use_stderr() { 2 } else { 0 };
-            return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::SUCCESS };
+            let printer = Printer { json: false, quiet: false, debug: None };
+            return match error.print() {
+                // Without a working stderr the code has to say it alone.
+                _ if error.use_stderr() => ExitCode::from(2),
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => unwritten(&printer, &error),
+            };
         }
     };
     let debug = (args.metadata == MetadataLevel::Full).then(|| debug(command, &arguments));
@@ -90,17 +95,27 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NothingFound) => ExitCode::from(1),
         Ok(Outcome::Wrong) => ExitCode::from(2),
-        // A reader that has seen enough, as `head`, is no failure.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
-        }
-        Err(Failure::Output(_)) => ExitCode::from(3),
+        Err(Failure::Output(error)) => unwritten(&printer, &error),
         Err(Failure::Tool(error)) => {
             let code = error.code.exit_code();
-            let _ = printer.error(error);
-            ExitCode::from(code)
+            match printer.error(error) {
+                Err(error) if printer.json && error.kind() != ErrorKind::BrokenPipe => {
+                    unwritten(&printer, &error)
+                }
+                _ => ExitCode::from(code),
+            }
         }
     }
+}
+
+/// Reports that the answer could not be written, and returns the exit code. A reader that has seen
+/// enough and closed its end, such as `head`, is not a failure.
+fn unwritten(printer: &Printer, error: &std::io::Error) -> ExitCode {
+    if error.kind() == ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
+    }
+    printer.unwritten(error);
+    ExitCode::from(3)
 }
 
 /// What developers ask for, as far as a command knows it.

@@ -16,7 +16,7 @@ pub(super) struct ServeFlags {
     /// Let clients set labels and notes on sessions
     #[arg(long)]
     allow_labels: bool,
-    /// Tool calls a minute; 0 is no limit
+    /// Tool calls, resources, prompts, completions and ai_help a minute; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = limits::RATE_LIMIT)]
     rate_limit: u32,
     /// How long a call may take, in milliseconds

@@ -14,6 +14,7 @@ use schemas::{ErrorCode, ExportFormat, Timestamp, ToolError};
 use serde::Serialize;
 
 use crate::error::store_error;
+use crate::leftovers::remove_abandoned;
 use crate::outfile::{self, Put, file_error};
 use crate::store::{Snapshot, file_stem, lake_objects, write_arrow};
 use crate::tools::Whole;
@@ -113,6 +114,8 @@ impl Work<'_> {
     fn parquet(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
         let places = snapshot.places();
+        // A killed run may have left files in partitions that this one does not write to.
+        remove_abandoned_below(dir, PARTITION_LEVELS);
         for at in sessions {
             let known = snapshot.sessions().get(*at).zip(places.get(*at));
             let Some((row, places)) = known else { continue };
@@ -223,6 +226,25 @@ impl Work<'_> {
         }
         self.done.events += events;
         Ok(())
+    }
+}
+
+/// Levels of folders below a lake's own: `p_provider=X/p_date=YYYY-MM-DD`.
+const PARTITION_LEVELS: usize = 2;
+
+/// Removes abandoned temporary files in `dir` and in the partitions below it, down to `levels`
+/// levels. Links are not followed.
+fn remove_abandoned_below(dir: &Path, levels: usize) {
+    remove_abandoned(dir);
+    if levels == 0 {
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let is_partition = entry.file_name().as_encoded_bytes().starts_with(b"p_");
+        if is_partition && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_abandoned_below(&entry.path(), levels - 1);
+        }
     }
 }
 

@@ -71,6 +71,15 @@ impl Printer {
         writeln!(io::stderr(), "error: {}", commands(&message))
     }
 
+    /// Reports on stderr that the answer could not be written. Without a working stderr the exit
+    /// code has to say it alone.
+    pub fn unwritten(&self, error: &io::Error) {
+        let _ = writeln!(
+            io::stderr(),
+            "error: the output could not be written: {error}. The answer is incomplete: check where the output goes and run the command again"
+        );
+    }
+
     /// Prints data.
     pub fn data(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();

@@ -10,7 +10,6 @@ mod session;
 mod sums;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
@@ -150,10 +149,10 @@ pub fn save(html: &str, path: &Path) -> Result<u64, ToolError> {
     })
 }
 
-/// Whether a file begins as ours do.
+/// True if the file begins as reports do.
 fn is_report(path: &Path) -> bool {
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(2048).read_to_end(&mut head));
+    let read = outfile::open_regular(path).and_then(|file| file.take(2048).read_to_end(&mut head));
     read.is_ok() && String::from_utf8_lossy(&head).contains(page::GENERATOR)
 }
 

@@ -19,7 +19,7 @@ use crate::tools::{Call, Tools};
 pub struct Options {
     /// Whether clients may set labels and notes.
     pub allow_labels: bool,
-    /// Calls a minute; 0 is no limit.
+    /// Requests a minute that cost work ([`Desk::take_request`] lists them); 0 is no limit.
     pub rate_limit: u32,
     /// How long a call may take.
     pub time_limit: Duration,
@@ -117,19 +117,28 @@ impl Desk {
         Answered { result: Err(error), debug: self.debug(asked) }
     }
 
+    /// Takes one request from those that the limit leaves for this minute. Calls of tools, reads
+    /// of resources, prompts, completions and `ai_help` count alike.
+    ///
+    /// # Errors
+    ///
+    /// `rate_limit_exceeded` if none is left.
+    pub(super) fn take_request(&self) -> Result<(), ToolError> {
+        let limited = self.limiter.as_ref().map(Ratelimiter::try_wait);
+        let Some(Err(TryWaitError::Insufficient(wait))) = limited else { return Ok(()) };
+        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+        let message = format!(
+            "More than {} calls a minute. Wait {wait} ms, and ask for more at once: most tools take lists of ids",
+            self.options.rate_limit
+        );
+        Err(ToolError::new(ErrorCode::RateLimitExceeded, message)
+            .with("retry_after_ms", wait)
+            .with("limit_per_minute", self.options.rate_limit))
+    }
+
     /// Whether the call may be made at all.
     fn admit(&self, asked: &Asked) -> Result<(), ToolError> {
-        let limited = self.limiter.as_ref().map(Ratelimiter::try_wait);
-        if let Some(Err(TryWaitError::Insufficient(wait))) = limited {
-            let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
-            let message = format!(
-                "More than {} calls a minute. Wait {wait} ms, and ask for more at once: most tools take lists of ids",
-                self.options.rate_limit
-            );
-            return Err(ToolError::new(ErrorCode::RateLimitExceeded, message)
-                .with("retry_after_ms", wait)
-                .with("limit_per_minute", self.options.rate_limit));
-        }
+        self.take_request()?;
         if asked.tool == label::SPEC.name && !self.options.allow_labels {
             let message = "Labels cannot be changed through this server: it was not started with --allow-labels. Ask the user to add the flag to `sessions mcp` in the client's configuration, or to run `sessions label`";
             return Err(ToolError::new(ErrorCode::InvalidArgument, message)

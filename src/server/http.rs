@@ -9,28 +9,42 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use rmcp::ErrorData;
+use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
+use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 
 use super::Server;
+use super::flow::{TOO_MANY_VALUES, has_too_many_values};
+use super::host::{HostFilter, single_value};
 
 /// Where requests go.
 pub const PATH: &str = "/mcp";
 
-/// Largest request; arguments are small.
-const BODY_BYTES: usize = 1 << 20;
+/// Bytes of the largest body; arguments are small.
+const MAX_BODY_BYTES: usize = 1 << 20;
+
+/// How long a client may take to send the body of a request, on the command line's server.
+pub const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// How long a client may take to send the headers of a request, or leave its connection idle.
+const HEADER_TIME: Duration = Duration::from_secs(30);
+
+/// Bytes that hyper reads ahead of a connection. Headers that are much longer are refused.
+const READ_BUFFER_BYTES: usize = 64 << 10;
 
 /// How long calls that run may still take when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -40,6 +54,15 @@ pub struct HttpOptions {
     pub address: SocketAddr,
     /// What a client has to show; `None` asks for nothing, which only loopback may.
     pub token: Option<String>,
+    /// How long a client may take to send the body of a request.
+    pub body_time: Duration,
+}
+
+/// What a request has to pass before the protocol is reached.
+struct Entrance {
+    hosts: HostFilter,
+    token: Option<String>,
+    body_time: Duration,
 }
 
 type Service = StreamableHttpService<Server, NeverSessionManager>;
@@ -58,11 +81,15 @@ pub(super) async fn serve(
     }
     let listener = TcpListener::bind(options.address).await?;
     let address = listener.local_addr()?;
-    let config = config(address);
+    let config = config();
     let ended = config.cancellation_token.clone();
     let service =
         Service::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config);
-    let token: Option<Arc<str>> = options.token.map(Arc::from);
+    let entrance = Arc::new(Entrance {
+        hosts: HostFilter::new(address),
+        token: options.token,
+        body_time: options.body_time,
+    });
     let connections = GracefulShutdown::new();
     let mut end = pin!(asked_to_end());
     // Signals are listened to from the first poll on: who hears that the server is ready may end it.
@@ -83,13 +110,17 @@ pub(super) async fn serve(
                 }
             },
         };
-        let (service, token) = (service.clone(), token.clone());
+        let service = service.clone();
+        let entrance = Arc::clone(&entrance);
         let handler = service_fn(move |request| {
-            let (service, token) = (service.clone(), token.clone());
-            async move { Ok::<_, Infallible>(respond(&service, token.as_deref(), request).await) }
+            let service = service.clone();
+            let entrance = Arc::clone(&entrance);
+            async move { Ok::<_, Infallible>(respond(&service, &entrance, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIME)
+            .max_buf_size(READ_BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), handler);
         let connection = connections.watch(connection);
         // A client that breaks off is no failure.
@@ -102,56 +133,145 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Requests must name this machine as their host, and pages of other sites may not send any.
-fn config(address: SocketAddr) -> StreamableHttpServerConfig {
-    let config = StreamableHttpServerConfig::default()
+/// The part of the protocol that rmcp takes care of. Hosts and origins are checked before.
+fn config() -> StreamableHttpServerConfig {
+    StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
-        .with_max_request_body_bytes(BODY_BYTES)
-        .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]);
-    let ip = address.ip();
-    if ip.is_unspecified() {
-        // Nobody knows by which names other machines call this one. A page that was rebound to
-        // it has no token.
-        return config.disable_allowed_hosts();
-    }
-    let mut hosts = config.allowed_hosts.clone();
-    if !ip.is_loopback() {
-        hosts.push(ip.to_string());
-    }
-    config.with_allowed_hosts(hosts)
+        .with_max_request_body_bytes(MAX_BODY_BYTES)
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
 }
 
-async fn respond(service: &Service, token: Option<&str>, request: Request<Incoming>) -> Answer {
-    if !is_allowed(token, request.headers()) {
-        let mut answer = refusal(StatusCode::UNAUTHORIZED, "a bearer token is needed");
+async fn respond(service: &Service, entrance: &Entrance, request: Request<Incoming>) -> Answer {
+    if let Err((status, message)) = entrance.hosts.check(request.uri(), request.headers()) {
+        return refusal(status, ErrorData::invalid_request(message, None), None);
+    }
+    if !is_allowed(entrance.token.as_deref(), request.headers()) {
+        let mut answer = plain_refusal(StatusCode::UNAUTHORIZED, "a bearer token is needed");
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return answer;
     }
     if request.uri().path() != PATH {
-        return refusal(StatusCode::NOT_FOUND, "the server is at /mcp");
+        return plain_refusal(StatusCode::NOT_FOUND, "the server is at /mcp");
     }
-    service.handle(request).await
+    if request.method() != Method::POST {
+        // Nothing of the body is read.
+        return in_words_of_protocol(service.handle(request).await).await;
+    }
+    let (mut head, body) = request.into_parts();
+    if !is_json(&head.headers) {
+        // Without a type rmcp refuses the request, and says whether `Accept` is wrong as well.
+        head.headers.remove(CONTENT_TYPE);
+        let request = Request::from_parts(head, Full::new(Bytes::new()));
+        return in_words_of_protocol(service.handle(request).await).await;
+    }
+    let body = match read_body(body, entrance.body_time).await {
+        Ok(body) => body,
+        Err(answer) => return answer,
+    };
+    if let Some(answer) = refuse_message(&body) {
+        return answer;
+    }
+    let request = Request::from_parts(head, Full::new(body));
+    in_words_of_protocol(service.handle(request).await).await
+}
+
+/// True if the one content type of a request is JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = single_value(headers, &CONTENT_TYPE) else { return false };
+    let essence = value.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Reads a whole body. The error is the answer to one that is too long, too slow or broken off.
+async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, Answer> {
+    let reading = Limited::new(body, MAX_BODY_BYTES).collect();
+    let mut answer = match tokio::time::timeout(time, reading).await {
+        Ok(Ok(body)) => return Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let message = format!("the request is longer than {MAX_BODY_BYTES} bytes");
+            let error = ErrorData::invalid_request(message, None);
+            refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None)
+        }
+        Ok(Err(error)) => {
+            let message = format!("the body of the request cannot be read: {error}");
+            refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), None)
+        }
+        Err(_) => {
+            let message = format!("the body of the request did not arrive within {time:?}");
+            refusal(StatusCode::REQUEST_TIMEOUT, ErrorData::invalid_request(message, None), None)
+        }
+    };
+    // What follows on this connection is the rest of the body.
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Err(answer)
+}
+
+/// Returns the answer to a body that is not JSON, or not a message of the protocol.
+fn refuse_message(body: &[u8]) -> Option<Answer> {
+    if has_too_many_values(body) {
+        let error = ErrorData::invalid_request(TOO_MANY_VALUES, None);
+        return Some(refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None));
+    }
+    let error = serde_json::from_slice::<ClientJsonRpcMessage>(body).err()?;
+    let value: Value = match serde_json::from_slice(body) {
+        Ok(value) => value,
+        Err(error) => {
+            let error = ErrorData::parse_error(format!("the request is not JSON: {error}"), None);
+            return Some(refusal(StatusCode::BAD_REQUEST, error, None));
+        }
+    };
+    let message = if value.is_array() {
+        "batches are not supported: send one request at a time".to_owned()
+    } else {
+        format!("the request is not a message of JSON-RPC 2.0: {error}")
+    };
+    let id = match value.get("id") {
+        Some(Value::String(id)) => Some(RequestId::String(id.as_str().into())),
+        Some(id) => id.as_i64().map(RequestId::Number),
+        None => None,
+    };
+    Some(refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), id))
 }
 
 /// Compares in constant time.
 fn is_allowed(token: Option<&str>, headers: &HeaderMap) -> bool {
     let Some(token) = token else { return true };
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let given = header.and_then(|value| value.split_once(' '));
+    let given = single_value(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
     given.is_some_and(|(scheme, given)| {
         scheme.eq_ignore_ascii_case("bearer")
             && bool::from(given.trim().as_bytes().ct_eq(token.as_bytes()))
     })
 }
 
+fn plain_refusal(status: StatusCode, message: &'static str) -> Answer {
+    refusal(status, ErrorData::invalid_request(message, None), None)
+}
+
 /// A refusal before the protocol is reached, in its words: some clients show nothing else.
-fn refusal(status: StatusCode, message: &'static str) -> Answer {
-    let error = ErrorData::invalid_request(message, None);
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+fn refusal(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> Answer {
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
     let mut answer = Response::new(Full::new(Bytes::from(body)).boxed());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// Puts a refusal of rmcp, which may be plain text, into the words of the protocol.
+async fn in_words_of_protocol(answer: Answer) -> Answer {
+    let status = answer.status();
+    let is_refusal = status.is_client_error() || status.is_server_error();
+    if !is_refusal || is_json(answer.headers()) {
+        return answer;
+    }
+    let (head, body) = answer.into_parts();
+    let Ok(text) = body.collect().await.map(http_body_util::Collected::to_bytes);
+    let message = String::from_utf8_lossy(&text).into_owned();
+    let mut answer = refusal(status, ErrorData::invalid_request(message, None), None);
+    if let Some(methods) = head.headers.get(ALLOW) {
+        answer.headers_mut().insert(ALLOW, methods.clone());
+    }
     answer
 }
 
@@ -198,10 +318,20 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_those_of_the_address() {
-        let hosts = |address: &str| config(address.parse().expect("address")).allowed_hosts;
-        assert_eq!(hosts("127.0.0.1:80"), ["localhost", "127.0.0.1", "::1"]);
-        assert!(hosts("192.0.2.7:80").iter().any(|host| host == "192.0.2.7"));
-        assert!(hosts("0.0.0.0:80").is_empty());
+    fn a_token_or_a_type_that_is_given_twice_does_not_count() {
+        let mut twice = headers("Bearer secret");
+        twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
+        assert!(!is_allowed(Some("secret"), &twice));
+        let content = |values: &[&'static str]| {
+            HeaderMap::from_iter(
+                values.iter().map(|value| (CONTENT_TYPE, HeaderValue::from_static(value))),
+            )
+        };
+        assert!(is_json(&content(&["application/json"])));
+        assert!(is_json(&content(&["Application/JSON; charset=utf-8"])));
+        for value in ["", "text/plain", "application/json-seq", "text/plain;application/json"] {
+            assert!(!is_json(&content(&[value])), "{value}");
+        }
+        assert!(!is_json(&HeaderMap::new()));
     }
 }

@@ -4,16 +4,27 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
-use rmcp::model::{ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId};
+use rmcp::model::{
+    ClientNotification, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
+    RequestId,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::{AsyncRwTransport, DEFAULT_MAX_LINE_LENGTH};
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Deserializer, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::flow::{Flow, TOO_MANY_VALUES, has_too_many_values};
+
+/// Bytes of the longest line. The arguments of every tool fit; a longer text would take several
+/// times its size in each of the threads that answer.
+const MAX_LINE_BYTES: usize = 512 << 10;
 
 /// Bytes read at a time.
 const CHUNK: usize = 8192;
@@ -25,13 +36,23 @@ const TAIL: usize = 128;
 /// The answer to a request that cannot be read, and its id as far as that is known.
 type Refusal = (ErrorData, Option<RequestId>);
 
+/// What was read and is not passed on yet, because there is no room for it.
+enum Next {
+    Message(Box<RxJsonRpcMessage<RoleServer>>),
+    Refusal(Refusal),
+}
+
 /// The transport.
 pub(super) struct Lines<R: AsyncRead + Unpin, W: AsyncWrite> {
     inner: AsyncRwTransport<RoleServer, Bounded<R>, W>,
     /// Requests that were too long or no JSON.
     refused: UnboundedReceiver<Refusal>,
+    /// Bytes of the last line that `inner` was given.
+    line_bytes: Arc<AtomicUsize>,
+    next: Option<Next>,
     /// Whether a session has begun.
     begun: bool,
+    flow: Arc<Flow>,
 }
 
 impl<R, W> Lines<R, W>
@@ -39,9 +60,34 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(read: R, write: W) -> Self {
-        let (read, refused) = Bounded::new(read, DEFAULT_MAX_LINE_LENGTH);
-        Self { inner: AsyncRwTransport::new(read, write), refused, begun: false }
+    pub(super) fn new(read: R, write: W, flow: Arc<Flow>) -> Self {
+        let line_bytes = Arc::new(AtomicUsize::new(0));
+        let (read, refused) = Bounded::new(read, MAX_LINE_BYTES, Arc::clone(&line_bytes));
+        let inner = AsyncRwTransport::new(read, write);
+        Self { inner, refused, line_bytes, next: None, begun: false, flow }
+    }
+
+    /// Reads until there is something to pass on or to refuse; `None` at the end of the input.
+    /// Nothing is lost if the future is dropped before it is ready.
+    async fn read_next(&mut self) -> Option<Next> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(refusal) = self.refused.recv() => return Some(Next::Refusal(refusal)),
+                message = self.inner.receive() => {
+                    let message = message?;
+                    let is_request = if let JsonRpcMessage::Request(request) = &message {
+                        self.begun |= begins(&request.request);
+                        true
+                    } else {
+                        false
+                    };
+                    if is_request || self.begun {
+                        return Some(Next::Message(Box::new(message)));
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -56,32 +102,86 @@ where
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.inner.send(item)
+        let room = answered_id(&item).and_then(|id| self.flow.take(id));
+        let sending = self.inner.send(item);
+        let flow = Arc::clone(&self.flow);
+        async move {
+            let result = sending.await;
+            flow.note_written(&result);
+            drop(room);
+            result
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let (error, id) = tokio::select! {
-                biased;
-                Some(refusal) = self.refused.recv() => refusal,
-                message = self.inner.receive() => match message {
-                    Some(JsonRpcMessage::Request(request)) => {
-                        self.begun |= begins(&request.request);
-                        return Some(JsonRpcMessage::Request(request));
+            if self.next.is_none() {
+                self.next = self.read_next().await;
+            }
+            let bytes = match &self.next {
+                None => {
+                    self.flow.end_input();
+                    return None;
+                }
+                Some(Next::Refusal(_)) => 0,
+                Some(Next::Message(message)) if matches!(**message, JsonRpcMessage::Request(_)) => {
+                    self.line_bytes.load(Ordering::Relaxed)
+                }
+                // Nothing is answered to these.
+                Some(Next::Message(message)) => {
+                    if let Some(id) = cancelled_id(message) {
+                        drop(self.flow.take(id));
                     }
-                    Some(_) if !self.begun => continue,
-                    message => return message,
-                },
+                    let Some(Next::Message(message)) = self.next.take() else { return None };
+                    return Some(*message);
+                }
             };
-            let answer = self.inner.send(TxJsonRpcMessage::<RoleServer>::error(error, id));
-            // On its own, as this future may be dropped at any time.
-            drop(tokio::spawn(answer));
+
+            // What was read stays in `next` until there is room: this future may be dropped at
+            // any time.
+            let room = self.flow.wait_for_room(bytes).await?;
+            match self.next.take()? {
+                Next::Message(mut message) => {
+                    if let JsonRpcMessage::Request(request) = message.as_mut() {
+                        // The handler holds the room while it runs, whatever becomes of the answer.
+                        request.request.extensions_mut().insert(Arc::clone(&room));
+                        self.flow.begin(request.id.clone(), room);
+                    }
+                    return Some(*message);
+                }
+                Next::Refusal((error, id)) => {
+                    let answer = self.send(TxJsonRpcMessage::<RoleServer>::error(error, id));
+                    tokio::spawn(async move {
+                        // The failure is noted where it happens.
+                        let _ = answer.await;
+                        drop(room);
+                    });
+                }
+            }
         }
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.inner.close().await
     }
+}
+
+/// The id of the request that a message answers.
+fn answered_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+    }
+}
+
+/// The id of the request that a message cancels. rmcp does not answer it any more.
+fn cancelled_id(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+    let JsonRpcMessage::Notification(notification) = message else { return None };
+    let ClientNotification::CancelledNotification(cancelled) = &notification.notification else {
+        return None;
+    };
+    cancelled.params.request_id.as_ref()
 }
 
 /// Whether rmcp begins a session with this request: an `initialize`, or one that says all that
@@ -96,14 +196,19 @@ fn begins(request: &ClientRequest) -> bool {
     }
 }
 
-/// Passes on lines that are short enough; of a longer one only a part, which is no JSON and is
-/// ignored, and word that it came. Of a request that is no JSON word goes out too.
+/// Passes on lines that are short enough, at most one at a time; of a longer one only a part, which
+/// is no JSON and is ignored, and word that it came. Of a request that is no JSON word goes out too.
 struct Bounded<R> {
     inner: R,
     longest: usize,
     tell: UnboundedSender<Refusal>,
-    /// Of the present line, as far as it was read.
+    /// What was read from `inner`, and how much of it was passed on.
+    chunk: Vec<u8>,
+    passed: usize,
+    /// Bytes of the present line that were passed on.
     length: usize,
+    /// Bytes of the last line that was passed on.
+    line_bytes: Arc<AtomicUsize>,
     /// The whole of it, unless it is too long.
     line: Vec<u8>,
     head: Vec<u8>,
@@ -111,41 +216,78 @@ struct Bounded<R> {
 }
 
 impl<R> Bounded<R> {
-    fn new(inner: R, longest: usize) -> (Self, UnboundedReceiver<Refusal>) {
+    fn new(
+        inner: R,
+        longest: usize,
+        line_bytes: Arc<AtomicUsize>,
+    ) -> (Self, UnboundedReceiver<Refusal>) {
         let (tell, told) = unbounded_channel();
-        let (line, head, tail) = (Vec::new(), Vec::new(), Vec::new());
-        (Self { inner, longest, tell, length: 0, line, head, tail }, told)
+        let bounded = Self {
+            inner,
+            longest,
+            tell,
+            chunk: Vec::new(),
+            passed: 0,
+            length: 0,
+            line_bytes,
+            line: Vec::new(),
+            head: Vec::new(),
+            tail: Vec::new(),
+        };
+        (bounded, told)
     }
 
-    fn pass(&mut self, bytes: &[u8], out: &mut ReadBuf<'_>) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let was_too_long = self.length > self.longest;
-            self.length += part.len();
-            self.remember(part);
-            let is_too_long = self.length > self.longest;
-            if !is_too_long {
-                out.put_slice(part);
-                self.line.extend_from_slice(part);
-            } else if !was_too_long {
-                out.put_slice(b"\n");
-                self.line = Vec::new();
-            }
-            if part.ends_with(b"\n") {
-                let line = std::mem::take(&mut self.line);
-                let refusal = if is_too_long {
-                    Some((too_long(), request_id(&self.head, &self.tail)))
-                } else {
-                    no_json(&line)
-                };
-                if let Some(refusal) = refusal {
-                    // Nobody to tell: the transport is closing.
-                    let _ = self.tell.send(refusal);
-                }
-                self.length = 0;
-                self.head.clear();
-                self.tail.clear();
-            }
+    /// Passes on the next part of a line, up to its end or that of the chunk.
+    fn pass(&mut self, out: &mut ReadBuf<'_>) {
+        let unread = self.chunk.get(self.passed..).unwrap_or_default();
+        let unread = unread.get(..out.remaining()).unwrap_or(unread);
+        let end = unread.iter().position(|byte| *byte == b'\n').map_or(unread.len(), |at| at + 1);
+        let part = unread.get(..end).unwrap_or_default().to_vec();
+        self.passed += part.len();
+
+        let was_too_long = self.length > self.longest;
+        self.length += part.len();
+        self.remember(&part);
+        let is_too_long = self.length > self.longest;
+        let is_end = part.ends_with(b"\n");
+        if !is_too_long {
+            self.line.extend_from_slice(&part);
         }
+        let has_too_many = is_end && has_too_many_values(&self.line);
+        if has_too_many || (is_too_long && !was_too_long) {
+            // What was passed on may be JSON followed by blanks: with this it is not.
+            let end: &[u8] = if out.remaining() < 2 { b"\n" } else { b"!\n" };
+            out.put_slice(end);
+        } else if !is_too_long {
+            out.put_slice(&part);
+        }
+
+        if is_too_long {
+            self.line = Vec::new();
+        }
+        if is_end {
+            let refusal = if is_too_long {
+                Some((too_long(), request_id(&self.head, &self.tail)))
+            } else if has_too_many {
+                let error = ErrorData::invalid_request(TOO_MANY_VALUES, None);
+                Some((error, request_id(&self.head, &self.tail)))
+            } else {
+                no_json(&self.line)
+            };
+            if let Some(refusal) = refusal {
+                // Nobody to tell: the transport is closing.
+                let _ = self.tell.send(refusal);
+            }
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.line_bytes.store(self.length, Ordering::Relaxed);
+        self.length = 0;
+        self.line = Vec::new();
+        self.head.clear();
+        self.tail.clear();
     }
 
     fn remember(&mut self, part: &[u8]) {
@@ -164,25 +306,29 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let mut bytes = [0; CHUNK];
         let before = out.filled().len();
         // To pass on nothing would be the end of the stream.
         while out.filled().len() == before {
-            let (room, _) = bytes.split_at_mut(CHUNK.min(out.remaining()));
-            let mut read = ReadBuf::new(room);
-            ready!(Pin::new(&mut this.inner).poll_read(context, &mut read))?;
-            if read.filled().is_empty() {
-                break;
+            if this.passed == this.chunk.len() {
+                let mut bytes = [0; CHUNK];
+                let mut read = ReadBuf::new(&mut bytes);
+                ready!(Pin::new(&mut this.inner).poll_read(context, &mut read))?;
+                if read.filled().is_empty() {
+                    break;
+                }
+                this.chunk.clear();
+                this.chunk.extend_from_slice(read.filled());
+                this.passed = 0;
             }
-            this.pass(read.filled(), out);
+            this.pass(out);
         }
         Poll::Ready(Ok(()))
     }
 }
 
 fn too_long() -> ErrorData {
-    let most = DEFAULT_MAX_LINE_LENGTH >> 20;
-    let message = format!("The request is longer than {most} MB. Send less at once");
+    let most = MAX_LINE_BYTES >> 10;
+    let message = format!("The request is longer than {most} KB. Send less at once");
     ErrorData::invalid_request(message, None)
 }
 
@@ -246,7 +392,7 @@ mod tests {
     async fn long_lines_are_cut_and_told_and_the_others_pass() {
         let long = format!("{{\"id\":5,\"params\":\"{}\"}}", "x".repeat(20_000));
         let text = format!("short\n{long}\nlast");
-        let (mut bounded, mut told) = Bounded::new(text.as_bytes(), 1000);
+        let (mut bounded, mut told) = Bounded::new(text.as_bytes(), 1000, Arc::default());
         let mut out = String::new();
         bounded.read_to_string(&mut out).await.expect("reads");
         let lines: Vec<&str> = out.lines().collect();

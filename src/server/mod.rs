@@ -4,13 +4,16 @@ mod arguments;
 mod cache;
 mod complete;
 mod desk;
+mod flow;
 mod help;
+mod host;
 mod http;
 mod lines;
 mod progress;
 mod prompts;
 mod resources;
 mod schema;
+mod stdio;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,18 +31,18 @@ use rmcp::model::{
     ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
 use schemas::envelope::{Answer, Failure, Severity, Warning, WarningCode};
 use schemas::tool::{Alias, CONTRACT_VERSION, NAMESPACE, TOOLS, find};
 use schemas::{ErrorCode, ToolError, limits, nearest};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::arguments::parse;
 pub use self::desk::Options;
 use self::desk::{Answered, Asked, Desk};
-pub use self::http::{HttpOptions, PATH};
+pub use self::http::{BODY_TIME, HttpOptions, PATH};
+pub use self::stdio::{serve, serve_stdio};
 use crate::clean::head;
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
@@ -63,6 +66,9 @@ The resource sessions://ai-help is the whole manual.";
 
 /// How long clients may keep the lists, in milliseconds: they never change while a server runs.
 const LIST_TTL_MS: u64 = 3_600_000;
+
+/// The code of JSON-RPC for errors that the server defines: here, a request above the limit.
+const SERVER_ERROR: rmcp::model::ErrorCode = rmcp::model::ErrorCode(-32000);
 
 /// What a server is made of.
 pub struct Parts {
@@ -104,38 +110,9 @@ pub fn serve_http(
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(http::serve(Server::new(parts, "mcp_http"), options, ready));
-    end(runtime);
-    result
-}
-
-/// Serves the tools on stdin and stdout until stdin ends.
-pub fn serve_stdio(parts: Parts) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
-        let (read, write) = rmcp::transport::stdio();
-        serve(parts, read, write).await
-    });
-    end(runtime);
-    result
-}
-
-/// Calls that were cut off notice it soon; the process does not wait for them.
-fn end(runtime: tokio::runtime::Runtime) {
+    // Calls that were cut off notice it soon; the process does not wait for them.
     runtime.shutdown_timeout(Duration::from_secs(1));
-}
-
-/// Serves the tools to one client, a message a line, until `read` ends.
-pub async fn serve(
-    parts: Parts,
-    read: impl AsyncRead + Send + Unpin + 'static,
-    write: impl AsyncWrite + Send + Unpin + 'static,
-) -> io::Result<()> {
-    match Server::new(parts, "mcp_stdio").serve(lines::Lines::new(read, write)).await {
-        Ok(service) => service.waiting().await.map(|_| ()).map_err(io::Error::other),
-        // A client that leaves before it said anything is no failure.
-        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(io::Error::other(error)),
-    }
+    result
 }
 
 impl ServerHandler for Server {
@@ -210,6 +187,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        self.take_request()?;
         let server = self.clone();
         let read = move || {
             // As fresh as the answer of a tool.
@@ -234,6 +212,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        self.take_request()?;
         Ok(prompts::get(&request)?.into())
     }
 
@@ -242,6 +221,7 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
+        self.take_request()?;
         let tools = Arc::clone(&self.tools);
         apart(move || complete::complete(&tools, &request)).await
     }
@@ -251,6 +231,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        self.take_request()?;
         help::answer(&self.help, &request, is_modern(&context))
     }
 
@@ -260,6 +241,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some((spec, alias)) = find(TOOLS, &request.name) else {
+            self.take_request()?;
             return Err(self.unknown(&request.name));
         };
         let asked = Arc::new(Asked {
@@ -288,6 +270,11 @@ impl ServerHandler for Server {
 }
 
 impl Server {
+    /// Counts a request that is not the call of a tool, and refuses it above the limit.
+    fn take_request(&self) -> Result<(), ErrorData> {
+        self.desk.take_request().map_err(refused)
+    }
+
     /// The error for a name that no tool has.
     fn unknown(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.listed.iter().map(|tool| tool.name.as_ref()).collect();
@@ -306,6 +293,13 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 /// An error of the protocol: what was asked is wrong. It is short, whatever it repeats.
 fn invalid(message: &str) -> ErrorData {
     ErrorData::invalid_params(head(message, limits::PROTOCOL_ERROR_BYTES).0.to_owned(), None)
+}
+
+/// An error of a tool as an error of the protocol. Its data are the error as tools answer it, so
+/// that clients read the code and the time to wait in one place.
+fn refused(error: ToolError) -> ErrorData {
+    let message = error.message.clone();
+    ErrorData::new(SERVER_ERROR, message, serde_json::to_value(error).ok())
 }
 
 /// What a list says about keeping it; peers of 2025-11-25 know no such thing.

@@ -13,6 +13,9 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::leftovers::create_temporary;
+use crate::outfile::{find_place, open_regular};
+
 /// The name that the server has in configurations.
 const NAME: &str = "sessions";
 
@@ -129,9 +132,9 @@ impl Registration {
     /// beside it; everything else in it stays as it is.
     pub fn write(&self, now: Timestamp) -> Result<Written, ToolError> {
         let failed = |error: io::Error| unusable(&self.path, &error.to_string());
-        // A link leads to where somebody keeps the file: that one is changed.
-        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let before = match fs::read_to_string(&path) {
+        // A link leads to where the user keeps the file: that one is changed.
+        let path = find_place(&self.path)?;
+        let before = match open_regular(&path).and_then(io::read_to_string) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
@@ -150,21 +153,26 @@ impl Registration {
     }
 }
 
-/// Copies a file to a name beside it that tells the time.
+/// Copies a file to a new file next to it whose name contains the time. Returns its path.
 fn back_up(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
     let time: String = now.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{time}.bak"));
     let backup = path.with_file_name(name);
-    fs::copy(path, &backup)?;
+
+    let mut original = open_regular(path)?;
+    let mut copy = create_temporary(folder_of(path))?;
+    io::copy(&mut original, copy.as_file_mut())?;
+    copy.as_file().set_permissions(original.metadata()?.permissions())?;
+    copy.persist_noclobber(&backup).map_err(|error| error.error)?;
     Ok(backup)
 }
 
-/// Replaces a file in one step; it keeps its rights.
+/// Replaces a file in one step. The new file has the permissions of the old one.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
+    let dir = folder_of(path);
     fs::create_dir_all(dir)?;
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    let mut file = create_temporary(dir)?;
     file.write_all(text.as_bytes())?;
     if let Ok(metadata) = fs::metadata(path) {
         file.as_file().set_permissions(metadata.permissions())?;
@@ -172,6 +180,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn unusable(path: &Path, reason: &str) -> ToolError {

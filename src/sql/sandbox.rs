@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -79,13 +79,13 @@ impl Sandbox {
                 let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut said));
             }
             drop(done);
-            let end = watch.join().unwrap_or(End::Itself);
+            let end = watch.join().unwrap_or(End::Itself(None));
             copied.map_err(QueryError::Output)?;
             let report = said.lines().rev().find_map(|line| serde_json::from_str(line).ok());
             match (report, end) {
                 (Some(Report::Done(summary)), _) => Ok(summary),
                 (Some(Report::Failed(failed)), _) => Err(failed.error().into()),
-                (None, End::Itself) => Err(died(&said).into()),
+                (None, End::Itself(status)) => Err(died(&said, status).into()),
                 (None, End::TooLong) => Err(too_long(query.time).into()),
                 (None, End::Stopped) => Err(cancelled().into()),
             }
@@ -125,7 +125,8 @@ impl Sandbox {
 /// How a worker ended.
 #[derive(Debug, Clone, Copy)]
 enum End {
-    Itself,
+    /// It was not ended by this process. The status is unknown if the system does not give it.
+    Itself(Option<ExitStatus>),
     TooLong,
     Stopped,
 }
@@ -140,32 +141,67 @@ fn watch(
     let start = Instant::now();
     let end = loop {
         match done.recv_timeout(POLL) {
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => break End::Itself,
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => break End::Itself(None),
             Err(RecvTimeoutError::Timeout) if stop() => break End::Stopped,
             Err(RecvTimeoutError::Timeout) if start.elapsed() > time => break End::TooLong,
             Err(RecvTimeoutError::Timeout) => {}
         }
     };
     // One that has answered ends by itself; for one whose reader has gone nothing else is left.
+    // A process that is ending already keeps the status it ends with.
     let _ = child.kill();
-    let _ = child.wait();
-    end
+    let status = child.wait().ok();
+    match end {
+        End::Itself(_) => End::Itself(status),
+        End::TooLong | End::Stopped => end,
+    }
 }
 
 fn cap(name: &str, message: &str) -> ToolError {
     ToolError::new(ErrorCode::SqlError, message).with("cap", name)
 }
 
-/// What a worker means that ended without a report: where memory is refused at a place that cannot
-/// go on without, the system or the language ends the process.
-fn died(said: &str) -> ToolError {
-    match said.lines().next_back() {
-        Some(line) if !said.contains("alloc") => {
-            let message = format!("The query's process ended: {}", crate::clean::clean(line));
+/// The error for a worker that ended without a report: `said` is what it wrote to stderr.
+fn died(said: &str, status: Option<ExitStatus>) -> ToolError {
+    // Where memory is refused at a place that cannot go on without, the language says so.
+    if said.contains("alloc") {
+        return out_of_memory();
+    }
+    if let Some(signal) = status.and_then(outside_signal) {
+        let message = format!(
+            "The query's process was ended from outside by signal {signal}: by a user, or by the system when the memory of the machine ran out. Nothing was changed: run the query again"
+        );
+        return ToolError::new(ErrorCode::InternalError, message).with("signal", signal);
+    }
+    if let Some(line) = said.lines().next_back() {
+        let message = format!("The query's process ended: {}", crate::clean::clean(line));
+        return ToolError::new(ErrorCode::InternalError, message);
+    }
+    match status.and_then(|status| status.code()) {
+        Some(code) => {
+            let message = format!("The query's process ended with code {code} and no report");
             ToolError::new(ErrorCode::InternalError, message)
         }
-        _ => out_of_memory(),
+        // It crashed in silence, as code does that uses memory which the system refused.
+        None => out_of_memory(),
     }
+}
+
+/// Returns the signal that ended a process, if it is one that other processes send. Signals that
+/// a process brings upon itself, as by a wrong address, are not among them.
+#[cfg(unix)]
+fn outside_signal(status: ExitStatus) -> Option<i32> {
+    use rustix::process::Signal;
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let signal = status.signal()?;
+    let outside = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::KILL, Signal::TERM];
+    outside.iter().any(|known| known.as_raw() == signal).then_some(signal)
+}
+
+#[cfg(not(unix))]
+fn outside_signal(_status: ExitStatus) -> Option<i32> {
+    None
 }
 
 pub(super) fn out_of_memory() -> ToolError {

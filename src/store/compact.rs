@@ -12,8 +12,9 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::manifest::{Manifest, SegmentEntry};
+use super::open_segment::Segment;
 use super::segment::{FinishedSegment, SegmentWriter};
-use super::snapshot::{Segment, Snapshot};
+use super::snapshot::Snapshot;
 use super::{EventReader, RowSpan, StoreError, reader};
 
 /// So many segments of a level become one, with the smaller ones after the first of them.

@@ -7,6 +7,7 @@
 mod checked_file;
 mod columns;
 mod compact;
+mod damage;
 mod error;
 mod export;
 mod files;
@@ -15,6 +16,7 @@ mod index;
 mod labels;
 mod lock;
 mod manifest;
+mod open_segment;
 mod pages;
 mod parquet_file;
 mod reader;
@@ -23,6 +25,7 @@ mod segment_folder;
 mod snapshot;
 mod writer;
 
+pub use damage::Verify;
 pub use error::StoreError;
 pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
 pub use index::{
@@ -31,11 +34,12 @@ pub use index::{
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use manifest::{Manifest, SegmentEntry};
+pub use open_segment::Segment;
 pub use pages::{PageReader, TextPage, TextValues};
 pub use parquet_file::ParquetFile;
 pub use reader::{Column, EventReader, RowSpan};
-pub use snapshot::{Place, Segment, Snapshot, Span};
-pub use writer::{Verify, Writer};
+pub use snapshot::{Place, Snapshot, Span};
+pub use writer::Writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

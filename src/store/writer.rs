@@ -1,13 +1,11 @@
 //! The one writer: holds the lock, takes rows from ingest, commits segments.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::UNIX_EPOCH;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -19,8 +17,9 @@ use schemas::Timestamp;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
+use super::damage::{Verify, set_aside_damaged};
 use super::lock::StoreLock;
-use super::manifest::{FileEntry, Manifest, Retired, SegmentEntry, file_name};
+use super::manifest::{Manifest, Retired};
 use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
 use super::{EventReader, RowSpan, StoreError, compact, files, folder};
@@ -246,87 +245,6 @@ fn read_or_begin(dir: &Path, lock: &StoreLock) -> Result<Manifest, StoreError> {
     let manifest = Manifest::default();
     manifest.write(dir)?;
     Ok(manifest)
-}
-
-/// Which segments are compared with their checksums when the lock is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verify {
-    /// Those whose size or time is not that of the commit, and 32 MB of the others, other
-    /// ones every minute: to look at all of them would cost more than most ingests.
-    Some,
-    All,
-}
-
-/// Bytes compared with their checksums in every run.
-const TURN_BYTES: u64 = 32 << 20;
-
-/// A file may be this much younger than the manifest, in microseconds: clocks are set.
-const CLOCK_STEP: i64 = 2_000_000;
-
-/// Tells of each segment, asked in order, whether it is its turn.
-fn turn(manifest: &Manifest) -> impl FnMut(&SegmentEntry) -> bool + use<> {
-    let turns = manifest.bytes().div_ceil(TURN_BYTES).max(1);
-    let minute = Timestamp::now().0.unsigned_abs() / 60_000_000;
-    let from = minute % turns * TURN_BYTES;
-    let mut at = 0;
-    move |segment| {
-        let start = at;
-        at += segment.bytes();
-        start < from + TURN_BYTES && at > from
-    }
-}
-
-/// Moves segments that are not what was written out of the way; their sessions are forgotten
-/// with their checkpoints, so that the logs are read again.
-fn set_aside_damaged(
-    dir: &Path,
-    lock: &StoreLock,
-    manifest: &mut Manifest,
-    verify: Verify,
-) -> Result<u64, StoreError> {
-    let path = |segment: &SegmentEntry, file: &FileEntry| {
-        SegmentEntry::dir(dir, segment.number).join(file_name(&file.table))
-    };
-    let intact = |segment: &SegmentEntry| {
-        segment.files.iter().all(|file| {
-            files::checksum(&path(segment, file))
-                .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
-        })
-    };
-    let updated_at = manifest.updated_at;
-    let touched = |segment: &SegmentEntry| {
-        segment.files.iter().any(|file| {
-            fs::metadata(path(segment, file)).map_or(true, |now| {
-                let modified =
-                    now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                let modified = modified.map_or(i64::MAX, |time| time.as_micros() as i64);
-                now.len() != file.bytes || modified > updated_at + CLOCK_STEP
-            })
-        })
-    };
-    let mut turn = turn(manifest);
-    let mut check = |segment: &SegmentEntry| match verify {
-        Verify::All => intact(segment),
-        Verify::Some => !touched(segment) && !turn(segment) || intact(segment),
-    };
-    let (good, bad): (Vec<_>, Vec<_>) =
-        manifest.segments.drain(..).partition(|segment| check(segment));
-    manifest.segments = good;
-    if bad.is_empty() {
-        return Ok(0);
-    }
-    lock.check()?;
-    files::create_private_dirs(&dir.join("damaged"))?;
-    for segment in &bad {
-        let from = SegmentEntry::dir(dir, segment.number);
-        let to = dir.join("damaged").join(format!("{:010}", segment.number));
-        if from.exists() {
-            fs::rename(&from, &to).map_err(StoreError::io(&from))?;
-        }
-    }
-    manifest.generation += 1;
-    manifest.write(dir)?;
-    Ok(bad.len() as u64)
 }
 
 /// Rows of one ingest worker on their way into segments.

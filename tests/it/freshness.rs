@@ -246,7 +246,7 @@ fn a_giant_request_is_answered_and_the_next_one_too() {
     ));
     let answer = client.read();
     assert_eq!(answer["id"], 77, "{answer}");
-    assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("16 MB")));
+    assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("512 KB")));
     let listed = client.call("list_sessions", json!({ "limit": 1 }));
     assert_eq!(listed["data"]["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(client.end(), 0);

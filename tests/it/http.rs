@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
-struct Server {
+pub struct Server {
     child: Child,
     stderr: BufReader<ChildStderr>,
     /// What it said when it was ready.
     said: String,
-    port: u16,
+    pub port: u16,
 }
 
 impl Drop for Server {
@@ -23,20 +23,20 @@ impl Drop for Server {
     }
 }
 
-struct Response {
-    status: u16,
+pub struct Response {
+    pub status: u16,
     head: String,
     body: String,
 }
 
 impl Response {
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}\n{}", self.head, self.body))
     }
 }
 
 impl Server {
-    fn start(env: &TestEnv, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub fn start(env: &TestEnv, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = env
             .command()
             .args(["mcp", "--http", "127.0.0.1:0"])
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// A request of 2026-07-28.
-    fn post(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Response {
+    pub fn post(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Response {
         let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or("").to_owned();
         let mut headers = vec![
             ("Accept", "application/json, text/event-stream"),
@@ -95,7 +95,7 @@ impl Server {
 }
 
 /// The text of a request of 2026-07-28.
-fn message(method: &str, mut params: Value) -> String {
+pub fn message(method: &str, mut params: Value) -> String {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

@@ -36,7 +36,12 @@ impl Client {
 
     /// Speaks 2026-07-28: no handshake, every request says what it is.
     pub fn modern(env: &TestEnv) -> Self {
-        let mut client = Self::spawn(env, &[]);
+        Self::modern_with(env, &[])
+    }
+
+    /// The same with a server that is started with these flags.
+    pub fn modern_with(env: &TestEnv, flags: &[&str]) -> Self {
+        let mut client = Self::spawn(env, flags);
         client.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},

@@ -1,9 +1,11 @@
 //! `cargo xtask install`: puts a release build where the shell finds it.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::cargo::Cargo;
 use crate::duckdb::{LICENCE, Lane};
@@ -61,18 +63,77 @@ fn prefix(args: &[String]) -> Result<PathBuf> {
     std::path::absolute(given).map_err(Failure::io("find", Path::new(given)))
 }
 
-/// Copies to a name of its own and renames, so that a running program keeps its file.
+/// Beginning of the names of temporary files, as the program itself uses it.
+const TEMPORARY_PREFIX: &str = ".sessions-tmp-";
+
+/// An unlocked temporary file of this age is not about to be locked by the run that created it.
+const LOCKED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Copies to a temporary name and renames, so that a running program keeps its file. Only a
+/// regular file, or a link to one, is replaced.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let parent = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(Failure::io("make", parent))?;
+    refuse_special_file(to)?;
     let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let new = parent.join(format!(".{name}.{}", std::process::id()));
-    let copied = fs::copy(from, &new).map_err(Failure::io("copy", from));
+    remove_abandoned(parent, &name);
+
+    let new = parent.join(format!("{TEMPORARY_PREFIX}{}-{name}", std::process::id()));
+    let copied = copy_locked(from, &new).map_err(Failure::io("copy", from));
     let placed = copied.and_then(|_| fs::rename(&new, to).map_err(Failure::io("put in place", to)));
     if placed.is_err() {
         let _ = fs::remove_file(&new);
     }
     placed
+}
+
+/// Copies content and permissions into a new file. Returns it, still locked: the lock shows other
+/// runs that the file is in use.
+fn copy_locked(from: &Path, new: &Path) -> io::Result<File> {
+    let mut original = File::open(from)?;
+    let mut file = File::create_new(new)?;
+    // A lock of Windows would keep others from running the file.
+    if cfg!(unix) {
+        let _ = file.try_lock();
+    }
+    io::copy(&mut original, &mut file)?;
+    file.set_permissions(original.metadata()?.permissions())?;
+    Ok(file)
+}
+
+/// Refuses to put a program where a device, a pipe, a socket or a folder is.
+fn refuse_special_file(to: &Path) -> Result<()> {
+    match fs::metadata(to) {
+        Ok(metadata) if !metadata.is_file() => Err(Failure::step(format!(
+            "{} is not a regular file, so it stays as it is: move it away, or give another `--prefix DIR`",
+            to.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the temporary files that killed runs left when they installed `name` into `dir`.
+fn remove_abandoned(dir: &Path, name: &str) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let file_name = entry.file_name();
+        let middle = file_name.to_str().and_then(|file_name| {
+            file_name.strip_prefix(TEMPORARY_PREFIX)?.strip_suffix(name)?.strip_suffix('-')
+        });
+        let is_ours = middle.is_some_and(|process| process.parse::<u32>().is_ok());
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_ours && is_file && is_abandoned(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// True if the file is old enough to have been locked and no process holds its lock.
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    let age = modified.ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+    cfg!(unix) && age > LOCKED_WITHIN && file.try_lock().is_ok()
 }
 
 /// Starts the installed program, which shows that it finds its library.
@@ -113,5 +174,40 @@ mod tests {
         for args in [&["--prefix"][..], &["--prefix="], &["x"], &["--prefix", "a", "b"]] {
             assert!(matches!(read(args), Err(Failure::Usage(_))), "{args:?}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_replaced_and_leftovers_go() {
+        use std::os::unix::fs::FileTypeExt as _;
+        let scratch = std::env::temp_dir().join(format!("xtask-install-{}", std::process::id()));
+        fs::create_dir_all(&scratch).expect("creates");
+        let from = scratch.join("built");
+        fs::write(&from, "program").expect("writes");
+        let pipe = scratch.join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
+        let link = scratch.join("link");
+        std::os::unix::fs::symlink(&pipe, &link).expect("links");
+        for to in [&pipe, &link, &scratch] {
+            assert!(copy(&from, to).is_err(), "{}", to.display());
+        }
+        assert!(fs::metadata(&pipe).expect("there").file_type().is_fifo());
+
+        let minutes_ago = std::time::SystemTime::now() - 2 * LOCKED_WITHIN;
+        let [abandoned, recent, other] = ["7-sessions", "8-sessions", "x-sessions"].map(|name| {
+            let path = scratch.join(format!("{TEMPORARY_PREFIX}{name}"));
+            fs::write(&path, "half").expect("writes");
+            path
+        });
+        for path in [&abandoned, &other] {
+            let file = File::options().write(true).open(path).expect("opens");
+            file.set_modified(minutes_ago).expect("sets the time");
+        }
+        let to = scratch.join("sessions");
+        copy(&from, &to).expect("copies");
+        copy(&from, &to).expect("copies again");
+        assert_eq!(fs::read_to_string(&to).expect("reads"), "program");
+        assert!(!abandoned.exists() && recent.exists() && other.exists());
+        fs::remove_dir_all(&scratch).expect("removes");
     }
 }

@@ -1,0 +1,187 @@
+//! Temporary files next to an output. Their names tell that they belong to this program, and a
+//! lock tells that they are in use, so that the files of killed runs can be found and removed.
+//!
+//! ```text
+//! .sessions-tmp-<process id>-<12 letters and digits>
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tempfile::NamedTempFile;
+
+/// Beginning of the name of every temporary file.
+const PREFIX: &str = ".sessions-tmp-";
+
+/// Letters and digits at the end of the name.
+const RANDOM_CHARS: usize = 12;
+
+/// A temporary file is locked right after it is created. While the process of its name runs, an
+/// unlocked file counts as abandoned only when it is older than this.
+const LOCKED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Folders in which this process has looked for abandoned files.
+static CLEANED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Creates a temporary file in `dir`, readable by the owner only. It is deleted when it is
+/// dropped. The first call for a folder removes what killed runs left there.
+pub(crate) fn create_temporary(dir: &Path) -> io::Result<NamedTempFile> {
+    let is_first = CLEANED.lock().unwrap_or_else(PoisonError::into_inner).insert(dir.to_path_buf());
+    if is_first {
+        remove_abandoned(dir);
+    }
+
+    let prefix = format!("{PREFIX}{}-", std::process::id());
+    let file =
+        tempfile::Builder::new().prefix(&prefix).rand_bytes(RANDOM_CHARS).tempfile_in(dir)?;
+    // A lock of Windows keeps even this process from reading the file by its name.
+    if cfg!(unix) {
+        // Where the file system has no locks, nothing is ever taken for abandoned either.
+        let _ = file.as_file().try_lock();
+    }
+    Ok(file)
+}
+
+/// Removes the temporary files in `dir` that no process uses any more. Files that cannot be
+/// removed stay: the output does not depend on them.
+pub(crate) fn remove_abandoned(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(parse_process_id) else { continue };
+        let path = entry.path();
+        if is_abandoned(&path, process) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Returns the process id in the name of a temporary file of this program; `None` for every other
+/// name.
+fn parse_process_id(name: &str) -> Option<u32> {
+    let (process, random) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let is_random =
+        random.len() == RANDOM_CHARS && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_random || !process.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    process.parse().ok()
+}
+
+/// True if the file belongs to this user and no process holds its lock.
+#[cfg(unix)]
+fn is_abandoned(path: &Path, process: u32) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+    if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
+        return false;
+    }
+    let age = metadata.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+    if is_running(process) && age < LOCKED_WITHIN {
+        return false;
+    }
+    open_without_waiting(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// Nothing is removed where locks are not taken.
+#[cfg(not(unix))]
+fn is_abandoned(_path: &Path, _process: u32) -> bool {
+    false
+}
+
+/// True if a process has this id, whoever it belongs to.
+#[cfg(unix)]
+fn is_running(process: u32) -> bool {
+    let id = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    id.is_some_and(|id| {
+        !matches!(rustix::process::test_kill_process(id), Err(rustix::io::Errno::SRCH))
+    })
+}
+
+/// Opens a file for reading. It does not follow a link in the last part of `path`, and does not
+/// wait for a writer if a named pipe is there.
+pub(crate) fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let bits = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, bits);
+    }
+    options.open(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// The id of a process that has ended.
+    fn ended_process() -> u32 {
+        let mut child = std::process::Command::new("true").spawn().expect("spawns");
+        child.wait().expect("ends");
+        child.id()
+    }
+
+    #[test]
+    fn only_names_of_ours_are_recognised() {
+        assert_eq!(parse_process_id(".sessions-tmp-7-abcDEF012345"), Some(7));
+        for name in [
+            ".sessions-tmp-",
+            ".sessions-tmp-7",
+            ".sessions-tmp-7-short",
+            ".sessions-tmp-7-abcDEF01234!",
+            ".sessions-tmp-+7-abcDEF012345",
+            ".sessions-tmp-7-abcDEF012345.bak",
+            ".sessions-tmp-99999999999-abcDEF012345",
+            ".tmpABCDEF",
+            "sessions-tmp-7-abcDEF012345",
+        ] {
+            assert_eq!(parse_process_id(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_of_killed_runs_are_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let ended = ended_process();
+        let abandoned = dir.path().join(format!(".sessions-tmp-{ended}-abcDEF012345"));
+        fs::write(&abandoned, "half").expect("writes");
+        let locked = dir.path().join(format!(".sessions-tmp-{ended}-lockedlocked"));
+        fs::write(&locked, "another run").expect("writes");
+        let lock = File::open(&locked).expect("opens");
+        lock.try_lock().expect("locks");
+        let own = std::process::id();
+        let kept = [
+            locked,
+            dir.path().join(format!(".sessions-tmp-{own}-justcreated0")),
+            dir.path().join(format!(".sessions-tmp-{ended}-abcDEF012345.txt")),
+            dir.path().join(".tmpABCDEF"),
+            dir.path().join("report.html"),
+        ];
+        for path in &kept[1..] {
+            fs::write(path, "theirs").expect("writes");
+        }
+        let folder = dir.path().join(format!(".sessions-tmp-{ended}-folderfolder"));
+        fs::create_dir(&folder).expect("creates");
+        let link = dir.path().join(format!(".sessions-tmp-{ended}-linklinklink"));
+        std::os::unix::fs::symlink("report.html", &link).expect("links");
+
+        let temporary = create_temporary(dir.path()).expect("creates");
+
+        assert!(!abandoned.exists());
+        for path in kept.iter().chain([&folder, &link]) {
+            assert!(path.exists(), "{}", path.display());
+        }
+        remove_abandoned(dir.path());
+        assert!(temporary.path().exists(), "one in use stays");
+        let name = temporary.path().file_name().and_then(|name| name.to_str());
+        assert_eq!(name.and_then(parse_process_id), Some(own));
+    }
+}

@@ -1,0 +1,227 @@
+//! Limits what one client over stdio may have under way. A client that sends and never reads the
+//! answers is not read from any more; one that has left is noticed.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::RequestId;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+
+/// Units of room. Every request under way takes at least one, so no more run at a time.
+const UNITS: u32 = 32;
+
+/// Bytes of a request's text for which it takes one further unit: a parsed request takes many
+/// times the memory of its text, so large ones run one after the other.
+const UNIT_BYTES: usize = 4 << 10;
+
+/// While there is no room, the input is not read, and its end would go unnoticed. This often the
+/// system is asked whether the client has closed it.
+const CLOSED_CHECK_PERIOD: Duration = Duration::from_millis(100);
+
+/// After the input has ended, answers are written for as long as one comes in each such period.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
+
+/// Values in the largest request: lists hold at most fifty ids. A value takes a hundred times the
+/// memory of its text when it is parsed and copied.
+const MAX_REQUEST_VALUES: usize = 10_000;
+
+/// The message to a request that [`has_too_many_values`].
+pub(super) const TOO_MANY_VALUES: &str =
+    "The request has more than 10,000 values. Send less at once";
+
+/// True if a JSON text has more than [`MAX_REQUEST_VALUES`] values. It is told by the commas
+/// outside strings, without parsing.
+pub(super) fn has_too_many_values(text: &[u8]) -> bool {
+    if text.len() <= MAX_REQUEST_VALUES {
+        return false;
+    }
+    let mut commas = 0;
+    let mut is_in_string = false;
+    let mut is_escaped = false;
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_in_string,
+            b'"' => is_in_string = !is_in_string,
+            b',' if !is_in_string => commas += 1,
+            _ => {}
+        }
+    }
+    commas >= MAX_REQUEST_VALUES
+}
+
+/// The room that one request takes. It is free again when the last clone is dropped.
+pub(super) type Room = Arc<OwnedSemaphorePermit>;
+
+/// The requests of one client and their answers.
+pub(super) struct Flow {
+    units: Arc<Semaphore>,
+    /// Requests that are to be answered. An answer takes its room out when it is sent.
+    unanswered: Mutex<HashMap<RequestId, Room>>,
+    /// Messages written so far.
+    written: AtomicU64,
+    /// Why a message could not be written; the first reason.
+    failure: Mutex<Option<io::Error>>,
+    input_ended: Notify,
+    output_failed: Notify,
+    /// True if the client has closed the input, though not all of it has been read.
+    is_input_closed: fn() -> bool,
+}
+
+impl Flow {
+    pub(super) fn new(is_input_closed: fn() -> bool) -> Self {
+        Self {
+            units: Arc::new(Semaphore::new(UNITS as usize)),
+            unanswered: Mutex::default(),
+            written: AtomicU64::new(0),
+            failure: Mutex::default(),
+            input_ended: Notify::new(),
+            output_failed: Notify::new(),
+            is_input_closed,
+        }
+    }
+
+    /// Waits until there is room for a request of `bytes`. `None` only if the room was closed.
+    pub(super) async fn wait_for_room(&self, bytes: usize) -> Option<Room> {
+        let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(UNITS);
+        let units = (1 + extra).min(UNITS);
+        loop {
+            tokio::select! {
+                room = Arc::clone(&self.units).acquire_many_owned(units) => {
+                    return room.ok().map(Arc::new);
+                }
+                () = sleep(CLOSED_CHECK_PERIOD) => {
+                    if (self.is_input_closed)() {
+                        self.end_input();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes that the request `id` is to be answered.
+    pub(super) fn begin(&self, id: RequestId, room: Room) {
+        self.unanswered().insert(id, room);
+    }
+
+    /// Takes back the room of a request that is being answered, or never will be. A handler that
+    /// still runs for it has a clone.
+    pub(super) fn take(&self, id: &RequestId) -> Option<Room> {
+        self.unanswered().remove(id)
+    }
+
+    fn unanswered(&self) -> MutexGuard<'_, HashMap<RequestId, Room>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how the writing of a message went.
+    pub(super) fn note_written(&self, result: &io::Result<()>) {
+        let Err(error) = result else {
+            self.written.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() {
+            *failure = Some(io::Error::new(error.kind(), error.to_string()));
+        }
+        self.output_failed.notify_one();
+    }
+
+    /// Notes that the client sends nothing more.
+    pub(super) fn end_input(&self) {
+        self.input_ended.notify_one();
+    }
+
+    /// Waits until serving is of no more use: the output has failed, or the input has ended and
+    /// no further answer is written.
+    pub(super) async fn wait_until_useless(&self) {
+        tokio::select! {
+            () = self.output_failed.notified() => {}
+            () = self.wait_for_last_answer() => {}
+        }
+    }
+
+    async fn wait_for_last_answer(&self) {
+        self.input_ended.notified().await;
+        loop {
+            let before = self.written.load(Ordering::Relaxed);
+            sleep(ANSWER_PATIENCE).await;
+            if self.written.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+
+    /// Returns why the output failed. A client that closed its end is not a failure.
+    pub(super) fn failure(&self) -> Option<io::Error> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+    }
+
+    /// True if a message could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_outside_strings() {
+        let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
+        assert!(has_too_many_values(list("0", MAX_REQUEST_VALUES + 1).as_bytes()));
+        assert!(!has_too_many_values(list("0", MAX_REQUEST_VALUES).as_bytes()));
+        let text = format!(r#"["\"{}"]"#, ",".repeat(2 * MAX_REQUEST_VALUES));
+        assert!(!has_too_many_values(text.as_bytes()));
+    }
+
+    #[tokio::test]
+    async fn room_is_taken_by_number_and_size_and_freed_by_the_last_holder() {
+        let flow = Flow::new(|| false);
+        let mut rooms = Vec::new();
+        for _ in 0..UNITS {
+            rooms.push(flow.wait_for_room(100).await.expect("room"));
+        }
+        assert_eq!(flow.units.available_permits(), 0);
+        let clone = rooms.pop();
+        flow.begin(RequestId::Number(1), Arc::clone(clone.as_ref().expect("room")));
+        drop(clone);
+        assert_eq!(flow.units.available_permits(), 0, "it is not answered yet");
+        drop(flow.take(&RequestId::Number(1)));
+        assert_eq!(flow.units.available_permits(), 1);
+        drop(rooms);
+        let large = flow.wait_for_room(1 << 30).await;
+        assert!(large.is_some());
+        assert_eq!(flow.units.available_permits(), 0, "a large one runs alone");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_left_is_noticed_while_there_is_no_room() {
+        let flow = Flow::new(|| true);
+        let _all = flow.wait_for_room(1 << 30).await;
+        tokio::select! {
+            _ = flow.wait_for_room(1) => panic!("there is no room"),
+            () = flow.wait_until_useless() => {}
+        }
+        assert!(flow.failure().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_closed_pipe_ends_in_silence_and_a_full_disk_does_not() {
+        for (kind, is_reported) in
+            [(io::ErrorKind::BrokenPipe, false), (io::ErrorKind::StorageFull, true)]
+        {
+            let flow = Flow::new(|| false);
+            flow.note_written(&Err(kind.into()));
+            flow.wait_until_useless().await;
+            assert!(flow.has_failed());
+            assert_eq!(flow.failure().is_some(), is_reported, "{kind}");
+        }
+    }
+}

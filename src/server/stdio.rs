@@ -1,0 +1,97 @@
+//! Serves one client over a pair of streams, and ends when the client leaves.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::flow::Flow;
+use super::lines::Lines;
+use super::{Parts, Server};
+
+/// How long the process waits for calls that were cut off. They notice it within milliseconds.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
+
+/// Serves the tools on stdin and stdout until stdin ends.
+///
+/// # Errors
+///
+/// If stdout cannot be written, unless the client has closed it.
+pub fn serve_stdio(parts: Parts) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        let (read, write) = rmcp::transport::stdio();
+        serve_until_useless(parts, read, write, is_stdin_closed).await
+    });
+    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
+    result
+}
+
+/// Serves the tools to one client, a message a line, until `read` ends.
+///
+/// # Errors
+///
+/// If `write` fails, unless the client has closed it.
+pub async fn serve(
+    parts: Parts,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+) -> io::Result<()> {
+    serve_until_useless(parts, read, write, || false).await
+}
+
+async fn serve_until_useless(
+    parts: Parts,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+    is_input_closed: fn() -> bool,
+) -> io::Result<()> {
+    let flow = Arc::new(Flow::new(is_input_closed));
+    let lines = Lines::new(read, write, Arc::clone(&flow));
+    // Dropping the session cancels the calls that still run.
+    let result = tokio::select! {
+        result = run_session(Server::new(parts, "mcp_stdio"), lines) => result,
+        () = flow.wait_until_useless() => Ok(()),
+    };
+    if flow.has_failed() {
+        return flow.failure().map_or(Ok(()), Err);
+    }
+    result
+}
+
+async fn run_session<R, W>(server: Server, lines: Lines<R, W>) -> io::Result<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    match server.serve(lines).await {
+        Ok(service) => service.waiting().await.map(|_| ()).map_err(io::Error::other),
+        // A client that leaves before it said anything is not a failure.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// True if the client has closed its end of stdin. Pipes show it as soon as it happens, and
+/// sockets, which some clients use instead, too; a file never does.
+#[cfg(unix)]
+fn is_stdin_closed() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    #[cfg(target_os = "linux")]
+    let closed = PollFlags::HUP | PollFlags::RDHUP;
+    #[cfg(not(target_os = "linux"))]
+    let closed = PollFlags::HUP;
+    let stdin = io::stdin();
+    let mut watched = [PollFd::new(&stdin, closed)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut watched, Some(&at_once)).is_ok() && watched[0].revents().intersects(closed)
+}
+
+#[cfg(not(unix))]
+fn is_stdin_closed() -> bool {
+    false
+}

@@ -1,0 +1,272 @@
+//! Outputs never replace what is not a regular file, leave nothing behind when they are killed,
+//! and say so when they cannot be written.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::env::TestEnv;
+
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+
+/// How long a command may take before it counts as hanging.
+const HANGS: Duration = Duration::from_secs(30);
+
+/// Runs a command that must end by itself; its exit code and stderr.
+fn end_of(mut command: Command) -> (i32, String) {
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("spawns");
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("waits") {
+            break status;
+        }
+        if start.elapsed() > HANGS {
+            child.kill().expect("kills");
+            panic!("{command:?} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let mut said = String::new();
+    child.stderr.take().expect("stderr").read_to_string(&mut said).expect("reads");
+    (status.code().unwrap_or(-1), said)
+}
+
+fn ran(env: &TestEnv, args: &[&str]) -> (i32, String) {
+    let mut command = env.command();
+    command.args(args).stdout(Stdio::null());
+    end_of(command)
+}
+
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("runs");
+    assert!(made.success());
+}
+
+/// Every command that writes a file, without the path at the end.
+fn outputs() -> Vec<Vec<&'static str>> {
+    let jsonl = ["export", "--format", "jsonl"];
+    let one = |format| ["export", "--format", format, "--session-id", MAIN];
+    let query = ["query", "SELECT 1 AS a"];
+    vec![
+        vec!["report", "-o"],
+        [&jsonl[..], &["-o"]].concat(),
+        [&jsonl[..], &["--force", "-o"]].concat(),
+        vec!["export", "--format", "arrow", "--force", "-o"],
+        [&one("markdown")[..], &["--force", "-o"]].concat(),
+        [&one("html")[..], &["--force", "-o"]].concat(),
+        [&query[..], &["-o"]].concat(),
+        [&query[..], &["--force", "-o"]].concat(),
+        [&query[..], &["--output", "parquet", "--force", "-o"]].concat(),
+        vec!["skill", "-o"],
+        vec!["skill", "--force", "-o"],
+    ]
+}
+
+#[test]
+fn no_output_replaces_a_pipe_a_socket_or_a_link_to_them() {
+    let env = TestEnv::with_samples();
+    make_pipe(&env.path("pipe"));
+    let _socket = std::os::unix::net::UnixListener::bind(env.path("socket")).expect("binds");
+    symlink("pipe", env.path("link")).expect("links");
+    symlink("nowhere", env.path("dangling")).expect("links");
+    // Where devices can be made, one that swallows everything, as /dev/null does.
+    let device = Command::new("mknod")
+        .args([env.path("device").as_os_str(), "c".as_ref(), "1".as_ref(), "3".as_ref()])
+        .stderr(Stdio::null())
+        .status();
+    let mut places = vec!["pipe", "socket", "link", "dangling"];
+    if device.is_ok_and(|status| status.success()) {
+        symlink("device", env.path("to-device")).expect("links");
+        places.extend(["device", "to-device"]);
+    }
+    for output in outputs() {
+        for place in &places {
+            let args = [&output[..], &[*place]].concat();
+            let (code, said) = ran(&env, &args);
+            assert_eq!(code, 2, "{args:?}: {said}");
+            assert!(said.contains("not a regular file"), "{args:?}: {said}");
+        }
+    }
+    let kind = |name: &str| fs::symlink_metadata(env.path(name)).expect("there").file_type();
+    assert!(kind("pipe").is_fifo() && kind("socket").is_socket());
+    assert!(kind("link").is_symlink() && kind("dangling").is_symlink());
+    assert!(!env.path("nowhere").exists());
+    if places.contains(&"device") {
+        assert!(kind("device").is_char_device() && kind("to-device").is_symlink());
+    }
+}
+
+#[test]
+fn a_configuration_that_is_a_pipe_is_left_alone() {
+    let env = TestEnv::new();
+    let path = env.path(".claude.json");
+    make_pipe(&path);
+    let (code, said) = ran(&env, &["setup", "claude", "--write"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("a named pipe"), "{said}");
+    assert!(fs::symlink_metadata(&path).expect("there").file_type().is_fifo());
+    // A link stays a link, and the file that it leads to is changed.
+    fs::remove_file(&path).expect("removes");
+    fs::write(env.path("dotfile"), "{}").expect("writes");
+    symlink("dotfile", &path).expect("links");
+    assert_eq!(ran(&env, &["setup", "claude", "--write"]).0, 0);
+    assert!(fs::symlink_metadata(&path).expect("there").is_symlink());
+    assert!(fs::read_to_string(env.path("dotfile")).expect("reads").contains("mcpServers"));
+}
+
+/// Names in a folder that only this program gives to its temporary files.
+fn temporary_files(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(".sessions-tmp-") || name.starts_with(".tmp")).collect()
+}
+
+/// Waits until a command has a temporary file in `dir`.
+fn wait_for_temporary_file(child: &mut Child, dir: &Path) {
+    let start = Instant::now();
+    while temporary_files(dir).is_empty() {
+        assert!(start.elapsed() < HANGS, "no temporary file in {}", dir.display());
+        assert!(child.try_wait().expect("waits").is_none(), "it ended before it was killed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_removed_by_the_next_one() {
+    let env = TestEnv::with_samples();
+    fs::create_dir(env.path("out")).expect("creates");
+    // Not ours, however much they look like it.
+    let theirs = [".sessions-tmp-notes", ".tmpABCDEF", ".sessions-tmp-1-abcDEF012345.bak"];
+    for name in theirs {
+        fs::write(env.path("out").join(name), "theirs").expect("writes");
+    }
+    for name in theirs {
+        assert!(env.path("out").join(name).exists());
+    }
+    let endless = "SELECT a.range FROM range(100000000) a, range(100000) b";
+    let mut child = env
+        .command()
+        .args(["query", endless, "--max-rows", "4000000000", "-o", "killed/rows.csv"])
+        .spawn()
+        .expect("spawns");
+    wait_for_temporary_file(&mut child, &env.path("killed"));
+    child.kill().expect("kills");
+    child.wait().expect("ends");
+    let left = temporary_files(&env.path("killed"));
+    assert_eq!(left.len(), 1, "{left:?}");
+    let moved = env.path("out").join(&left[0]);
+    fs::rename(env.path("killed").join(&left[0]), &moved).expect("moves");
+
+    env.run(&["query", "SELECT 1 AS a", "-o", "out/rows.csv"]).ok();
+    assert!(!moved.exists(), "it is removed");
+    for name in theirs {
+        assert!(env.path("out").join(name).exists(), "{name} is not ours");
+    }
+    // A run that fails by itself removes its own.
+    let refused = env.run(&["query", "SELECT 2 AS a", "-o", "out/rows.csv"]).fails(2);
+    assert!(refused.contains("there already"), "{refused}");
+    assert_eq!(temporary_files(&env.path("out")).len(), theirs.len());
+}
+
+#[test]
+fn an_export_cleans_partitions_that_it_does_not_write_to() {
+    let env = TestEnv::with_samples();
+    let partition = env.path("lake/p_provider=claude/p_date=1999-01-01");
+    fs::create_dir_all(&partition).expect("creates");
+    let mut ended = Command::new("true").spawn().expect("spawns");
+    ended.wait().expect("ends");
+    let left = partition.join(format!(".sessions-tmp-{}-abcDEF012345", ended.id()));
+    fs::write(&left, "half").expect("writes");
+    env.run(&["export", "--format", "parquet", "-o", "lake"]).ok();
+    assert!(!left.exists());
+}
+
+/// Commands that print to stdout.
+fn printing() -> Vec<Vec<&'static str>> {
+    vec![
+        vec!["search", "error"],
+        vec!["--json", "search", "error"],
+        vec!["event", "9ae82b3a:14"],
+        vec!["list"],
+        vec!["show", "9ae82b3a"],
+        vec!["analyze"],
+        vec!["--json", "analyze"],
+        vec!["query", "SELECT 1 AS a"],
+        vec!["--json", "query", "SELECT 1 AS a"],
+        vec!["query", "SELECT 1 AS a", "--output", "csv"],
+        vec!["query", "--schema"],
+        vec!["stats", "--by", "tool"],
+        vec!["usage"],
+        vec!["status"],
+        vec!["--json", "status"],
+        vec!["doctor"],
+        vec!["tools"],
+        vec!["report", "-o", "-"],
+        vec!["report", "-o", "report.html"],
+        vec!["export", "--format", "jsonl"],
+        vec!["export", "--format", "markdown", "--session-id", MAIN],
+        vec!["completions", "bash"],
+        vec!["skill"],
+        vec!["setup", "claude"],
+        vec!["--help"],
+        vec!["--version"],
+        vec!["search", "--help"],
+        vec!["--ai-help"],
+        // An error as JSON goes to stdout as well.
+        vec!["--json", "show", "ffffffff"],
+    ]
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_command_says_that_its_output_could_not_be_written() {
+    let env = TestEnv::with_samples();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("opens");
+    let mut commands = printing();
+    commands.push(vec!["ingest", "."]);
+    for args in commands {
+        let mut command = env.command();
+        command.args(&args).stdout(full());
+        let (code, said) = end_of(command);
+        assert_eq!(code, 3, "{args:?}: {said}");
+        assert!(said.contains("could not be written"), "{args:?}: {said}");
+        assert!(said.contains("No space left on device"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_not_a_failure() {
+    let env = TestEnv::with_samples();
+    for args in printing() {
+        let (reader, writer) = std::io::pipe().expect("pipe");
+        drop(reader);
+        let mut command = env.command();
+        command.args(&args).stdout(writer);
+        let (code, said) = end_of(command);
+        assert!(!said.contains("could not be written"), "{args:?}: {said}");
+        assert!(!said.contains("panicked"), "{args:?}: {said}");
+        let is_error = args.contains(&"ffffffff");
+        assert_eq!(code, i32::from(is_error), "{args:?}: {said}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_cannot_answer_says_so_and_ends() {
+    let env = TestEnv::with_samples();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("opens");
+    let (reader, mut writer) = std::io::pipe().expect("pipe");
+    let mut command = env.command();
+    command.arg("mcp").stdin(reader).stdout(full);
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    std::io::Write::write_all(&mut writer, ping).expect("writes");
+    // stdin stays open: it ends all the same.
+    let (code, said) = end_of(command);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    drop(writer);
+}
