@@ -19,7 +19,7 @@ use crate::tools::{Call, Tools};
 pub struct Options {
     /// Whether clients may set labels and notes.
     pub allow_labels: bool,
-    /// Requests a minute that cost work ([`Desk::take_request`] lists them); 0 is no limit.
+    /// Requests a minute that cost work (`Desk::take_request` lists them); 0 is no limit.
     pub rate_limit: u32,
     /// How long a call may take.
     pub time_limit: Duration,
