@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Row};
 use serde_json::{Map, Value as Json};
@@ -54,28 +55,58 @@ pub(crate) fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u
     open(db, |connection| assemble(connection, session_id))?.ok_or_else(missing)
 }
 
-/// Runs `query` on one state of a database. A running OpenCode shares an index of its log of
-/// changes (`-shm`); without that nobody has the database open, and opening it as one that does not
-/// change keeps SQLite from making files beside it. Where the index cannot be used, what stands in
-/// the database itself must do.
+/// Runs `query` on one state of a database, and never writes to its folder.
+///
+/// A running OpenCode keeps changes in a log (`-wal`) with an index (`-shm`), which is shared. A log
+/// without an index is left by a kill or by a copy: SQLite then builds the index in memory, if
+/// nobody else is asked for locks. Without a log, opening the database as one that does not change
+/// keeps SQLite from creating either file.
 fn open<T>(db: &Path, query: impl Fn(&Connection) -> Result<T>) -> io::Result<T> {
-    let run = |parameters: &str| {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_URI
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(uri(db, parameters), flags)?;
-        connection.busy_timeout(PATIENCE)?;
-        connection.execute_batch("BEGIN")?;
-        query(&connection)
+    let beside = |extension: &str| {
+        let mut name = OsString::from(db);
+        name.push(extension);
+        PathBuf::from(name)
     };
-    let mut index = OsString::from(db);
-    index.push("-shm");
-    let shared = PathBuf::from(index).exists().then(|| run("mode=ro"));
-    let result = match shared {
-        Some(Ok(found)) => Ok(found),
-        _ => run("immutable=1"),
-    };
-    result.map_err(io::Error::other)
+    let has_log = std::fs::metadata(beside("-wal")).is_ok_and(|log| log.len() > 0);
+    if has_log && beside("-shm").exists() {
+        let shared = connect(db, "mode=ro").and_then(|connection| read(&connection, &query));
+        if let Ok(found) = shared {
+            return Ok(found);
+        }
+    }
+    if !has_log {
+        let found = connect(db, "immutable=1").and_then(|connection| read(&connection, &query));
+        return found.map_err(io::Error::other);
+    }
+    let found = connect_alone(db).and_then(|connection| read(&connection, &query));
+    found.map_err(|error| {
+        let hint = "its log of changes (-wal) cannot be read; open the database with OpenCode once";
+        io::Error::other(format!("{error}: {hint}"))
+    })
+}
+
+fn connect(db: &Path, parameters: &str) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(uri(db, parameters), flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
+}
+
+/// Connects without locks and with an index of the log in memory. The log stays as it is: when it
+/// is closed, nothing of it is written into the database.
+fn connect_alone(db: &Path) -> Result<Connection> {
+    let without_locks = if cfg!(windows) { "win32-none" } else { "unix-none" };
+    let connection = connect(db, &format!("mode=ro&vfs={without_locks}"))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "locking_mode", "exclusive")?;
+    Ok(connection)
+}
+
+fn read<T>(connection: &Connection, query: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+    connection.execute_batch("BEGIN")?;
+    query(connection)
 }
 
 /// A path as SQLite takes it together with parameters.
