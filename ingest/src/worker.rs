@@ -16,7 +16,7 @@ use schemas::session::{SessionRow, SourceRow};
 pub(crate) use self::checkpoint::rules_version;
 use self::checkpoint::{Cursor, Saved};
 use self::copies::{ReadRecords, Records};
-use crate::container::Content;
+use crate::container::{Content, giant_turn};
 use crate::json::Parser;
 use crate::kin::has_other_ancestors;
 use crate::lines::{Line, Lines};
@@ -271,6 +271,7 @@ impl<T: Target> Worker<'_, T> {
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
+        let _turn = giant_turn(work.file.size);
         let mut file = self.open(work, stream)?;
         let mut bytes = Vec::new();
         let length = file.length()?;

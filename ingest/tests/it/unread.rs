@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use rusqlite::Connection;
 use schemas::problem::ProblemKind;
@@ -154,4 +155,50 @@ fn changes_that_wait_beside_a_database_without_their_index_are_read() {
     memory.ingest(copy.path());
     assert_eq!(texts(&memory), ["one"]);
     assert_eq!(contents(), before, "nothing is written there");
+}
+
+/// Flips a bit in the name of a column, which is no text then: the library panics on that.
+fn damage_column(database: &Path) {
+    let mut bytes = fs::read(database).expect("reads");
+    let name = b"project_id";
+    let at = bytes.windows(name.len()).position(|part| part == name).expect("the name");
+    bytes[at] |= 0x80;
+    fs::write(database, bytes).expect("writes");
+}
+
+const IN_CHILD: &str = "SESSIONS_TEST_IN_CHILD";
+
+#[test]
+fn a_damaged_database_is_one_problem_and_prints_nothing() {
+    if std::env::var_os(IN_CHILD).is_none() {
+        let name = "unread::a_damaged_database_is_one_problem_and_prints_nothing";
+        let mut child = Command::new(std::env::current_exe().expect("path"));
+        let child = child.args(["--exact", name, "--nocapture"]).env(IN_CHILD, "1");
+        let output = child.output().expect("runs");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
+        assert!(!printed.contains("panicked"), "{printed}");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("opencode.db");
+    drop(opencode_database(&path));
+    damage_column(&path);
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.problems, [("unreadable", 1)].into());
+    let message = &report.problem_list[0].message;
+    assert!(message.contains("the database is damaged"), "{message}");
+}
+
+#[test]
+fn empty_objects_hold_nothing() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = user("a", 1, "one") + &"{}\n".repeat(10_000) + &user("a", 2, "two");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(texts(&memory), ["one", "two"]);
+    assert_eq!(report.objects, 10_002);
+    assert_eq!(report.objects_merged.get("empty_object"), Some(&10_000));
 }

@@ -15,6 +15,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Row};
 use serde_json::{Map, Value as Json};
 
 use super::store::{document, message, object};
+use crate::records::caught;
 
 /// How long a lock of OpenCode's is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -104,9 +105,17 @@ fn connect_alone(db: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Runs `query` in one transaction. The library panics on a damaged database, as on the name of a
+/// column that is not UTF-8.
 fn read<T>(connection: &Connection, query: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     connection.execute_batch("BEGIN")?;
-    query(connection)
+    caught(|| query(connection)).unwrap_or_else(|| Err(damaged()))
+}
+
+/// The error of a database that is damaged.
+fn damaged() -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    rusqlite::Error::SqliteFailure(code, Some("the database is damaged".to_owned()))
 }
 
 /// A path as SQLite takes it together with parameters.
@@ -131,7 +140,9 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
     let mut found: BTreeMap<String, DatabaseSession> = BTreeMap::new();
     for table in ["session", "session_v2"].into_iter().filter(|table| tables.contains(*table)) {
         let sql = format!("SELECT id, time_updated, 512 FROM {table}");
-        for session in changes(connection, &sql)? {
+        let mut statement = connection.prepare(&sql)?;
+        for session in statement.query_map([], change)? {
+            let session = session?;
             match found.get_mut(&session.id) {
                 Some(known) => grow(known, &session),
                 None => {
@@ -140,34 +151,32 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
             }
         }
     }
-    // In the order of the rows, as an index would read all over the file.
+    // In the order of the rows, as an index would read all over the file. SQLite groups rows with
+    // their data in memory, and reads no data to say how long it is.
     for table in ["message", "part", "session_message"] {
         if !tables.contains(table) {
             continue;
         }
-        let sql = format!(
-            "SELECT session_id, max(time_updated), sum(octet_length(data)) FROM {table} \
-             GROUP BY +session_id"
-        );
-        for rows in changes(connection, &sql)? {
-            if let Some(session) = found.get_mut(&rows.id) {
-                grow(session, &rows);
+        let sql = format!("SELECT session_id, time_updated, octet_length(data) FROM {table}");
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let change = change(row)?;
+            if let Some(session) = found.get_mut(&change.id) {
+                grow(session, &change);
             }
         }
     }
     Ok(found.into_values().collect())
 }
 
-/// Rows of a session's id, a time in milliseconds, and bytes.
-fn changes(connection: &Connection, sql: &str) -> Result<Vec<DatabaseSession>> {
-    let read = |row: &Row<'_>| {
-        Ok(DatabaseSession {
-            id: text(row.get_ref(0)?),
-            updated_us: number(row.get_ref(1)?).saturating_mul(1000),
-            bytes: number(row.get_ref(2)?).max(0).cast_unsigned(),
-        })
-    };
-    connection.prepare(sql)?.query_map([], read)?.collect()
+/// Reads a row of a session's id, a time in milliseconds, and bytes.
+fn change(row: &Row<'_>) -> Result<DatabaseSession> {
+    Ok(DatabaseSession {
+        id: text(row.get_ref(0)?),
+        updated_us: number(row.get_ref(1)?).saturating_mul(1000),
+        bytes: number(row.get_ref(2)?).max(0).cast_unsigned(),
+    })
 }
 
 fn grow(session: &mut DatabaseSession, rows: &DatabaseSession) {
