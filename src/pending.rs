@@ -29,6 +29,7 @@ pub fn pending(roots: &[PathBuf], store: &Path, known: &BTreeMap<String, SourceR
     let vanished = known
         .values()
         .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
+        .filter(|row| found.has_lost(&row.path))
         .map(|row| row.path.clone())
         .collect();
     let changed = found

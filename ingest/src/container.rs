@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::SpooledTempFile;
 
@@ -25,6 +26,17 @@ const UNPACKED_RATIO: u64 = 1000;
 
 /// Content that no compressed file may exceed: twice the largest log known (FORMATS.md section 12).
 const UNPACKED_MOST: u64 = 8 << 30;
+
+/// A document beyond this, in bytes, is a giant: it is held whole, and more than once while it is
+/// put together and decoded.
+const GIANT_BYTES: u64 = 8 << 20;
+
+static GIANT_DOCUMENT: Mutex<()> = Mutex::new(());
+
+/// Waits until no other thread holds a giant document, if one of `bytes` is a giant itself.
+pub(crate) fn giant_turn(bytes: u64) -> Option<MutexGuard<'static, ()>> {
+    (bytes > GIANT_BYTES).then(|| GIANT_DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// What a candidate's content is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,6 +58,38 @@ pub fn file_of(key: &str) -> Option<PathBuf> {
     paths.find(|path| path.exists())
 }
 
+/// Whether the log that the store knows as `key` is no longer in any of the files in which it may
+/// be. A file that cannot be reached, as in a folder without permission, is not gone.
+pub(crate) fn is_gone(key: &str) -> bool {
+    match file_of(key) {
+        Some(file) => {
+            let found = discover(&[file]);
+            found.problems.is_empty() && found.files.iter().all(|file| file.key() != key)
+        }
+        None => find_obstacle(key).is_none(),
+    }
+}
+
+/// Returns the folder that keeps the file of a log from being reached, and why. `None` if the file
+/// is there, or known not to be.
+pub(crate) fn find_obstacle(key: &str) -> Option<(PathBuf, io::Error)> {
+    let log = Path::new(database_of(key).unwrap_or(key));
+    let is_other = |error: &io::Error| error.kind() != io::ErrorKind::NotFound;
+    files_of(log).iter().find_map(|file| file.canonicalize().err().filter(is_other))?;
+    let mut folders: Vec<&Path> = log.ancestors().collect();
+    folders.reverse();
+    folders.into_iter().find_map(|folder| {
+        let error = std::fs::metadata(folder).err().filter(is_other)?;
+        Some((folder.to_owned(), error))
+    })
+}
+
+/// The database of the session that the store knows as `key`, if it is in one.
+fn database_of(key: &str) -> Option<&str> {
+    let (database, _) = key.rsplit_once('#')?;
+    opencode::store::is_database(database.as_ref()).then_some(database)
+}
+
 /// What a search for files found.
 #[derive(Debug, Default)]
 pub struct Discovery {
@@ -157,6 +189,17 @@ impl Discovery {
             self.files.retain(|file| !file.path.starts_with(&dir));
         }
         self
+    }
+
+    /// Whether a log that was not found, known as `key`, is gone: not if it cannot be reached, or if
+    /// the folder or database in which it is kept could not be read. What is behind a link was
+    /// found at its own path, as links are not followed.
+    pub fn has_lost(&self, key: &str) -> bool {
+        let database = database_of(key);
+        let log = Path::new(database.unwrap_or(key));
+        let is_covered = self.problems.iter().any(|problem| log.starts_with(&problem.path));
+        let is_there = database.is_none() && log.canonicalize().is_ok_and(|real| real == log);
+        !is_covered && !is_there && find_obstacle(key).is_none()
     }
 
     fn add(&mut self, path: &Path, metadata: &Metadata) {

@@ -2,10 +2,11 @@
 //! their session ids, and puts logs that share history into one unit of work.
 
 mod compare;
+mod gone;
 mod ids;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemas::event::Relation;
@@ -17,11 +18,12 @@ pub use self::compare::unchanged;
 use self::compare::{
     change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
 };
+pub(crate) use self::gone::path_aside;
 use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
 use crate::container::Content;
-use crate::discover::{Candidate, Discovery};
-use crate::kin::{Former, News, left_behind, settle};
+use crate::discover::{Candidate, Discovery, is_gone};
+use crate::kin::{Former, News, claim_of, left_behind, settle};
 use crate::link::{link, units};
 use crate::provider::{Claim, Reader, format, is_beside_log};
 use crate::redact::Redactor;
@@ -55,6 +57,14 @@ pub enum Change {
     Gone,
 }
 
+/// What a file is that is no longer the log of its session.
+enum Successor {
+    /// The same log. It has named itself since it was read, or is known to be of another agent.
+    SameLog,
+    /// Something else was written over it.
+    OtherContent,
+}
+
 /// One file to read.
 #[derive(Debug, Clone)]
 pub struct Work {
@@ -67,6 +77,8 @@ pub struct Work {
     pub relation: Option<Relation>,
     /// Sessions whose records this one may repeat.
     pub ancestors: Vec<String>,
+    /// Why the beginning of the log, which was recognised before, is not recognised any more.
+    pub reason: Option<&'static str>,
     /// Where reading goes on.
     pub source: Option<SourceRow>,
     pub session: Option<SessionRow>,
@@ -97,11 +109,12 @@ pub struct Plan {
 /// Logs that were masked by other rules than those of `redactor` are read anew.
 pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
     let rules = rules_version(redactor);
-    let mut plan =
-        Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
-    plan.vanished(&found.files, &found.roots, known);
+    let mut plan = Plan { files: found.files.len() as u64, ..Plan::default() };
+    plan.vanished(&found, known);
     plan.outdated(&found.files, rules, known);
+    plan.problems.extend(found.problems);
     let mut works = Vec::new();
+    let mut renamed = Vec::new();
     let mut unseen = Vec::new();
     let told = told_of(&found.files, known);
     for file in found.files.into_iter().chain(told) {
@@ -115,14 +128,23 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
                 if matches!(row.status, SourceStatus::Ok | SourceStatus::Gone)
                     && row.session_id.is_some() =>
             {
-                if let Some(file) = plan.known_file(file, row, rules, known, &mut works) {
-                    plan.set_aside(row, known);
-                    unseen.push(file);
+                match plan.known_file(file, row, rules, known, &mut works) {
+                    Some((file, Successor::SameLog)) => {
+                        renamed.push(row);
+                        unseen.push(file);
+                    }
+                    Some((file, Successor::OtherContent)) => {
+                        plan.set_aside(row, known);
+                        unseen.push(file);
+                    }
+                    None => {}
                 }
             }
             _ => unseen.push(file),
         }
     }
+    let remaining = plan.dissolve(&renamed, known);
+    let known = remaining.as_ref().unwrap_or(known);
     plan.new_files(unseen, rules, known, &mut works);
     if !works.is_empty() {
         let news = News::of(&works);
@@ -147,53 +169,6 @@ impl Work {
 }
 
 impl Plan {
-    /// Files below a readable root that are no longer there.
-    fn vanished(&mut self, files: &[Candidate], roots: &[PathBuf], known: &Known) {
-        let present: HashSet<String> = files.iter().map(Candidate::key).collect();
-        let roots: Vec<_> =
-            roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
-        let mut gone: Vec<_> = known
-            .sources
-            .values()
-            .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
-            .filter(|row| roots.iter().any(|root| Path::new(&row.path).starts_with(root)))
-            .collect();
-        gone.sort_by(|a, b| a.path.cmp(&b.path));
-        for row in gone {
-            self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
-            self.mark_session(row, true, known);
-        }
-    }
-
-    /// Notes the logs that are gone, now or before, and were masked by other rules.
-    fn outdated(&mut self, files: &[Candidate], rules: i64, known: &Known) {
-        // Without rules nothing is unmasked.
-        if rules == 0 {
-            return;
-        }
-        let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
-        let mut paths: Vec<String> = rows
-            .chain(&self.settled)
-            .filter(|row| !masked_by(row, rules) && is_its_log(row, known))
-            .map(|row| row.path.clone())
-            .collect();
-        // What came back is read anew.
-        let present: HashSet<String> = files.iter().map(Candidate::key).collect();
-        paths.retain(|path| !present.contains(path));
-        self.outdated = paths;
-    }
-
-    fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
-        if let Some(session) = known.session_of(row).filter(|session| session.source_gone != gone) {
-            self.sessions.push(SessionRow {
-                source_gone: gone,
-                row_start: 0,
-                row_count: 0,
-                ..SessionRow::clone(session)
-            });
-        }
-    }
-
     fn settle_unchanged(&mut self, row: &SourceRow, known: &Known) {
         self.unchanged += 1;
         if row.status == SourceStatus::Gone {
@@ -204,8 +179,8 @@ impl Plan {
         }
     }
 
-    /// A file that was read before and is another now; returned if it is no longer the log of its
-    /// session.
+    /// Plans a file that was read before and is another now. Returns it if it is no longer the log of
+    /// its session, with what it is instead.
     fn known_file(
         &mut self,
         file: Candidate,
@@ -213,40 +188,31 @@ impl Plan {
         rules: i64,
         known: &Known,
         works: &mut Vec<Work>,
-    ) -> Option<Candidate> {
+    ) -> Option<(Candidate, Successor)> {
         let same =
             Content::open(&file).and_then(|mut content| Fingerprint::matches(&mut content, row));
         match same.and_then(|same| Ok((same, sniff(&file)?))) {
-            Ok((false, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
-                return Some(file);
+            // It has named itself since, or begins as another agent's logs do.
+            Ok((same, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
+                let is_same_log = same && row.consumed > 0;
+                let other = if is_same_log { Successor::SameLog } else { Successor::OtherContent };
+                return Some((file, other));
+            }
+            // What was read stays, and what follows is read by the same decoder.
+            Ok((true, Sniffed::Unknown(reason))) if row.consumed > 0 => {
+                works.extend(read_on(file, row, reason, rules, known));
             }
             // Truncated to nothing, or overwritten: what was read stays.
-            Ok((false, Sniffed::Empty | Sniffed::Unknown(_))) => return Some(file),
+            Ok((_, Sniffed::Empty | Sniffed::Unknown(_))) => {
+                return Some((file, Successor::OtherContent));
+            }
             Ok((same, Sniffed::Log(claim))) => {
                 let change = change(&claim, row, same, rules);
                 works.push(go_on(file, claim, row, change, known));
             }
-            Ok(_) => {}
             Err(error) => self.failed(&file, &error),
         }
         None
-    }
-
-    /// Keeps the session of a file that something else was written over, as one whose log is gone:
-    /// under a path that no file has.
-    fn set_aside(&mut self, row: &SourceRow, known: &Known) {
-        let Some(session) = known.session_of(row) else { return };
-        let path = path_aside(&row.path, &session.session_id);
-        let status = SourceStatus::Gone;
-        self.moved.insert(path.clone(), row.path.clone());
-        self.settled.push(SourceRow { path: path.clone(), status, ..row.clone() });
-        self.sessions.push(SessionRow {
-            source_path: path,
-            source_gone: true,
-            row_start: 0,
-            row_count: 0,
-            ..SessionRow::clone(session)
-        });
     }
 
     /// Files that nothing is known of: new logs, and known ones under new names.
@@ -288,6 +254,7 @@ impl Plan {
                         claim,
                         parent_session_id: None,
                         ancestors: Vec::new(),
+                        reason: None,
                         source: None,
                         session: None,
                     });
@@ -315,14 +282,20 @@ impl Plan {
         for row in news.relatives(works, known) {
             let is_here = match Candidate::of_key(&row.path) {
                 Some(file) if unchanged(&file, row) && masked_by(row, rules) => {
-                    if let Ok(Sniffed::Log(claim)) = sniff(&file) {
-                        works.push(go_on(file, claim, row, Change::Same, known));
-                    }
+                    let claim = match sniff(&file) {
+                        Ok(Sniffed::Log(claim)) => Some(claim),
+                        Ok(_) => known.session_of(row).and_then(|session| claim_of(row, session)),
+                        Err(_) => None,
+                    };
+                    works.extend(claim.map(|claim| go_on(file, claim, row, Change::Same, known)));
                     true
                 }
                 // What was written over it is read when its own turn comes.
-                Some(file) => self.known_file(file, row, rules, known, works).is_none(),
-                None => false,
+                Some(file) => {
+                    let successor = self.known_file(file, row, rules, known, works);
+                    !matches!(successor, Some((_, Successor::OtherContent)))
+                }
+                None => !is_gone(&row.path),
             };
             if !is_here {
                 let of_it = |gone: &&SourceRow| gone.session_id == row.session_id;
@@ -403,8 +376,23 @@ fn go_on(
         session_id,
         parent_session_id: None,
         ancestors: Vec::new(),
+        reason: None,
         source: Some(row.clone()),
     }
+}
+
+/// Returns the work of a log whose grown beginning no decoder recognises: it stays with the decoder
+/// that read it before. `None` if the store does not say which that was.
+fn read_on(
+    file: Candidate,
+    row: &SourceRow,
+    reason: &'static str,
+    rules: i64,
+    known: &Known,
+) -> Option<Work> {
+    let claim = claim_of(row, known.session_of(row)?)?;
+    let change = change(&claim, row, true, rules);
+    Some(Work { reason: Some(reason), ..go_on(file, claim, row, change, known) })
 }
 
 /// A document larger than this is not read: it has to be held whole.
@@ -413,11 +401,6 @@ pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
 /// What is said of such a document.
 pub(crate) fn too_large(length: u64) -> String {
     format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read")
-}
-
-/// Where the session of a file is kept that something else was written over.
-pub(crate) fn path_aside(file: &str, session_id: &str) -> String {
-    format!("{file}#{session_id}")
 }
 
 fn is_too_large(file: &Candidate, claim: &Claim) -> bool {

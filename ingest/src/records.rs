@@ -1,7 +1,9 @@
 //! Hands records to decoders. A decoder that panics, which is a defect of it, costs the record it
 //! was at and nothing else.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 use schemas::EventType;
 use schemas::problem::ProblemKind;
@@ -20,6 +22,10 @@ pub(crate) fn line_records(
     stream: &mut Stream,
     tally: &mut Tally,
 ) {
+    // Nothing is in it to decode or to show.
+    if bytes.trim_ascii() == b"{}" {
+        return tally.object(Outcome::Merged("empty_object"));
+    }
     parser.each(bytes, &mut |found| match found {
         Found::Object(object, range) => {
             let at =
@@ -72,9 +78,27 @@ pub(crate) fn oversized(at: RecordAt, stream: &mut Stream) {
     stream.problem(at, ProblemKind::OversizedRecord, message);
 }
 
-/// Runs a decoder; `None` when it panicked. What it had given until then stays: whole events.
+thread_local! {
+    /// True while this thread runs what may panic and is caught.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a decoder. Returns `None` if it panicked, and prints nothing of that: it is reported as a
+/// problem of the log. What the decoder had given until then stays: whole events.
 pub(crate) fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
-    catch_unwind(AssertUnwindSafe(decode)).ok()
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !IS_CAUGHT.get() {
+                print(panic);
+            }
+        }));
+    });
+    let was_caught = IS_CAUGHT.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(decode)).ok();
+    IS_CAUGHT.set(was_caught);
+    result
 }
 
 fn failed(at: RecordAt, stream: &mut Stream) {

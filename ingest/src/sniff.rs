@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use crate::container::{Container, Content};
+use crate::container::{Container, Content, giant_turn};
 use crate::discover::Candidate;
 use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
 use crate::provider::document::{ListSeed, first_elements};
@@ -63,6 +63,9 @@ fn guarded(look: impl FnOnce() -> io::Result<Sniffed>) -> io::Result<Sniffed> {
 }
 
 fn look(file: &Candidate) -> io::Result<Sniffed> {
+    let is_assembled =
+        matches!(file.container, Container::OpenCodeTree | Container::OpenCodeDatabase);
+    let _turn = if is_assembled { giant_turn(file.size) } else { None };
     let Some(head) = head(file)? else { return Ok(Sniffed::Empty) };
     if head.objects.is_empty() && head.document.is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));

@@ -16,7 +16,7 @@ use schemas::session::{SessionRow, SourceRow};
 pub(crate) use self::checkpoint::rules_version;
 use self::checkpoint::{Cursor, Saved};
 use self::copies::{ReadRecords, Records};
-use crate::container::Content;
+use crate::container::{Content, giant_turn};
 use crate::json::Parser;
 use crate::kin::has_other_ancestors;
 use crate::lines::{Line, Lines};
@@ -169,6 +169,15 @@ impl<T: Target> Worker<'_, T> {
     ) -> Result<(), Trouble<T::Error>> {
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
         let mut file = self.open(work, stream)?;
+        if let Some(reason) = work.reason
+            && source.is_none_or(|source| source.reason.is_none())
+        {
+            let message = format!(
+                "its beginning is not recognised any more ({reason}); it is read on as a log of {}",
+                work.claim.provider
+            );
+            stream.problem(RecordAt::default(), ProblemKind::UnknownFormat, message);
+        }
         // A record at the end of the file without newline was counted with its line.
         let mut counted = inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
@@ -262,6 +271,7 @@ impl<T: Target> Worker<'_, T> {
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), Trouble<T::Error>> {
+        let _turn = giant_turn(work.file.size);
         let mut file = self.open(work, stream)?;
         let mut bytes = Vec::new();
         let length = file.length()?;

@@ -73,7 +73,7 @@ impl<T: Target> Worker<'_, T> {
             ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
             redaction_rules: rules_version(self.redactor.as_deref()),
             state,
-            reason: None,
+            reason: work.reason.map(str::to_owned),
             segment: 0,
         };
         let problems = self.problems(stream);

@@ -12,3 +12,4 @@ mod others;
 mod redact;
 mod rewritten;
 mod traps;
+mod unread;

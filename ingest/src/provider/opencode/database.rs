@@ -9,11 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Row};
 use serde_json::{Map, Value as Json};
 
 use super::store::{document, message, object};
+use crate::records::caught;
 
 /// How long a lock of OpenCode's is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -54,28 +56,66 @@ pub(crate) fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u
     open(db, |connection| assemble(connection, session_id))?.ok_or_else(missing)
 }
 
-/// Runs `query` on one state of a database. A running OpenCode shares an index of its log of
-/// changes (`-shm`); without that nobody has the database open, and opening it as one that does not
-/// change keeps SQLite from making files beside it. Where the index cannot be used, what stands in
-/// the database itself must do.
+/// Runs `query` on one state of a database, and never writes to its folder.
+///
+/// A running OpenCode keeps changes in a log (`-wal`) with an index (`-shm`), which is shared. A log
+/// without an index is left by a kill or by a copy: SQLite then builds the index in memory, if
+/// nobody else is asked for locks. Without a log, opening the database as one that does not change
+/// keeps SQLite from creating either file.
 fn open<T>(db: &Path, query: impl Fn(&Connection) -> Result<T>) -> io::Result<T> {
-    let run = |parameters: &str| {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_URI
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(uri(db, parameters), flags)?;
-        connection.busy_timeout(PATIENCE)?;
-        connection.execute_batch("BEGIN")?;
-        query(&connection)
+    let beside = |extension: &str| {
+        let mut name = OsString::from(db);
+        name.push(extension);
+        PathBuf::from(name)
     };
-    let mut index = OsString::from(db);
-    index.push("-shm");
-    let shared = PathBuf::from(index).exists().then(|| run("mode=ro"));
-    let result = match shared {
-        Some(Ok(found)) => Ok(found),
-        _ => run("immutable=1"),
-    };
-    result.map_err(io::Error::other)
+    let has_log = std::fs::metadata(beside("-wal")).is_ok_and(|log| log.len() > 0);
+    if has_log && beside("-shm").exists() {
+        let shared = connect(db, "mode=ro").and_then(|connection| read(&connection, &query));
+        if let Ok(found) = shared {
+            return Ok(found);
+        }
+    }
+    if !has_log {
+        let found = connect(db, "immutable=1").and_then(|connection| read(&connection, &query));
+        return found.map_err(io::Error::other);
+    }
+    let found = connect_alone(db).and_then(|connection| read(&connection, &query));
+    found.map_err(|error| {
+        let hint = "its log of changes (-wal) cannot be read; open the database with OpenCode once";
+        io::Error::other(format!("{error}: {hint}"))
+    })
+}
+
+fn connect(db: &Path, parameters: &str) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(uri(db, parameters), flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
+}
+
+/// Connects without locks and with an index of the log in memory. The log stays as it is: when it
+/// is closed, nothing of it is written into the database.
+fn connect_alone(db: &Path) -> Result<Connection> {
+    let without_locks = if cfg!(windows) { "win32-none" } else { "unix-none" };
+    let connection = connect(db, &format!("mode=ro&vfs={without_locks}"))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "locking_mode", "exclusive")?;
+    Ok(connection)
+}
+
+/// Runs `query` in one transaction. The library panics on a damaged database, as on the name of a
+/// column that is not UTF-8.
+fn read<T>(connection: &Connection, query: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+    connection.execute_batch("BEGIN")?;
+    caught(|| query(connection)).unwrap_or_else(|| Err(damaged()))
+}
+
+/// The error of a database that is damaged.
+fn damaged() -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    rusqlite::Error::SqliteFailure(code, Some("the database is damaged".to_owned()))
 }
 
 /// A path as SQLite takes it together with parameters.
@@ -100,7 +140,9 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
     let mut found: BTreeMap<String, DatabaseSession> = BTreeMap::new();
     for table in ["session", "session_v2"].into_iter().filter(|table| tables.contains(*table)) {
         let sql = format!("SELECT id, time_updated, 512 FROM {table}");
-        for session in changes(connection, &sql)? {
+        let mut statement = connection.prepare(&sql)?;
+        for session in statement.query_map([], change)? {
+            let session = session?;
             match found.get_mut(&session.id) {
                 Some(known) => grow(known, &session),
                 None => {
@@ -109,34 +151,32 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
             }
         }
     }
-    // In the order of the rows, as an index would read all over the file.
+    // In the order of the rows, as an index would read all over the file. SQLite groups rows with
+    // their data in memory, and reads no data to say how long it is.
     for table in ["message", "part", "session_message"] {
         if !tables.contains(table) {
             continue;
         }
-        let sql = format!(
-            "SELECT session_id, max(time_updated), sum(octet_length(data)) FROM {table} \
-             GROUP BY +session_id"
-        );
-        for rows in changes(connection, &sql)? {
-            if let Some(session) = found.get_mut(&rows.id) {
-                grow(session, &rows);
+        let sql = format!("SELECT session_id, time_updated, octet_length(data) FROM {table}");
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let change = change(row)?;
+            if let Some(session) = found.get_mut(&change.id) {
+                grow(session, &change);
             }
         }
     }
     Ok(found.into_values().collect())
 }
 
-/// Rows of a session's id, a time in milliseconds, and bytes.
-fn changes(connection: &Connection, sql: &str) -> Result<Vec<DatabaseSession>> {
-    let read = |row: &Row<'_>| {
-        Ok(DatabaseSession {
-            id: text(row.get_ref(0)?),
-            updated_us: number(row.get_ref(1)?).saturating_mul(1000),
-            bytes: number(row.get_ref(2)?).max(0).cast_unsigned(),
-        })
-    };
-    connection.prepare(sql)?.query_map([], read)?.collect()
+/// Reads a row of a session's id, a time in milliseconds, and bytes.
+fn change(row: &Row<'_>) -> Result<DatabaseSession> {
+    Ok(DatabaseSession {
+        id: text(row.get_ref(0)?),
+        updated_us: number(row.get_ref(1)?).saturating_mul(1000),
+        bytes: number(row.get_ref(2)?).max(0).cast_unsigned(),
+    })
 }
 
 fn grow(session: &mut DatabaseSession, rows: &DatabaseSession) {

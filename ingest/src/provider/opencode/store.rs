@@ -4,6 +4,7 @@
 //! stay valid. Later versions copy it into their database (`database.rs`) and leave it.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -175,26 +176,57 @@ fn fields(json: &str) -> Fields {
 /// A record with ids of its own before its fields; one that is no JSON object stands in it as text,
 /// so that it costs only itself.
 pub(super) fn object(json: &str, ids: &[(&str, &str)]) -> String {
-    let mut fields: Vec<String> =
-        ids.iter().map(|(key, id)| format!("\"{key}\":{}", Json::from(*id))).collect();
+    // Texts may be large: room for one, and not for the parts of it as well.
+    let mut record = String::with_capacity(json.len() + 64 * (ids.len() + 1));
+    record.push('{');
+    for (key, id) in ids {
+        let _ = write!(record, "\"{key}\":{},", Json::from(*id));
+    }
     let inner = json.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     match inner.filter(|_| serde_json::from_str::<IgnoredAny>(json).is_ok()) {
-        Some(inner) if inner.trim().is_empty() => {}
-        Some(inner) => fields.push(inner.to_owned()),
-        None => fields.push(format!("\"unreadable\":{}", Json::from(json))),
+        Some(inner) if inner.trim().is_empty() => {
+            record.truncate(record.trim_end_matches(',').len())
+        }
+        Some(inner) => record.push_str(inner),
+        None => {
+            let _ = write!(record, "\"unreadable\":{}", Json::from(json));
+        }
     }
-    format!("{{{}}}", fields.join(","))
+    record.push('}');
+    record
 }
 
 /// A message with its parts.
 pub(super) fn message(info: &str, parts: &[String]) -> String {
-    format!("{{\"info\":{info},\"parts\":[{}]}}", parts.join(","))
+    let mut message = String::with_capacity(info.len() + joined_length(parts));
+    let _ = write!(message, "{{\"info\":{info},\"parts\":[");
+    append_joined(&mut message, parts, ",");
+    message.push_str("]}");
+    message
 }
 
 /// An export document. Every message begins a line, none of which is JSON by itself:
 /// that would be a file of lines.
 pub(super) fn document(info: &str, messages: &[String]) -> Vec<u8> {
-    format!("{{\"info\":{info},\n\"messages\":[{}\n]}}\n", messages.join("\n,")).into_bytes()
+    let mut document = String::with_capacity(info.len() + joined_length(messages));
+    let _ = write!(document, "{{\"info\":{info},\n\"messages\":[");
+    append_joined(&mut document, messages, "\n,");
+    document.push_str("\n]}\n");
+    document.into_bytes()
+}
+
+/// Bytes of `parts` with what is around and between them, at most.
+fn joined_length(parts: &[String]) -> usize {
+    parts.iter().map(|part| part.len() + 2).sum::<usize>() + 64
+}
+
+fn append_joined(text: &mut String, parts: &[String], between: &str) {
+    for (number, part) in parts.iter().enumerate() {
+        if number > 0 {
+            text.push_str(between);
+        }
+        text.push_str(part);
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,123 @@
+//! Finds the logs that are no longer there, and marks their sessions.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use schemas::problem::{Problem, ProblemKind};
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+
+use super::compare::{is_its_log, masked_by};
+use super::{Known, Plan};
+use crate::discover::{Candidate, Discovery, find_obstacle};
+
+impl Plan {
+    /// Settles the files below a readable root that are no longer there.
+    pub(super) fn vanished(&mut self, found: &Discovery, known: &Known) {
+        let present: HashSet<String> = found.files.iter().map(Candidate::key).collect();
+        let roots: Vec<_> =
+            found.roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
+        let mut missing: Vec<_> = known
+            .sources
+            .values()
+            .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
+            .filter(|row| roots.iter().any(|root| Path::new(&row.path).starts_with(root)))
+            .collect();
+        missing.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut obstacles = BTreeMap::new();
+        for row in missing {
+            if !found.has_lost(&row.path) {
+                obstacles.extend(find_obstacle(&row.path));
+                continue;
+            }
+            self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
+            self.mark_session(row, true, known);
+        }
+        let is_reported = |path: &Path| found.problems.iter().any(|p| path.starts_with(&p.path));
+        obstacles.retain(|path: &PathBuf, _| !is_reported(path));
+        for (path, error) in obstacles {
+            let (path, kind) = (path.to_string_lossy().into_owned(), ProblemKind::Unreadable);
+            let message = format!("the logs in it cannot be reached: {error}");
+            self.problems.push(Problem { path, line: 0, byte: 0, kind, message });
+        }
+    }
+
+    /// Notes the logs that are gone, now or before, and were masked by other rules.
+    pub(super) fn outdated(&mut self, files: &[Candidate], rules: i64, known: &Known) {
+        // Without rules nothing is unmasked.
+        if rules == 0 {
+            return;
+        }
+        let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
+        let mut paths: Vec<String> = rows
+            .chain(&self.settled)
+            .filter(|row| !masked_by(row, rules) && is_its_log(row, known))
+            .map(|row| row.path.clone())
+            .collect();
+        // What came back is read anew.
+        let present: HashSet<String> = files.iter().map(Candidate::key).collect();
+        paths.retain(|path| !present.contains(path));
+        self.outdated = paths;
+    }
+
+    pub(super) fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
+        if let Some(session) = known.session_of(row).filter(|session| session.source_gone != gone) {
+            self.sessions.push(SessionRow {
+                source_gone: gone,
+                row_start: 0,
+                row_count: 0,
+                ..SessionRow::clone(session)
+            });
+        }
+    }
+
+    /// Keeps the session of a file that something else was written over, as one whose log is gone:
+    /// under a path that no file has.
+    pub(super) fn set_aside(&mut self, row: &SourceRow, known: &Known) {
+        let Some(session) = known.session_of(row) else { return };
+        let path = path_aside(&row.path, &session.session_id);
+        let status = SourceStatus::Gone;
+        self.moved.insert(path.clone(), row.path.clone());
+        self.settled.push(SourceRow { path: path.clone(), status, ..row.clone() });
+        self.sessions.push(SessionRow {
+            source_path: path,
+            source_gone: true,
+            row_start: 0,
+            row_count: 0,
+            ..SessionRow::clone(session)
+        });
+    }
+
+    /// Takes the sessions out of logs that get another id: they will hold nothing. Returns what is
+    /// known without them; `None` if that is everything.
+    pub(super) fn dissolve(&mut self, logs: &[&SourceRow], known: &Known) -> Option<Known> {
+        if logs.is_empty() {
+            return None;
+        }
+        let mut remaining =
+            Known { sources: known.sources.clone(), sessions: known.sessions.clone() };
+        for row in logs {
+            remaining.sources.remove(&row.path);
+            let Some(session) = known.session_of(row) else { continue };
+            remaining.sessions.remove(&session.session_id);
+            self.sessions.push(SessionRow {
+                session_id: session.session_id.clone(),
+                provider: session.provider.clone(),
+                source_path: path_aside(&row.path, &session.session_id),
+                source_gone: true,
+                live_from: NEVER,
+                ..SessionRow::default()
+            });
+            // Until the log is read under its new id, the row is that of the old one.
+            self.settled.push(SourceRow::clone(row));
+        }
+        Some(remaining)
+    }
+}
+
+/// The segment from which the rows of a session count that has none.
+const NEVER: i64 = i64::MAX;
+
+/// Where the session of a file is kept that something else was written over.
+pub(crate) fn path_aside(file: &str, session_id: &str) -> String {
+    format!("{file}#{session_id}")
+}

@@ -1,0 +1,204 @@
+//! Logs that can be read only in part, or not now: nothing is left unread without a word, and what
+//! cannot be reached does not count as gone.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rusqlite::Connection;
+use schemas::problem::ProblemKind;
+use schemas::session::SourceStatus;
+
+use crate::memory::Memory;
+use crate::traps::{texts, user, write};
+
+/// What a log of `lines` gives when it is read while it has only the first of them, and then whole.
+fn read_in_two(name: &str, lines: &[String]) -> (tempfile::TempDir, Memory) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let (path, memory) = (dir.path().join(name), Memory::default());
+    write(&path, &lines[0], 1);
+    memory.ingest(dir.path());
+    write(&path, &lines.concat(), 2);
+    memory.ingest(dir.path());
+    (dir, memory)
+}
+
+fn chat(role: &str, content: &str) -> String {
+    format!(r#"{{"role":"{role}","content":"{content}"}}"#) + "\n"
+}
+
+#[test]
+fn a_log_that_is_no_longer_recognised_is_read_on_and_reported_once() {
+    let other = r#"{"type":"tool_call","name":"git"}"#.to_owned() + "\n";
+    let lines = [chat("user", "first"), other.clone(), chat("assistant", "second")];
+    let (dir, memory) = read_in_two("talk.jsonl", &lines);
+    assert!(texts(&memory).contains(&"second".to_owned()), "{:?}", texts(&memory));
+    let path = dir.path().join("talk.jsonl");
+    write(&path, &(lines.concat() + &chat("user", "third")), 3);
+    let report = memory.ingest(dir.path());
+    assert_eq!((report.files_grown, report.files_unchanged), (1, 0));
+    assert_eq!(texts(&memory).last().map(String::as_str), Some("third"));
+    let kinds: Vec<_> = memory.problems().iter().map(|problem| problem.kind).collect();
+    assert_eq!(kinds, [ProblemKind::UnknownFormat]);
+    let [source] = memory.sources().try_into().expect("one source");
+    assert_eq!(source.status, SourceStatus::Ok);
+    assert!(source.reason.is_some());
+    assert_eq!(memory.ingest(dir.path()).files_unchanged, 1);
+}
+
+#[test]
+fn a_log_gets_the_id_that_a_later_record_names() {
+    let summary = r#"{"type":"summary","summary":"A title","leafUuid":"x"}"#.to_owned() + "\n";
+    let codex = r#"{"timestamp":"2026-10-01T10:00:01.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"fine"}]}}"#;
+    let of_claude = [summary, user("a", 1, "one"), user("a", 2, "two")];
+    let of_codex = [chat("user", "first"), codex.to_owned() + "\n"];
+    for lines in [&of_claude[..], &of_codex[..]] {
+        let (dir, grown) = read_in_two("talk.jsonl", lines);
+        let whole = Memory::default();
+        whole.ingest(dir.path());
+        assert_eq!(grown.events(), whole.events());
+        let held = |memory: &Memory| {
+            let sessions = memory.sessions().into_iter().filter(|session| session.events > 0);
+            sessions.collect::<Vec<_>>()
+        };
+        assert_eq!(held(&grown), held(&whole));
+        assert_eq!(grown.ingest(dir.path()).files_unchanged, 1);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn logs_that_cannot_be_reached_are_not_gone() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let (folder, away) = (dir.path().join("logs"), tempfile::tempdir().expect("tempdir"));
+    fs::create_dir(&folder).expect("creates");
+    write(&folder.join("a.jsonl"), &user("a", 1, "one"), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let moved = away.path().join("logs");
+    fs::rename(&folder, &moved).expect("moves");
+    // A link that leads to itself, and a file where the folder was.
+    for obstacle in [true, false] {
+        if obstacle {
+            std::os::unix::fs::symlink("logs", &folder).expect("links");
+        } else {
+            fs::write(&folder, "no folder").expect("writes");
+        }
+        let report = memory.ingest(dir.path());
+        assert_eq!((report.files_vanished, report.problems.get("unreadable")), (0, Some(&1)));
+        assert!(!memory.session("a").source_gone);
+        assert_eq!(memory.sources()[0].status, SourceStatus::Ok);
+        fs::remove_file(&folder).expect("removes");
+    }
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.files_vanished, 1);
+    assert!(memory.session("a").source_gone);
+}
+
+const TABLES: &str = "
+    CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT,
+        title TEXT, version TEXT, time_created INTEGER, time_updated INTEGER);
+    CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER,
+        time_updated INTEGER, data TEXT);
+    CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT,
+        time_created INTEGER, time_updated INTEGER, data TEXT);
+    INSERT INTO session VALUES ('ses_1', 'p', NULL, '/w', 'A title', '1.2.0', 1, 2);
+    INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, '{\"role\":\"user\"}');
+    INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, 9, '{\"type\":\"text\",\"text\":\"one\"}');";
+
+/// Opens a database of OpenCode that keeps what changes in a log of its own.
+fn opencode_database(path: &Path) -> Connection {
+    let connection = Connection::open(path).expect("opens");
+    connection.pragma_update(None, "journal_mode", "wal").expect("wal");
+    connection.execute_batch(TABLES).expect("sql");
+    connection
+}
+
+#[test]
+fn sessions_of_a_database_that_cannot_be_read_are_not_gone() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("opencode.db");
+    drop(opencode_database(&path));
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(texts(&memory), ["one"]);
+    let whole = fs::read(&path).expect("reads");
+    fs::write(&path, "no database").expect("writes");
+    let report = memory.ingest(dir.path());
+    assert_eq!((report.files_vanished, report.problems.get("unreadable")), (0, Some(&1)));
+    assert!(!memory.session("ses_1").source_gone);
+    fs::write(&path, whole).expect("writes");
+    Connection::open(&path).expect("opens").execute("DELETE FROM session", []).expect("deletes");
+    assert_eq!(memory.ingest(dir.path()).files_vanished, 1);
+}
+
+#[test]
+fn changes_that_wait_beside_a_database_without_their_index_are_read() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let source = dir.path().join("opencode.db");
+    let connection = opencode_database(&source);
+    let copy = tempfile::tempdir().expect("tempdir");
+    let name = |extension: &str| format!("opencode.db{extension}");
+    for extension in ["", "-wal"] {
+        let (from, to) = (dir.path().join(name(extension)), copy.path().join(name(extension)));
+        fs::copy(from, to).expect("copies");
+    }
+    drop(connection);
+    let contents = || {
+        let files = fs::read_dir(copy.path()).expect("lists");
+        let mut files: Vec<_> = files.map(|file| file.expect("file").path()).collect();
+        files.sort();
+        files.into_iter().map(|path| (fs::read(&path).expect("reads"), path)).collect::<Vec<_>>()
+    };
+    let before = contents();
+    let memory = Memory::default();
+    memory.ingest(copy.path());
+    assert_eq!(texts(&memory), ["one"]);
+    assert_eq!(contents(), before, "nothing is written there");
+}
+
+/// Flips a bit in the name of a column, which is no text then: the library panics on that.
+fn damage_column(database: &Path) {
+    let mut bytes = fs::read(database).expect("reads");
+    let name = b"project_id";
+    let at = bytes.windows(name.len()).position(|part| part == name).expect("the name");
+    bytes[at] |= 0x80;
+    fs::write(database, bytes).expect("writes");
+}
+
+const IN_CHILD: &str = "SESSIONS_TEST_IN_CHILD";
+
+#[test]
+fn a_damaged_database_is_one_problem_and_prints_nothing() {
+    if std::env::var_os(IN_CHILD).is_none() {
+        let name = "unread::a_damaged_database_is_one_problem_and_prints_nothing";
+        let mut child = Command::new(std::env::current_exe().expect("path"));
+        let child = child.args(["--exact", name, "--nocapture"]).env(IN_CHILD, "1");
+        let output = child.output().expect("runs");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
+        assert!(!printed.contains("panicked"), "{printed}");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("opencode.db");
+    drop(opencode_database(&path));
+    damage_column(&path);
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.problems, [("unreadable", 1)].into());
+    let message = &report.problem_list[0].message;
+    assert!(message.contains("the database is damaged"), "{message}");
+}
+
+#[test]
+fn empty_objects_hold_nothing() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = user("a", 1, "one") + &"{}\n".repeat(10_000) + &user("a", 2, "two");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(texts(&memory), ["one", "two"]);
+    assert_eq!(report.objects, 10_002);
+    assert_eq!(report.objects_merged.get("empty_object"), Some(&10_000));
+}
