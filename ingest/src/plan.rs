@@ -15,10 +15,11 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 pub(crate) use self::compare::provider_of;
 pub use self::compare::unchanged;
 use self::compare::{
-    change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
+    Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
 };
 use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
+use crate::columns::shows_path;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery};
 use crate::kin::{Former, News, left_behind, settle};
@@ -39,7 +40,7 @@ impl Known {
     /// The session that a file is the log of; none when its session lies elsewhere by now.
     pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {
         let session = self.sessions.get(row.session_id.as_ref()?)?;
-        (session.source_path == row.path).then_some(session)
+        shows_path(&session.source_path, &row.path).then_some(session)
     }
 }
 
@@ -96,7 +97,7 @@ pub struct Plan {
 /// Makes the plan for what was found below the roots of `found`.
 /// Logs that were masked by other rules than those of `redactor` are read anew.
 pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
-    let rules = rules_version(redactor);
+    let rules = Rules { redactor, version: rules_version(redactor) };
     let mut plan =
         Plan { files: found.files.len() as u64, problems: found.problems, ..Plan::default() };
     plan.vanished(&found.files, &found.roots, known);
@@ -166,9 +167,9 @@ impl Plan {
     }
 
     /// Notes the logs that are gone, now or before, and were masked by other rules.
-    fn outdated(&mut self, files: &[Candidate], rules: i64, known: &Known) {
+    fn outdated(&mut self, files: &[Candidate], rules: Rules<'_>, known: &Known) {
         // Without rules nothing is unmasked.
-        if rules == 0 {
+        if rules.version == 0 {
             return;
         }
         let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
@@ -210,13 +211,13 @@ impl Plan {
         &mut self,
         file: Candidate,
         row: &SourceRow,
-        rules: i64,
+        rules: Rules<'_>,
         known: &Known,
         works: &mut Vec<Work>,
     ) -> Option<Candidate> {
         let same =
             Content::open(&file).and_then(|mut content| Fingerprint::matches(&mut content, row));
-        match same.and_then(|same| Ok((same, sniff(&file)?))) {
+        match same.and_then(|same| Ok((same, sniff(&file, rules.redactor)?))) {
             Ok((false, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
                 return Some(file);
             }
@@ -253,11 +254,11 @@ impl Plan {
     fn new_files(
         &mut self,
         files: Vec<Candidate>,
-        rules: i64,
+        rules: Rules<'_>,
         known: &Known,
         works: &mut Vec<Work>,
     ) {
-        let mut claims = self.claims(files, known);
+        let mut claims = self.claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides alike.
         // One that names its parent comes behind it.
         claims.sort_by(|(a, x), (b, y)| {
@@ -311,11 +312,11 @@ impl Plan {
     }
 
     /// Known logs that new ones have to do with, beside those planned: as far as they go by now.
-    fn relatives(&mut self, news: &News, rules: i64, known: &Known, works: &mut Vec<Work>) {
+    fn relatives(&mut self, news: &News, rules: Rules<'_>, known: &Known, works: &mut Vec<Work>) {
         for row in news.relatives(works, known) {
             let is_here = match Candidate::of_key(&row.path) {
                 Some(file) if unchanged(&file, row) && masked_by(row, rules) => {
-                    if let Ok(Sniffed::Log(claim)) = sniff(&file) {
+                    if let Ok(Sniffed::Log(claim)) = sniff(&file, rules.redactor) {
                         works.push(go_on(file, claim, row, Change::Same, known));
                     }
                     true
@@ -333,9 +334,14 @@ impl Plan {
     }
 
     /// Looks at files that are new; what is no log is settled at once.
-    fn claims(&mut self, files: Vec<Candidate>, known: &Known) -> Vec<(Candidate, Claim)> {
+    fn claims(
+        &mut self,
+        files: Vec<Candidate>,
+        rules: Rules<'_>,
+        known: &Known,
+    ) -> Vec<(Candidate, Claim)> {
         let (mut claims, mut unknown) = (Vec::new(), Vec::new());
-        for (file, sniffed) in sniff_all(files) {
+        for (file, sniffed) in sniff_all(files, rules.redactor) {
             match sniffed {
                 Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
                     let message = too_large(file.size);
