@@ -64,7 +64,8 @@ fn kept_as(c: char, before: Option<char>, after: &str) -> Option<char> {
         '\u{200c}' | '\u{200d}' => is_joiner_needed(c, before?, after.chars().next()?).then_some(c),
         '\u{fe0e}' | '\u{fe0f}' => {
             let before = before?;
-            let is_keycap = matches!(before, '0'..='9' | '#' | '*') && after.starts_with('\u{20e3}');
+            let is_keycap =
+                matches!(before, '0'..='9' | '#' | '*') && after.starts_with('\u{20e3}');
             (is_keycap || is_emoji(before)).then_some(c)
         }
         c if is_suspect(c) => None,
@@ -193,7 +194,8 @@ mod tests {
         ] {
             assert!(matches!(clean(kept), Cow::Borrowed(_)), "{kept}");
         }
-        for split in ["gh\u{200d}p", "a\u{200c}b", "👩\u{200d}a", "\u{200d}", "क\u{200d}\u{200d}a"] {
+        for split in ["gh\u{200d}p", "a\u{200c}b", "👩\u{200d}a", "\u{200d}", "क\u{200d}\u{200d}a"]
+        {
             assert!(!clean(split).contains(['\u{200c}', '\u{200d}']), "{split:?}");
         }
     }

@@ -241,9 +241,11 @@ pub fn shows_path(shown: &str, path: &str) -> bool {
     let mut parts = parts.filter_map(|part| part.split_once(']')).map(|(_, after)| after);
     let Some(mut after) = parts.next() else { return rest.is_empty() };
     for next in parts {
-        let Some(at) = rest.char_indices().nth(1).and_then(|(from, _)| {
-            rest[from..].find(after).map(|at| from + at)
-        }) else {
+        let Some(at) = rest
+            .char_indices()
+            .nth(1)
+            .and_then(|(from, _)| rest[from..].find(after).map(|at| from + at))
+        else {
             return false;
         };
         rest = &rest[at + after.len()..];
@@ -313,8 +315,7 @@ mod tests {
             ..SessionRow::default()
         };
         let (redactor, mut found) = (birds(), Found::new());
-        let masked =
-            ColumnMasker::default().row(Some(&redactor), &SESSIONS, &row, &mut found);
+        let masked = ColumnMasker::default().row(Some(&redactor), &SESSIONS, &row, &mut found);
         assert_eq!(masked.source_path, "/logs/[REDACTED:bird]/a.jsonl");
         assert_eq!(masked.drift.as_deref(), Some(r#"{"field:[REDACTED:bird]":1,"field:nest":2}"#));
         assert_eq!((masked.redactions, masked.started_at), (row.redactions, row.started_at));

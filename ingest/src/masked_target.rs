@@ -82,8 +82,7 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
         source: SourceRow,
         problems: Vec<Problem>,
     ) -> Result<(), Self::Error> {
-        let mut session =
-            self.masker.row(self.redactor, &SESSIONS, &session, &mut Found::new());
+        let mut session = self.masker.row(self.redactor, &SESSIONS, &session, &mut Found::new());
         let source = self.masker.row(self.redactor, &SOURCES, &source, &mut Found::new());
         self.begin(&session.session_id);
         add_counts(&mut session.redactions, &self.secrets);

@@ -15,7 +15,8 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 pub(crate) use self::compare::provider_of;
 pub use self::compare::unchanged;
 use self::compare::{
-    Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
+    Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of,
+    was_out_of_reach,
 };
 use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
@@ -94,8 +95,7 @@ pub struct Plan {
     pub bytes: u64,
 }
 
-/// Makes the plan for what was found below the roots of `found`.
-/// Logs that were masked by other rules than those of `redactor` are read anew.
+/// Makes the plan for what was found. Logs masked by other rules than `redactor`'s are read anew.
 pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
     let rules = Rules { redactor, version: rules_version(redactor) };
     let mut plan =
@@ -344,13 +344,9 @@ impl Plan {
         for (file, sniffed) in sniff_all(files, rules.redactor) {
             match sniffed {
                 Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
-                    let message = too_large(file.size);
-                    self.settled.push(settled(
-                        &file,
-                        SourceStatus::Failed,
-                        Some("too large a document"),
-                    ));
-                    self.problem(&file, ProblemKind::OversizedDocument, message);
+                    let reason = Some("too large a document");
+                    self.settled.push(settled(&file, SourceStatus::Failed, reason));
+                    self.problem(&file, ProblemKind::OversizedDocument, too_large(file.size));
                 }
                 Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
                 Ok(Sniffed::Empty) => self.settled.push(settled(&file, SourceStatus::Empty, None)),

@@ -282,7 +282,8 @@ pub const SOURCES: Table = Table {
     name: "sources",
     doc: "One row per file that was looked at, with how far it was read.",
     columns: &[
-        required("path", Text, "The file.").exempt("the log is opened by it; it is shown as sessions.source_path only"),
+        required("path", Text, "The file.")
+            .exempt("the log is opened by it; it is shown as sessions.source_path only"),
         required("status", Text, "ok, empty, unknown_format, failed or gone.").exempt(OWN_WORDS),
         optional("session_id", Text, "Session made from it."),
         optional("provider", Text, "Agent that wrote it.").exempt(OWN_WORDS),
@@ -299,9 +300,11 @@ pub const SOURCES: Table = Table {
             BigInt,
             "Identity of the first record; logs that share it share history.",
         ),
-        optional("ancestors", Text, "Sessions whose history it may repeat, separated by spaces.").exempt("it holds session ids, which are masked as such"),
+        optional("ancestors", Text, "Sessions whose history it may repeat, separated by spaces.")
+            .exempt("it holds session ids, which are masked as such"),
         required("redaction_rules", BigInt, "Version of the rules that masked it; 0 is none."),
-        optional("state", Text, "State of the decoder at `consumed`, JSON.").exempt("decoders resume from it; nothing shows it"),
+        optional("state", Text, "State of the decoder at `consumed`, JSON.")
+            .exempt("decoders resume from it; nothing shows it"),
         optional("reason", Text, "Why it was not read."),
         internal("segment", BigInt, "Number of the segment that first held the row."),
     ],
@@ -357,8 +360,18 @@ mod tests {
         exempt.sort_unstable();
         exempt.dedup();
         let known = [
-            "abandoned", "ancestors", "event_type", "kind", "path", "provider", "redactions",
-            "relation", "state", "status", "tool_kind", "usage_confidence",
+            "abandoned",
+            "ancestors",
+            "event_type",
+            "kind",
+            "path",
+            "provider",
+            "redactions",
+            "relation",
+            "state",
+            "status",
+            "tool_kind",
+            "usage_confidence",
         ];
         assert_eq!(exempt, known);
     }

@@ -103,6 +103,11 @@ impl Printer {
         io::stderr()
     }
 
+    /// Prints what is wrong with the arguments, which may hold anything.
+    pub fn wrong_usage(&self, text: &str) -> io::Result<()> {
+        io::stderr().write_all(clean(text).as_bytes())
+    }
+
     /// Prints a remark, unless asked to be quiet.
     pub fn note(&self, text: &str) -> io::Result<()> {
         if self.quiet || text.is_empty() {
