@@ -46,7 +46,9 @@ fn everything(env: &TestEnv) -> String {
         out.push_str(&ran.stdout);
         out.push_str(&ran.stderr);
     };
-    for view in ["events", "sessions", "problems", "tool_calls", "usage", "files", "lineage", "turns"] {
+    for view in
+        ["events", "sessions", "problems", "tool_calls", "usage", "files", "lineage", "turns"]
+    {
         let sql = format!("SELECT * FROM {view}");
         add(&["query", "--output", "ndjson", "--max-rows", "1000", &sql]);
         add(&["query", &sql]);
