@@ -203,21 +203,24 @@ pub fn shown_name(redactor: Option<&Redactor>, name: &str) -> String {
 /// Cleans and masks a name. Secrets glued to a prefix with an underscore are looked for, too.
 fn look_at_name(redactor: Option<&Redactor>, name: &str) -> (String, Found) {
     let name = clean(name);
-    let (masked, found) = look(redactor, &name);
-    if !found.is_empty() {
-        return (masked.into_owned(), found);
-    }
-    for (at, _) in name.match_indices('_').take(MAX_PARTS) {
-        let (before, part) = name.split_at(at + 1);
-        if part.len() < MIN_PART_BYTES {
+    let (masked, mut found) = look(redactor, &name);
+    let mut shown = masked.into_owned();
+    let mut from = 0;
+    for _ in 0..MAX_PARTS {
+        let Some(at) = shown[from..].find('_') else { break };
+        from += at + 1;
+        if shown.len() - from < MIN_PART_BYTES {
             break;
         }
-        let (masked, found) = look(redactor, part);
-        if !found.is_empty() {
-            return (format!("{before}{masked}"), found);
+        let (part, secrets) = look(redactor, &shown[from..]);
+        if !secrets.is_empty() {
+            let part = part.into_owned();
+            shown.truncate(from);
+            shown.push_str(&part);
+            found.extend(secrets);
         }
     }
-    (name.into_owned(), Found::new())
+    (shown, found)
 }
 
 /// Cleans, masks and cuts an id of a log, so that it is the same wherever it occurs.
