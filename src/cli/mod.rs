@@ -190,7 +190,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Command::Status => {
-            let status = Tools::new(store).status(&app::known_roots())?;
+            let status = app::tools(store).status(&app::known_roots())?;
             if printer.json {
                 printer.json(&status)?
             } else {
