@@ -1,40 +1,10 @@
-//! Text from logs is untrusted: what a terminal or a model should not see is taken out.
+//! Text from logs is untrusted: removes what a terminal or a model should not see, and cuts texts.
 
-/// Text fit for a person's terminal and a model's context: without terminal escape sequences,
-/// control characters except newline and tab, and invisible characters (bidi controls, zero-width
-/// characters, tags). A carriage return alone, behind which a line is written over, ends the line.
+/// Text fit for a terminal and a model's context: what `ingest` keeps of a text, with plain line
+/// breaks.
 pub(crate) fn clean(text: &str) -> String {
-    if !text.chars().any(is_invisible) {
-        return text.to_owned();
-    }
-    let text = anstream::adapter::strip_str(text).to_string();
-    let mut cleaned = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\r' if chars.peek().is_some_and(|next| !matches!(next, '\r' | '\n')) => {
-                cleaned.push('\n');
-            }
-            c if is_invisible(c) => {}
-            c => cleaned.push(c),
-        }
-    }
-    cleaned
-}
-
-fn is_invisible(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        // Zero-width joiners hold emoji and several scripts together.
-        '\u{200c}' | '\u{200d}' => false,
-        '\u{200b}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{2064}' => true,
-        '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' | '\u{61c}' => true,
-        c => c.is_control(),
-    }
+    let cleaned = ingest::clean::clean(text);
+    if cleaned.contains('\r') { cleaned.replace('\r', "") } else { cleaned.into_owned() }
 }
 
 /// The beginning of `text` that takes at most `bytes` inside a JSON string, and how many

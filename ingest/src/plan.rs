@@ -16,11 +16,13 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 pub(crate) use self::compare::provider_of;
 pub use self::compare::unchanged;
 use self::compare::{
-    change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of, was_out_of_reach,
+    Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of,
+    was_out_of_reach,
 };
 pub(crate) use self::gone::path_aside;
 use self::ids::free_id;
 use crate::checkpoint::Fingerprint;
+use crate::columns::shows_path;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery, is_gone};
 use crate::kin::{Former, News, claim_of, left_behind, settle};
@@ -41,7 +43,7 @@ impl Known {
     /// The session that a file is the log of; none when its session lies elsewhere by now.
     pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {
         let session = self.sessions.get(row.session_id.as_ref()?)?;
-        (session.source_path == row.path).then_some(session)
+        shows_path(&session.source_path, &row.path).then_some(session)
     }
 }
 
@@ -105,10 +107,9 @@ pub struct Plan {
     pub bytes: u64,
 }
 
-/// Makes the plan for what was found below the roots of `found`.
-/// Logs that were masked by other rules than those of `redactor` are read anew.
+/// Makes the plan for what was found. Logs masked by other rules than `redactor`'s are read anew.
 pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
-    let rules = rules_version(redactor);
+    let rules = Rules { redactor, version: rules_version(redactor) };
     let mut plan = Plan { files: found.files.len() as u64, ..Plan::default() };
     plan.vanished(&found, known);
     plan.outdated(&found.files, rules, known);
@@ -185,13 +186,13 @@ impl Plan {
         &mut self,
         file: Candidate,
         row: &SourceRow,
-        rules: i64,
+        rules: Rules<'_>,
         known: &Known,
         works: &mut Vec<Work>,
     ) -> Option<(Candidate, Successor)> {
         let same =
             Content::open(&file).and_then(|mut content| Fingerprint::matches(&mut content, row));
-        match same.and_then(|same| Ok((same, sniff(&file)?))) {
+        match same.and_then(|same| Ok((same, sniff(&file, rules.redactor)?))) {
             // It has named itself since, or begins as another agent's logs do.
             Ok((same, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
                 let is_same_log = same && row.consumed > 0;
@@ -219,11 +220,11 @@ impl Plan {
     fn new_files(
         &mut self,
         files: Vec<Candidate>,
-        rules: i64,
+        rules: Rules<'_>,
         known: &Known,
         works: &mut Vec<Work>,
     ) {
-        let mut claims = self.claims(files, known);
+        let mut claims = self.claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides alike.
         // One that names its parent comes behind it.
         claims.sort_by(|(a, x), (b, y)| {
@@ -278,11 +279,11 @@ impl Plan {
     }
 
     /// Known logs that new ones have to do with, beside those planned: as far as they go by now.
-    fn relatives(&mut self, news: &News, rules: i64, known: &Known, works: &mut Vec<Work>) {
+    fn relatives(&mut self, news: &News, rules: Rules<'_>, known: &Known, works: &mut Vec<Work>) {
         for row in news.relatives(works, known) {
             let is_here = match Candidate::of_key(&row.path) {
                 Some(file) if unchanged(&file, row) && masked_by(row, rules) => {
-                    let claim = match sniff(&file) {
+                    let claim = match sniff(&file, rules.redactor) {
                         Ok(Sniffed::Log(claim)) => Some(claim),
                         Ok(_) => known.session_of(row).and_then(|session| claim_of(row, session)),
                         Err(_) => None,
@@ -306,18 +307,19 @@ impl Plan {
     }
 
     /// Looks at files that are new; what is no log is settled at once.
-    fn claims(&mut self, files: Vec<Candidate>, known: &Known) -> Vec<(Candidate, Claim)> {
+    fn claims(
+        &mut self,
+        files: Vec<Candidate>,
+        rules: Rules<'_>,
+        known: &Known,
+    ) -> Vec<(Candidate, Claim)> {
         let (mut claims, mut unknown) = (Vec::new(), Vec::new());
-        for (file, sniffed) in sniff_all(files) {
+        for (file, sniffed) in sniff_all(files, rules.redactor) {
             match sniffed {
                 Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
-                    let message = too_large(file.size);
-                    self.settled.push(settled(
-                        &file,
-                        SourceStatus::Failed,
-                        Some("too large a document"),
-                    ));
-                    self.problem(&file, ProblemKind::OversizedDocument, message);
+                    let reason = Some("too large a document");
+                    self.settled.push(settled(&file, SourceStatus::Failed, reason));
+                    self.problem(&file, ProblemKind::OversizedDocument, too_large(file.size));
                 }
                 Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
                 Ok(Sniffed::Empty) => self.settled.push(settled(&file, SourceStatus::Empty, None)),
@@ -387,7 +389,7 @@ fn read_on(
     file: Candidate,
     row: &SourceRow,
     reason: &'static str,
-    rules: i64,
+    rules: Rules<'_>,
     known: &Known,
 ) -> Option<Work> {
     let claim = claim_of(row, known.session_of(row)?)?;

@@ -10,9 +10,12 @@ use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
+use schemas::table::{PROBLEMS, SESSIONS};
 
+use crate::clean::clean;
+use crate::columns::ColumnMasker;
 use crate::ledger::Ledger;
-use crate::redact::{Redactor, Secrets, look};
+use crate::redact::{Found, Redactor, Secrets, look};
 use crate::stream::Messages;
 use crate::worker::rules_version;
 
@@ -22,12 +25,13 @@ pub struct Remask<'r> {
     /// The segment that the rows go to.
     segment: i64,
     secrets: Secrets,
+    masker: ColumnMasker,
 }
 
 impl<'r> Remask<'r> {
     /// Rows will be as if they had been read into `segment`.
     pub fn new(redactor: &'r Redactor, segment: i64) -> Self {
-        Self { redactor, segment, secrets: Secrets::default() }
+        Self { redactor, segment, secrets: Secrets::default(), masker: ColumnMasker::default() }
     }
 
     /// Rows of `events`, all columns.
@@ -35,39 +39,33 @@ impl<'r> Remask<'r> {
         let (texts, commands) = self.texts(batch);
         let sizes = texts.iter().flatten().map(|text| i32::try_from(text.len()));
         let sizes: Int32Array = sizes.map(|size| Some(size.unwrap_or(i32::MAX))).collect();
-        let (texts, commands): (ArrayRef, ArrayRef) = (Arc::new(texts), Arc::new(commands));
-        let sizes: ArrayRef = Arc::new(sizes);
+        let mut found = Found::new();
+        let named = self.masker.events(Some(self.redactor), batch, &mut found)?;
+        let files = named.column_by_name("files").map(|files| self.list(files, &mut found));
+        self.secrets.beside(found);
+        let replaced: [(&str, Option<ArrayRef>); 5] = [
+            ("text", Some(Arc::new(texts))),
+            ("text_bytes", Some(Arc::new(sizes))),
+            ("command", Some(Arc::new(commands))),
+            ("files", files),
+            ("segment", Some(Arc::new(Int64Array::from_value(self.segment, batch.num_rows())))),
+        ];
         let schema = batch.schema();
-        let columns = schema.fields().iter().zip(batch.columns());
-        let columns = columns.map(|(field, column)| -> ArrayRef {
-            match field.name().as_str() {
-                "text" => Arc::clone(&texts),
-                "text_bytes" => Arc::clone(&sizes),
-                "command" => Arc::clone(&commands),
-                "files" => self.list(column),
-                "model" | "git_branch" => self.column(column),
-                "segment" => Arc::new(Int64Array::from_value(self.segment, batch.num_rows())),
-                _ => Arc::clone(column),
-            }
+        let columns = schema.fields().iter().zip(named.columns()).map(|(field, column)| {
+            let new = replaced.iter().find(|(name, _)| *name == field.name().as_str());
+            new.and_then(|(_, new)| new.clone()).unwrap_or_else(|| Arc::clone(column))
         });
-        RecordBatch::try_new(Arc::clone(&schema), columns.collect())
+        let columns = columns.collect();
+        RecordBatch::try_new(Arc::clone(&schema), columns)
     }
 
     /// The session, with what was masked in it and its events added to its counts.
     pub fn session(mut self, row: &SessionRow) -> SessionRow {
-        let mut masked = |text: &Option<String>| text.as_deref().map(|text| self.beside(text));
-        let mut masked = SessionRow {
-            title: masked(&row.title),
-            project: masked(&row.project),
-            cwd: masked(&row.cwd),
-            repository: masked(&row.repository),
-            git_branch: masked(&row.git_branch),
-            model: masked(&row.model),
-            agent_version: masked(&row.agent_version),
-            live_from: self.segment,
-            ..row.clone()
-        };
-        Ledger::of(row).write(&mut masked, self.secrets.counts());
+        let mut found = Found::new();
+        let mut masked = self.masker.row(Some(self.redactor), &SESSIONS, row, &mut found);
+        self.secrets.beside(found);
+        masked.live_from = self.segment;
+        Ledger::of(&masked).write(&mut masked, self.secrets.counts());
         masked
     }
 
@@ -80,8 +78,8 @@ impl<'r> Remask<'r> {
     }
 
     /// A problem of the log.
-    pub fn problem(&self, problem: Problem) -> Problem {
-        Problem { message: look(Some(self.redactor), &problem.message).0.into_owned(), ..problem }
+    pub fn problem(&mut self, problem: &Problem) -> Problem {
+        self.masker.row(Some(self.redactor), &PROBLEMS, problem, &mut Found::new())
     }
 
     /// Texts and commands, masked together as when they were read.
@@ -93,36 +91,35 @@ impl<'r> Remask<'r> {
         }
         let mut masked: (Vec<String>, Vec<Option<String>>) = (Vec::new(), Vec::new());
         for row in 0..batch.num_rows() {
-            let (text, command) = (cell(texts, row).unwrap_or_default(), cell(commands, row));
-            let command_line = command.unwrap_or_default();
-            let said = self.secrets.event(Some(self.redactor), text, command_line, "");
+            let text = clean(cell(texts, row).unwrap_or_default());
+            let command = cell(commands, row).map(clean);
+            let command_line = command.as_deref().unwrap_or_default();
+            let said = self.secrets.event(Some(self.redactor), &text, command_line, "");
             masked.0.push(said.text.into_owned());
-            masked.1.push(command.map(|_| said.command.into_owned()));
+            let command_line = said.command.into_owned();
+            masked.1.push(command.as_ref().map(|_| command_line));
         }
         (StringArray::from(masked.0), StringArray::from(masked.1))
     }
 
-    fn column(&mut self, column: &ArrayRef) -> ArrayRef {
-        let Some(texts) = column.as_string_opt::<i32>() else { return Arc::clone(column) };
-        let masked = texts.iter().map(|text| text.map(|text| self.beside(text)));
-        Arc::new(masked.collect::<StringArray>())
-    }
-
-    fn list(&mut self, column: &ArrayRef) -> ArrayRef {
+    fn list(&self, column: &ArrayRef, found: &mut Found) -> ArrayRef {
         let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type())
         else {
             return Arc::clone(column);
         };
-        let values = self.column(list.values());
+        let Some(texts) = list.values().as_string_opt::<i32>() else { return Arc::clone(column) };
+        let mut masked: Vec<Option<String>> = Vec::with_capacity(texts.len());
+        for text in texts {
+            let cleaned = text.map(clean);
+            masked.push(cleaned.map(|text| {
+                let (masked, secrets) = look(Some(self.redactor), &text);
+                found.extend(secrets);
+                masked.into_owned()
+            }));
+        }
+        let values: ArrayRef = Arc::new(StringArray::from(masked));
         let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
         Arc::new(ListArray::new(Arc::clone(field), offsets, values, nulls))
-    }
-
-    /// Another column; a secret in it counts unless it stands in a text.
-    fn beside(&mut self, text: &str) -> String {
-        let (masked, found) = look(Some(self.redactor), text);
-        self.secrets.beside(found);
-        masked.into_owned()
     }
 }
 

@@ -8,10 +8,13 @@ use std::sync::{Arc, Mutex};
 use arrow::array::RecordBatch;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
+use schemas::table::PROBLEMS;
 
 use crate::batch::events_schema;
+use crate::columns::ColumnMasker;
+use crate::masked_target::MaskedTarget;
 use crate::plan::Plan;
-use crate::redact::Redactor;
+use crate::redact::{Found, Redactor};
 use crate::report::Report;
 use crate::worker::Worker;
 
@@ -77,6 +80,7 @@ pub fn run<T: Target>(
     redactor: Option<&Arc<Redactor>>,
     progress: &dyn Progress,
 ) -> Result<Report, T::Error> {
+    let target = &MaskedTarget { target, redactor: redactor.map(Arc::as_ref) };
     let mut report =
         Report { files: plan.files, files_unchanged: plan.unchanged, ..Report::default() };
     // What goes on under another name has not vanished.
@@ -138,6 +142,10 @@ pub fn run<T: Target>(
             }
         }
     });
+    let mut masker = ColumnMasker::default();
+    for problem in &mut report.problem_list {
+        *problem = masker.row(target.redactor, &PROBLEMS, problem, &mut Found::new());
+    }
     match error.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(report),

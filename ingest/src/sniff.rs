@@ -11,6 +11,7 @@ use crate::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
 use crate::provider::document::{ListSeed, first_elements};
 use crate::provider::{Claim, FORMATS, Format, Head, Reader};
 use crate::records::caught;
+use crate::redact::Redactor;
 
 /// Objects looked at; the ones that name a session stand at the top.
 const OBJECTS: usize = 12;
@@ -30,13 +31,21 @@ pub enum Sniffed {
     Unknown(&'static str),
 }
 
-/// Looks at the beginning of a log. Errors are those of opening and reading it.
-pub fn sniff(file: &Candidate) -> io::Result<Sniffed> {
-    guarded(|| look(file))
+/// Looks at the beginning of a log. The ids that it names are cleaned and masked by `redactor`.
+/// Errors are those of opening and reading it.
+pub fn sniff(file: &Candidate, redactor: Option<&Redactor>) -> io::Result<Sniffed> {
+    let sniffed = guarded(|| look(file))?;
+    Ok(match sniffed {
+        Sniffed::Log(claim) => Sniffed::Log(claim.shown(redactor)),
+        Sniffed::Empty | Sniffed::Unknown(_) => sniffed,
+    })
 }
 
 /// Looks at many logs, on all cores; gives back what each told, in their order.
-pub(crate) fn sniff_all(files: Vec<Candidate>) -> Vec<(Candidate, io::Result<Sniffed>)> {
+pub(crate) fn sniff_all(
+    files: Vec<Candidate>,
+    redactor: Option<&Redactor>,
+) -> Vec<(Candidate, io::Result<Sniffed>)> {
     let threads = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(files.len().div_ceil(16))
@@ -45,7 +54,7 @@ pub(crate) fn sniff_all(files: Vec<Candidate>) -> Vec<(Candidate, io::Result<Sni
     let mut results = Vec::with_capacity(files.len());
     std::thread::scope(|scope| {
         let look = |files: &[Candidate]| -> Vec<_> {
-            files.iter().map(|file| (file.clone(), sniff(file))).collect()
+            files.iter().map(|file| (file.clone(), sniff(file, redactor))).collect()
         };
         let handles: Vec<_> =
             files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();
@@ -173,7 +182,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join(name);
         std::fs::write(&path, content).expect("writes");
-        let got = match sniff(&Candidate::named(path).expect("there")).expect("reads") {
+        let got = match sniff(&Candidate::named(path).expect("there"), None).expect("reads") {
             Sniffed::Log(claim) => Some((claim.provider, claim.native_id)),
             _ => None,
         };

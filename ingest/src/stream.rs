@@ -9,7 +9,6 @@ mod record;
 mod recount;
 mod session;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -25,6 +24,7 @@ pub(crate) use self::session::short;
 use crate::arguments::tool_kind;
 use crate::batch::{EventBatch, EventCells};
 use crate::branches::Branches;
+use crate::clean::clean;
 use crate::history::History;
 use crate::ledger::{LastRequests, Ledger};
 use crate::redact::{Redactor, Secrets};
@@ -313,9 +313,11 @@ impl Stream {
         if kind == EventType::Message && draft.subtype.is_none() && draft.text.trim().is_empty() {
             return;
         }
-        // What a person reads has no terminal escapes; matches must not end at a colour.
-        let (text, command) = (plain(draft.text), plain(draft.command));
-        let said = self.mask(&text, &Draft { command: &command, ..draft });
+        // A secret may be split by what nobody sees, and matches must not end at a colour.
+        let text = clean(draft.text);
+        let command = clean(draft.command);
+        let files = clean(draft.files);
+        let said = self.mask(&text, &Draft { command: &command, files: &files, ..draft });
         let (mut command, mut files) = (said.command.into_owned(), said.files.into_owned());
         let draft = Draft {
             text: &said.text,
@@ -426,12 +428,6 @@ impl Stream {
             EventType::Reasoning | EventType::Notification => {}
         }
     }
-}
-
-/// A text without terminal escapes.
-fn plain(text: &str) -> Cow<'_, str> {
-    memchr::memchr(0x1b, text.as_bytes())
-        .map_or(Cow::Borrowed(text), |_| Cow::Owned(anstream::adapter::strip_str(text).to_string()))
 }
 
 /// Reads an RFC 3339 time of a log into microseconds.

@@ -45,7 +45,51 @@ pub struct Column {
     pub doc: &'static str,
     /// Bookkeeping of the store; left out of the SQL views.
     pub internal: bool,
+    pub masking: Masking,
 }
+
+/// How secrets are kept out of a column. Text is masked unless its column says why not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Masking {
+    /// The column holds no text.
+    NotText,
+    /// The column holds text, each value of which is masked.
+    Masked,
+    /// The column holds JSON whose keys and strings are masked.
+    MaskedJson,
+    /// The column holds text that is never masked, for this reason.
+    Exempt(&'static str),
+}
+
+impl Masking {
+    /// The masking of a column that says nothing else.
+    const fn of(kind: ColumnType) -> Self {
+        match kind {
+            ColumnType::Text | ColumnType::TextList => Self::Masked,
+            ColumnType::Int
+            | ColumnType::BigInt
+            | ColumnType::Bool
+            | ColumnType::Timestamp
+            | ColumnType::Date
+            | ColumnType::Double => Self::NotText,
+        }
+    }
+}
+
+impl Column {
+    /// The same column, never masked for this reason.
+    const fn exempt(self, reason: &'static str) -> Self {
+        Self { masking: Masking::Exempt(reason), ..self }
+    }
+
+    /// The same column, holding JSON of ours with foreign names in it.
+    const fn json(self) -> Self {
+        Self { masking: Masking::MaskedJson, ..self }
+    }
+}
+
+/// Why columns of fixed words are not masked.
+const OWN_WORDS: &str = "its values are words of this program";
 
 /// One table: a Parquet file of that name in every segment that has rows for it.
 #[derive(Debug, Clone, Copy)]
@@ -56,15 +100,15 @@ pub struct Table {
 }
 
 pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { name, kind, nullable: false, doc, internal: false }
+    Column { name, kind, nullable: false, doc, internal: false, masking: Masking::of(kind) }
 }
 
 pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { name, kind, nullable: true, doc, internal: false }
+    Column { name, kind, nullable: true, doc, internal: false, masking: Masking::of(kind) }
 }
 
 const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { name, kind, nullable: false, doc, internal: true }
+    Column { name, kind, nullable: false, doc, internal: true, masking: Masking::of(kind) }
 }
 
 use ColumnType::{BigInt, Bool, Int, Text, TextList, Timestamp};
@@ -90,10 +134,10 @@ pub const EVENTS: Table = Table {
             "event_type",
             Text,
             "user, message, reasoning, tool_call, tool_result, token_usage or notification.",
-        ),
+        ).exempt(OWN_WORDS),
         optional("subtype", Text, "Kind of a notification, or a provider's own record type."),
         optional("timestamp", Timestamp, "When; null where the log names no time."),
-        required("provider", Text, "Agent that wrote the log."),
+        required("provider", Text, "Agent that wrote the log.").exempt(OWN_WORDS),
         required("text", Text, "What a person would read: decoded, with real newlines; untrusted."),
         required("text_bytes", Int, "Length of `text` in bytes of UTF-8."),
         optional("tool_name", Text, "Tool as the provider names it, on calls and results."),
@@ -101,7 +145,7 @@ pub const EVENTS: Table = Table {
             "tool_kind",
             Text,
             "read, edit, write, execute, search, web, plan, agent, mcp or other, told by the tool's name.",
-        ),
+        ).exempt(OWN_WORDS),
         optional("tool_call_id", Text, "Joins a tool result with its call."),
         optional(
             "files",
@@ -157,7 +201,7 @@ pub const SESSIONS: Table = Table {
     doc: "One row per session: one log file, one stream.",
     columns: &[
         required("session_id", Text, "The provider's id where that is unique, else with a suffix."),
-        required("provider", Text, "Agent that wrote the log."),
+        required("provider", Text, "Agent that wrote the log.").exempt(OWN_WORDS),
         required("source_path", Text, "The log file."),
         optional("native_id", Text, "The id that the log itself names."),
         optional("parent_session_id", Text, "Session this one hangs on."),
@@ -165,7 +209,7 @@ pub const SESSIONS: Table = Table {
             "relation",
             Text,
             "How: subagent_of, review_of, forked_from, resumed_from, continued_from.",
-        ),
+        ).exempt(OWN_WORDS),
         optional("agent_id", Text, "Id of the subagent that wrote this log."),
         optional("title", Text, "Title of the log, else the first prompt, shortened; untrusted."),
         optional("project", Text, "Last part of the working directory."),
@@ -203,12 +247,12 @@ pub const SESSIONS: Table = Table {
             "usage_confidence",
             Text,
             "measured, partial (counts are missing), estimated or unknown (the log gives none).",
-        ),
+        ).exempt(OWN_WORDS),
         optional(
             "usage_by_model",
             Text,
             "JSON list of the sums, counted once, by model and by whether the prompt was a long one.",
-        ),
+        ).json(),
         optional(
             "repository",
             Text,
@@ -218,13 +262,13 @@ pub const SESSIONS: Table = Table {
             "abandoned",
             Text,
             "Ranges of event_index that a rewind or branch left behind, as 3-9,20-31.",
-        ),
+        ).exempt("it holds numbers"),
         optional(
             "drift",
             Text,
             "JSON: record types and fields unknown to the decoder, with counts.",
-        ),
-        optional("redactions", Text, "JSON: secrets masked in this log, by kind."),
+        ).json(),
+        optional("redactions", Text, "JSON: secrets masked in this log, by kind.").exempt("it holds kinds of secrets and counts"),
         required("source_gone", Bool, "The log file has vanished; what was ingested is kept."),
         internal("row_start", BigInt, "First row of the session in the events of this segment."),
         internal("row_count", BigInt, "Rows of the session in the events of this segment."),
@@ -238,10 +282,11 @@ pub const SOURCES: Table = Table {
     name: "sources",
     doc: "One row per file that was looked at, with how far it was read.",
     columns: &[
-        required("path", Text, "The file."),
-        required("status", Text, "ok, empty, unknown_format, failed or gone."),
+        required("path", Text, "The file.")
+            .exempt("the log is opened by it; it is shown as sessions.source_path only"),
+        required("status", Text, "ok, empty, unknown_format, failed or gone.").exempt(OWN_WORDS),
         optional("session_id", Text, "Session made from it."),
-        optional("provider", Text, "Agent that wrote it."),
+        optional("provider", Text, "Agent that wrote it.").exempt(OWN_WORDS),
         required("size", BigInt, "Bytes when last read."),
         required("modified_us", BigInt, "Modification time when last read, microseconds."),
         required("consumed", BigInt, "Bytes read into events; the rest is an incomplete line."),
@@ -255,9 +300,11 @@ pub const SOURCES: Table = Table {
             BigInt,
             "Identity of the first record; logs that share it share history.",
         ),
-        optional("ancestors", Text, "Sessions whose history it may repeat, separated by spaces."),
+        optional("ancestors", Text, "Sessions whose history it may repeat, separated by spaces.")
+            .exempt("it holds session ids, which are masked as such"),
         required("redaction_rules", BigInt, "Version of the rules that masked it; 0 is none."),
-        optional("state", Text, "State of the decoder at `consumed`, JSON."),
+        optional("state", Text, "State of the decoder at `consumed`, JSON.")
+            .exempt("decoders resume from it; nothing shows it"),
         optional("reason", Text, "Why it was not read."),
         internal("segment", BigInt, "Number of the segment that first held the row."),
     ],
@@ -271,7 +318,7 @@ pub const PROBLEMS: Table = Table {
         required("path", Text, "The file."),
         required("line", BigInt, "1-based line; 0 means the whole file."),
         required("byte", BigInt, "Byte offset of the record."),
-        required("kind", Text, "Stable kind of problem."),
+        required("kind", Text, "Stable kind of problem.").exempt(OWN_WORDS),
         required("message", Text, "What is wrong."),
         internal("segment", BigInt, "Number of the segment that first held the row."),
     ],
@@ -293,5 +340,39 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), table.columns.len(), "{}", table.name);
         }
+    }
+
+    #[test]
+    fn every_text_column_is_masked_or_says_why_not() {
+        let mut exempt = Vec::new();
+        for column in TABLES.iter().flat_map(|table| table.columns) {
+            let is_text = matches!(column.kind, ColumnType::Text | ColumnType::TextList);
+            match column.masking {
+                Masking::NotText => assert!(!is_text, "{}", column.name),
+                Masking::Masked => assert!(is_text, "{}", column.name),
+                Masking::MaskedJson => assert_eq!(column.kind, ColumnType::Text, "{}", column.name),
+                Masking::Exempt(reason) => {
+                    assert!(is_text && !reason.is_empty(), "{}", column.name);
+                    exempt.push(column.name);
+                }
+            }
+        }
+        exempt.sort_unstable();
+        exempt.dedup();
+        let known = [
+            "abandoned",
+            "ancestors",
+            "event_type",
+            "kind",
+            "path",
+            "provider",
+            "redactions",
+            "relation",
+            "state",
+            "status",
+            "tool_kind",
+            "usage_confidence",
+        ];
+        assert_eq!(exempt, known);
     }
 }

@@ -81,9 +81,12 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => {
             let printer = Printer { json: false, quiet: false, debug: None };
-            return match error.print() {
+            if error.use_stderr() {
                 // Without a working stderr the code has to say it alone.
-                _ if error.use_stderr() => ExitCode::from(2),
+                let _ = printer.wrong_usage(&error.render().to_string());
+                return ExitCode::from(2);
+            }
+            return match error.print() {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => unwritten(&printer, &error),
             };
@@ -187,7 +190,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Command::Status => {
-            let status = Tools::new(store).status(&app::known_roots())?;
+            let status = app::tools(store).status(&app::known_roots())?;
             if printer.json {
                 printer.json(&status)?
             } else {

@@ -76,14 +76,15 @@ impl Printer {
     pub fn unwritten(&self, error: &io::Error) {
         let _ = writeln!(
             io::stderr(),
-            "error: the output could not be written: {error}. The answer is incomplete: check where the output goes and run the command again"
+            "error: the output could not be written: {}. The answer is incomplete: check where the output goes and run the command again",
+            clean(&error.to_string())
         );
     }
 
-    /// Prints data.
+    /// Prints data. Characters that a reader cannot see are removed here, whatever they come from.
     pub fn data(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
+        out.write_all(ingest::clean::clean(text).as_bytes())?;
         out.flush()
     }
 
@@ -100,6 +101,11 @@ impl Printer {
     /// stderr, for a process that reads it.
     pub fn report(&self) -> io::Stderr {
         io::stderr()
+    }
+
+    /// Prints what is wrong with the arguments, which may hold anything.
+    pub fn wrong_usage(&self, text: &str) -> io::Result<()> {
+        io::stderr().write_all(clean(text).as_bytes())
     }
 
     /// Prints a remark, unless asked to be quiet.

@@ -9,13 +9,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
+use ingest::columns::shows_path;
 use ingest::plan::Known;
 use ingest::redact::Redactor;
 use ingest::remask::Remask;
 use ingest::run::{Sink, Target};
 use schemas::Timestamp;
 use schemas::problem::Problem;
-use schemas::session::{EventRow, SessionRow, SourceRow};
+use schemas::session::{EventRow, ProblemRow, SessionRow, SourceRow};
 
 use super::damage::{Verify, set_aside_damaged};
 use super::lock::StoreLock;
@@ -90,7 +91,12 @@ impl Writer {
             self.before.sources(false)?.into_iter().map(|row| (row.path.clone(), row)).collect();
         // A session that lost rows with a damaged segment is read anew: no checkpoint fits it.
         for session in self.before.incomplete_sessions() {
-            if let Some(row) = sources.get_mut(&session.source_path) {
+            let mut rows = sources.values_mut();
+            let is_its_log = |row: &&mut SourceRow| {
+                row.session_id.as_ref() == Some(&session.session_id)
+                    && shows_path(&session.source_path, &row.path)
+            };
+            if let Some(row) = rows.find(is_its_log) {
                 (row.modified_us, row.head_hash) = (-1, !row.head_hash);
             }
         }
@@ -178,9 +184,13 @@ impl Writer {
                     sink.events(&remask.events(&batch).map_err(damage)?)?;
                 }
             }
-            let of_log = problems.iter().filter(|problem| problem.path == source.path).cloned();
-            let problems = of_log.filter_map(compact::problem).map(|row| remask.problem(row));
-            let (problems, source) = (problems.collect(), remask.source(source));
+            let is_of_log = |problem: &&ProblemRow| problem.path == session.source_path;
+            let of_log = problems.iter().filter(is_of_log).cloned();
+            let problems = of_log
+                .filter_map(compact::problem)
+                .map(|problem| remask.problem(&problem))
+                .collect();
+            let source = remask.source(source);
             sink.checkpoint(remask.session(session), source, problems)?;
         }
         sink.finish()

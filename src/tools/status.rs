@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use ingest::columns::{shown_name, shows_path};
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
@@ -86,7 +87,7 @@ impl Tools {
                 .and_then(|v| v.as_str().map(str::to_owned));
             let session = source.session_id.as_ref().and_then(|id| snapshot.session(id));
             let moved = source.status == SourceStatus::Gone
-                && session.is_some_and(|session| session.source_path != source.path);
+                && session.is_some_and(|session| !shows_path(&session.source_path, &source.path));
             let name = if moved { "moved".to_owned() } else { name.unwrap_or_default() };
             *data.files.entry(name).or_default() += 1;
             match source.status {
@@ -108,6 +109,7 @@ impl Tools {
         for problem in snapshot.problems().map_err(store_error)? {
             *data.problems.entry(problem.kind).or_default() += 1;
         }
+        self.show_paths(&mut data)?;
         data.incomplete_sessions =
             snapshot.incomplete_sessions().map(|session| session.session_id.clone()).collect();
         data.damaged_segments = snapshot
@@ -119,6 +121,20 @@ impl Tools {
         let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
         data.store_ratio = (ratio * 1000.0).round() / 1000.0;
         Ok(data)
+    }
+}
+
+impl Tools {
+    /// Masks and cleans the paths of files that no session shows: here they are as on disk.
+    fn show_paths(&self, data: &mut StatusData) -> Result<(), ToolError> {
+        if data.unknown_files.is_empty() && data.pending_files.is_empty() {
+            return Ok(());
+        }
+        let redactor = self.masking.map(|masking| masking()).transpose()?;
+        for path in data.unknown_files.iter_mut().chain(&mut data.pending_files) {
+            *path = shown_name(redactor.as_deref(), path);
+        }
+        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@ mod freshness;
 mod fuzz;
 mod golden;
 mod help;
+mod hostile_names;
 mod http;
 mod http_probes;
 mod layers;

@@ -10,7 +10,15 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use super::{Change, Known};
 use crate::discover::Candidate;
 use crate::provider::{Claim, Reader, companion, format};
+use crate::redact::Redactor;
 use crate::stream::short;
+
+/// The rules of masking that are in force.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'r> {
+    pub(super) redactor: Option<&'r Redactor>,
+    pub(super) version: i64,
+}
 
 /// Whether a log is as it was when it was read, and the file that tells of it too.
 pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
@@ -35,12 +43,12 @@ pub(super) fn is_its_log(row: &SourceRow, known: &Known) -> bool {
 }
 
 /// Whether what was read of a file was masked by these rules.
-pub(super) fn masked_by(row: &SourceRow, rules: i64) -> bool {
-    row.redaction_rules == rules || row.session_id.is_none()
+pub(super) fn masked_by(row: &SourceRow, rules: Rules<'_>) -> bool {
+    row.redaction_rules == rules.version || row.session_id.is_none()
 }
 
 /// How a known log changed that begins with what was read of it, or not.
-pub(super) fn change(claim: &Claim, row: &SourceRow, same: bool, rules: i64) -> Change {
+pub(super) fn change(claim: &Claim, row: &SourceRow, same: bool, rules: Rules<'_>) -> Change {
     let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
     let goes_on = grows && same && masked_by(row, rules) && !was_out_of_reach(row);
     if goes_on { Change::Grown } else { Change::Rewritten }

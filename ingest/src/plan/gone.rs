@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-use super::compare::{is_its_log, masked_by};
+use super::compare::{Rules, is_its_log, masked_by};
 use super::{Known, Plan};
 use crate::discover::{Candidate, Discovery, find_obstacle};
 
@@ -42,9 +42,9 @@ impl Plan {
     }
 
     /// Notes the logs that are gone, now or before, and were masked by other rules.
-    pub(super) fn outdated(&mut self, files: &[Candidate], rules: i64, known: &Known) {
+    pub(super) fn outdated(&mut self, files: &[Candidate], rules: Rules<'_>, known: &Known) {
         // Without rules nothing is unmasked.
-        if rules == 0 {
+        if rules.version == 0 {
             return;
         }
         let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);

@@ -37,8 +37,10 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 use schemas::event::Relation;
 
+use crate::columns::shown_id;
 use crate::container::is_there;
 use crate::json::Value;
+use crate::redact::Redactor;
 use crate::stream::{RecordAt, Stream};
 
 /// What a provider's log is and who can read it.
@@ -181,6 +183,18 @@ pub struct Claim {
     pub relation: Option<Relation>,
     /// Identity of its first record: two logs with the same one share history.
     pub first_record: Option<u64>,
+}
+
+impl Claim {
+    /// The claim with its ids cleaned and masked, as rows hold them.
+    pub(crate) fn shown(self, redactor: Option<&Redactor>) -> Self {
+        Self {
+            native_id: shown_id(redactor, &self.native_id),
+            agent_id: self.agent_id.map(|id| shown_id(redactor, &id)),
+            parent: self.parent.map(|id| shown_id(redactor, &id)),
+            ..self
+        }
+    }
 }
 
 /// What became of a record.

@@ -32,7 +32,7 @@ use commands::COMMANDS;
 use pattern::Pattern;
 use rules::SHAPES;
 use scan::{MASK, Rank, Scan, Span};
-pub(crate) use secrets::{Said, Secrets, look};
+pub(crate) use secrets::{Found, Said, Secrets, look};
 
 /// Raised when the code of this module masks other things than before: stores are then read anew.
 const REVISION: u8 = 8;

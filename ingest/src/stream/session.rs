@@ -7,6 +7,7 @@ use schemas::Confidence;
 use schemas::session::SessionRow;
 
 use super::{Draft, Stream};
+use crate::clean::clean;
 use crate::redact::{Said, look};
 use crate::repository;
 
@@ -39,7 +40,8 @@ impl Stream {
         if rank < self.state.title_rank || first_prompt {
             return;
         }
-        let (text, found) = look(self.redactor.as_deref(), text);
+        let text = clean(text);
+        let (text, found) = look(self.redactor.as_deref(), &text);
         let line = beginning(&text);
         if line.is_empty() {
             return;
@@ -60,7 +62,8 @@ impl Stream {
     pub fn set_cwd(&mut self, cwd: Option<&str>) {
         let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty()) else { return };
         if self.session.cwd.is_none() {
-            let (cwd, found) = look(self.redactor.as_deref(), cwd);
+            let cwd = clean(cwd);
+            let (cwd, found) = look(self.redactor.as_deref(), &cwd);
             self.secrets.beside(found);
             let cwd = short(&cwd).to_owned();
             let folder = repository::folder(&cwd);
@@ -72,9 +75,12 @@ impl Stream {
         }
     }
 
-    /// A text as it may be kept: without its secrets, which are not counted.
+    /// A text as it may be kept: cleaned and without its secrets, which are not counted.
     pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        look(self.redactor.as_deref(), text).0
+        match clean(text) {
+            Cow::Borrowed(text) => look(self.redactor.as_deref(), text).0,
+            Cow::Owned(text) => Cow::Owned(look(self.redactor.as_deref(), &text).0.into_owned()),
+        }
     }
 
     /// What an event says without its secrets, which are counted.
@@ -177,7 +183,8 @@ impl Stream {
         else {
             return;
         };
-        let (masked, found) = look(self.redactor.as_deref(), new);
+        let new = clean(new);
+        let (masked, found) = look(self.redactor.as_deref(), &new);
         let masked = short(&masked);
         // One with a secret in it is never what was kept of it.
         if current.as_deref() != Some(masked) {

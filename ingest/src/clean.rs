@@ -1,0 +1,223 @@
+//! Removes what a reader cannot see from text of logs: terminal escapes, control characters and
+//! characters that Unicode draws as nothing.
+//!
+//! A secret may be split by such characters, so cleaning comes before masking. Everything that is
+//! printed or answered passes the same function.
+
+use std::borrow::Cow;
+
+/// The longest terminal escape with a string in it, such as a title or a link, in characters.
+const MAX_ESCAPE_CHARS: usize = 4096;
+
+/// Returns `text` without terminal escapes, control characters and invisible characters. Tabs and
+/// line breaks stay, U+2028, U+2029 and a carriage return inside a line become line breaks, and
+/// joiners stay inside emoji and between letters of scripts that need them. To clean again changes
+/// nothing.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if is_plain_ascii(text.as_bytes()) {
+        return Cow::Borrowed(text);
+    }
+    let Some(first) = text.char_indices().find(|(_, c)| is_suspect(*c)) else {
+        return Cow::Borrowed(text);
+    };
+    let (kept, rest) = text.split_at(first.0);
+    let mut cleaned = String::with_capacity(text.len());
+    cleaned.push_str(kept);
+    let mut rest = rest;
+    while let Some(c) = rest.chars().next() {
+        if let Some(length) = escape_length(rest) {
+            rest = &rest[length..];
+            continue;
+        }
+        let after = &rest[c.len_utf8()..];
+        if let Some(kept) = kept_as(c, cleaned.chars().next_back(), after) {
+            cleaned.push(kept);
+        }
+        rest = after;
+    }
+    if cleaned == text { Cow::Borrowed(text) } else { Cow::Owned(cleaned) }
+}
+
+/// Whether all bytes are printable ASCII, tabs or line feeds. Written without branches, so that the
+/// compiler makes vector code of it.
+fn is_plain_ascii(bytes: &[u8]) -> bool {
+    let is_odd = |byte: u8| (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
+    bytes.chunks(64).all(|chunk| !chunk.iter().fold(false, |odd, byte| odd | is_odd(*byte)))
+}
+
+/// Whether a character may have to be removed or replaced.
+fn is_suspect(c: char) -> bool {
+    !matches!(c, '\n' | '\t') && (c.is_control() || is_invisible(c))
+}
+
+/// What stays of a character between the last one that was kept and the text after it.
+fn kept_as(c: char, before: Option<char>, after: &str) -> Option<char> {
+    match c {
+        '\n' | '\t' => Some(c),
+        // Terminals write over a line behind a carriage return.
+        '\r' => match after.chars().next() {
+            Some('\n') => Some('\r'),
+            Some('\r') | None => None,
+            Some(_) => Some('\n'),
+        },
+        '\u{2028}' | '\u{2029}' => Some('\n'),
+        '\u{200c}' | '\u{200d}' => is_joiner_needed(c, before?, after.chars().next()?).then_some(c),
+        '\u{fe0e}' | '\u{fe0f}' => {
+            let before = before?;
+            let is_keycap =
+                matches!(before, '0'..='9' | '#' | '*') && after.starts_with('\u{20e3}');
+            (is_keycap || is_emoji(before)).then_some(c)
+        }
+        c if is_suspect(c) => None,
+        c => Some(c),
+    }
+}
+
+/// Whether a joiner stands inside an emoji, or between letters of a script that needs it.
+fn is_joiner_needed(joiner: char, before: char, after: char) -> bool {
+    let is_in_emoji = joiner == '\u{200d}'
+        && (is_emoji(before) || matches!(before, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}'))
+        && is_emoji(after);
+    is_in_emoji || is_joining_script(before) && is_joining_script(after)
+}
+
+/// Whether a character is a pictograph, which a variation selector or a joiner may follow.
+fn is_emoji(c: char) -> bool {
+    matches!(c,
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}'
+        | '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}' | '\u{24c2}' | '\u{25a0}'..='\u{27bf}'
+        | '\u{2934}'..='\u{2935}' | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}'
+        | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
+}
+
+/// Whether a character is visible and of a script in which joiners change words or their shapes.
+fn is_joining_script(c: char) -> bool {
+    let is_of_script = matches!(c,
+        // Arabic, Syriac, Thaana, N'Ko, Mandaic.
+        '\u{600}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
+        // The scripts of India and Sri Lanka.
+        | '\u{900}'..='\u{dff}' | '\u{a8e0}'..='\u{a8ff}'
+        // Myanmar, Khmer, Mongolian.
+        | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{18af}' | '\u{aa60}'..='\u{aa7f}'
+        // Balinese, Sundanese, Javanese.
+        | '\u{1b00}'..='\u{1bbf}' | '\u{a980}'..='\u{a9df}'
+        // Brahmi and its descendants, Adlam.
+        | '\u{11000}'..='\u{11fff}' | '\u{1e900}'..='\u{1e95f}');
+    is_of_script && !is_invisible(c)
+}
+
+/// Whether a character is default-ignorable, of category Cf, Zl or Zp, or a letter drawn as nothing.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
+        | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+        | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The length in bytes of the terminal escape that `text` begins with. An unfinished one ends where
+/// a line ends, or is only its first character when it is longer than any.
+fn escape_length(text: &str) -> Option<usize> {
+    let mut chars = text.char_indices();
+    let (_, first) = chars.next()?;
+    let kind = match first {
+        '\u{1b}' => chars.next().map(|(_, kind)| kind),
+        '\u{9b}' => Some('['),
+        '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => Some(']'),
+        _ => return None,
+    };
+    let start = text.len() - chars.as_str().len();
+    let rest = chars.as_str();
+    match kind {
+        Some('[') => Some(start + sequence_length(rest, |c| matches!(c, '\u{20}'..='\u{3f}'))),
+        Some(']' | 'P' | 'X' | '^' | '_') => Some(start + string_length(rest)),
+        Some('\u{20}'..='\u{2f}') => {
+            Some(start + sequence_length(rest, |c| matches!(c, '\u{20}'..='\u{2f}')))
+        }
+        Some('\u{30}'..='\u{7e}') => Some(start),
+        _ => Some(first.len_utf8()),
+    }
+}
+
+/// The length of parameters and the final character behind them.
+fn sequence_length(text: &str, is_parameter: impl Fn(char) -> bool) -> usize {
+    let end = text.find(|c| !is_parameter(c)).unwrap_or(text.len());
+    let is_final = text[end..].starts_with(|c| matches!(c, '\u{30}'..='\u{7e}'));
+    end + usize::from(is_final)
+}
+
+/// The length of a string up to its terminator, that included. A line break ends it, too.
+fn string_length(text: &str) -> usize {
+    for (at, c) in text.char_indices().take(MAX_ESCAPE_CHARS) {
+        match c {
+            '\u{7}' | '\u{9c}' => return at + c.len_utf8(),
+            '\u{1b}' if text[at..].starts_with("\u{1b}\\") => return at + 2,
+            '\u{1b}' | '\n' | '\r' => return at,
+            _ => {}
+        }
+    }
+    if text.chars().nth(MAX_ESCAPE_CHARS).is_none() { text.len() } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_go_and_text_stays() {
+        for (text, cleaned) in [
+            ("a\u{1b}[31;1mred\u{1b}[0m\r\nb\tc", "ared\r\nb\tc"),
+            ("x\u{1b}]52;c;ZXZpbA==\u{7}y", "xy"),
+            ("x\u{1b}]8;;https://h.example\u{1b}\\link\u{1b}]8;;\u{1b}\\", "xlink"),
+            ("a\u{9b}2Jb\u{9d}0;title\u{9c}c", "abc"),
+            ("a\u{1b}(Bb\u{1b}=c\u{1b}", "abc"),
+            ("a\u{1b}]0;no end\nb", "a\nb"),
+            ("a\u{1b}P1$r0m\u{1b}\\b", "ab"),
+            ("17982\r100 1306k\r\r\nb\r", "17982\n100 1306k\r\nb"),
+            ("a\u{2028}b\u{2029}c", "a\nb\nc"),
+        ] {
+            assert_eq!(clean(text), cleaned, "{text:?}");
+            assert_eq!(clean(cleaned), cleaned);
+        }
+    }
+
+    #[test]
+    fn joiners_stay_where_they_mean_something() {
+        for kept in [
+            "日本 👩\u{200d}💻 é",
+            "👨🏽\u{200d}👩🏻\u{200d}👧\u{200d}👦 ❤\u{fe0f}\u{200d}🔥 1\u{fe0f}\u{20e3} ✔\u{fe0e}",
+            "می\u{200c}خواهم نمی\u{200c}دانم",
+            "क्\u{200d}ष र\u{200c}क",
+        ] {
+            assert!(matches!(clean(kept), Cow::Borrowed(_)), "{kept}");
+        }
+        for split in ["gh\u{200d}p", "a\u{200c}b", "👩\u{200d}a", "\u{200d}", "क\u{200d}\u{200d}a"]
+        {
+            assert!(!clean(split).contains(['\u{200c}', '\u{200d}']), "{split:?}");
+        }
+    }
+
+    /// Compares every character with the categories of Unicode as `regex` knows them.
+    #[test]
+    fn no_control_or_format_character_passes() {
+        let category = regex::Regex::new(r"^[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]$").expect("a pattern");
+        let mut removed = 0;
+        for c in '\0'..=char::MAX {
+            let text = format!("a{c}b");
+            let cleaned = clean(&text);
+            if category.is_match(&c.to_string()) && !matches!(c, '\n' | '\t') {
+                assert!(!cleaned.contains(c), "{c:?}");
+                removed += 1;
+            }
+            assert_eq!(clean(&cleaned), cleaned, "{c:?}");
+        }
+        assert!(removed > 200, "{removed}");
+        let blank = "\u{ad}\u{34f}\u{115f}\u{17b4}\u{180e}\u{2800}\u{3164}\u{fe00}\u{fe0f}\u{ffa0}\u{fff9}\u{e0041}\u{e0100}\u{e01ef}";
+        for c in blank.chars() {
+            assert_eq!(clean(&format!("a{c}b")), "ab", "{c:?}");
+        }
+    }
+}

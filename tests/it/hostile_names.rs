@@ -1,0 +1,161 @@
+//! No secret and no invisible character leaves the store by a name, an id or a path.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+/// Characters that must not be printed or answered.
+const UNSEEN: &str = "\u{1b}\u{8}\u{7f}\u{9b}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{202e}\u{2060}\u{2066}\u{2800}\u{3164}\u{feff}\u{ffa0}\u{fff9}\u{e0041}\u{e0100}\u{e01ef}";
+
+/// A token that looks like one of GitHub; `mark` tells it from others.
+fn token(mark: &str) -> String {
+    format!("gh{}_{mark}r9Xk2LmQ7vT4sWb8Yc3Nd6Pf1Hj5ZaGe0uKt", "p")[..40].to_owned()
+}
+
+fn write_lines(path: &Path, lines: &[Value]) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(path, lines.join("\n") + "\n").expect("writes");
+}
+
+/// A generic log with a value of `name` in every column that a log can fill.
+fn generic(name: &dyn Fn(&str) -> String) -> Vec<Value> {
+    vec![
+        json!({ "format": "sessions", "version": 1, "session_id": name("A0"), "agent": name("A1"),
+            "agent_version": name("A2"), "cwd": format!("/home/{}", name("A3")),
+            "git_branch": name("A4"), "model": name("A5"), "title": name("A6"),
+            "parent_session_id": name("A7"), "agent_id": name("A8"),
+            "repository": format!("https://h.example/o/{}", name("A9")) }),
+        json!({ "type": "user", "timestamp": "2026-05-01T10:00:00Z", "text": "go" }),
+        json!({ "type": "tool_call", "tool_name": name("B0"), "tool_call_id": format!("toolu_{}", name("B1")),
+            "subtype": name("B2"), "request_id": name("B3"), "input": { "file_path": name("B4") },
+            "usage": { "input_tokens": 5, "output_tokens": 2 } }),
+        json!({ "type": "tool_result", "tool_call_id": format!("toolu_{}", name("B1")), "text": "done" }),
+        json!({ "type": name("B5"), "text": "odd" }),
+    ]
+}
+
+/// Everything that can be asked, as one text.
+fn everything(env: &TestEnv) -> String {
+    let mut out = String::new();
+    let mut add = |args: &[&str]| {
+        let ran = env.run(args);
+        out.push_str(&ran.stdout);
+        out.push_str(&ran.stderr);
+    };
+    for view in
+        ["events", "sessions", "problems", "tool_calls", "usage", "files", "lineage", "turns"]
+    {
+        let sql = format!("SELECT * FROM {view}");
+        add(&["query", "--output", "ndjson", "--max-rows", "1000", &sql]);
+        add(&["query", &sql]);
+    }
+    for json in [false, true] {
+        for args in [
+            &["list", "--format", "full"][..],
+            &["show", "last", "--detail-level", "turns"],
+            &["search", "done"],
+            &["stats", "--group-by", "tool"],
+            &["status"],
+            &["doctor"],
+            &["analyze", "last"],
+        ] {
+            let mut args = args.to_vec();
+            if json {
+                args.push("--json");
+            }
+            add(&args);
+        }
+    }
+    out
+}
+
+/// A log, with a secret in every name, in its own name and its folder's.
+fn ingest_secrets(env: &TestEnv) -> (std::path::PathBuf, String) {
+    let log = env.path(&format!("logs/{}/log_{}.jsonl", token("P0"), token("P1")));
+    write_lines(&log, &generic(&token));
+    write_lines(&env.path(&format!("logs/{}.jsonl", token("P2"))), &[json!({ "odd": 1 })]);
+    let ran = env.run(&["ingest", &env.path("logs").to_string_lossy()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let report = env.run(&["ingest", "--json", &env.path("logs").to_string_lossy()]);
+    (log, ran.stdout + &ran.stderr + &report.stdout)
+}
+
+#[test]
+fn secrets_in_names_ids_and_paths_are_masked() {
+    let env = TestEnv::new();
+    let (_, printed) = ingest_secrets(&env);
+    let all = printed + &everything(&env);
+    let marks = ["A", "B"].iter().flat_map(|set| (0..10).map(move |n| format!("{set}{n}")));
+    let marks = marks.chain(["P0", "P1", "P2"].map(str::to_owned));
+    let left: Vec<String> = marks.filter(|mark| all.contains(&token(mark)[4..])).collect();
+    assert_eq!(left, Vec::<String>::new());
+    assert!(all.contains("toolu_[REDACTED:github_token]"), "the call keeps its id's prefix");
+    let joined = env.run(&[
+        "query",
+        "--output",
+        "ndjson",
+        "SELECT result_event_id FROM tool_calls WHERE result_event_id IS NOT NULL",
+    ]);
+    assert_eq!(joined.stdout.lines().count(), 1, "{}", joined.stdout);
+}
+
+#[test]
+fn a_log_with_a_secret_in_its_path_goes_on() {
+    let env = TestEnv::new();
+    let (log, _) = ingest_secrets(&env);
+    let more = json!({ "type": "message", "text": "a later word" }).to_string() + "\n";
+    let grown = fs::read_to_string(&log).expect("reads") + &more;
+    fs::write(&log, grown).expect("writes");
+    let folder = env.path("logs");
+    let report = env.json(&["ingest", &folder.to_string_lossy()]);
+    assert_eq!((&report["files_grown"], &report["files_new"]), (&json!(1), &json!(0)), "{report}");
+    fs::remove_file(&log).expect("removes");
+    let report = env.json(&["ingest", &folder.to_string_lossy()]);
+    assert_eq!(report["files_vanished"], json!(1), "{report}");
+    let gone = env.run(&["query", "--output", "ndjson", "SELECT source_gone FROM sessions"]);
+    assert!(gone.stdout.contains("true"), "{}", gone.stdout);
+}
+
+#[test]
+fn no_unseen_character_is_printed_or_answered() {
+    let env = TestEnv::new();
+    let log = env.path("logs/od\u{1b}]0;x\u{7}d\u{202e}\u{200b}\u{e0101}.jsonl");
+    let dirty = |mark: &str| {
+        let mut name = format!("n{mark}");
+        for unseen in UNSEEN.chars() {
+            name.push(unseen);
+            name.push('x');
+        }
+        name
+    };
+    write_lines(&log, &generic(&dirty));
+    write_lines(&env.path("logs/no\u{1b}[31m\u{202e}log.jsonl"), &[json!({ "odd": 1 })]);
+    let ran = env.run(&["ingest", &env.path("logs").to_string_lossy()]);
+    let all = ran.stdout + &ran.stderr + &everything(&env);
+    let seen: Vec<char> = UNSEEN.chars().filter(|unseen| all.contains(*unseen)).collect();
+    assert_eq!(seen, Vec::<char>::new());
+    let missing = env.run(&["ingest", "nowhere\u{1b}[2J\u{202e}"]);
+    assert!(!missing.stderr.contains(['\u{1b}', '\u{202e}']), "{}", missing.stderr);
+}
+
+#[test]
+fn a_secret_split_by_unseen_characters_is_masked_and_joiners_stay() {
+    let env = TestEnv::new();
+    let secret = token("S0");
+    let split = |by: &str| format!("{}{by}{}", &secret[..9], &secret[9..]);
+    let kept = "👩\u{200d}💻 می\u{200c}خواهم क्\u{200d}ष";
+    let mut lines = generic(&|mark: &str| format!("n{mark}"));
+    for by in ["\0", "\u{8}", "\u{200b}", "\u{1b}[0m", "\u{ad}"] {
+        lines.push(json!({ "type": "message", "text": format!("it is {}", split(by)) }));
+    }
+    lines.push(json!({ "type": "message", "text": kept }));
+    write_lines(&env.path("logs/a.jsonl"), &lines);
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    let all = everything(&env);
+    assert!(!all.contains(&secret[9..]), "{all}");
+    assert!(all.contains(kept));
+}
