@@ -229,8 +229,11 @@ fn opens_session(name: &str, value: &str) -> bool {
 fn cookie_list(scan: &mut Scan<'_>, at: usize) {
     let end = at + MAX_LIST;
     let mut at = at;
-    while let Some(found) = LISTED_COOKIE.at_start(scan.window(at, MAX_COOKIE.min(end.saturating_sub(at)))) {
-        let (Some(all), Some(name), Some(value)) = (found.get(0), found.get(1), found.get(2)) else {
+    while let Some(found) =
+        LISTED_COOKIE.at_start(scan.window(at, MAX_COOKIE.min(end.saturating_sub(at))))
+    {
+        let (Some(all), Some(name), Some(value)) = (found.get(0), found.get(1), found.get(2))
+        else {
             return;
         };
         if opens_session(&name.as_str().to_ascii_lowercase(), value.as_str()) {

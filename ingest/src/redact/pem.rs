@@ -104,9 +104,8 @@ pub(super) fn end(scan: &mut Scan<'_>, at: usize) {
         let body_length = line.bytes().rev().take_while(|byte| is_base64(*byte)).count();
         let body = line.len() - body_length;
         let has = |fits: fn(&u8) -> bool| line.bytes().skip(body).any(|byte| fits(&byte));
-        let is_line = body_length >= LINE
-            && has(u8::is_ascii_uppercase)
-            && has(u8::is_ascii_lowercase);
+        let is_line =
+            body_length >= LINE && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
         // Only the last line of a key is short.
         if !is_line && (length > 0 || body_length < 2) {
             break;

@@ -82,10 +82,13 @@ fn phrase_begins(text: &str) -> Option<usize> {
         .max()?;
     let behind = bytes.iter().skip(named);
     let rest_of_name = behind
-        .take_while(|byte| byte.is_ascii_uppercase() || matches!(**byte, b'_' | b'"' | b'\'' | b'\\' | b'*'))
+        .take_while(|byte| {
+            byte.is_ascii_uppercase() || matches!(**byte, b'_' | b'"' | b'\'' | b'\\' | b'*')
+        })
         .count();
     let after_name = named + rest_of_name;
-    let blank = bytes.iter().skip(after_name).take_while(|byte| matches!(**byte, b' ' | b'\t')).count();
+    let blank =
+        bytes.iter().skip(after_name).take_while(|byte| matches!(**byte, b' ' | b'\t')).count();
     let rest = text.get(after_name + blank..)?;
     let spaced = text.get(after_name..)?;
     let sign = SIGNS.iter().find_map(|sign| {
@@ -94,9 +97,10 @@ fn phrase_begins(text: &str) -> Option<usize> {
     });
     // `seed "word ..."`: quotes are a sign as well.
     let from = sign.or_else(|| rest.starts_with(['"', '\'']).then_some(after_name + blank))?;
-    let opening = bytes.iter().skip(from).take_while(|byte| {
-        is_separator(**byte) || matches!(**byte, b'[' | b'(' | b'-' | b'*')
-    });
+    let opening = bytes
+        .iter()
+        .skip(from)
+        .take_while(|byte| is_separator(**byte) || matches!(**byte, b'[' | b'(' | b'-' | b'*'));
     let begins = from + opening.count();
     (begins <= MAX_LINK + 24 && begins > from).then_some(begins).or_else(|| {
         (begins == from && text.as_bytes().get(from - 1).is_some_and(|byte| b"=:(".contains(byte)))

@@ -10,5 +10,6 @@ mod gone;
 mod memory;
 mod others;
 mod redact;
+mod redact_services;
 mod rewritten;
 mod traps;
