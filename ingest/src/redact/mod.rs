@@ -1,10 +1,12 @@
 //! Masks secrets before anything of a log is kept: `[REDACTED:github_token]` stands for one.
 //!
 //! One pass finds the places where an anchor of some rule stands (`anchors.rs`); only there is
-//! looked closer, at the shape of a token (`rules.rs`), at the value under a name (`assign.rs`,
-//! `names.rs`, and `env.rs` for dotenv files), at what stands around it (`context.rs`,
-//! `commands.rs`), at a private key (`pem.rs`, `web_key.rs`, `bitcoin_key.rs`). Values without a shape count when they look random
-//! and stand for nothing else (`entropy.rs`). What is masked in a session is counted (`secrets.rs`).
+//! looked closer, at the shape of a token (`rules.rs`, over line breaks `wrapped.rs`), at the value
+//! under a name (`assign.rs`, `names.rs`, and `env.rs` for dotenv files), at what stands around it
+//! (`context.rs`, `commands.rs`, `dialogue.rs`), at a private key (`pem.rs`, `web_key.rs`,
+//! `bitcoin_key.rs`, `seed_phrase.rs`), at an encrypted file (`ansible_vault.rs`). Values without a
+//! shape count when they look random and stand for nothing else (`entropy.rs`). What is masked in a
+//! session is counted (`secrets.rs`).
 
 mod anchors;
 mod ansible_vault;
@@ -24,6 +26,7 @@ mod secrets;
 mod seed_phrase;
 mod value;
 mod web_key;
+mod wrapped;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -30,14 +30,16 @@ pub(super) fn block(scan: &mut Scan<'_>, at: usize) {
     if !name.ends_with("PRIVATE KEY") {
         return;
     }
-    let kind = if name.starts_with("OPENSSH") {
-        "ssh_private_key"
-    } else if name.starts_with("PGP") {
-        "pgp_private_key"
-    } else {
-        "private_key"
-    };
-    key(scan, start, at + "BEGIN ".len() + label.len() + 5, kind);
+    key(scan, start, at + "BEGIN ".len() + label.len() + 5, kind_of(name));
+}
+
+/// Returns the kind of the key that a line with this label begins or ends.
+fn kind_of(label: &str) -> &'static str {
+    match label.split(' ').next() {
+        Some("OPENSSH") => "ssh_private_key",
+        Some("PGP") => "pgp_private_key",
+        _ => "private_key",
+    }
 }
 
 /// How the body of an OpenSSH key begins, and a line of a PuTTY key.
@@ -117,7 +119,8 @@ pub(super) fn end(scan: &mut Scan<'_>, at: usize) {
         let rest = scan.window(label_end, 16);
         let to = label_end + rest.find("-----").map_or(0, |dashes| dashes + 5);
         scan.key_end = to;
-        scan.add(start, to, "private_key", Rank::Shape);
+        let label = lead.get(label + "-----END ".len()..).unwrap_or_default();
+        scan.add(start, to, kind_of(label), Rank::Shape);
     }
 }
 
