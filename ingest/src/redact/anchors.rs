@@ -35,7 +35,7 @@ struct Entry<T> {
 
 impl<T: Copy> Anchors<T> {
     /// Each anchor has four bytes or more and says whether it counts in any case. `?` in it
-    /// stands for a letter, digit, `_` or `-`, `#` for a hex digit, `%` for a digit.
+    /// stands for a letter, digit, `_` or `-`, `#` for a hex digit, `^` for a digit.
     pub(super) fn new(anchors: impl IntoIterator<Item = (&'static str, bool, T)>) -> Self {
         let mut keyed = Vec::new();
         for (anchor, any_case, leads_to) in anchors {
@@ -157,7 +157,7 @@ fn fits(want: u8, byte: u8, any_case: bool) -> bool {
     match want {
         b'?' => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
         b'#' => byte.is_ascii_hexdigit(),
-        b'%' => byte.is_ascii_digit(),
+        b'^' => byte.is_ascii_digit(),
         _ if any_case => byte.eq_ignore_ascii_case(&want),
         _ => byte == want,
     }
@@ -181,6 +181,7 @@ mod tests {
         assert_eq!(found(anchors, "ghp_ GHP_ TOKEN toke"), [(0, 0), (10, 1)]);
         assert_eq!(found(anchors, "sk-a sk-. SKab SKag"), [(0, 2), (10, 3)]);
         assert!(found(anchors, "tok").is_empty());
+        assert_eq!(found(&[("%3A^", false)], "%3A %3A1 %3Ax"), [(4, 0)]);
         assert_eq!(found(anchors, "xtoken"), [(1, 1)]);
     }
 

@@ -38,7 +38,7 @@ macro_rules! piped {
 
 /// Every command.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [Command; 37] = [
+pub(super) static COMMANDS: [Command; 43] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
@@ -74,13 +74,20 @@ pub(super) static COMMANDS: [Command; 37] = [
     command("machine ", "password", r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)"),
     command(":5432:", "password", r":5432:[^:\s]+:[^:\s]+:([^:\s]+)"),
     command(".login(", "discord_token", r#"\.login\(\s*\\{0,3}["']([MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45})"#),
+    // The id of an organisation and `!` come before it.
+    command("!AQ?", "salesforce_token", r"!(AQ[A-Za-z0-9_.]{60,120})"),
+    strict("gh secret set", r#"(?s)gh secret set\s(?:[^|;&]*?\s)?(?:--body|-b)[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("put-parameter", r#"(?s)put-parameter\s(?:[^|;&]*?\s)?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)[^|;&]*?SecureString"#),
+    strict("put-parameter", r#"(?s)put-parameter\s(?:[^|;&]*?\s)?SecureString\s[^|;&]*?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("put-parameter", r#"(?s)put-parameter\s(?:[^|;&]*?\s)?--name[ =]\s*\S*(?i:passw|secret|token|key)\S*\s(?:[^|;&]*?\s)?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("openssl", r#"(?s)openssl\s(?:enc|aes|des|camellia|chacha)\S*\s(?:[^|;&]*?\s)?-k\s+\\{0,3}["']?([^\s"'\\]+)"#),
     strict("echo", piped!(r"echo\s+(?:-[neE]+\s+)?")),
     strict("printf", piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?"#)),
 ];
 
 /// Masks the password in the command that begins at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
-    if !command.anchor.starts_with([':', '.']) && !scan.begins_word(at) {
+    if !command.anchor.starts_with([':', '.', '!']) && !scan.begins_word(at) {
         return;
     }
     let line = command_line(scan.window(at, MAX_COMMAND));

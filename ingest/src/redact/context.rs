@@ -19,6 +19,18 @@ static SCHEME: Pattern = Pattern::new(
 );
 static COOKIE: Pattern = Pattern::new(r#"([A-Za-z0-9_.%-]{1,64})=([^\s;"'`\\<>,]+)"#);
 
+/// The opening of a list of cookies, and one cookie of it.
+static COOKIE_LIST: Pattern = Pattern::new(r#"(?i-u:cookies)\\{0,3}["']\s*:\s*\["#);
+static LISTED_COOKIE: Pattern = Pattern::new(
+    r#"[^{}\]]*\{[^{}]*?["']name\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\]{1,64})\\{0,3}["'][^{}]*?["']value\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\\s]+)[^{}]*\}"#,
+);
+
+/// Longest object of a list of cookies.
+const MAX_COOKIE: usize = 4 << 10;
+
+/// Longest list of cookies that is read.
+const MAX_LIST: usize = 64 << 10;
+
 /// Parts of the names of cookies that open something.
 #[rustfmt::skip]
 const SESSIONS: &[&str] = &[
@@ -118,6 +130,28 @@ fn unescaped(scan: &mut Scan<'_>, at: usize, start: usize) {
     }
 }
 
+/// `postgres%3A%2F%2Fuser%3Apassword%40host`: an address that is a part of another one. `at` is where
+/// the encoded `://` begins.
+pub(super) fn encoded_address(scan: &mut Scan<'_>, at: usize) {
+    let start = at + "%3A%2F%2F".len();
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"%_.~+!*-".contains(&byte);
+    let end = scan.skip(start, MAX_AUTHORITY, is_part);
+    let authority = scan.slice(start, end);
+    let lower = authority.to_ascii_lowercase();
+    let path = ["%2f", "%3f", "%23"].iter().filter_map(|sign| lower.find(sign)).min();
+    let lower = lower.get(..path.unwrap_or(lower.len())).unwrap_or_default();
+    let (Some(colon), Some(sign)) = (lower.find("%3a"), lower.rfind("%40")) else { return };
+    let password = authority.get(colon + 3..sign).unwrap_or_default();
+    if password.len() >= 4
+        && authority.get(..colon) != Some(password)
+        && lower.as_bytes().get(sign + 3).is_some_and(u8::is_ascii_alphanumeric)
+        && !is_placeholder(password)
+        && !["%7b", "%24", "%3c"].iter().any(|hole| password.to_ascii_lowercase().starts_with(hole))
+    {
+        scan.add(start + colon + 3, start + sign, "url_password", Rank::Around);
+    }
+}
+
 /// `Authorization: Bearer ...`, also as a field of code or JSON. `at` is the name.
 pub(super) fn authorization(scan: &mut Scan<'_>, at: usize) {
     let Some(from) = value_after(scan, at, at + "authorization".len()) else { return };
@@ -162,6 +196,9 @@ pub(super) fn cookie(scan: &mut Scan<'_>, at: usize) {
     if scan.before(at).is_ascii_alphanumeric() {
         return;
     }
+    if let Some(list) = COOKIE_LIST.at_start(scan.window(at, 40)) {
+        return cookie_list(scan, at + list.get(0).map_or(0, |opening| opening.len()));
+    }
     let set = scan.slice(at.saturating_sub(4), at).eq_ignore_ascii_case("set-");
     let Some(from) = value_after(scan, at, at + "cookie".len()) else { return };
     let mut at = behind_quote(scan, from);
@@ -169,17 +206,40 @@ pub(super) fn cookie(scan: &mut Scan<'_>, at: usize) {
         let (Some(name), Some(value)) = (found.get(1), found.get(2)) else { return };
         let (start, end) = (at + value.start(), at + value.end());
         let (name, value) = (name.as_str().to_ascii_lowercase(), value.as_str());
-        let opens = SESSIONS.iter().any(|part| name.contains(part));
-        if !is_placeholder(value)
-            && !is_field(value)
-            && (is_random(value) || (opens && value.len() >= 8 && is_odd(value)))
-        {
+        if opens_session(&name, value) {
             scan.add(start, end, "cookie", Rank::Around);
         }
         if set || scan.byte(end) != b';' {
             return;
         }
         at = scan.skip(end + 1, 2, |byte| byte == b' ');
+    }
+}
+
+/// Whether the value of a cookie opens something.
+fn opens_session(name: &str, value: &str) -> bool {
+    let opens = SESSIONS.iter().any(|part| name.contains(part));
+    !is_placeholder(value)
+        && !is_field(value)
+        && (is_random(value) || (opens && value.len() >= 8 && is_odd(value)))
+}
+
+/// Masks the values of a list of cookies as browsers save it, whose first object begins behind
+/// `at`: `"cookies":[{"name":"sid","value":"..."}]`.
+fn cookie_list(scan: &mut Scan<'_>, at: usize) {
+    let end = at + MAX_LIST;
+    let mut at = at;
+    while let Some(found) =
+        LISTED_COOKIE.at_start(scan.window(at, MAX_COOKIE.min(end.saturating_sub(at))))
+    {
+        let (Some(all), Some(name), Some(value)) = (found.get(0), found.get(1), found.get(2))
+        else {
+            return;
+        };
+        if opens_session(&name.as_str().to_ascii_lowercase(), value.as_str()) {
+            scan.add(at + value.start(), at + value.end(), "cookie", Rank::Around);
+        }
+        at += all.end();
     }
 }
 

@@ -1,15 +1,20 @@
 //! Masks secrets before anything of a log is kept: `[REDACTED:github_token]` stands for one.
 //!
 //! One pass finds the places where an anchor of some rule stands (`anchors.rs`); only there is
-//! looked closer, at the shape of a token (`rules.rs`), at the value under a name (`assign.rs`,
-//! `names.rs`, and `env.rs` for dotenv files), at what stands around it (`context.rs`,
-//! `commands.rs`), at a private key (`pem.rs`). Values without a shape count when they look random
-//! and stand for nothing else (`entropy.rs`). What is masked in a session is counted (`secrets.rs`).
+//! looked closer, at the shape of a token (`rules.rs`, over line breaks `wrapped.rs`), at the value
+//! under a name (`assign.rs`, `names.rs`, and `env.rs` for dotenv files), at what stands around it
+//! (`context.rs`, `commands.rs`, `dialogue.rs`), at a private key (`pem.rs`, `web_key.rs`,
+//! `bitcoin_key.rs`, `seed_phrase.rs`), at an encrypted file (`ansible_vault.rs`). Values without a
+//! shape count when they look random and stand for nothing else (`entropy.rs`). What is masked in a
+//! session is counted (`secrets.rs`).
 
 mod anchors;
+mod ansible_vault;
 mod assign;
+mod bitcoin_key;
 mod commands;
 mod context;
+mod dialogue;
 mod entropy;
 mod env;
 mod names;
@@ -18,7 +23,10 @@ mod pem;
 mod rules;
 mod scan;
 mod secrets;
+mod seed_phrase;
 mod value;
+mod web_key;
+mod wrapped;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,7 +43,7 @@ use scan::{MASK, Rank, Scan, Span};
 pub(crate) use secrets::{Found, Said, Secrets, look};
 
 /// Raised when the code of this module masks other things than before: stores are then read anew.
-const REVISION: u8 = 8;
+const REVISION: u8 = 9;
 
 /// What was masked in one round may let a neighbour stand out that did not before: of tokens that
 /// touch, the last one. Two rounds are usual, the last of which finds nothing; a run of characters
@@ -59,6 +67,14 @@ enum Rule {
     Cookie,
     KeyBlock,
     KeyBody,
+    KeyDer,
+    KeyEnd,
+    EncodedAddress,
+    WebKey,
+    Dialogue,
+    AnsibleVault,
+    SeedPhrase,
+    BitcoinKey,
 }
 
 /// Anchors of the other rules, in any case of letters.
@@ -74,7 +90,18 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
     (&["basic "], Rule::Basic),
     (&["cookie"], Rule::Cookie),
     (&["BEGIN "], Rule::KeyBlock),
-    (&["b3BlbnNzaC1rZXktdjE", "Private-Lines: "], Rule::KeyBody),
+    (&["b3BlbnNzaC1r", "Private-Lines: "], Rule::KeyBody),
+    (&["MII?", "MIG?", "MIH?", "MHcC", "MC4C", "MFEC"], Rule::KeyDer),
+    (&["PRIVATE KEY"], Rule::KeyEnd),
+    (&["%3A%2F%2F"], Rule::EncodedAddress),
+    (&["\"kty", "'kty"], Rule::WebKey),
+    (&["send \"", "send \\\"", "send -- \"", "send -- \\\"", "sendline("], Rule::Dialogue),
+    (&["$ANSIBLE_VAULT;"], Rule::AnsibleVault),
+    (&["mnemonic", "seed phrase", "seed_phrase", "seedphrase", "seed-phrase", "seed words",
+        "seed=", "seed:", "seed\"", "recovery phrase", "recovery_phrase", "recoveryphrase",
+        "recovery words", "backup phrase", "secret phrase", "wallet seed"], Rule::SeedPhrase),
+    (&["wif=", "wif:", "wif\"", "wif'", "wif ", "privkey", "private key", "private_key",
+        "privatekey", "bitcoin"], Rule::BitcoinKey),
     // `-----BEGIN PRIVATE KEY` and those of RSA, EC, DSA, OpenSSH and encrypted ones in base64.
     (
         &[
@@ -170,7 +197,16 @@ impl Redactor {
             .enumerate()
             .map(|(n, command)| (command.anchor, false, Rule::Command(n)));
         let contexts = CONTEXTS.iter().flat_map(|(anchors, rule)| {
-            let any_case = !matches!(rule, Rule::KeyBlock | Rule::KeyBody);
+            let any_case = !matches!(
+                rule,
+                Rule::KeyBlock
+                    | Rule::KeyBody
+                    | Rule::KeyDer
+                    | Rule::KeyEnd
+                    | Rule::WebKey
+                    | Rule::Dialogue
+                    | Rule::AnsibleVault
+            );
             anchors.iter().map(move |anchor| (*anchor, any_case, *rule))
         });
         Ok(Self {
@@ -243,6 +279,14 @@ impl Redactor {
             Rule::Cookie => context::cookie(scan, at),
             Rule::KeyBlock => pem::block(scan, at),
             Rule::KeyBody => pem::body(scan, at),
+            Rule::KeyDer => pem::der(scan, at),
+            Rule::KeyEnd => pem::end(scan, at),
+            Rule::EncodedAddress => context::encoded_address(scan, at),
+            Rule::WebKey => web_key::find(scan, at),
+            Rule::Dialogue => dialogue::find(scan, at),
+            Rule::AnsibleVault => ansible_vault::find(scan, at),
+            Rule::SeedPhrase => seed_phrase::find(scan, at),
+            Rule::BitcoinKey => bitcoin_key::find(scan, at),
         }
     }
 }

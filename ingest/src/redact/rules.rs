@@ -8,6 +8,7 @@
 use super::entropy::is_made_up;
 use super::pattern::Pattern;
 use super::scan::{Rank, Scan, is_token};
+use super::wrapped;
 
 /// No token is shorter, and none longer.
 const LEAST: usize = 20;
@@ -28,7 +29,7 @@ pub(super) enum Lead {
 pub(super) struct Shape {
     pub(super) kind: &'static str,
     /// At least four bytes each; `?` stands for a letter, digit, `_` or `-`, `#` for a hex digit,
-    /// `%` for a digit.
+    /// `^` for a digit.
     pub(super) anchors: &'static [&'static str],
     pub(super) regex: &'static str,
     pub(super) lead: Lead,
@@ -76,11 +77,17 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
         }
     };
     // `path/to` begins like a token, and many words do.
-    if scan.skip(start, LEAST, is_token) - start < LEAST || !scan.may_try(start) {
+    let is_short = scan.skip(start, LEAST, is_token) - start < LEAST;
+    if !scan.may_try(start) {
         return;
     }
+    if is_short {
+        return wrapped::find(scan, start, shape.kind, pattern);
+    }
     let window = scan.window(start, MOST);
-    let Some(found) = pattern.at_start(window) else { return };
+    let Some(found) = pattern.at_start(window) else {
+        return wrapped::find(scan, start, shape.kind, pattern);
+    };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     let next = scan.byte(start + secret.end());
     // What fills the window goes on because the window ends, and `=` ends what it pads.
@@ -152,7 +159,7 @@ pub(super) const SHAPES: &[Shape] = &[
     inner("azure_storage_key", &["tKey="], r"tKey=([A-Za-z0-9+/]{86}==)"),
     inner("azure_access_key", &["sKey="], r"sKey=([A-Za-z0-9+/]{40,88}={0,2})"),
     word("azure_sas", &["sig=?"], r"sig=([A-Za-z0-9+/%_-]{40,}(?:%3[Dd]|=))"),
-    back("azure_client_secret", 3, is_tilde_word, &["%Q~?"], r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
+    back("azure_client_secret", 3, is_tilde_word, &["^Q~?"], r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
     back("azure_devops_token", 76, u8::is_ascii_alphanumeric, &["AZDO"], r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}"),
     word("digitalocean_token", &["dop_v1_", "doo_v1_", "dor_v1_"], r"do[opr]_v1_[0-9a-f]{64}"),
     word("heroku_key", &["HRKU-"], r"HRKU-[A-Za-z0-9_-]{36,}"),
@@ -194,14 +201,14 @@ pub(super) const SHAPES: &[Shape] = &[
     word("twilio_key", &["SK##"], r"SK[0-9a-f]{32}"),
     word("sendgrid_key", &["SG.?"], r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
     word("mailgun_key", &["key-#"], r"key-[0-9a-f]{32}"),
-    back("mailchimp_key", 32, u8::is_ascii_hexdigit, &["-us%"], r"[0-9a-f]{32}-us[0-9]{1,2}"),
+    back("mailchimp_key", 32, u8::is_ascii_hexdigit, &["-us^"], r"[0-9a-f]{32}-us[0-9]{1,2}"),
     word("resend_key", &["re_?"], r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
     word("brevo_key", &["xkeysib-", "xsmtpsib-"], r"x(?:key|smtp)sib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
     // Payment, shops, office.
     word("stripe_key", &["sk_live_", "sk_test_", "rk_live_", "rk_test_"], r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     word("stripe_webhook_secret", &["whsec_"], r"whsec_[A-Za-z0-9+/]{24,}={0,2}"),
     word("shopify_token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    word("square_token", &["sq0atp-", "sq0csp-", "EAAAE", "EAAAl"], r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,43}|EAAA[El][A-Za-z0-9_-]{59}"),
+    word("square_token", &["sq0atp-", "sq0csp-", "sq0csb-", "EAAA?"], r"sq0(?:atp|csp|csb)-[A-Za-z0-9_-]{22,43}|EAAA[A-Za-z0-9_-]{60}"),
     word("linear_key", &["lin_api_", "lin_oauth_"], r"lin_(?:api_[A-Za-z0-9]{40}|oauth_[0-9a-f]{64})"),
     word("notion_token", &["ntn_?", "secret_?"], r"ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}"),
     word("airtable_token", &["pat?"], r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
@@ -220,7 +227,7 @@ pub(super) const SHAPES: &[Shape] = &[
     word("nuget_key", &["oy2?"], r"oy2[a-z0-9]{43}"),
     word("easypost_key", &["EZAK", "EZTK"], r"EZ[AT]K[A-Za-z0-9]{54}"),
     word("typeform_token", &["tfp_?"], r"tfp_[A-Za-z0-9_-]{40,80}"),
-    word("asana_token", &["1/%%", "2/%%"], r"[12]/[0-9]{10,20}(?:/[0-9]{10,20})?:[0-9a-f]{32}"),
+    word("asana_token", &["1/^^", "2/^^"], r"[12]/[0-9]{10,20}(?:/[0-9]{10,20})?:[0-9a-f]{32}"),
     // Hosts of models, of pages and of what agents call.
     word("hubspot_token", &["pat-na1-", "pat-eu1-"], r"pat-[a-z]{2}1-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     word("together_key", &["tgp_v1_"], r"tgp_v1_[A-Za-z0-9_-]{30,}"),
@@ -234,6 +241,72 @@ pub(super) const SHAPES: &[Shape] = &[
     word("mailersend_token", &["mlsn.#"], r"mlsn\.[0-9a-f]{64}"),
     word("snyk_token", &["snyk_uat.", "snyk_sat."], r"snyk_[us]at\.[A-Za-z0-9_.-]{24,}"),
     word("age_key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    // Banks, shops and payment.
+    word("plaid_token", &["access-sandbox-", "access-development-", "access-production-"], r"access-(?:sandbox|development|production)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    word("flutterwave_key", &["FLWSECK"], r"FLWSECK(?:_TEST)?-[0-9A-Za-z]{12,40}(?:-X)?"),
+    word("razorpay_key_id", &["rzp_live_", "rzp_test_"], r"rzp_(?:live|test)_[A-Za-z0-9]{14,}"),
+    word("duffel_token", &["duffel_test_", "duffel_live_"], r"duffel_(?:test|live)_[A-Za-z0-9_=-]{40,}"),
+    word("shippo_token", &["shippo_live_", "shippo_test_"], r"shippo_(?:live|test)_[0-9a-f]{40}"),
+    word("flexport_token", &["shltm_"], r"shltm_[A-Za-z0-9_-]{40}"),
+    word("ramp_key", &["ramp_sec_", "ramp_id_"], r"ramp_(?:sec|id)_[A-Za-z0-9]{40,}"),
+    word("pagarme_key", &["ak_live_", "ak_test_"], r"ak_(?:live|test)_[A-Za-z0-9]{30}"),
+    word("recharge_key", &["sk_^x^"], r"sk_[1-5]x[1-5]_[0-9a-f]{60,64}"),
+    word("robinhood_key", &["rh-api-"], r"rh-api-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    word("lob_key", &["live_#", "test_#"], r"(?:live|test)_[0-9a-f]{35}"),
+    word("bip32_private_key", &["xprv?", "yprv?", "zprv?", "tprv?"], r"[xyzt]prv[1-9A-HJ-NP-Za-km-z]{107,108}"),
+    // Identity and secret stores.
+    word("onepassword_secret_key", &["A3-?"], r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    word("adobe_secret", &["p8e-?"], r"p8e-[A-Za-z0-9]{32}"),
+    word("intra42_secret", &["s-s4t2"], r"s-s4t2(?:ud|af)-[0-9a-f]{64}"),
+    word("openshift_token", &["sha256~"], r"sha256~[A-Za-z0-9_-]{43}"),
+    word("salesforce_refresh_token", &["5AEP861"], r"5AEP861[A-Za-z0-9._=]{80,}"),
+    word("zoho_token", &["1000."], r"1000\.[0-9a-f]{32}\.[0-9a-f]{32}"),
+    word("facebook_token", &["EAAM?", "EAAC?", "EAAB?", "EAAG?"], r"EAA[MCBG][A-Za-z0-9]{100,}"),
+    word("defined_networking_token", &["dnkey-"], r"dnkey-[A-Za-z0-9=_-]{26}-[A-Za-z0-9=_-]{52}"),
+    // Builds, hosting and monitoring.
+    word("artifactory_token", &["cmVmdGtuOj"], r"cmVmdGtuOj[A-Za-z0-9]{54}"),
+    word("gitlab_token", &["GR1348941"], r"GR1348941[A-Za-z0-9_-]{20}"),
+    word("bitbucket_token", &["BBDC-"], r"BBDC-[A-Za-z0-9+/@_-]{40,}"),
+    word("circleci_token", &["CCIPRJ_"], r"CCIPRJ_[A-Za-z0-9]+_[0-9a-f]{40}"),
+    word("clickhouse_key", &["4b1d?"], r"4b1d[A-Za-z0-9]{38}"),
+    word("deno_token", &["ddp_?", "ddw_?", "ddo_?"], r"dd[pwo]_[A-Za-z0-9]{36}"),
+    word("dynatrace_token", &["dt0c01.", "dt0s01.", "dt0s02.", "dt0s16."], r"dt0[cs][0-9]{2}\.[A-Z0-9]{8,24}\.[A-Z0-9]{64}"),
+    word("endorlabs_key", &["endr+?"], r"endr\+[A-Za-z0-9_-]{16}"),
+    word("harness_token", &["pat.?", "sat.?"], r"[ps]at\.[A-Za-z0-9_-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}"),
+    word("honeycomb_key", &["hcaik_", "hcbik_", "hcamk_"], r"hc[ab][im]k_[a-z0-9]{50,}"),
+    word("infracost_key", &["ico-?"], r"ico-[A-Za-z0-9]{32}"),
+    back("maxmind_key", 36, is_word_or_dash, &["_mmk"], r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
+    word("newrelic_key", &["NRRA-", "NRIQ-", "NRSP-", "NRJS-"], r"NR(?:RA|IQ|SP|JS)-[A-Za-z0-9_-]{19,42}"),
+    word("octopus_key", &["API-?"], r"API-[A-Z0-9]{26}"),
+    word("pganalyze_key", &["pgar_"], r"pgar_[A-Za-z0-9_]{20,}"),
+    word("portainer_token", &["ptr_?"], r"ptr_[A-Za-z0-9/+_-]{43}="),
+    word("rootly_key", &["rootly_#"], r"rootly_[0-9a-f]{64}"),
+    word("saladcloud_key", &["salad_cloud_"], r"salad_cloud_[A-Za-z0-9]{1,12}_[A-Za-z0-9]{40,}"),
+    word("scalingo_token", &["tk-us-?"], r"tk-us-[A-Za-z0-9_-]{48}"),
+    word("settlemint_token", &["sm_aat_", "sm_pat_", "sm_sat_"], r"sm_[aps]at_[A-Za-z0-9]{16,}"),
+    word("sonar_token", &["sqco_"], r"sqco_[A-Za-z0-9_-]{40,}"),
+    word("sourcegraph_token", &["slk_#"], r"slk_[0-9a-f]{64}"),
+    word("spectral_token", &["spu-#"], r"spu-[0-9a-f]{32}"),
+    word("ubidots_token", &["BBFF-", "BBUS-"], r"BB(?:FF|US)-[A-Za-z0-9]{30}"),
+    word("yandex_key", &["AQVN?", "YCAJ?", "YCM?", "t1.?"], r"AQVN[A-Za-z0-9_-]{35,38}|YC[A-Za-z0-9_-]{38}|t1\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{86}={0,2}"),
+    // Models, messages, tasks and design.
+    word("adafruit_key", &["aio_?"], r"aio_[A-Za-z0-9]{28}"),
+    word("alchemy_key", &["alcht_"], r"alcht_[A-Za-z0-9]{30}"),
+    word("bannerbear_key", &["bb_pr_", "bb_ma_"], r"bb_(?:pr|ma)_[0-9a-f]{30}"),
+    word("clickup_token", &["pk_^"], r"pk_[0-9]{6,10}_[A-Z0-9]{32}"),
+    word("klaviyo_key", &["pk_#"], r"pk_[0-9a-f]{34}"),
+    word("figma_token", &["figp_?", "figu_?"], r"fig[pu]_[A-Za-z0-9_-]{40,}"),
+    word("frameio_token", &["fio-u-"], r"fio-u-[A-Za-z0-9_=-]{64}"),
+    word("onesignal_key", &["os_v2_app_", "os_v2_org_"], r"os_v2_(?:app|org)_[a-z0-9]{60,}"),
+    word("pubnub_secret", &["sec-c-"], r"sec-c-[A-Za-z0-9]{40,}"),
+    word("readme_token", &["rdme_?"], r"rdme_[a-z0-9]{70}"),
+    word("stytch_secret", &["secret-live-", "secret-test-"], r"secret-(?:live|test)-(?:[A-Za-z0-9_-]{40,60}=|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"),
+    word("voiceflow_key", &["VF.?"], r"VF\.(?:DM|WS)\.[0-9a-f]{24}\.[A-Za-z0-9]{16}"),
+    word("photoroom_key", &["sk_pr_"], r"sk_pr_[A-Za-z0-9_]{30,}"),
+    inner("zapier_webhook", &["hooks.zapier.com/"], r"hooks\.zapier\.com/hooks/catch/([A-Za-z0-9/]{15,})"),
+    inner("tines_webhook", &["tines.com/webhook/"], r"tines\.com/webhook/([0-9a-f]{32}/[0-9a-f]{32})"),
+    // In base64: a token of JSON.
+    word("jwt", &["ZXlK?"], r"ZXlK[A-Za-z0-9+/_-]{60,}={0,2}"),
 ];
 
 #[cfg(test)]

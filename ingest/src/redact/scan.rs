@@ -245,6 +245,20 @@ mod tests {
             "A=1\nTOKEN=abc\n",
             "Cookie: a=b; ",
             "x://a:",
+            "{\"kty\":\"oct\",\"k\":",
+            "\"kty\"",
+            "%3A%2F%2Fa%3Ab",
+            "\"cookies\":[",
+            "\"cookies\":[{\"name\":\"a\",\"value\":\"b\"},",
+            "expect \"password\"\nsend \"",
+            "$ANSIBLE_VAULT;1.1;AES256\n",
+            "seed phrase: abandon ",
+            "bitcoin wif: ",
+            "-----END PRI‹›VATE KEY-----",
+            "MIIEpAIBAAK",
+            "MIIEpAIBAAKAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
+            "ghp_aaaaaaaa\n",
+            "eyJhbGciaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
         ] {
             let piece = piece.replace("‹›", "");
             let [less, more] = [64 << 10, 256 << 10].map(|bytes| work(&redactor, &piece, bytes));

@@ -10,6 +10,7 @@ mod gone;
 mod memory;
 mod others;
 mod redact;
+mod redact_services;
 mod rewritten;
 mod traps;
 mod unread;

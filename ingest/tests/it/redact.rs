@@ -31,6 +31,13 @@ const BY_SURROUNDINGS: &[&str] = &[
     "discord_token",
     "discord_webhook",
     "heroku_key",
+    "jwk_secret",
+    "ansible_vault",
+    "seed_phrase",
+    "bitcoin_private_key",
+    "zapier_webhook",
+    "tines_webhook",
+    "salesforce_token",
     "password",
     "secret",
     "secret_key",
@@ -135,7 +142,7 @@ fn the_list_is_long_and_varied() {
     let secrets = secrets();
     let kinds: BTreeSet<_> = secrets.iter().map(|(kind, _)| kind).collect();
     assert!(secrets.len() >= 200 && kinds.len() >= 40, "{} of {}", secrets.len(), kinds.len());
-    assert!(cases(LOOKALIKES).len() >= 200);
+    assert!(cases(LOOKALIKES).len() >= 400);
 }
 
 #[test]
@@ -151,7 +158,10 @@ fn lookalikes_stay() {
 #[test]
 fn tokens_are_known_wherever_they_stand() {
     for (kind, secret) in secrets() {
-        if BY_SURROUNDINGS.contains(&kind.as_str()) {
+        // What `grep` prints before the lines of a key is known by the first of them.
+        let has_name = |line: &str| [".pem", "id_ed25519"].iter().any(|name| line.contains(name));
+        let is_printed_by_grep = secret.lines().any(has_name);
+        if BY_SURROUNDINGS.contains(&kind.as_str()) || is_printed_by_grep {
             continue;
         }
         // Nothing says where a key ends that is cut off.

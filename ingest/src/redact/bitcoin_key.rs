@@ -1,0 +1,68 @@
+//! Private keys of Bitcoin in the wallet import format: base58 with a checksum, next to a word that
+//! announces one.
+
+use sha2::{Digest, Sha256};
+
+use super::scan::{Rank, Scan};
+
+/// Bytes read behind the word.
+const MAX_DISTANCE: usize = 160;
+
+/// Characters of a key without and with the mark of a compressed public key.
+const LENGTHS: [usize; 2] = [51, 52];
+
+const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
+/// Masks the keys that follow the word at `at`.
+pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
+    let text = scan.window(at, MAX_DISTANCE);
+    let mut from = 0;
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+        if LENGTHS.contains(&word.len()) && is_key(word) {
+            scan.add(at + from, at + from + word.len(), "bitcoin_private_key", Rank::Shape);
+        }
+        from += word.len();
+        from += text.get(from..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+    }
+}
+
+/// Whether a word is a key: its first byte names the network, its last four are the checksum.
+fn is_key(word: &str) -> bool {
+    let Some(bytes) = decode_base58(word) else { return false };
+    let Some((body, checksum)) = bytes.split_last_chunk::<4>() else { return false };
+    let hash = Sha256::digest(Sha256::digest(body));
+    matches!(body.len(), 33 | 34)
+        && matches!(body.first(), Some(0x80 | 0xef))
+        && hash.starts_with(checksum)
+}
+
+/// The number that a word of base58 writes, as bytes. Keys never begin with a zero byte.
+fn decode_base58(word: &str) -> Option<Vec<u8>> {
+    let mut bytes: Vec<u8> = Vec::with_capacity(40);
+    for digit in word.bytes() {
+        let mut carry = ALPHABET.iter().position(|letter| *letter == digit)?;
+        for byte in bytes.iter_mut().rev() {
+            carry += usize::from(*byte) * 58;
+            *byte = u8::try_from(carry & 0xff).ok()?;
+            carry >>= 8;
+        }
+        while carry > 0 {
+            bytes.insert(0, u8::try_from(carry & 0xff).ok()?);
+            carry >>= 8;
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_known_by_their_checksum() {
+        // The key of the documentation of the format.
+        let key = concat!("5HueCGU8rMjxEXxiPuD5BDku4MkFqe", "Zyd4dZ1jvhTVqvbTLvyTJ");
+        assert!(is_key(key));
+        assert!(!is_key(&key.replace("TJ", "TK")));
+    }
+}

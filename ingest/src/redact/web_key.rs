@@ -1,0 +1,41 @@
+//! The private members of JSON Web Keys, which have no shape of their own:
+//!
+//! ```text
+//! {"kty":"EC","crv":"P-256","x":"...","y":"...","d":"..."}
+//! ```
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::entropy::is_placeholder;
+use super::scan::{Rank, Scan};
+
+/// Bytes read on each side of `"kty"`: a key of RSA with 4096 bits has about 3,200.
+const MAX_SIDE: usize = 4 << 10;
+
+/// A private member. `k` is one in symmetric keys only, whose type is `oct`.
+static MEMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r#"\\{0,3}["'](d|p|q|dp|dq|qi|k)\\{0,3}["']\s{0,8}:\s{0,8}\\{0,3}["']([A-Za-z0-9_=-]{16,1500})\\{0,3}["']"#,
+    )
+    .ok()
+});
+
+/// Masks the private members of the key whose type stands at `at`.
+pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
+    let before = scan.lead(at, MAX_SIDE);
+    let after = scan.window(at, MAX_SIDE);
+    let from = before.rfind('{').map_or(before.len(), |open| open);
+    let start = at - before.len() + from;
+    let end = at + after.find('}').unwrap_or(after.len());
+    let key = scan.slice(start, end);
+    let Some(member) = MEMBER.as_ref() else { return };
+    for found in member.captures_iter(key) {
+        let (Some(name), Some(value)) = (found.get(1), found.get(2)) else { continue };
+        let is_symmetric = key.contains("oct");
+        if (name.as_str() == "k") == is_symmetric && !is_placeholder(value.as_str()) {
+            scan.add(start + value.start(), start + value.end(), "jwk_secret", Rank::Around);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The services of `tests/redact/services.txt`: each is masked as its row says, and the tables of
+//! `docs/redaction.md` are made from the rows. `UPDATE_DOCS=1` writes the page.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use ingest::redact::{Counts, Redactor};
+
+const SERVICES: &str = include_str!("../redact/services.txt");
+const SECRETS: &str = include_str!("../redact/secrets.txt");
+
+/// A value without a shape, as most services issue keys.
+const SAMPLE: &str = "c7e41f0a92d85b3e6f174a0d9c2b58e3";
+
+const HEAD: &str = "# Redaction
+
+Secrets are masked before anything is stored. A placeholder names the kind: `[REDACTED:github_token]`.
+`sessions status` and `sessions doctor` count them by kind. Rules of your own are read from
+`~/.config/sessions/redact.toml`; a changed rule masks what is already stored, too.
+
+What is masked without the name of a service:
+
+- private keys of PEM, OpenSSH, PGP and age, also behind the names and numbers that `grep` prints, and
+  without their first or last line; private members of JSON Web Keys; keys of Bitcoin; seed phrases;
+- passwords in addresses, URL-encoded ones too, in headers, cookies and lists of cookies, on command
+  lines, and in the answers of `expect` scripts;
+- values of names that sound secret (`DB_PASSWORD`, `apiKey`, `--token`), and dotenv files;
+- the bodies of Ansible vaults.
+
+The lists of rules of gitleaks and trufflehog name the services below. `shape` means that the token
+is known wherever it stands; `name` means that it is known as the value of a variable such as
+`SERVICE_API_KEY`, and that the same value alone is not masked. The rows of both tables are tested: a
+service with a shape has a planted secret of each of its kinds, one with a name has a sample.
+The names of services were matched by their spelling, so a row says that a list has a rule for the
+service, not that the rules are equal.
+
+";
+
+struct Row {
+    service: &'static str,
+    gitleaks: &'static str,
+    trufflehog: &'static str,
+    here: &'static str,
+}
+
+fn rows() -> Vec<Row> {
+    let lines = SERVICES.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| match line.split(" | ").collect::<Vec<_>>().as_slice() {
+            [service, gitleaks, trufflehog, here] => Row { service, gitleaks, trufflehog, here },
+            _ => panic!("a row has four columns: {line}"),
+        })
+        .collect()
+}
+
+#[test]
+fn each_service_is_masked_as_its_row_says() {
+    let redactor = Redactor::new(&[]).expect("the built-in rules");
+    let planted: BTreeSet<_> = SECRETS
+        .split('⟦')
+        .skip(1)
+        .filter_map(|secret| secret.split_once(':').map(|(kind, _)| kind))
+        .collect();
+    let mut failures = Vec::new();
+    for row in rows() {
+        if let Some(kinds) = row.here.strip_prefix("shape ") {
+            for kind in kinds.split(' ').filter(|kind| !planted.contains(kind)) {
+                failures.push(format!("{}: no planted {kind}", row.service));
+            }
+        } else if row.here == "name" {
+            let text = format!("{}_API_KEY={SAMPLE}", row.service.to_ascii_uppercase());
+            if redactor.mask(&text, &mut Counts::default()).contains(SAMPLE) {
+                failures.push(text);
+            }
+        } else {
+            assert_eq!(row.here, "no", "{}", row.service);
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn the_page_about_redaction_lists_the_services() {
+    let rows = rows();
+    let mut page = String::from(HEAD);
+    page.push_str(
+        "| listed by | services | shape here | name here | not here |\n|---|---|---|---|---|\n",
+    );
+    for list in ["gitleaks", "trufflehog"] {
+        let is_listed =
+            |row: &&Row| if list == "gitleaks" { row.gitleaks } else { row.trufflehog } == "yes";
+        let listed: Vec<_> = rows.iter().filter(is_listed).collect();
+        let count = |here: &str| listed.iter().filter(|row| row.here.starts_with(here)).count();
+        let (all, shape, name) = (listed.len(), count("shape"), count("name"));
+        let _ = writeln!(page, "| {list} | {all} | {shape} | {name} | {} |", all - shape - name);
+    }
+    page.push_str(
+        "\n## Services\n\n| service | gitleaks | trufflehog | here |\n|---|---|---|---|\n",
+    );
+    for row in &rows {
+        let here = match row.here.strip_prefix("shape ") {
+            Some(kinds) => format!("shape: `{}`", kinds.replace(' ', "`, `")),
+            None => row.here.to_owned(),
+        };
+        let _ =
+            writeln!(page, "| {} | {} | {} | {here} |", row.service, row.gitleaks, row.trufflehog);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/redaction.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &page).expect("writes");
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == page,
+        "docs/redaction.md is out of date: `UPDATE_DOCS=1 cargo test -p sessions-ingest` writes it"
+    );
+}
