@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
+use crate::mcp::Client;
 
 /// Characters that must not be printed or answered.
 const UNSEEN: &str = "\u{1b}\u{8}\u{7f}\u{9b}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{202e}\u{2060}\u{2066}\u{2800}\u{3164}\u{feff}\u{ffa0}\u{fff9}\u{e0041}\u{e0100}\u{e01ef}";
@@ -55,10 +56,12 @@ fn everything(env: &TestEnv) -> String {
     }
     for json in [false, true] {
         for args in [
-            &["list", "--format", "full"][..],
+            &["list"][..],
             &["show", "last", "--detail-level", "turns"],
+            &["show", "last", "--detail-level", "full"],
             &["search", "done"],
-            &["stats", "--group-by", "tool"],
+            &["stats", "--by", "tool"],
+            &["usage"],
             &["status"],
             &["doctor"],
             &["analyze", "last"],
@@ -70,13 +73,98 @@ fn everything(env: &TestEnv) -> String {
             add(&args);
         }
     }
+    for format in ["jsonl", "markdown", "html", "arrow", "parquet"] {
+        let to = env.path(&format!("export-{format}"));
+        add(&["export", "--format", format, "--force", "-o", &to.to_string_lossy()]);
+        append_files(&to, &mut out);
+    }
+    let report = env.path("report.html");
+    add(&["report", "--force", "-o", &report.to_string_lossy()]);
+    append_files(&report, &mut out);
+    append_answers(env, &mut out);
     out
+}
+
+/// Appends the content of a file, or of all files of a folder, and their names.
+fn append_files(path: &Path, out: &mut String) {
+    out.push_str(&path.file_name().expect("a name").to_string_lossy());
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("lists") {
+            append_files(&entry.expect("entry").path(), out);
+        }
+    } else {
+        out.push_str(&String::from_utf8_lossy(&fs::read(path).expect("reads")));
+    }
+}
+
+/// Appends what a server answers about the newest session.
+fn append_answers(env: &TestEnv, out: &mut String) {
+    let mut client = Client::modern(env);
+    let listed = client.call("list_sessions", json!({}));
+    let session = listed["data"]["sessions"][0]["session_id"].as_str().expect("a session");
+    for (tool, arguments) in [
+        ("get_session_details", json!({ "session_id": session, "detail_level": "full" })),
+        ("get_event_details", json!({ "event_ids": [format!("{session}:0")] })),
+        ("search_events", json!({ "query": "done" })),
+        ("analyze_session", json!({ "session_id": session })),
+        ("session_stats", json!({ "by": ["tool"] })),
+    ] {
+        out.push_str(&client.call(tool, arguments).to_string());
+    }
+    for uri in ["sessions://status", &format!("sessions://session/{session}")] {
+        out.push_str(&client.request("resources/read", json!({ "uri": uri })).to_string());
+    }
+    out.push_str(&listed.to_string());
+}
+
+/// A log of Claude and one of Codex, with a value of `name` where they name things.
+fn write_agents_logs(env: &TestEnv, name: &dyn Fn(&str) -> String) {
+    let line = |record: Value| {
+        let mut record = record;
+        record["sessionId"] = json!("5ec4e75a-2222-4000-8000-000000000000");
+        record["timestamp"] = json!("2026-05-01T10:00:00.000Z");
+        record["cwd"] = json!(format!("/home/{}", name("C0")));
+        record["gitBranch"] = json!(name("C1"));
+        record["version"] = json!(name("C2"));
+        record
+    };
+    let claude = [
+        line(json!({ "type": "user", "uuid": "5ec4e75a-0001-4000-8000-000000000000",
+            "message": { "role": "user", "content": "go" } })),
+        line(json!({ "type": "assistant", "uuid": "5ec4e75a-0002-4000-8000-000000000000",
+            "requestId": format!("req_{}", name("C3")), "message": { "id": "msg_1",
+                "role": "assistant", "model": name("C4"), "content": [{ "type": "tool_use",
+                "id": format!("toolu_{}", name("C5")), "name": name("C6"),
+                "input": { "file_path": name("C7") } }],
+                "usage": { "input_tokens": 5, "output_tokens": 2 } } })),
+        line(json!({ "type": "system", "uuid": "5ec4e75a-0003-4000-8000-000000000000",
+            "subtype": name("C8"), "content": "a notice" })),
+        line(json!({ "type": name("C9"), "uuid": "5ec4e75a-0004-4000-8000-000000000000" })),
+    ];
+    write_lines(&env.path("logs/claude.jsonl"), &claude);
+    let at = "2026-05-01T10:00:00.000Z";
+    let codex = [
+        json!({ "timestamp": at, "type": "session_meta", "payload": {
+            "id": "5ec4e75a-3333-4000-8000-000000000000", "timestamp": at,
+            "cwd": format!("/home/{}", name("D0")), "originator": name("D1"),
+            "cli_version": name("D2"), "git": { "branch": name("D3"),
+                "repository_url": format!("https://h.example/o/{}", name("D4")) } } }),
+        json!({ "timestamp": at, "type": "response_item", "payload": { "type": "function_call",
+            "name": name("D5"), "arguments": "{}", "call_id": format!("call_{}", name("D6")) } }),
+        json!({ "timestamp": at, "type": "response_item", "payload": {
+            "type": "function_call_output", "call_id": format!("call_{}", name("D6")),
+            "output": "done" } }),
+        json!({ "timestamp": at, "type": "event_msg", "payload": { "type": name("D7") } }),
+        json!({ "timestamp": at, "type": name("D8"), "payload": {} }),
+    ];
+    write_lines(&env.path("logs/codex.jsonl"), &codex);
 }
 
 /// A log, with a secret in every name, in its own name and its folder's.
 fn ingest_secrets(env: &TestEnv) -> (std::path::PathBuf, String) {
     let log = env.path(&format!("logs/{}/log_{}.jsonl", token("P0"), token("P1")));
     write_lines(&log, &generic(&token));
+    write_agents_logs(env, &token);
     write_lines(&env.path(&format!("logs/{}.jsonl", token("P2"))), &[json!({ "odd": 1 })]);
     let ran = env.run(&["ingest", &env.path("logs").to_string_lossy()]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -89,7 +177,7 @@ fn secrets_in_names_ids_and_paths_are_masked() {
     let env = TestEnv::new();
     let (_, printed) = ingest_secrets(&env);
     let all = printed + &everything(&env);
-    let marks = ["A", "B"].iter().flat_map(|set| (0..10).map(move |n| format!("{set}{n}")));
+    let marks = ["A", "B", "C", "D"].iter().flat_map(|set| (0..10).map(move |n| format!("{set}{n}")));
     let marks = marks.chain(["P0", "P1", "P2"].map(str::to_owned));
     let left: Vec<String> = marks.filter(|mark| all.contains(&token(mark)[4..])).collect();
     assert_eq!(left, Vec::<String>::new());
@@ -100,7 +188,7 @@ fn secrets_in_names_ids_and_paths_are_masked() {
         "ndjson",
         "SELECT result_event_id FROM tool_calls WHERE result_event_id IS NOT NULL",
     ]);
-    assert_eq!(joined.stdout.lines().count(), 1, "{}", joined.stdout);
+    assert_eq!(joined.stdout.lines().count(), 2, "{}", joined.stdout);
 }
 
 #[test]
@@ -133,6 +221,7 @@ fn no_unseen_character_is_printed_or_answered() {
         name
     };
     write_lines(&log, &generic(&dirty));
+    write_agents_logs(&env, &dirty);
     write_lines(&env.path("logs/no\u{1b}[31m\u{202e}log.jsonl"), &[json!({ "odd": 1 })]);
     let ran = env.run(&["ingest", &env.path("logs").to_string_lossy()]);
     let all = ran.stdout + &ran.stderr + &everything(&env);
