@@ -14,16 +14,10 @@ const MAX_ESCAPE_CHARS: usize = 4096;
 /// joiners stay inside emoji and between letters of scripts that need them. To clean again changes
 /// nothing.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    if is_plain_ascii(text.as_bytes()) {
-        return Cow::Borrowed(text);
-    }
-    let Some(first) = text.char_indices().find(|(_, c)| is_suspect(*c)) else {
-        return Cow::Borrowed(text);
-    };
-    let (kept, rest) = text.split_at(first.0);
+    let Some(first) = find_suspect(text) else { return Cow::Borrowed(text) };
+    let (kept, mut rest) = text.split_at(first);
     let mut cleaned = String::with_capacity(text.len());
     cleaned.push_str(kept);
-    let mut rest = rest;
     while let Some(c) = rest.chars().next() {
         if let Some(length) = escape_length(rest) {
             rest = &rest[length..];
@@ -38,11 +32,38 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     if cleaned == text { Cow::Borrowed(text) } else { Cow::Owned(cleaned) }
 }
 
+/// Bytes that are looked at in one go.
+const CHUNK_BYTES: usize = 64;
+
+/// Returns where the first character stands that may have to be removed or replaced.
+fn find_suspect(text: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let chunk = &rest.as_bytes()[..rest.len().min(CHUNK_BYTES)];
+        if is_plain_ascii(chunk) {
+            at += chunk.len();
+            continue;
+        }
+        let mut length = rest.len();
+        for (start, c) in rest.char_indices() {
+            if start >= CHUNK_BYTES {
+                length = start;
+                break;
+            }
+            if is_suspect(c) {
+                return Some(at + start);
+            }
+        }
+        at += length;
+    }
+    None
+}
+
 /// Whether all bytes are printable ASCII, tabs or line feeds. Written without branches, so that the
 /// compiler makes vector code of it.
 fn is_plain_ascii(bytes: &[u8]) -> bool {
     let is_odd = |byte: u8| (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
-    bytes.chunks(64).all(|chunk| !chunk.iter().fold(false, |odd, byte| odd | is_odd(*byte)))
+    !bytes.iter().fold(false, |odd, byte| odd | is_odd(*byte))
 }
 
 /// Whether a character may have to be removed or replaced.
@@ -108,6 +129,11 @@ fn is_joining_script(c: char) -> bool {
 
 /// Whether a character is default-ignorable, of category Cf, Zl or Zp, or a letter drawn as nothing.
 fn is_invisible(c: char) -> bool {
+    // Most letters and the signs that draw tables, at once.
+    if matches!(c, '\0'..='\u{ac}' | '\u{ae}'..='\u{34e}' | '\u{2070}'..='\u{27ff}' | '\u{3165}'..='\u{fdff}')
+    {
+        return false;
+    }
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
         | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

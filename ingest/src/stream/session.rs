@@ -83,6 +83,13 @@ impl Stream {
         }
     }
 
+    /// Returns a name such as `task_complete` as words. A secret in it is masked first, as words do
+    /// not have its shape any more.
+    pub fn words_of_name(&self, name: &str) -> String {
+        let masked = self.masked(name);
+        if masked == name { name.replace('_', " ") } else { masked.into_owned() }
+    }
+
     /// What an event says without its secrets, which are counted.
     pub(super) fn mask<'t>(&mut self, text: &'t str, draft: &Draft<'t>) -> Said<'t> {
         self.secrets.event(self.redactor.as_deref(), text, draft.command, draft.files)

@@ -272,7 +272,7 @@ impl Decoder {
         text.clear();
         render::fields(record, &["type", "last_agent_message"], &mut text);
         if text.is_empty() {
-            text.push_str(&kind.replace('_', " "));
+            text.push_str(&out.words_of_name(kind));
         }
         let is_error = matches!(kind, "error" | "stream_error").then_some(true);
         let outcome = self.notify(kind, &text, is_error, out);

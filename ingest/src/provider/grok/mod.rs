@@ -194,7 +194,7 @@ impl Decoder {
             return notify(reason, &self.text, out);
         }
         if let Some(interrupt) = object.non_empty("prior_turn_interrupt") {
-            notify("interrupted", &interrupt.replace('_', " "), out);
+            notify("interrupted", &out.words_of_name(interrupt), out);
         }
         if !words.context.is_empty() {
             notify(words.subtype, &words.context, out);
