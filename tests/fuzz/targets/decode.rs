@@ -66,7 +66,7 @@ fuzz_target!(|input: &[u8]| {
 /// What the log says of itself, if it is one of this format: else a claim without content.
 fn claim(format: &Format, log: &[u8]) -> Claim {
     std::fs::write(&*PATH, log).expect("writes");
-    match sniff(&Candidate::named(PATH.clone()).expect("there")).expect("reads") {
+    match sniff(&Candidate::named(PATH.clone()).expect("there"), None).expect("reads") {
         Sniffed::Log(claim) if claim.provider == format.provider => claim,
         _ => Claim {
             provider: format.provider,
@@ -96,6 +96,7 @@ fn ingest(format: &Format, claim: &Claim, log: &[u8], lengths: &[usize]) -> Memo
             parent_session_id: None,
             relation: claim.relation,
             ancestors: Vec::new(),
+            reason: None,
             source,
             session: memory.sessions().pop().map(|(session, _)| session),
         };
