@@ -305,7 +305,7 @@ pub const SOURCES: Table = Table {
         required("redaction_rules", BigInt, "Version of the rules that masked it; 0 is none."),
         optional("state", Text, "State of the decoder at `consumed`, JSON.")
             .exempt("decoders resume from it; nothing shows it"),
-        optional("reason", Text, "Why it was not read."),
+        optional("reason", Text, "Why it was not read, or not recognised when it grew."),
         internal("segment", BigInt, "Number of the segment that first held the row."),
     ],
 };
