@@ -45,9 +45,12 @@ pub(super) struct EventsFile {
 }
 
 impl EventsFile {
-    /// Creates the file at `path` for rows of `schema`.
-    pub(super) fn create(path: &Path, schema: SchemaRef) -> std::result::Result<Self, StoreError> {
-        let file = NewFile::create(path)?;
+    /// Begins `file`, which is at `path`, for rows of `schema`.
+    pub(super) fn begin(
+        file: NewFile,
+        path: &Path,
+        schema: SchemaRef,
+    ) -> std::result::Result<Self, StoreError> {
         let open = || -> Result<Self> {
             let text = schema.index_of("text")?;
             let (file, texts) = ArrowWriter::try_new(

@@ -48,16 +48,15 @@ pub(super) fn suffix(manifest: &Manifest) -> Option<usize> {
     })
 }
 
-/// Writes the segments from `from` on as one segment `number`; `None` when they hold nothing. The
+/// Writes the segments from `from` on as one with `writer`; `None` when they hold nothing. The
 /// manifest is left as it is.
 pub(super) fn merge(
     dir: &Path,
     snapshot: &Snapshot,
     from: usize,
-    number: i64,
+    mut writer: SegmentWriter,
 ) -> Result<Option<FinishedSegment>, StoreError> {
     let merged = &snapshot.segments()[from..];
-    let mut writer = SegmentWriter::new(dir, number);
     let mut pieces: BTreeMap<usize, Vec<(&Segment, RowSpan)>> = BTreeMap::new();
     for segment in merged {
         for span in &segment.spans {
@@ -82,15 +81,14 @@ pub(super) fn merge(
     writer.finish()
 }
 
-/// Writes what still counts of segments whose events are all superseded as one segment `number`:
-/// the sessions and files that were looked at last then, and their problems.
+/// Writes what still counts of segments whose events are all superseded as one with `writer`: the
+/// sessions and files that were looked at last then, and their problems.
 pub(super) fn without_events(
     dir: &Path,
     snapshot: &Snapshot,
     dead: &[&Segment],
-    number: i64,
+    mut writer: SegmentWriter,
 ) -> Result<Option<FinishedSegment>, StoreError> {
-    let mut writer = SegmentWriter::new(dir, number);
     let latest: HashMap<_, _> =
         snapshot.sources(false)?.into_iter().map(|row| (row.path, row.segment)).collect();
     for segment in dead {

@@ -98,20 +98,15 @@ pub(super) struct FileSums {
 }
 
 impl NewFile {
-    /// Creates a file that does not exist yet, readable by the owner only.
-    pub(super) fn create(path: &Path) -> Result<Self, StoreError> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path).map_err(StoreError::io(path))?;
-        Ok(Self {
+    /// Takes a file that was just created and is empty.
+    pub(super) fn new(file: File) -> Self {
+        Self {
             file,
             length: 0,
             hash: Xxh3Default::new(),
             chunk: Vec::with_capacity(CHUNK_BYTES),
             chunk_checksums: Vec::new(),
-        })
+        }
     }
 
     /// Returns the sums once all bytes are on disk.
@@ -255,6 +250,7 @@ fn hexadecimal(hash: u64) -> String {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use super::super::held_folder::HeldFolder;
     use super::*;
     use std::os::unix::fs::symlink;
 
@@ -266,7 +262,8 @@ mod tests {
         let link = dir.path().join("write.lock");
         symlink(&target, &link).expect("links");
         assert!(open(&link).is_err() && read(&link).is_err() && open_lock(&link).is_err());
-        assert!(NewFile::create(&link).is_err());
+        let folder = HeldFolder::open(dir.path()).expect("opens");
+        assert!(folder.create_file("write.lock").is_err());
         assert_eq!(fs::read(&target).expect("reads"), b"theirs");
         fs::remove_file(&link).expect("removes");
         symlink(dir.path().join("nowhere"), &link).expect("links");
@@ -320,10 +317,11 @@ mod tests {
     fn chunks_are_the_same_however_a_file_is_written() {
         let dir = tempfile::tempdir().expect("tempdir");
         let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 17).map(|at| (at * 31 % 251) as u8).collect();
+        let folder = HeldFolder::open(dir.path()).expect("opens");
         let whole: Vec<u32> = bytes.chunks(CHUNK_BYTES).map(chunk_checksum).collect();
         for piece in [1, 7, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, bytes.len()] {
             let path = dir.path().join(piece.to_string());
-            let mut file = NewFile::create(&path).expect("creates");
+            let mut file = NewFile::new(folder.create_file(&piece.to_string()).expect("creates"));
             bytes.chunks(piece).for_each(|part| file.write_all(part).expect("writes"));
             let sums = file.finish().expect("finishes");
             assert_eq!(sums.chunks, whole, "{piece}");

@@ -121,7 +121,7 @@ fn is_removable_segment(segment: &Path) -> bool {
 }
 
 /// Removes a segment's folder if nothing but files of ours is in it.
-pub(super) fn remove_segment(segment: &Path) {
+fn remove_segment(segment: &Path) {
     if is_removable_segment(segment) {
         // One that cannot be removed now is tried again by the next run, and no reader looks at it.
         let _ = fs::remove_dir_all(segment);

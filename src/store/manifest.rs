@@ -99,9 +99,14 @@ pub(super) const SEGMENT_TABLES: [&str; 6] =
     [EVENTS.name, SKIP, CHECKSUMS, SESSIONS.name, SOURCES.name, PROBLEMS.name];
 
 impl SegmentEntry {
+    /// The name of a segment's directory.
+    pub(super) fn folder_name(number: i64) -> String {
+        format!("{number:010}")
+    }
+
     /// The directory of a segment.
     pub fn dir(store: &Path, number: i64) -> std::path::PathBuf {
-        store.join("segments").join(format!("{number:010}"))
+        store.join("segments").join(Self::folder_name(number))
     }
 
     /// The entry of a table's file, if the segment has rows for it.

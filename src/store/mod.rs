@@ -12,6 +12,7 @@ mod error;
 mod export;
 mod files;
 mod folder;
+mod held_folder;
 mod index;
 mod labels;
 mod lock;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringArray, StructArray,
@@ -20,9 +21,10 @@ use serde::Serialize;
 
 use super::StoreError;
 use super::columns::EventsFile;
-use super::files::{self, FileSums, NewFile};
+use super::files::FileSums;
+use super::held_folder::HeldFolder;
 use super::index::{IndexWriter, RowFacts};
-use super::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry, file_name};
+use super::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry};
 use super::segment_folder::SegmentFolder;
 
 /// A segment that is on disk and that no manifest names yet. Its folder is removed when this is
@@ -49,11 +51,11 @@ pub(super) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Begins segment `number` of the store in `store`; nothing is written yet.
-    pub(super) fn new(store: &Path, number: i64) -> Self {
+    /// Begins segment `number` in the folder `segments`; nothing is written yet.
+    pub(super) fn new(segments: &Arc<HeldFolder>, number: i64) -> Self {
         Self {
             number,
-            folder: SegmentFolder::new(SegmentEntry::dir(store, number)),
+            folder: SegmentFolder::new(segments, number),
             events: None,
             index: IndexWriter::new(),
             rows: 0,
@@ -82,9 +84,9 @@ impl SegmentWriter {
         let writer = match &mut self.events {
             Some(writer) => writer,
             none => {
-                self.folder.create()?;
-                let path = self.folder.path().join(file_name(EVENTS.name));
-                none.insert(EventsFile::create(&path, events_schema())?)
+                let file = self.folder.create_file(EVENTS.name)?;
+                let path = self.folder.path(EVENTS.name);
+                none.insert(EventsFile::begin(file, &path, events_schema())?)
             }
         };
         writer.write(batch)?;
@@ -176,10 +178,9 @@ impl SegmentWriter {
         if self.sources.is_empty() && self.sessions.is_empty() {
             return Ok(None);
         }
-        self.folder.create()?;
         let mut entries = Vec::new();
         if let Some(writer) = self.events.take() {
-            let path = self.folder.path().join(file_name(EVENTS.name));
+            let path = self.folder.path(EVENTS.name);
             let events = writer.finish()?.finish().map_err(StoreError::io(&path))?;
             let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
             let index = self.write_file(SKIP, &index)?;
@@ -196,7 +197,7 @@ impl SegmentWriter {
         self.table(&SOURCES, &sources, &mut entries)?;
         let problems = std::mem::take(&mut self.problems);
         self.table(&PROBLEMS, &problems, &mut entries)?;
-        files::sync_dir(self.folder.path())?;
+        self.folder.sync()?;
         let entry = SegmentEntry {
             number: self.number,
             events: self.rows,
@@ -208,16 +209,16 @@ impl SegmentWriter {
     }
 
     /// Writes a whole file of the segment, on disk when this returns.
-    fn write_file(&self, table: &str, content: &[u8]) -> Result<FileSums, StoreError> {
-        let path = self.folder.path().join(file_name(table));
-        let mut file = NewFile::create(&path)?;
+    fn write_file(&mut self, table: &str, content: &[u8]) -> Result<FileSums, StoreError> {
+        let path = self.folder.path(table);
+        let mut file = self.folder.create_file(table)?;
         file.write_all(content).map_err(StoreError::io(&path))?;
         file.finish().map_err(StoreError::io(&path))
     }
 
     /// Writes one of the small tables; none when it has no rows.
     fn table<T: Serialize>(
-        &self,
+        &mut self,
         table: &Table,
         rows: &[T],
         entries: &mut Vec<FileEntry>,
@@ -225,10 +226,10 @@ impl SegmentWriter {
         if rows.is_empty() {
             return Ok(());
         }
-        let path = self.folder.path().join(file_name(table.name));
+        let path = self.folder.path(table.name);
         let batch =
             to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
-        let file = NewFile::create(&path)?;
+        let file = self.folder.create_file(table.name)?;
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(table_properties()))
             .map_err(|error| write_error(&path, error))?;
         writer.write(&batch).map_err(|error| write_error(&path, error))?;
@@ -328,7 +329,8 @@ mod tests {
     #[test]
     fn a_segment_without_rows_is_none() {
         let dir = tempfile::tempdir().expect("tempdir");
-        assert!(SegmentWriter::new(dir.path(), 1).finish().expect("finishes").is_none());
-        assert!(!dir.path().join("segments").exists());
+        let segments = Arc::new(HeldFolder::open(dir.path()).expect("opens"));
+        assert!(SegmentWriter::new(&segments, 1).finish().expect("finishes").is_none());
+        assert_eq!(std::fs::read_dir(dir.path()).expect("lists").count(), 0);
     }
 }

@@ -19,6 +19,7 @@ use schemas::problem::Problem;
 use schemas::session::{EventRow, ProblemRow, SessionRow, SourceRow};
 
 use super::damage::{Verify, set_aside_damaged};
+use super::held_folder::HeldFolder;
 use super::lock::StoreLock;
 use super::manifest::{Manifest, Retired};
 use super::segment::{FinishedSegment, SegmentWriter};
@@ -37,6 +38,7 @@ const GRACE: i64 = 10 * 60 * 1_000_000;
 /// Holds the write lock of a store until dropped.
 pub struct Writer {
     dir: PathBuf,
+    segments: Arc<HeldFolder>,
     manifest: Mutex<Manifest>,
     next_segment: AtomicI64,
     /// The store as it was when the lock was taken.
@@ -66,6 +68,8 @@ impl Writer {
         let lock = StoreLock::acquire(dir, LOCK)?;
         let notice = folder::make_private(dir)?;
         let mut manifest = read_or_begin(dir, &lock)?;
+        let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
+        lock.check()?;
         let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
         let now = Timestamp::now().0;
         // A clock that was set back must not keep them for ever.
@@ -75,6 +79,7 @@ impl Writer {
         let next_segment = AtomicI64::new(manifest.next_segment.max(highest + 1));
         Ok(Self {
             dir: dir.to_owned(),
+            segments,
             manifest: Mutex::new(manifest),
             next_segment,
             before,
@@ -125,8 +130,7 @@ impl Writer {
             let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let Some(from) = compact::suffix(&manifest) else { return Ok(()) };
             let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
-            let number = self.next_segment.fetch_add(1, Ordering::Relaxed);
-            let merged = compact::merge(&self.dir, &snapshot, from, number)?;
+            let merged = compact::merge(&self.dir, &snapshot, from, self.begin_segment())?;
             let old: Vec<i64> =
                 snapshot.segments()[from..].iter().map(|segment| segment.entry.number).collect();
             self.commit(merged, &old)?;
@@ -151,8 +155,7 @@ impl Writer {
             return Ok(());
         }
         let old: Vec<i64> = dead.iter().map(|segment| segment.entry.number).collect();
-        let number = self.next_segment.fetch_add(1, Ordering::Relaxed);
-        let rest = compact::without_events(&self.dir, &snapshot, &dead, number)?;
+        let rest = compact::without_events(&self.dir, &snapshot, &dead, self.begin_segment())?;
         self.commit(rest, &old)
     }
 
@@ -196,6 +199,10 @@ impl Writer {
         sink.finish()
     }
 
+    fn begin_segment(&self) -> SegmentWriter {
+        SegmentWriter::new(&self.segments, self.next_segment.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Names a new segment in the manifest and takes out the `old` ones that it replaces.
     fn commit(&self, new: Option<FinishedSegment>, old: &[i64]) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,8 +232,8 @@ impl Writer {
     }
 
     fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
+        self.segments.sync()?;
         self.lock.check()?;
-        files::sync_dir(&self.dir.join("segments"))?;
         next.write(&self.dir)
     }
 
@@ -265,10 +272,7 @@ pub struct WriterSink<'w> {
 
 impl WriterSink<'_> {
     fn current(&mut self) -> &mut SegmentWriter {
-        self.segment.get_or_insert_with(|| {
-            let number = self.writer.next_segment.fetch_add(1, Ordering::Relaxed);
-            SegmentWriter::new(&self.writer.dir, number)
-        })
+        self.segment.get_or_insert_with(|| self.writer.begin_segment())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
