@@ -8,6 +8,7 @@
 mod corpus;
 mod measure;
 mod workloads;
+mod worst;
 
 use std::path::Path;
 
@@ -17,6 +18,7 @@ use sessions::store::{EventReader, RowSpan, Store};
 use sessions::tools::Tools;
 
 use crate::corpus::Corpus;
+use crate::corpus::agents::AGENTS;
 use crate::measure::{Server, Times, rg, seconds};
 use crate::workloads::{Workload, workloads};
 
@@ -33,6 +35,8 @@ fn main() {
     for size in sizes {
         run(size);
     }
+    let dir = tempfile::tempdir().expect("tempdir");
+    worst::run(dir.path());
 }
 
 /// Generates, ingests and measures; everything is removed at the end.
@@ -42,6 +46,7 @@ fn run(gigabytes: f64) {
     let corpus = Corpus::generate(&logs, SEED, (gigabytes * 1e9) as u64).expect("generates");
     println!("\n## {gigabytes} GB of logs: {} sessions\n", corpus.sessions);
     ingest(&corpus, &logs, &store);
+    agents(dir.path(), (gigabytes * 1e9) as u64);
     searches(&corpus, &logs, &store);
     others(&corpus, &store);
 }
@@ -64,6 +69,30 @@ fn ingest(corpus: &Corpus, logs: &Path, store: &Path) {
     println!("| nothing changed | {:.0} ms |", Times::of(again.iter().map(|r| r.seconds)).p50);
     println!("| store, index included | {:.1} % of the logs |", share(bytes));
     println!("| skip index | {:.1} % |\n", share(skip));
+}
+
+/// First ingests of logs as other agents write them, each into a store of its own.
+fn agents(dir: &Path, bytes: u64) {
+    println!("| agent | MB/s of a first ingest | MB | events | store |\n|---|---|---|---|---|");
+    for agent in AGENTS {
+        let (logs, store) = (dir.join(agent.name), dir.join(format!("{}-store", agent.name)));
+        let written = agent.generate(&logs, SEED, bytes).expect("generates");
+        let ran = measure::command(&["--json", "ingest", &logs.to_string_lossy()], &store);
+        assert_eq!(ran.json["bytes_read"], written.bytes, "every byte is read once");
+        assert_eq!(ran.json["by_provider"][agent.name]["files"], written.sessions);
+        assert_eq!(ran.json["problems"], serde_json::json!({}), "{}", agent.name);
+        let megabytes = written.bytes as f64 / 1e6;
+        println!(
+            "| {} | {:.0} | {megabytes:.0} | {} | {:.1} % of the logs |",
+            agent.name,
+            megabytes / ran.seconds,
+            ran.json["events"],
+            measure::bytes_below(&store) as f64 / 1e4 / megabytes,
+        );
+        std::fs::remove_dir_all(&logs).expect("removes");
+        std::fs::remove_dir_all(&store).expect("removes");
+    }
+    println!();
 }
 
 /// The searches, warm in this process and cold in one of their own.

@@ -334,7 +334,7 @@ fn lines_within(text: &str, bytes: usize) -> &str {
 }
 
 /// RFC 3339 in UTC; days become dates by Howard Hinnant's `civil_from_days`.
-fn date(millis: u64) -> String {
+pub(super) fn date(millis: u64) -> String {
     let (days, rest) = (millis / 86_400_000 + 719_468, millis % 86_400_000);
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -3,6 +3,7 @@
 //!
 //! Sizes, shares and frequencies follow real logs. The same seed and size give the same bytes.
 
+pub mod agents;
 mod log;
 mod text;
 mod tools;

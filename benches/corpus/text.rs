@@ -236,7 +236,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a template, in which `%0` to `%9` are the given texts and letters mean: word,
-    /// identifier, path, number, two digits, an error's five, hash, uuid, several words.
+    /// identifier, path, number, two digits, an error's five, hash, uuid, 24 letters, several words.
     pub(super) fn fill(&mut self, template: &str, given: &[&str], out: &mut String) {
         let mut parts = template.split('%');
         out.push_str(parts.next().unwrap_or_default());
@@ -251,6 +251,7 @@ impl<'a> Writer<'a> {
                 "e" => put(out, format_args!("{:05}", self.random.below(100_000))),
                 "h" => put(out, format_args!("{:07x}", self.random.next() >> 36)),
                 "u" => out.push_str(&self.random.uuid()),
+                "l" => out.push_str(&self.random.letters(24)),
                 "s" => self.words(out),
                 digit => out.push_str(given[digit.parse::<usize>().expect("a digit")]),
             }

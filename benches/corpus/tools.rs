@@ -19,11 +19,14 @@ pub(super) struct Tool {
     pub(super) twin: &'static str,
 }
 
+/// Shapes of what commands print.
+pub(super) const PRINTS: &[Shape] = &[LISTING, TESTS, DIFF, HISTORY, JSON, MATCHES, CODE];
+
 const TOOLS: &[Tool] = &[
     Tool {
         share: 29,
         name: "Bash",
-        shapes: &[LISTING, TESTS, DIFF, HISTORY, JSON, MATCHES, CODE],
+        shapes: PRINTS,
         bytes: (320, 10),
         input: r#""command":"cd %0 && %w %w --%w=%i 2>&1 | tail -n 200","description":"%s""#,
         result: "%1",

@@ -14,6 +14,9 @@ use crate::stream::Draft;
 /// Names of unknown things that are told apart; the rest is counted together.
 const DRIFT_NAMES: usize = 100;
 
+/// Characters of a name that are kept.
+const DRIFT_NAME_CHARS: usize = 80;
+
 /// Models that are told apart, and more than any session has; the rest has no name, and no price.
 const MODELS: usize = 256;
 
@@ -103,10 +106,16 @@ impl Ledger {
 
     /// Counts something unknown.
     pub(crate) fn drift(&mut self, kind: &str, name: &str) {
-        let name: String = name.chars().take(80).collect();
-        let key = format!("{kind}:{name}");
-        let room = self.drift.len() < DRIFT_NAMES || self.drift.contains_key(&key);
-        *self.drift.entry(if room { key } else { format!("{kind}:...") }).or_default() += 1;
+        let end = name.char_indices().nth(DRIFT_NAME_CHARS).map_or(name.len(), |(at, _)| at);
+        let mut key = [kind, ":", &name[..end]].concat();
+        if let Some(count) = self.drift.get_mut(&key) {
+            *count += 1;
+            return;
+        }
+        if self.drift.len() >= DRIFT_NAMES {
+            key = format!("{kind}:...");
+        }
+        *self.drift.entry(key).or_default() += 1;
     }
 
     /// Adds a range of abandoned events.

@@ -129,7 +129,7 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
                 session_id: &work.session_id,
                 native_id: &work.claim.native_id,
                 parent: work.claim.parent.as_deref(),
-                ancestors: work.source.as_ref().map(recorded),
+                ancestors: work.source.as_deref().map(recorded),
                 file: Some(&work.file).filter(|_| work.change != Change::Gone),
             });
         }

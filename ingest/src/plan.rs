@@ -82,8 +82,8 @@ pub struct Work {
     /// Why the beginning of the log, which was recognised before, is not recognised any more.
     pub reason: Option<&'static str>,
     /// Where reading goes on.
-    pub source: Option<SourceRow>,
-    pub session: Option<SessionRow>,
+    pub source: Option<Box<SourceRow>>,
+    pub session: Option<Arc<SessionRow>>,
 }
 
 /// What is to be done.
@@ -374,12 +374,12 @@ fn go_on(
         change,
         relation: claim.relation,
         claim,
-        session: known.sessions.get(&session_id).map(|row| SessionRow::clone(row)),
+        session: known.sessions.get(&session_id).cloned(),
         session_id,
         parent_session_id: None,
         ancestors: Vec::new(),
         reason: None,
-        source: Some(row.clone()),
+        source: Some(Box::new(row.clone())),
     }
 }
 

@@ -119,7 +119,7 @@ impl<T: Target> Worker<'_, T> {
         let result = match format.reader {
             Reader::Lines(open) => {
                 let decoder = open(&work.claim, decoder.as_ref());
-                let source = work.source.as_ref().filter(|_| grown);
+                let source = work.source.as_deref().filter(|_| grown);
                 self.lines(work, source, decoder, &mut stream, sink)
             }
             Reader::Document(read) => self.document(work, read, &mut stream, sink),
@@ -361,7 +361,7 @@ impl<E> From<io::Error> for Trouble<E> {
 /// The row a session starts with in this run.
 fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
     let mut row = match &work.session {
-        Some(session) if grown => session.clone(),
+        Some(session) if grown => SessionRow::clone(session),
         _ => SessionRow { live_from: segment, ..SessionRow::default() },
     };
     row.session_id.clone_from(&work.session_id);

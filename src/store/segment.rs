@@ -77,6 +77,11 @@ impl SegmentWriter {
         self.events.as_ref().map_or(0, EventsFile::bytes)
     }
 
+    /// Files of which it has a row.
+    pub(super) fn files(&self) -> usize {
+        self.sources.len()
+    }
+
     /// Adds rows of one session.
     pub(super) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let Some(session) = first_text(batch, "session_id") else { return Ok(()) };

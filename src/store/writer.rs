@@ -29,6 +29,10 @@ use super::{EventReader, RowSpan, StoreError, compact, files, folder};
 /// A segment is committed at the first checkpoint after its events take this much on disk.
 const SEGMENT_BYTES: usize = 32 << 20;
 
+/// And at the first checkpoint after it has rows of so many files, which it holds until then: they
+/// take about 2 KB each.
+const SEGMENT_FILES: usize = 16_384;
+
 /// Rows read at a time.
 const READ_ROWS: usize = 4096;
 
@@ -306,7 +310,7 @@ impl Sink for WriterSink<'_> {
         segment.session(session);
         segment.source(source);
         segment.problems(problems);
-        if segment.bytes() >= SEGMENT_BYTES {
+        if segment.bytes() >= SEGMENT_BYTES || segment.files() >= SEGMENT_FILES {
             self.commit()?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! it is an ordinary word; `PORT=3000` stays. In a text of nothing else, random values are masked
 //! under any name.
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 
 use super::entropy::{is_mixed, is_name, is_placeholder, is_random, is_uuid};
 use super::names::Strength;
@@ -67,6 +67,9 @@ const PUBLIC: &[&str] = &[
 /// Masks the random values of a text that has settings, at least two, and remarks and nothing else,
 /// behind other arguments of the call that writes them.
 pub(super) fn whole(scan: &mut Scan<'_>) {
+    if !may_have_settings(scan.bytes()) {
+        return;
+    }
     let mut found = Vec::new();
     let (mut start, mut settings) = (0, 0);
     while start < scan.len() {
@@ -93,6 +96,16 @@ pub(super) fn whole(scan: &mut Scan<'_>) {
     if settings > 1 {
         found.iter().for_each(|(at, length)| scan.add(*at, at + length, "env_value", Rank::Named));
     }
+}
+
+/// Whether two names end before a `=`: most texts have none, and need no regex to say so.
+fn may_have_settings(text: &[u8]) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let before = |at: usize| at.checked_sub(1).and_then(|before| text.get(before));
+    memchr_iter(b'=', text)
+        .filter(|at| before(*at).is_some_and(|byte| is_name(*byte)))
+        .nth(1)
+        .is_some()
 }
 
 /// Whether the value is random and its name not one of what may be seen.

@@ -61,7 +61,7 @@ impl<T: Target> Worker<'_, T> {
             ancestors: Some(work.ancestors.join(" ")),
             // A copy that comes back is read anew.
             state: None,
-            ..source.clone()
+            ..SourceRow::clone(source)
         };
         sink.checkpoint(session, source, Vec::new())
     }
