@@ -14,20 +14,20 @@ const MAX_ESCAPE_CHARS: usize = 4096;
 /// joiners stay inside emoji and between letters of scripts that need them. To clean again changes
 /// nothing.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    let Some(first) = find_suspect(text) else { return Cow::Borrowed(text) };
-    let (kept, mut rest) = text.split_at(first);
+    let Some(mut plain) = find_suspect(text) else { return Cow::Borrowed(text) };
     let mut cleaned = String::with_capacity(text.len());
-    cleaned.push_str(kept);
-    while let Some(c) = rest.chars().next() {
+    let mut rest = text;
+    loop {
+        cleaned.push_str(&rest[..plain]);
+        rest = &rest[plain..];
+        let Some(c) = rest.chars().next() else { break };
         if let Some(length) = escape_length(rest) {
             rest = &rest[length..];
-            continue;
+        } else {
+            rest = &rest[c.len_utf8()..];
+            cleaned.extend(kept_as(c, cleaned.chars().next_back(), rest));
         }
-        let after = &rest[c.len_utf8()..];
-        if let Some(kept) = kept_as(c, cleaned.chars().next_back(), after) {
-            cleaned.push(kept);
-        }
-        rest = after;
+        plain = find_suspect(rest).unwrap_or(rest.len());
     }
     if cleaned == text { Cow::Borrowed(text) } else { Cow::Owned(cleaned) }
 }
@@ -44,19 +44,41 @@ fn find_suspect(text: &str) -> Option<usize> {
             at += chunk.len();
             continue;
         }
-        let mut length = rest.len();
-        for (start, c) in rest.char_indices() {
-            if start >= CHUNK_BYTES {
-                length = start;
-                break;
-            }
-            if is_suspect(c) {
+        for (start, byte) in chunk.iter().enumerate() {
+            let next = rest.as_bytes().get(start + 1).copied().unwrap_or(0);
+            if begins_suspect(*byte, next) && rest[start..].starts_with(is_suspect) {
                 return Some(at + start);
             }
         }
-        at += length;
+        // Where the last character goes on behind the chunk, what follows are no first bytes.
+        at += rest.ceil_char_boundary(chunk.len());
     }
     None
+}
+
+/// Whether a character of these first two bytes in UTF-8 may be [suspect](is_suspect). Two bytes tell
+/// most of what is written from what is not seen, without decoding it.
+fn begins_suspect(first: u8, second: u8) -> bool {
+    match first {
+        0x20..=0x7e | b'\n' | b'\t' => false,
+        0x00..=0x1f | 0x7f => true,
+        // U+0080 to U+00BF.
+        0xc2 => second < 0xa0 || second == 0xad,
+        0xcd => second == 0x8f,
+        0xd8..=0xdc => true,
+        // U+08xx, U+11xx, U+17xx and U+18xx.
+        0xe0 => second >= 0xa2,
+        0xe1 => matches!(second, 0x85 | 0x9e | 0xa0),
+        // U+20xx and U+28xx.
+        0xe2 => matches!(second, 0x80 | 0x81 | 0xa0),
+        0xe3 => second == 0x85,
+        // U+FExx and U+FFxx.
+        0xef => second >= 0xb8,
+        0xf0 => matches!(second, 0x91 | 0x93 | 0x9b | 0x9d),
+        0xf3 => second == 0xa0,
+        0x80..=0xc1 | 0xc3..=0xcc | 0xce..=0xd7 | 0xdd..=0xdf => false,
+        0xe4..=0xee | 0xf1..=0xf2 | 0xf4..=0xff => false,
+    }
 }
 
 /// Whether all bytes are printable ASCII, tabs or line feeds. Written without branches, so that the
@@ -223,6 +245,29 @@ mod tests {
         for split in ["gh\u{200d}p", "a\u{200c}b", "👩\u{200d}a", "\u{200d}", "क\u{200d}\u{200d}a"]
         {
             assert!(!clean(split).contains(['\u{200c}', '\u{200d}']), "{split:?}");
+        }
+    }
+
+    #[test]
+    fn two_bytes_tell_every_suspect() {
+        let mut told = 0;
+        for c in '\0'..=char::MAX {
+            let mut bytes = [0; 4];
+            c.encode_utf8(&mut bytes);
+            told += u32::from(begins_suspect(bytes[0], bytes[1]));
+            assert!(!is_suspect(c) || begins_suspect(bytes[0], bytes[1]), "{c:?}");
+        }
+        assert!(told < 40_000, "{told}");
+    }
+
+    #[test]
+    fn suspects_are_found_wherever_chunks_end() {
+        for before in 0..CHUNK_BYTES * 2 + 4 {
+            for text in ["a", "é", "日", "👩"] {
+                let text = text.repeat(before);
+                assert_eq!(clean(&text), text);
+                assert_eq!(clean(&format!("{text}\u{200b}{text}\u{e0041}")), text.repeat(2));
+            }
         }
     }
 

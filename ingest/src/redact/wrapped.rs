@@ -13,6 +13,9 @@ use super::scan::{Rank, Scan, is_token};
 /// Fewest characters of a token before its first line break.
 const MIN_FIRST_PIECE: usize = 8;
 
+/// Most characters of a token in one line. Longer runs are data, which nobody wraps by hand.
+const MAX_PIECE: usize = 256;
+
 /// Most bytes of a joined token. Web tokens in several lines are the longest.
 const MAX_TOKEN: usize = 2 << 10;
 
@@ -44,9 +47,9 @@ impl Joined {
         let mut joined = Self { text: String::new(), pieces: Vec::new() };
         let mut piece_start = start;
         while joined.text.len() < MAX_TOKEN {
-            let most = MAX_TOKEN - joined.text.len();
+            let most = MAX_PIECE.min(MAX_TOKEN - joined.text.len());
             let end = scan.skip(piece_start, most, is_token);
-            if joined.pieces.is_empty() && end - start < MIN_FIRST_PIECE {
+            if joined.pieces.is_empty() && !(MIN_FIRST_PIECE..MAX_PIECE).contains(&(end - start)) {
                 return None;
             }
             let joined_start = joined.text.len();
