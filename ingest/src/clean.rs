@@ -39,12 +39,15 @@ const CHUNK_BYTES: usize = 64;
 fn find_suspect(text: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let chunk = &rest.as_bytes()[..rest.len().min(CHUNK_BYTES)];
-        if is_plain_ascii(chunk) {
-            at += chunk.len();
+        if rest.as_bytes().first_chunk().is_some_and(is_plain_ascii) {
+            at += CHUNK_BYTES;
             continue;
         }
+        let chunk = &rest.as_bytes()[..rest.len().min(CHUNK_BYTES)];
         for (start, byte) in chunk.iter().enumerate() {
+            if !FIRST_BYTES[usize::from(*byte)] {
+                continue;
+            }
             let next = rest.as_bytes().get(start + 1).copied().unwrap_or(0);
             if begins_suspect(*byte, next) && rest[start..].starts_with(is_suspect) {
                 return Some(at + start);
@@ -56,9 +59,21 @@ fn find_suspect(text: &str) -> Option<usize> {
     None
 }
 
+/// By each byte, whether [suspects](is_suspect) begin with it.
+const FIRST_BYTES: [bool; 256] = {
+    let mut firsts = [false; 256];
+    let mut pair = 0;
+    while pair < 1 << 16 {
+        let (first, second) = (pair >> 8, pair & 0xff);
+        firsts[first] |= begins_suspect(first as u8, second as u8);
+        pair += 1;
+    }
+    firsts
+};
+
 /// Whether a character of these first two bytes in UTF-8 may be [suspect](is_suspect). Two bytes tell
 /// most of what is written from what is not seen, without decoding it.
-fn begins_suspect(first: u8, second: u8) -> bool {
+const fn begins_suspect(first: u8, second: u8) -> bool {
     match first {
         0x20..=0x7e | b'\n' | b'\t' => false,
         0x00..=0x1f | 0x7f => true,
@@ -83,7 +98,7 @@ fn begins_suspect(first: u8, second: u8) -> bool {
 
 /// Whether all bytes are printable ASCII, tabs or line feeds. Written without branches, so that the
 /// compiler makes vector code of it.
-fn is_plain_ascii(bytes: &[u8]) -> bool {
+fn is_plain_ascii(bytes: &[u8; CHUNK_BYTES]) -> bool {
     let is_odd = |byte: u8| (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
     !bytes.iter().fold(false, |odd, byte| odd | is_odd(*byte))
 }

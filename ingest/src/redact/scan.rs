@@ -206,7 +206,8 @@ fn looked_at(bytes: usize) {
 
 /// Whether a byte may stand in a token.
 pub(super) fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_-.+/=~:%".contains(&byte)
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b':' | b'%')
 }
 
 /// Whether a byte is a quote of some language.

@@ -8,7 +8,7 @@
 
 use super::entropy::is_random;
 use super::pattern::Pattern;
-use super::scan::{Rank, Scan, is_token};
+use super::scan::{Rank, Scan, is_quote, is_token};
 
 /// Fewest characters of a token before its first line break.
 const MIN_FIRST_PIECE: usize = 8;
@@ -27,6 +27,11 @@ const MAX_BREAK: usize = 40;
 static LINE_BREAK: Pattern = Pattern::new(
     r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)[ \t>|]{0,16}(?:\+[ \t]{1,4})?\\{0,3}["'`]?"#,
 );
+
+/// Whether a [line break](LINE_BREAK) may begin with this byte.
+fn may_begin_break(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'\\' | b'+') || is_quote(byte)
+}
 
 /// The pieces of a token put together.
 struct Joined {
@@ -50,6 +55,9 @@ impl Joined {
             let most = MAX_PIECE.min(MAX_TOKEN - joined.text.len());
             let end = scan.skip(piece_start, most, is_token);
             if joined.pieces.is_empty() && !(MIN_FIRST_PIECE..MAX_PIECE).contains(&(end - start)) {
+                return None;
+            }
+            if !may_begin_break(scan.byte(end)) && joined.pieces.is_empty() {
                 return None;
             }
             let joined_start = joined.text.len();
