@@ -8,7 +8,7 @@ use schemas::event::Relation;
 
 use crate::family::{Member, originals_first};
 use crate::kin::{News, recorded};
-use crate::plan::{Change, Known, Work, provider_of};
+use crate::plan::{Change, Known, Work};
 use crate::provider::{Claim, format};
 
 type ByNative = HashMap<(Provider, String), Vec<String>>;
@@ -101,10 +101,9 @@ fn by_native(works: &[Work], known: &Known) -> ByNative {
     let mut sessions: Vec<_> = known.sessions.values().collect();
     sessions.sort_by_key(|session| (session.session_id.len(), &session.session_id));
     for session in sessions {
-        if let Some((provider, native)) =
-            session.provider.parse().ok().zip(session.native_id.clone())
-        {
-            by_native.entry((provider, native)).or_default().push(session.session_id.clone());
+        if let Some(native) = session.native_id.clone() {
+            let of_id = by_native.entry((session.provider, native)).or_default();
+            of_id.push(session.session_id.clone());
         }
     }
     for work in works.iter().filter(|work| work.change == Change::New) {
@@ -139,7 +138,7 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
         let session = known.session_of(row);
         let session = session.filter(|session| !planned.contains(&*session.session_id));
         let record = row.first_record.map(i64::cast_unsigned);
-        let key = provider_of(row).zip(record);
+        let key = row.provider.zip(record);
         if let Some(family) = key.and_then(|key| families.get_mut(&key))
             && let Some(session) = session
         {

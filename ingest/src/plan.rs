@@ -13,7 +13,6 @@ use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-pub(crate) use self::compare::provider_of;
 pub use self::compare::unchanged;
 use self::compare::{
     Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of,

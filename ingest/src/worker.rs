@@ -365,7 +365,7 @@ fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
         _ => SessionRow { live_from: segment, ..SessionRow::default() },
     };
     row.session_id.clone_from(&work.session_id);
-    row.provider = work.claim.provider.to_string();
+    row.provider = work.claim.provider;
     row.source_path = work.file.key();
     row.native_id = Some(short(&work.claim.native_id).to_owned());
     row.agent_id = work.claim.agent_id.as_deref().map(|id| short(id).to_owned());

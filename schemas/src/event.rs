@@ -133,6 +133,22 @@ closed_enum! {
     }
 }
 
+/// The type of an event whose column was not read.
+#[expect(clippy::derivable_impls, reason = "the macro derives for every enum alike")]
+impl Default for EventType {
+    fn default() -> Self {
+        Self::Notification
+    }
+}
+
+/// The agent of a row of which nothing is known yet.
+#[expect(clippy::derivable_impls, reason = "the macro derives for every enum alike")]
+impl Default for Provider {
+    fn default() -> Self {
+        Self::Generic
+    }
+}
+
 #[expect(clippy::derivable_impls, reason = "the macro derives for every enum alike")]
 impl Default for Confidence {
     fn default() -> Self {

@@ -3,14 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Usage;
+use crate::{EventType, Provider, Usage};
 use crate::price::PriceTable;
 
 /// A row of `sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRow {
     pub session_id: String,
-    pub provider: String,
+    pub provider: Provider,
     pub source_path: String,
     pub native_id: Option<String>,
     pub parent_session_id: Option<String>,
@@ -175,7 +175,7 @@ pub struct SourceRow {
     pub path: String,
     pub status: SourceStatus,
     pub session_id: Option<String>,
-    pub provider: Option<String>,
+    pub provider: Option<Provider>,
     pub size: i64,
     pub modified_us: i64,
     pub consumed: i64,
@@ -211,10 +211,10 @@ pub struct EventRow {
     pub event_index: i32,
     pub turn_index: i32,
     pub step_index: i32,
-    pub event_type: String,
+    pub event_type: EventType,
     pub subtype: Option<String>,
     pub timestamp: Option<i64>,
-    pub provider: String,
+    pub provider: Provider,
     pub text: String,
     pub text_bytes: i32,
     pub tool_name: Option<String>,

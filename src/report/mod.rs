@@ -101,7 +101,7 @@ impl Report {
         }
         join(&mut sessions);
         for session in sessions.iter().filter(|session| !session.is_subagent) {
-            sums.began(session.started_at.as_deref(), &session.provider);
+            sums.began(session.started_at.as_deref(), session.provider);
         }
         let totals = totals(&sessions, &sums);
         Ok(Self {

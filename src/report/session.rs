@@ -23,7 +23,7 @@ const EXCERPT: usize = 400;
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SessionPage {
     pub(super) session_id: String,
-    pub(super) provider: String,
+    pub(super) provider: Provider,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,7 +177,7 @@ pub(super) fn page(
     let cleaned = |text: &Option<String>| text.as_ref().map(|text| excerpt(text));
     Ok(SessionPage {
         session_id: id.to_owned(),
-        provider: row.provider.clone(),
+        provider: row.provider,
         title: cleaned(&row.title),
         project: cleaned(&row.project),
         git_branch: cleaned(&row.git_branch),
@@ -219,9 +219,7 @@ impl Count {
             let (start, end) = counted.times.unwrap_or((time, time));
             counted.times = Some((start.min(time), end.max(time)));
         }
-        // The store holds only names of its own enum.
-        let Ok(kind) = event.event_type.parse::<EventType>() else { return };
-        match kind {
+        match event.event_type {
             EventType::User if !event.is_sidechain => {
                 counted.prompt = counted.prompt.or(Some(event.event_index));
             }

@@ -27,7 +27,7 @@ pub(super) struct DaySpent {
 pub(super) struct DayActivity {
     #[serde(skip_serializing_if = "Option::is_none")]
     date: Option<String>,
-    provider: String,
+    provider: Provider,
     sessions: usize,
 }
 
@@ -98,8 +98,8 @@ impl Sums {
     }
 
     /// Adds a session by the time it began.
-    pub(super) fn began(&mut self, started_at: Option<&str>, provider: &str) {
-        *self.began.entry((started_at.map(date), provider.to_owned())).or_default() += 1;
+    pub(super) fn began(&mut self, started_at: Option<&str>, provider: Provider) {
+        *self.began.entry((started_at.map(date), provider)).or_default() += 1;
     }
 
     /// Adds a call of a tool.
@@ -152,9 +152,9 @@ impl Sums {
 
     /// Sessions by day and agent, oldest first.
     pub(super) fn activity(&self) -> Vec<DayActivity> {
-        let day = |((date, provider), sessions): (&(Option<String>, String), &usize)| DayActivity {
+        let day = |((date, provider), sessions): (&(Option<String>, Provider), &usize)| DayActivity {
             date: date.clone(),
-            provider: provider.clone(),
+            provider: *provider,
             sessions: *sessions,
         };
         self.began.iter().map(day).collect()

@@ -52,7 +52,10 @@ pub enum Field {
 impl Field {
     /// Whether it is the session that has it, and not the event.
     pub fn is_of_session(self) -> bool {
-        matches!(self, Self::Agent | Self::Label)
+        match self {
+            Self::Agent | Self::Label => true,
+            Self::Tool | Self::Model | Self::Branch | Self::File => false,
+        }
     }
 }
 

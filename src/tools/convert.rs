@@ -16,15 +16,6 @@ pub(super) fn time(micros: Option<i64>) -> Option<String> {
     micros.map(|micros| Timestamp(micros).to_string())
 }
 
-/// The store holds only names of its own enum; a foreign one reads as the first.
-pub(super) fn provider(name: &str) -> Provider {
-    name.parse().unwrap_or(Provider::Claude)
-}
-
-pub(super) fn event_type(name: &str) -> EventType {
-    name.parse().unwrap_or(EventType::Notification)
-}
-
 pub(super) fn index(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
@@ -49,10 +40,10 @@ pub(super) fn event(row: &EventRow, session: &SessionRow) -> Event {
         event_index: index(row.event_index),
         turn_index: index(row.turn_index),
         step_index: index(row.step_index),
-        event_type: event_type(&row.event_type),
+        event_type: row.event_type,
         subtype: cleaned(row.subtype.as_ref()),
         timestamp: time(row.timestamp),
-        provider: provider(&row.provider),
+        provider: row.provider,
         text: None,
         text_chars: None,
         text_offset: None,
@@ -100,7 +91,7 @@ pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
     let (kept, omitted) = head(&text, bytes);
     Excerpt {
         event_id: event_id(row),
-        event_type: event_type(&row.event_type),
+        event_type: row.event_type,
         subtype: cleaned(row.subtype.as_ref()),
         tool_name: cleaned(row.tool_name.as_ref()),
         is_error: row.is_error,
@@ -121,7 +112,7 @@ pub(super) fn session(row: &SessionRow, format: ListFormat, prices: &PriceTable)
     });
     Session {
         session_id: row.session_id.clone(),
-        provider: provider(&row.provider),
+        provider: row.provider,
         title,
         project: cleaned(row.project.as_ref()).filter(|_| summary),
         ended_at: time(row.ended_at),

@@ -86,7 +86,7 @@ pub(super) fn run(
         DetailLevel::Full => {
             let links = Links::of(&events);
             if !reasoning {
-                events.retain(|event| event.event_type != EventType::Reasoning.as_str());
+                events.retain(|event| event.event_type != EventType::Reasoning);
             }
             let budget = budget(limits::FULL_BYTES);
             let mut pager =

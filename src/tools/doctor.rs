@@ -100,7 +100,7 @@ fn place(path: PathBuf) -> Place {
 
 fn health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
     let mut of_provider: Vec<_> =
-        sessions.iter().filter(|row| row.provider == provider.as_str()).collect();
+        sessions.iter().filter(|row| row.provider == provider).collect();
     of_provider.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
     let mut versions: Vec<String> = Vec::new();
     for version in of_provider.iter().filter_map(|row| row.agent_version.as_ref()) {
@@ -123,7 +123,7 @@ fn drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
     for row in sessions {
         let version = row.agent_version.as_deref().map(clean).unwrap_or_default();
         for (name, count) in counts(row.drift.as_ref()) {
-            let key = (row.provider.clone(), version.clone(), clean(&name));
+            let key = (row.provider.to_string(), version.clone(), clean(&name));
             *sums.entry(key).or_default() += count;
         }
     }

@@ -193,7 +193,7 @@ pub(super) fn filter(
                 .any(|place| place.to_lowercase().contains(wanted))
         });
         in_project
-            && provider.is_none_or(|wanted| row.provider == wanted.as_str())
+            && provider.is_none_or(|wanted| row.provider == wanted)
             && since.is_none_or(|since| row.ended_at.is_some_and(|end| end >= since))
     }
 }

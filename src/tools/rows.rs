@@ -132,17 +132,17 @@ impl Links {
         let mut links = Self::default();
         for row in rows {
             if let Some(call) = &row.tool_call_id {
-                links.note(&row.event_type, call, row.event_index, row.duration_ms);
+                links.note(row.event_type, call, row.event_index, row.duration_ms);
             }
         }
         links
     }
 
-    fn note(&mut self, kind: &str, call: &str, index: i32, duration: Option<i64>) {
+    fn note(&mut self, kind: EventType, call: &str, index: i32, duration: Option<i64>) {
         let joined = self.0.entry(call.to_owned()).or_default();
-        if kind == EventType::ToolCall.as_str() {
+        if kind == EventType::ToolCall {
             joined.calls.push(index);
-        } else if kind == EventType::ToolResult.as_str() {
+        } else if kind == EventType::ToolResult {
             joined.results.push((index, duration));
         }
     }

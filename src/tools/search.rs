@@ -235,7 +235,7 @@ fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
         event_type: facts.event_type,
         subtype: hit.labels.subtype.as_deref().map(clean),
         timestamp: convert::time(facts.time),
-        provider: convert::provider(&session.provider),
+        provider: session.provider,
         project: session.project.as_deref().map(clean),
         tool_name: hit.labels.tool.as_deref().map(clean),
         is_error: facts.is_error,

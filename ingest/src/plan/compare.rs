@@ -22,7 +22,7 @@ pub(super) struct Rules<'r> {
 
 /// Whether a log is as it was when it was read, and the file that tells of it too.
 pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
-    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, provider_of(row))
+    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, row.provider)
 }
 
 /// When a log changed last, or the file that tells of it. Only that file's time is looked at.
@@ -30,10 +30,6 @@ pub(super) fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
     let beside = provider.and_then(|provider| companion(provider, Path::new(&file.key())));
     let beside = beside.and_then(|path| Candidate::named(path).ok());
     beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
-}
-
-pub(crate) fn provider_of(row: &SourceRow) -> Option<Provider> {
-    row.provider.as_deref()?.parse().ok()
 }
 
 /// Whether the session of a file, if it has one, does not lie elsewhere by now.
@@ -58,7 +54,7 @@ pub(super) fn change(claim: &Claim, row: &SourceRow, same: bool, rules: Rules<'_
 pub(super) fn is_of_another(claim: &Claim, row: &SourceRow, known: &Known) -> bool {
     let is_other = |session: &Arc<SessionRow>| {
         session.native_id.as_deref() != Some(short(&claim.native_id))
-            || provider_of(row) != Some(claim.provider)
+            || row.provider != Some(claim.provider)
     };
     known.session_of(row).is_some_and(is_other)
 }
@@ -72,7 +68,7 @@ pub(super) fn was_out_of_reach(row: &SourceRow) -> bool {
 pub(super) fn companions(claims: &[(Candidate, Claim)], known: &Known) -> HashSet<PathBuf> {
     let found = claims.iter().map(|(file, claim)| (claim.provider, file.key()));
     let known = known.sources.values();
-    let known = known.filter_map(|row| Some((provider_of(row)?, row.path.clone())));
+    let known = known.filter_map(|row| Some((row.provider?, row.path.clone())));
     found.chain(known).filter_map(|(provider, path)| companion(provider, path.as_ref())).collect()
 }
 
@@ -82,7 +78,7 @@ pub(super) fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
     let present: HashSet<String> = found.iter().map(Candidate::key).collect();
     let is_told_of = |row: &&SourceRow| {
         let beside =
-            provider_of(row).and_then(|provider| companion(provider, Path::new(&row.path)));
+            row.provider.and_then(|provider| companion(provider, Path::new(&row.path)));
         beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
             && !present.contains(&row.path)
     };

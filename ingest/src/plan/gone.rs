@@ -101,7 +101,7 @@ impl Plan {
             remaining.sessions.remove(&session.session_id);
             self.sessions.push(SessionRow {
                 session_id: session.session_id.clone(),
-                provider: session.provider.clone(),
+                provider: session.provider,
                 source_path: path_aside(&row.path, &session.session_id),
                 source_gone: true,
                 live_from: NEVER,

@@ -64,7 +64,7 @@ pub enum Reader {
 }
 
 /// Every format, in the order in which they are asked.
-pub static FORMATS: &[Format] = &[
+pub static FORMATS: [Format; Provider::ALL.len()] = [
     droid::FORMAT,
     qwen::FORMAT,
     iflow::FORMAT,
@@ -146,9 +146,25 @@ impl<'a> Places<'a> {
     }
 }
 
+/// Where in [`FORMATS`] the row of each provider stands. A provider without a row does not compile.
+const ROWS: [usize; Provider::ALL.len()] = {
+    let mut rows = [usize::MAX; Provider::ALL.len()];
+    let mut at = 0;
+    while at < FORMATS.len() {
+        rows[FORMATS[at].provider as usize] = at;
+        at += 1;
+    }
+    let mut provider = 0;
+    while provider < rows.len() {
+        assert!(rows[provider] != usize::MAX, "a provider has no row in FORMATS");
+        provider += 1;
+    }
+    rows
+};
+
 /// The format of a provider.
 pub fn format(provider: Provider) -> &'static Format {
-    FORMATS.iter().find(|format| format.provider == provider).unwrap_or(&FORMATS[0])
+    &FORMATS[ROWS[provider as usize]]
 }
 
 /// The beginning of a file.

@@ -203,7 +203,7 @@ impl Stream {
 
     /// Adds an event as it was; only its place in the document is no longer known.
     fn put_back_event(&mut self, event: EventRow, step: i32) {
-        let Ok(kind) = event.event_type.parse::<EventType>() else { return };
+        let kind = event.event_type;
         self.sidechain = event.is_sidechain;
         if kind == EventType::User {
             self.title(TitleFrom::Prompt, &event.text);

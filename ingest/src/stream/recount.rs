@@ -31,11 +31,10 @@ impl Stream {
         self.sidechain = event.is_sidechain;
         self.session.model.clone_from(&event.model);
         self.widen(event.timestamp);
-        if let Ok(kind) = event.event_type.parse::<EventType>() {
-            let (request_id, subtype) = (event.request_id.as_deref(), event.subtype.as_deref());
-            let (usage, is_error) = (event.usage(), event.is_error);
-            self.count(kind, &Draft { request_id, subtype, usage, is_error, ..Draft::default() });
-        }
+        let (request_id, subtype) = (event.request_id.as_deref(), event.subtype.as_deref());
+        let (usage, is_error) = (event.usage(), event.is_error);
+        let draft = Draft { request_id, subtype, usage, is_error, ..Draft::default() };
+        self.count(event.event_type, &draft);
         if let Some(own) = &mut self.own {
             own.insert(hash);
         }

@@ -54,7 +54,7 @@ impl<T: Target> Worker<'_, T> {
             path: work.file.key(),
             status: SourceStatus::Ok,
             session_id: Some(work.session_id.clone()),
-            provider: Some(work.claim.provider.to_string()),
+            provider: Some(work.claim.provider),
             // In the middle of a file the checkpoint must not look like the end: the size is
             // what makes the next run go on.
             size: match (cursor.at_end, work.file.container) {

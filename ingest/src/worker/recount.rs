@@ -40,7 +40,7 @@ impl<T: Target> Worker<'_, T> {
                 let files = event.files.as_ref().map(|files| files.join("\n"));
                 let files = files.unwrap_or_default();
                 let cells = EventCells { is_replay, ..cells(&event, &files) };
-                batch.push(&event.session_id, &event.provider, &cells);
+                batch.push(&event.session_id, event.provider.as_str(), &cells);
             }
             if !batch.is_empty() {
                 sink.events(&batch.finish(&self.schema, segment))?;
@@ -93,7 +93,7 @@ fn cells<'e>(event: &'e EventRow, files: &'e str) -> EventCells<'e> {
         event_index: event.event_index,
         turn_index: event.turn_index,
         step_index: event.step_index,
-        event_type: &event.event_type,
+        event_type: event.event_type.as_str(),
         subtype: event.subtype.as_deref(),
         timestamp: event.timestamp,
         text: &event.text,

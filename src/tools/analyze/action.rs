@@ -58,7 +58,7 @@ pub(super) fn actions(rows: &[EventRow]) -> Vec<Action<'_>> {
 
 /// Whether a row is of this type.
 pub(super) fn is(row: &EventRow, kind: EventType) -> bool {
-    row.event_type == kind.as_str()
+    row.event_type == kind
 }
 
 /// Whether a result, or a notification, is marked as failed. A command that the person ran beside

@@ -97,10 +97,14 @@ fn open_calls(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
 fn last_event(own: &[&EventRow]) -> Option<Finding> {
     let happened = |row: &&&EventRow| {
         let tells = stopped(row).is_some() || failed(row);
-        match row.event_type.parse() {
-            Ok(EventType::TokenUsage) => false,
-            Ok(EventType::Notification) => tells,
-            _ => true,
+        match row.event_type {
+            EventType::TokenUsage => false,
+            EventType::Notification => tells,
+            EventType::User
+            | EventType::Message
+            | EventType::Reasoning
+            | EventType::ToolCall
+            | EventType::ToolResult => true,
         }
     };
     let last = own.iter().rev().find(happened)?;

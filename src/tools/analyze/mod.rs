@@ -236,7 +236,7 @@ fn finding(check: Check, severity: Severity, row: &EventRow, reason: String) -> 
         event_index: convert::index(row.event_index),
         turn_index: convert::index(row.turn_index),
         step_index: convert::index(row.step_index),
-        event_type: convert::event_type(&row.event_type),
+        event_type: row.event_type,
         timestamp: convert::time(row.timestamp),
         tool_name: row.tool_name.as_deref().map(clean),
         call: None,

@@ -41,7 +41,7 @@ pub(super) fn steps(
 
 /// `None` when nothing of it is shown at this level.
 fn step(events: &[EventRow], reasoning: bool) -> Option<Step> {
-    let is = |event: &EventRow, kind: EventType| event.event_type == kind.as_str();
+    let is = |event: &EventRow, kind: EventType| event.event_type == kind;
     let shown = |event: &&EventRow| {
         (reasoning || !is(event, EventType::Reasoning))
             && !is(event, EventType::TokenUsage)

@@ -26,7 +26,7 @@ const CHILDREN: usize = 8;
 
 pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[EventRow]) -> Summary {
     let own = |kind: EventType| {
-        events.iter().filter(move |event| event.event_type == kind.as_str() && !event.is_sidechain)
+        events.iter().filter(move |event| event.event_type == kind && !event.is_sidechain)
     };
     let first = own(EventType::User)
         .find(|event| !is_command(&event.text))
@@ -71,10 +71,9 @@ fn tools(events: &[EventRow]) -> Vec<ToolCount> {
     let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
     for event in events {
         let name = event.tool_name.as_deref().unwrap_or("unknown");
-        if event.event_type == EventType::ToolCall.as_str() {
+        if event.event_type == EventType::ToolCall {
             counts.entry(name).or_default().0 += 1;
-        } else if event.event_type == EventType::ToolResult.as_str() && event.is_error == Some(true)
-        {
+        } else if event.event_type == EventType::ToolResult && event.is_error == Some(true) {
             counts.entry(name).or_default().1 += 1;
         }
     }

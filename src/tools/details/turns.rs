@@ -33,7 +33,7 @@ pub(super) fn turns(
 }
 
 fn turn(events: &[EventRow], session: &SessionRow) -> Turn {
-    let of = |kind: EventType| events.iter().filter(move |event| event.event_type == kind.as_str());
+    let of = |kind: EventType| events.iter().filter(move |event| event.event_type == kind);
     let times: Vec<i64> = events.iter().filter_map(|event| event.timestamp).collect();
     let (start, end) = (times.iter().min().copied(), times.iter().max().copied());
     let mut steps: Vec<i32> = of(EventType::Message)
