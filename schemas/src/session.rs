@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EventType, Provider, Usage};
 use crate::price::PriceTable;
+use crate::{EventType, Provider, Usage};
 
 /// A row of `sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

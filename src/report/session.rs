@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, LONG_PROMPTS, ModelUsage, SessionRow};
-use schemas::{EventId, EventType, Timestamp, Usage};
+use schemas::{EventId, EventType, Provider, Timestamp, Usage};
 use serde::Serialize;
 
 use super::Spent;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::session::EventRow;
-use schemas::{EventId, Timestamp};
+use schemas::{EventId, Provider, Timestamp};
 use serde::Serialize;
 
 use super::Spent;
@@ -27,7 +27,7 @@ pub(super) struct DaySpent {
 pub(super) struct DayActivity {
     #[serde(skip_serializing_if = "Option::is_none")]
     date: Option<String>,
-    provider: Provider,
+    provider: String,
     sessions: usize,
 }
 
@@ -99,7 +99,7 @@ impl Sums {
 
     /// Adds a session by the time it began.
     pub(super) fn began(&mut self, started_at: Option<&str>, provider: Provider) {
-        *self.began.entry((started_at.map(date), provider)).or_default() += 1;
+        *self.began.entry((started_at.map(date), provider.to_string())).or_default() += 1;
     }
 
     /// Adds a call of a tool.
@@ -152,9 +152,9 @@ impl Sums {
 
     /// Sessions by day and agent, oldest first.
     pub(super) fn activity(&self) -> Vec<DayActivity> {
-        let day = |((date, provider), sessions): (&(Option<String>, Provider), &usize)| DayActivity {
+        let day = |((date, provider), sessions): (&(Option<String>, String), &usize)| DayActivity {
             date: date.clone(),
-            provider: *provider,
+            provider: provider.clone(),
             sessions: *sessions,
         };
         self.began.iter().map(day).collect()

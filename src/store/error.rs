@@ -39,7 +39,7 @@ impl StoreError {
     }
 
     /// A file of a segment that cannot be what was written.
-    pub(super) fn damaged(path: &Path, reason: impl std::fmt::Display) -> Self {
+    pub(crate) fn damaged(path: &Path, reason: impl std::fmt::Display) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 }

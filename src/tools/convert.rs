@@ -5,7 +5,7 @@ use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::Excerpt;
 use schemas::tool::event::{Event, Source};
 use schemas::tool::list::{ListFormat, Session};
-use schemas::{EventId, EventType, Provider, Timestamp, Usage};
+use schemas::{EventId, Timestamp, Usage};
 
 use super::budget::head;
 use super::family;

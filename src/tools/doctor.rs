@@ -99,8 +99,7 @@ fn place(path: PathBuf) -> Place {
 }
 
 fn health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
-    let mut of_provider: Vec<_> =
-        sessions.iter().filter(|row| row.provider == provider).collect();
+    let mut of_provider: Vec<_> = sessions.iter().filter(|row| row.provider == provider).collect();
     of_provider.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
     let mut versions: Vec<String> = Vec::new();
     for version in of_provider.iter().filter_map(|row| row.agent_version.as_ref()) {

@@ -1,6 +1,7 @@
 //! Fetches events of one session, and pages through them within a budget.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use arrow::array::{Array, AsArray};
 use schemas::session::{EventRow, SessionRow};
@@ -92,20 +93,20 @@ impl Links {
         for segment in snapshot.segments() {
             for span in segment.spans.iter().filter(|span| span.session == session) {
                 let rows = [RowSpan { start: span.start, count: span.count }];
-                links
-                    .add(EventReader::open(
-                        segment,
-                        &rows,
-                        &["event_index", "event_type", "tool_call_id", "duration_ms"],
-                        4096,
-                    ))
-                    .map_err(store_error)?;
+                let columns = &["event_index", "event_type", "tool_call_id", "duration_ms"];
+                let reader = EventReader::open(segment, &rows, columns, 4096);
+                links.add(reader, &segment.path("events")).map_err(store_error)?;
             }
         }
         Ok(links)
     }
 
-    fn add(&mut self, reader: Result<EventReader, StoreError>) -> Result<(), StoreError> {
+    /// Adds the rows of the events file at `path`.
+    fn add(
+        &mut self,
+        reader: Result<EventReader, StoreError>,
+        path: &Path,
+    ) -> Result<(), StoreError> {
         let mut reader = reader?;
         while let Some(batch) = reader.next_batch()? {
             let (Some(index), Some(kind), Some(call), Some(duration)) = (
@@ -121,7 +122,9 @@ impl Links {
             let duration = duration.as_primitive::<arrow::datatypes::Int64Type>();
             for row in (0..batch.num_rows()).filter(|row| call.is_valid(*row)) {
                 let duration = duration.is_valid(row).then(|| duration.value(row));
-                self.note(kind.value(row), call.value(row), index.value(row), duration);
+                let kind = kind.value(row).parse();
+                let kind = kind.map_err(|error: ToolError| StoreError::damaged(path, error))?;
+                self.note(kind, call.value(row), index.value(row), duration);
             }
         }
         Ok(())

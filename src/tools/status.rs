@@ -74,7 +74,8 @@ impl Tools {
             .max();
         data.newest_event = super::convert::time(newest);
         for session in snapshot.sessions() {
-            *data.events_by_provider.entry(session.provider.to_string()).or_default() += session.events;
+            *data.events_by_provider.entry(session.provider.to_string()).or_default() +=
+                session.events;
             data.replay_events += session.replay_events;
             for (kind, count) in super::doctor::counts(session.redactions.as_ref()) {
                 *data.redactions.entry(kind).or_default() += count;

@@ -77,8 +77,7 @@ pub(super) fn companions(claims: &[(Candidate, Claim)], known: &Known) -> HashSe
 pub(super) fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
     let present: HashSet<String> = found.iter().map(Candidate::key).collect();
     let is_told_of = |row: &&SourceRow| {
-        let beside =
-            row.provider.and_then(|provider| companion(provider, Path::new(&row.path)));
+        let beside = row.provider.and_then(|provider| companion(provider, Path::new(&row.path)));
         beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
             && !present.contains(&row.path)
     };

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use schemas::EventType;
 use schemas::session::EventRow;
 
 use super::{Draft, RecordAt, Stream};

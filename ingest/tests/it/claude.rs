@@ -1,5 +1,6 @@
 //! Traps of Claude Code's logs (FORMATS.md section 1).
 
+use schemas::EventType;
 use schemas::session::EventRow;
 
 use crate::memory::Memory;
@@ -189,8 +190,8 @@ fn commands_of_the_client_are_shown_as_typed() {
     let memory = Memory::default();
     memory.ingest(dir.path());
     let shown: Vec<_> = memory.events().into_iter().map(|e| (e.event_type, e.text)).collect();
-    assert_eq!(shown[0], ("user".to_owned(), "/mcp".to_owned()));
-    assert_eq!(shown[1].0, "notification");
+    assert_eq!(shown[0], (EventType::User, "/mcp".to_owned()));
+    assert_eq!(shown[1].0, EventType::Notification);
     assert_eq!(memory.session("a").turns, 1);
 }
 
@@ -309,8 +310,11 @@ fn what_a_call_printed_is_whole_where_the_model_saw_a_part() {
     write(&dir.path().join("a.jsonl"), &log, 1);
     let memory = Memory::default();
     memory.ingest(dir.path());
-    let results: Vec<EventRow> =
-        memory.events().into_iter().filter(|event| event.event_type == "tool_result").collect();
+    let results: Vec<EventRow> = memory
+        .events()
+        .into_iter()
+        .filter(|event| event.event_type == EventType::ToolResult)
+        .collect();
     let whole = whole.replace("\\n", "\n");
     for result in &results[..3] {
         assert_eq!(result.text, whole);

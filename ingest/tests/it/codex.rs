@@ -2,6 +2,7 @@
 
 use crate::memory::Memory;
 use crate::traps::write;
+use schemas::EventType;
 
 const ID: &str = "a1f0e51c-2b7d-4c0e-9a35-d1e84b7092fa";
 
@@ -118,7 +119,7 @@ fn turns_that_were_rolled_back_are_a_branch_left_behind() {
             })
         };
         let left = events.iter().filter(|event| is_left(event.event_index));
-        let left = left.filter(|event| event.event_type != "notification");
+        let left = left.filter(|event| event.event_type != EventType::Notification);
         left.map(|event| event.text.clone()).collect::<Vec<_>>()
     };
     let (one, two, three) = (said("one"), said("two"), said("three"));
@@ -143,7 +144,7 @@ fn a_custom_call_with_arguments_has_its_command() {
     let calls =
         ingest(&[call(r#"{"command":["ls","-l"]}"#), call("*** Begin Patch"), call("{no json")]);
     let calls: Vec<_> =
-        calls.events().into_iter().filter(|e| e.event_type == "tool_call").collect();
+        calls.events().into_iter().filter(|e| e.event_type == EventType::ToolCall).collect();
     assert_eq!(calls[0].command.as_deref(), Some("ls -l"));
     assert_eq!([&*calls[1].text, &*calls[2].text], ["*** Begin Patch", "{no json"]);
 }
@@ -160,7 +161,8 @@ fn a_thought_counts_once_in_whatever_form_it_stands() {
     };
     let thoughts = |records: &[(&'static str, String)]| {
         let memory = ingest(records);
-        let events = memory.events().into_iter().filter(|event| event.event_type == "reasoning");
+        let events =
+            memory.events().into_iter().filter(|event| event.event_type == EventType::Reasoning);
         events.map(|event| event.text).collect::<Vec<_>>()
     };
     for whole in [
@@ -223,7 +225,8 @@ fn calls_that_only_their_end_tells_of_are_calls() {
             let told = ("event_msg", told);
             let events = ingest(std::slice::from_ref(&told)).events();
             let [call, result] = &events[1..] else { panic!("{told:?}: {events:?}") };
-            assert_eq!((&*call.event_type, &*result.event_type), ("tool_call", "tool_result"));
+            assert_eq!(call.event_type, EventType::ToolCall);
+            assert_eq!(result.event_type, EventType::ToolResult);
             assert_eq!((&*result.text, result.is_error), ("wet paint", Some(true)), "{told:?}");
             assert_eq!(result.duration_ms, Some(2000));
             match call.tool_name.as_deref() {

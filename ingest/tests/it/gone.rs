@@ -1,5 +1,6 @@
 //! Logs that go away, with copies of them about: what they held counts once and is kept.
 
+use schemas::EventType;
 use std::fs;
 use std::path::PathBuf;
 
@@ -65,7 +66,7 @@ impl Copies {
         for row in self.memory.sessions() {
             let of_row = || events.iter().filter(|event| event.session_id == row.session_id);
             let copied = of_row().filter(|event| event.is_replay).count() as i64;
-            let prompts = of_row().filter(|event| event.event_type == "user");
+            let prompts = of_row().filter(|event| event.event_type == EventType::User);
             let own = prompts.filter(|event| !event.is_replay).count() as i64;
             assert_eq!((row.replay_events, row.turns, row.user_messages), (copied, own, own));
             assert!(of_row().map(|event| event.event_index).eq(0..row.events as i32));

@@ -1,5 +1,6 @@
 //! Traps of the logs of other agents, and of what lies beside logs.
 
+use schemas::EventType;
 use std::fs;
 
 use crate::memory::{Memory, samples};
@@ -32,7 +33,8 @@ fn what_an_editor_of_cline_answers_in_json_is_read() {
     let memory = Memory::default();
     memory.ingest(dir.path());
     let events = memory.events();
-    let results: Vec<_> = events.iter().filter(|event| event.event_type == "tool_result").collect();
+    let results: Vec<_> =
+        events.iter().filter(|event| event.event_type == EventType::ToolResult).collect();
     assert_eq!(results.len(), 2);
     assert!(
         results.iter().all(|result| result.text.contains("line one\nline two")

@@ -138,7 +138,7 @@ mod tests {
             EventRow {
                 session_id: "s".to_owned(),
                 event_index: number,
-                event_type: kind.as_str().to_owned(),
+                event_type: *kind,
                 subtype: subtype.map(str::to_owned),
                 text: (*text).to_owned(),
                 tool_call_id: of_tools.then(|| (*text).to_owned()),

@@ -192,7 +192,7 @@ mod tests {
         let row = |index: i32, kind: EventType, subtype: Option<&str>, text: &str| EventRow {
             session_id: "s".to_owned(),
             event_index: index,
-            event_type: kind.as_str().to_owned(),
+            event_type: kind,
             subtype: subtype.map(str::to_owned),
             text: text.to_owned(),
             ..EventRow::default()

@@ -210,7 +210,7 @@ mod tests {
             let call = EventRow {
                 session_id: "s".to_owned(),
                 event_index: number * 2,
-                event_type: EventType::ToolCall.as_str().to_owned(),
+                event_type: EventType::ToolCall,
                 tool_name: Some((*tool).to_owned()),
                 tool_call_id: Some(format!("c{number}")),
                 files: file.map(|file| vec![file.to_owned()]),
@@ -221,7 +221,7 @@ mod tests {
             rows.push(call.clone());
             rows.push(EventRow {
                 event_index: number * 2 + 1,
-                event_type: EventType::ToolResult.as_str().to_owned(),
+                event_type: EventType::ToolResult,
                 text: (*result).to_owned(),
                 is_error: Some(*failed),
                 ..call

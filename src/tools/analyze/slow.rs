@@ -111,7 +111,7 @@ mod tests {
         let row = |(ms, number): (&i64, i32)| EventRow {
             session_id: "s".to_owned(),
             event_index: number,
-            event_type: EventType::ToolResult.as_str().to_owned(),
+            event_type: EventType::ToolResult,
             tool_name: Some("Bash".to_owned()),
             duration_ms: Some(*ms),
             text: "x".repeat(usize::try_from(*ms).unwrap_or(0)),
