@@ -8,6 +8,10 @@ use crate::clean::clean;
 use crate::store::StoreError;
 
 /// A store's error as a tool answers it.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the advice for other errors of a disk is the same"
+)]
 pub fn store_error(error: StoreError) -> ToolError {
     match error {
         StoreError::Newer { path, found, supported } => ToolError::new(

@@ -163,12 +163,9 @@ impl Arguments {
 
 /// The kind of a tool, told by its name; a shell that is given a patch edits.
 pub(crate) fn tool_kind(name: &str, command: &str) -> ToolKind {
-    match ToolKind::of(name) {
-        ToolKind::Execute if command.contains("apply_patch") && command.contains(PATCH) => {
-            ToolKind::Edit
-        }
-        kind => kind,
-    }
+    let kind = ToolKind::of(name);
+    let patches = command.contains("apply_patch") && command.contains(PATCH);
+    if kind == ToolKind::Execute && patches { ToolKind::Edit } else { kind }
 }
 
 #[cfg(test)]

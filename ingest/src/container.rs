@@ -136,7 +136,10 @@ fn packed(file: &Candidate) -> io::Result<Box<dyn Read>> {
     let packed = File::open(&file.path)?;
     Ok(match file.container {
         Container::Zstd => Box::new(zstd::Decoder::new(packed)?),
-        _ => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+        Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+        Container::Plain | Container::OpenCodeTree | Container::OpenCodeDatabase => {
+            Box::new(packed)
+        }
     })
 }
 

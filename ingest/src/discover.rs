@@ -171,6 +171,10 @@ pub fn is_log_name(path: &Path) -> bool {
     log || plain.ends_with(".json") || copy || opencode::store::is_database(path)
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "only these errors of a foreign crate name a path"
+)]
 fn error_path(error: &ignore::Error) -> Option<PathBuf> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path.clone()),

@@ -345,10 +345,9 @@ impl Plan {
     }
 
     fn failed(&mut self, file: &Candidate, error: &std::io::Error) {
-        let kind = match error.kind() {
-            std::io::ErrorKind::FileTooLarge => ProblemKind::OversizedDocument,
-            _ => ProblemKind::Unreadable,
-        };
+        let is_too_large = error.kind() == std::io::ErrorKind::FileTooLarge;
+        let kind =
+            if is_too_large { ProblemKind::OversizedDocument } else { ProblemKind::Unreadable };
         // Not settled: the next run tries again.
         self.problem(file, kind, error.to_string());
     }

@@ -184,7 +184,7 @@ mod tests {
         std::fs::write(&path, content).expect("writes");
         let got = match sniff(&Candidate::named(path).expect("there"), None).expect("reads") {
             Sniffed::Log(claim) => Some((claim.provider, claim.native_id)),
-            _ => None,
+            Sniffed::Empty | Sniffed::Unknown(_) => None,
         };
         assert_eq!(got, want.map(|(provider, id)| (provider, id.to_owned())), "{content}");
     }

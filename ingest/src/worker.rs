@@ -149,7 +149,9 @@ impl<T: Target> Worker<'_, T> {
         match work.change {
             Change::New => report.files_new += 1,
             Change::Grown if grown => report.files_grown += 1,
-            _ => report.files_rewritten += 1,
+            Change::Grown | Change::Rewritten | Change::Same | Change::Gone => {
+                report.files_rewritten += 1;
+            }
         }
         report.sessions += 1;
         report.events += events.cast_unsigned();

@@ -134,7 +134,6 @@ closed_enum! {
 }
 
 /// The type of an event whose column was not read.
-#[expect(clippy::derivable_impls, reason = "the macro derives for every enum alike")]
 impl Default for EventType {
     fn default() -> Self {
         Self::Notification
@@ -142,7 +141,6 @@ impl Default for EventType {
 }
 
 /// The agent of a row of which nothing is known yet.
-#[expect(clippy::derivable_impls, reason = "the macro derives for every enum alike")]
 impl Default for Provider {
     fn default() -> Self {
         Self::Generic

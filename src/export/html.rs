@@ -59,7 +59,11 @@ fn contents(out: &mut String, turns: &[Turn<'_>]) {
     for turn in turns {
         let prompt = turn.parts.iter().find_map(|part| match part {
             Part::Prompt(event) => event.text.as_deref(),
-            _ => None,
+            Part::Answer(_)
+            | Part::Reasoning(_)
+            | Part::Call { .. }
+            | Part::Result(_)
+            | Part::Notices(_) => None,
         });
         let words = prompt.unwrap_or_default().split_whitespace().take(40);
         let line = cut(&words.collect::<Vec<_>>().join(" "), 100).0;

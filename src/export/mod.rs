@@ -96,7 +96,9 @@ fn no_output(format: ExportFormat) -> ToolError {
     let needs = match format {
         ExportFormat::Arrow => "a file: -o events.arrow",
         ExportFormat::Parquet => "a folder: -o FOLDER",
-        _ => "a folder, as there may be several sessions: -o FOLDER; or name one with --session-id",
+        ExportFormat::Jsonl | ExportFormat::Markdown | ExportFormat::Html => {
+            "a folder, as there may be several sessions: -o FOLDER; or name one with --session-id"
+        }
     };
     ToolError::new(ErrorCode::InvalidArgument, format!("output: {format} needs {needs}"))
         .with("field", "output")

@@ -87,10 +87,7 @@ fn operation(spec: &ToolSpec) -> &'static str {
 }
 
 fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => Map::new(),
-    }
+    if let Value::Object(object) = value { object } else { Map::new() }
 }
 
 #[cfg(test)]

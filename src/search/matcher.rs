@@ -225,7 +225,7 @@ impl Needle {
     fn lower(&self) -> Option<&[u8]> {
         match self {
             Self::Lower(finder) => Some(finder.needle()),
-            _ => None,
+            Self::Exact(_) | Self::Beyond(_) | Self::Regex(_) => None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Reads the arguments of a tool, and says exactly what is wrong with them: the field, its value,
 //! what is valid there, and what was probably meant.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
+
 use schemas::{ErrorCode, ToolError, nearest};
 use serde::de::DeserializeOwned;
 use serde_json::Value;

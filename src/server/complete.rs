@@ -8,6 +8,7 @@ use super::{prompts, resources};
 use crate::tools::Tools;
 
 /// Values that can follow what was typed.
+#[expect(clippy::wildcard_enum_match_arm, reason = "others cannot be completed")]
 pub(super) fn complete(
     tools: &Tools,
     request: &CompleteRequestParams,

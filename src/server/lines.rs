@@ -186,6 +186,10 @@ fn cancelled_id(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
 
 /// Whether rmcp begins a session with this request: an `initialize`, or one that says all that
 /// 2026-07-28 asks of it. It answers others and waits on.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other request says all that is asked of it, or not"
+)]
 fn begins(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,
@@ -361,10 +365,10 @@ fn id(member: &str, follows: impl Fn(&str) -> bool) -> Option<RequestId> {
     let mut values = Deserializer::from_str(value).into_iter::<Value>();
     let id = values.next()?.ok()?;
     follows(value.get(values.byte_offset()..)?).then_some(())?;
-    match id {
-        Value::String(id) => Some(RequestId::String(id.into())),
-        id => id.as_i64().map(RequestId::Number),
+    if let Value::String(id) = id {
+        return Some(RequestId::String(id.into()));
     }
+    id.as_i64().map(RequestId::Number)
 }
 
 #[cfg(test)]

@@ -190,7 +190,20 @@ fn protocol_error(uri: &str, error: ToolError) -> ErrorData {
         ErrorCode::StoreDamaged | ErrorCode::StoreBusy | ErrorCode::InternalError => {
             ErrorData::internal_error(error.message, data)
         }
-        _ => ErrorData::resource_not_found(error.message, data),
+        ErrorCode::InvalidArgument
+        | ErrorCode::InvalidQuery
+        | ErrorCode::InvalidCursor
+        | ErrorCode::InvalidSessionId
+        | ErrorCode::InvalidEventId
+        | ErrorCode::InvalidDetailLevel
+        | ErrorCode::AmbiguousSessionPrefix
+        | ErrorCode::SessionNotFound
+        | ErrorCode::EventNotFound
+        | ErrorCode::SqlError
+        | ErrorCode::SqlNotAllowed
+        | ErrorCode::SearchTimeout
+        | ErrorCode::RateLimitExceeded
+        | ErrorCode::IndexEmpty => ErrorData::resource_not_found(error.message, data),
     }
 }
 

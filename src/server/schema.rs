@@ -65,10 +65,7 @@ fn envelope(spec: &ToolSpec) -> JsonObject {
 }
 
 pub(super) fn object(value: Value) -> JsonObject {
-    match value {
-        Value::Object(object) => object,
-        _ => JsonObject::new(),
-    }
+    if let Value::Object(object) = value { object } else { JsonObject::new() }
 }
 
 #[cfg(test)]

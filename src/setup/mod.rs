@@ -95,7 +95,7 @@ pub fn registration(
     let command = match client {
         Client::Claude => Some(format!("claude mcp add --scope user {NAME} -- {words}")),
         Client::Codex => Some(format!("codex mcp add {NAME} -- {words}")),
-        _ => None,
+        Client::Gemini | Client::Opencode | Client::Vscode | Client::Cursor => None,
     };
     let config = edit::added(&path, "", &entry).unwrap_or_default();
     Registration { client, path, config, command, entry }

@@ -89,6 +89,7 @@ struct Guard {
 }
 
 impl Guard {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
     fn value(&mut self, value: &Value) -> Result<(), ToolError> {
         match value {
             Value::Object(node) => self.node(node),

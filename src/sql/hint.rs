@@ -66,10 +66,10 @@ pub(super) fn words(error: &duckdb::Error) -> String {
 }
 
 fn message(error: &duckdb::Error) -> String {
-    match error {
-        duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
-        other => other.to_string(),
+    if let duckdb::Error::DuckDBFailure(_, Some(message)) = error {
+        return message.clone();
     }
+    error.to_string()
 }
 
 /// With `errors_as_json` DuckDB says the kind of error and an object.

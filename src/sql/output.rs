@@ -184,7 +184,11 @@ impl Sink {
                 writeln!(out, "{}", cells::markdown(&names))?;
                 writeln!(out, "{}", cells::markdown(&rules.collect::<Vec<_>>()))?;
             }
-            _ => {}
+            QueryFormat::Table
+            | QueryFormat::Json
+            | QueryFormat::Ndjson
+            | QueryFormat::Parquet
+            | QueryFormat::Arrow => {}
         }
         Ok(Self::Lines { format, out })
     }
@@ -230,6 +234,7 @@ impl Sink {
 const FRAME: usize = 40;
 
 /// A value that takes at most so many bytes of JSON; what is left out says from where it goes on.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are short")]
 fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
     let text = match value {
         Value::String(text) => text,
@@ -253,10 +258,10 @@ fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
 
 /// The error of the writer below, where it was that.
 fn cause(error: ArrowError) -> io::Error {
-    match error {
-        ArrowError::IoError(_, error) => error,
-        other => io::Error::other(other),
+    if let ArrowError::IoError(_, error) = error {
+        return error;
     }
+    io::Error::other(error)
 }
 
 #[cfg(test)]

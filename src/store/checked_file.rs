@@ -126,10 +126,10 @@ impl CheckedFile {
 
 /// A missing file of a segment is damage; other errors are those of the disk.
 pub(super) fn open_error(path: &Path, error: io::Error) -> StoreError {
-    match error.kind() {
-        io::ErrorKind::NotFound => StoreError::damaged(path, "the file is missing"),
-        _ => StoreError::io(path)(error),
+    if error.kind() == io::ErrorKind::NotFound {
+        return StoreError::damaged(path, "the file is missing");
     }
+    StoreError::io(path)(error)
 }
 
 /// Hands a [`CheckedFile`] to the Parquet reader.

@@ -35,11 +35,9 @@ impl<W: Write + Send> ParquetFile<W> {
 
 /// The error of the writer below, where it was that.
 fn cause(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
+    let ParquetError::External(inner) = error else { return io::Error::other(error) };
+    match inner.downcast::<io::Error>() {
+        Ok(error) => *error,
+        Err(other) => io::Error::other(other),
     }
 }

@@ -161,7 +161,11 @@ impl Links {
                 result.map(|(index, _)| index)
             }
             EventType::ToolResult => joined.call_of(row.event_index),
-            _ => None,
+            EventType::User
+            | EventType::Message
+            | EventType::Reasoning
+            | EventType::TokenUsage
+            | EventType::Notification => None,
         };
         event.linked_event_id =
             linked.map(|index| schemas::EventId::format(&row.session_id, convert::index(index)));

@@ -102,7 +102,11 @@ impl Tools {
                 SourceStatus::UnknownFormat if data.unknown_files.len() < LISTED => {
                     data.unknown_files.push(source.path.clone());
                 }
-                _ => {}
+                SourceStatus::Empty
+                | SourceStatus::Beside
+                | SourceStatus::UnknownFormat
+                | SourceStatus::Failed
+                | SourceStatus::Gone => {}
             }
             known.insert(source.path.clone(), source);
         }

@@ -70,6 +70,7 @@ impl TestEnv {
     }
 
     /// All rows of a query.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
     pub fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
         let args = ["query", "--quiet", "--max-rows", "1000000", "--output", "ndjson", sql];
         let ran = self.run(&args);

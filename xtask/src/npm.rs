@@ -57,9 +57,12 @@ pub(crate) fn integrity(npm: &OsStr, spec: &str, inside: &Path) -> Answer<String
 fn run(npm: &OsStr, args: &[&str], inside: &Path) -> std::result::Result<Output, String> {
     let mut command = Command::new(npm);
     command.args(args).current_dir(inside).stdin(Stdio::null());
-    command.output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "npm is not installed".to_owned(),
-        _ => format!("npm could not be run: {error}"),
+    command.output().map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            "npm is not installed".to_owned()
+        } else {
+            format!("npm could not be run: {error}")
+        }
     })
 }
 

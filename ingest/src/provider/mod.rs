@@ -52,6 +52,8 @@ pub struct Format {
     pub roots: fn(&Places<'_>) -> Vec<PathBuf>,
     /// Says whose log it is, from its beginning.
     pub sniff: fn(&Head<'_>) -> Option<Claim>,
+    /// The file beside a log that tells more of its session, and that may change alone.
+    pub companion: Option<fn(&Path) -> Option<PathBuf>>,
     pub reader: Reader,
 }
 
@@ -100,16 +102,9 @@ pub(crate) fn is_beside_log(path: &Path) -> bool {
         || matches!(name.as_ref(), "updates.jsonl" | "events.jsonl") && beside("chat_history.jsonl")
 }
 
-/// The file beside a log that tells more of its session, and that may change alone.
+/// The [companion](Format::companion) of a log, unless it is the log itself.
 pub(crate) fn companion(provider: Provider, log: &Path) -> Option<PathBuf> {
-    let beside = match provider {
-        Provider::Droid => droid::settings::path(log),
-        Provider::Kimi => kimi::beside::state(log)?,
-        Provider::Grok => grok::summary_path(log),
-        Provider::Kiro => kiro::about_path(log),
-        Provider::Cline => cline::manifest_path(log)?,
-        _ => return None,
-    };
+    let beside = format(provider).companion?(log)?;
     (beside != log).then_some(beside)
 }
 
@@ -227,7 +222,7 @@ impl Outcome {
     pub(crate) fn seen(self, out: &Stream) -> Self {
         match self {
             Self::Events if out.pushed() == 0 => Self::Merged("empty_message"),
-            outcome => outcome,
+            Self::Events | Self::Merged(_) => self,
         }
     }
 }

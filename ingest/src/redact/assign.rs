@@ -88,7 +88,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
             let is_known = is_signed(text) || is_drawn(text) || is_netrc(scan, start);
             !is_known || is_of_sentence(text) || text.starts_with('#')
         }
-        _ => false,
+        Link::Set | Link::Argument | Link::Element | Link::Command | Link::Below => false,
     };
     let is_upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let is_loud = name.bytes().all(is_upper);

@@ -111,7 +111,13 @@ impl<'r> Action<'r> {
         match self.kind {
             ToolKind::Edit | ToolKind::Write => true,
             ToolKind::Execute => !self.files().is_empty(),
-            _ => false,
+            ToolKind::Read
+            | ToolKind::Search
+            | ToolKind::Web
+            | ToolKind::Plan
+            | ToolKind::Agent
+            | ToolKind::Mcp
+            | ToolKind::Other => false,
         }
     }
 

@@ -119,7 +119,7 @@ pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>]) -> Vec<Finding
         near.push(row.event_index);
         let (severity, reason) = match stop {
             Stop::Denied => (Severity::Warning, "A permission was denied"),
-            _ => (Severity::Info, "The work was interrupted"),
+            Stop::Interrupted | Stop::Beside => (Severity::Info, "The work was interrupted"),
         };
         let next = rows.iter().skip(at).find(|row| is(row, EventType::User));
         let next = next.filter(|next| next.event_index - row.event_index <= SOON);
@@ -140,7 +140,9 @@ fn of_action(action: &Action<'_>) -> Option<Finding> {
     let (severity, reason) = match action.outcome {
         Outcome::Stopped(Stop::Denied) => (Severity::Warning, "The call was refused"),
         Outcome::Stopped(Stop::Interrupted) => (Severity::Info, "The call was interrupted"),
-        _ => return None,
+        Outcome::Stopped(Stop::Beside) | Outcome::Open | Outcome::Worked | Outcome::Failed => {
+            return None;
+        }
     };
     let text = &action.shown().text;
     // What the person said stands behind a sentence of the agent's.

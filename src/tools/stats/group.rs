@@ -280,12 +280,24 @@ impl<'a> Groups<'a> {
 fn has_key(kind: GroupKey, fact: &Fact<'_>) -> bool {
     match kind {
         GroupKey::Error => fact.event_type == RESULT,
-        kind if kind.is_of_tools() => fact.event_type == CALL || fact.event_type == RESULT,
-        _ => true,
+        GroupKey::Tool | GroupKey::ToolKind | GroupKey::File => {
+            fact.event_type == CALL || fact.event_type == RESULT
+        }
+        GroupKey::Provider
+        | GroupKey::Project
+        | GroupKey::Model
+        | GroupKey::EventType
+        | GroupKey::Day
+        | GroupKey::Week
+        | GroupKey::Month
+        | GroupKey::Hour
+        | GroupKey::Session
+        | GroupKey::Branch => true,
     }
 }
 
 /// The name of the day, week, month or hour of the day.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other keys have no periods")]
 fn period(kind: GroupKey, time: i64) -> String {
     let name = match kind {
         GroupKey::Hour => Some(format!("{:02}", time.div_euclid(HOUR).rem_euclid(24))),

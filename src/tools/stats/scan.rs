@@ -179,7 +179,16 @@ impl Scan<'_> {
             GroupKey::ToolKind => Some("tool_kind"),
             GroupKey::Branch => Some("git_branch"),
             GroupKey::File => Some("files"),
-            _ => None,
+            // They are of the session, or read for every key.
+            GroupKey::Provider
+            | GroupKey::Project
+            | GroupKey::EventType
+            | GroupKey::Error
+            | GroupKey::Day
+            | GroupKey::Week
+            | GroupKey::Month
+            | GroupKey::Hour
+            | GroupKey::Session => None,
         }));
         columns
     }

@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
         vec![data.unwrap_or_else(|| places.data("amp")).join("threads")]
     },
     sniff,
+    companion: None,
     reader: Reader::Document(read),
 };
 

@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff: head::sniff,
+    companion: None,
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         let (agent_file, subagents) = (claim.agent_id.is_some(), Subagents::default());

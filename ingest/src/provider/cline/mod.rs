@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
     unique_ids: false,
     roots,
     sniff,
+    companion: Some(manifest_path),
     reader: Reader::Document(read),
 };
 

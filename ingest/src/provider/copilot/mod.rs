@@ -31,6 +31,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff,
+    companion: None,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })

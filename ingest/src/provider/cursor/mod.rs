@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     unique_ids: false,
     roots: |places| vec![places.home(".cursor/projects")],
     sniff,
+    companion: None,
     reader: Reader::Lines(|_, _| Box::new(Decoder::default())),
 };
 

@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff,
+    companion: Some(|log| Some(settings::path(log))),
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, is_settled: false, text: String::new() })

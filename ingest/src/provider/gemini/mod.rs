@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots: |places| vec![places.home(".gemini/tmp")],
     sniff,
+    companion: None,
     reader: Reader::Document(read),
 };
 

@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots: |places| vec![places.data("agent-sessions")],
     sniff,
+    companion: None,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })

@@ -25,6 +25,7 @@ pub const FORMAT: Format = Format {
         vec![places.set("GROK_HOME").unwrap_or_else(|| places.home(".grok")).join("sessions")]
     },
     sniff,
+    companion: Some(|log| Some(summary_path(log))),
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         let start = uuid_time(&claim.native_id);

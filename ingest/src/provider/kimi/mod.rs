@@ -36,6 +36,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff,
+    companion: Some(beside::state),
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, ..Decoder::default() })

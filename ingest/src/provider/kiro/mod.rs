@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
     unique_ids: false,
     roots,
     sniff,
+    companion: Some(|log| Some(about_path(log))),
     reader: Reader::Document(read),
 };
 

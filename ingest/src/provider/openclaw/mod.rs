@@ -20,6 +20,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff,
+    companion: None,
     reader: Reader::Lines(pi::open),
 };
 

@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
     unique_ids: false,
     roots,
     sniff,
+    companion: None,
     reader: Reader::Document(read),
 };
 

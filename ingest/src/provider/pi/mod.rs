@@ -19,8 +19,14 @@ use crate::tree::ROOT;
 
 /// Entries are known by their id and their time: the id alone, eight hex digits, is unique within
 /// its file only, but forks and copies keep both, and nothing else shares both.
-pub const FORMAT: Format =
-    Format { provider: Provider::Pi, unique_ids: true, roots, sniff, reader: Reader::Lines(open) };
+pub const FORMAT: Format = Format {
+    provider: Provider::Pi,
+    unique_ids: true,
+    roots,
+    sniff,
+    companion: None,
+    reader: Reader::Lines(open),
+};
 
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     let agent = places.set("PI_CODING_AGENT_DIR").unwrap_or_else(|| places.home(".pi/agent"));

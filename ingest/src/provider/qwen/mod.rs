@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
         vec![set.unwrap_or_else(|| places.home(".qwen")).join("projects")]
     },
     sniff,
+    companion: None,
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, agent_file: claim.agent_id.is_some(), text: String::new() })

@@ -28,6 +28,7 @@ pub const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff,
+    companion: None,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         let (outer, inner) = (Parser::default(), Parser::default());
