@@ -15,7 +15,7 @@ use crate::store::StoreError;
 pub fn store_error(error: StoreError) -> ToolError {
     match error {
         StoreError::Newer { path, found, supported } => ToolError::new(
-            ErrorCode::StoreDamaged,
+            ErrorCode::StoreUnavailable,
             format!(
                 "The store in {} has schema version {found}; this program knows up to {supported}. Update sessions, or choose another store with --store",
                 path.display()
@@ -23,7 +23,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         )
         .with("schema_version", found),
         StoreError::Older { path, found, supported } => ToolError::new(
-            ErrorCode::StoreDamaged,
+            ErrorCode::StoreUnavailable,
             format!(
                 "The store in {} was written by an earlier version (schema {found}, now {supported}). Move it away and run `sessions ingest`: the logs are read again",
                 path.display()
@@ -38,7 +38,7 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         ),
         StoreError::ForeignFolder { path, entry } => ToolError::new(
-            ErrorCode::StoreDamaged,
+            ErrorCode::StoreUnavailable,
             format!(
                 "{} is not a store: it holds '{}', which sessions did not write. Nothing was changed there. Choose an empty or new folder with --store",
                 path.display(),
@@ -55,7 +55,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         )
         .with("path", path.to_string_lossy().into_owned()),
         StoreError::Replaced { path } => ToolError::new(
-            ErrorCode::StoreDamaged,
+            ErrorCode::StoreUnavailable,
             format!(
                 "The store in {} was moved, removed or replaced while it was being written. What was not committed before is not in any store. Run the command again with the store you mean",
                 path.display()
@@ -94,8 +94,56 @@ pub fn store_error(error: StoreError) -> ToolError {
                 ErrorKind::ReadOnlyFilesystem => "The file system is read-only: choose another store with --store",
                 _ => "Nothing that was committed is lost. Run the command again",
             };
-            ToolError::new(ErrorCode::StoreDamaged, format!("{}: {source}. {advice}", path.display()))
+            ToolError::new(ErrorCode::StoreUnavailable, format!("{}: {source}. {advice}", path.display()))
                 .with("path", path.to_string_lossy().into_owned())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// What the message of each kind of error of the file system must say.
+    #[test]
+    fn errors_of_the_file_system_are_not_taken_for_damage() {
+        for (kind, advice) in [
+            (ErrorKind::PermissionDenied, "Check the rights"),
+            (ErrorKind::StorageFull, "The disk is full"),
+            (ErrorKind::QuotaExceeded, "The disk is full"),
+            (ErrorKind::ReadOnlyFilesystem, "read-only"),
+            (ErrorKind::NotFound, "Run the command again"),
+            (ErrorKind::NotADirectory, "Run the command again"),
+            (ErrorKind::FileTooLarge, "Run the command again"),
+            (ErrorKind::Interrupted, "Run the command again"),
+            (ErrorKind::TimedOut, "Run the command again"),
+            (ErrorKind::StaleNetworkFileHandle, "Run the command again"),
+            (ErrorKind::ResourceBusy, "Run the command again"),
+            (ErrorKind::Other, "Run the command again"),
+        ] {
+            let source = io::Error::from(kind);
+            let error = store_error(StoreError::Io { path: "/stores/a".into(), source });
+            assert_eq!(
+                (error.code, error.retryable),
+                (ErrorCode::StoreUnavailable, false),
+                "{kind}"
+            );
+            assert!(error.message.starts_with("/stores/a: "), "{error}");
+            assert!(error.message.contains(advice), "{error}");
+            assert_eq!(error.details["path"], "/stores/a");
+        }
+    }
+
+    #[test]
+    fn a_store_of_another_version_is_not_taken_for_damage() {
+        let newer = StoreError::Newer { path: "/stores/a".into(), found: 9, supported: 3 };
+        let older = StoreError::Older { path: "/stores/a".into(), found: 1, supported: 3 };
+        for error in [newer, older].map(store_error) {
+            assert_eq!(error.code, ErrorCode::StoreUnavailable, "{error}");
+        }
+        let damaged = StoreError::Damaged { path: "/stores/a".into(), reason: "short".to_owned() };
+        assert_eq!(store_error(damaged).code, ErrorCode::StoreDamaged);
     }
 }

@@ -21,9 +21,11 @@ closed_enum! {
         SqlError = "sql_error",
         SqlNotAllowed = "sql_not_allowed",
         SearchTimeout = "search_timeout",
+        Cancelled = "cancelled",
         RateLimitExceeded = "rate_limit_exceeded",
         IndexEmpty = "index_empty",
         StoreBusy = "store_busy",
+        StoreUnavailable = "store_unavailable",
         StoreDamaged = "store_damaged",
         InternalError = "internal_error",
     }
@@ -32,7 +34,26 @@ closed_enum! {
 impl ErrorCode {
     /// Whether the same call may succeed later.
     pub const fn retryable(self) -> bool {
-        matches!(self, Self::SearchTimeout | Self::RateLimitExceeded | Self::StoreBusy)
+        match self {
+            Self::SearchTimeout | Self::Cancelled | Self::RateLimitExceeded | Self::StoreBusy => {
+                true
+            }
+            Self::InvalidArgument
+            | Self::InvalidQuery
+            | Self::InvalidCursor
+            | Self::InvalidSessionId
+            | Self::InvalidEventId
+            | Self::InvalidDetailLevel
+            | Self::AmbiguousSessionPrefix
+            | Self::SessionNotFound
+            | Self::EventNotFound
+            | Self::SqlError
+            | Self::SqlNotAllowed
+            | Self::IndexEmpty
+            | Self::StoreUnavailable
+            | Self::StoreDamaged
+            | Self::InternalError => false,
+        }
     }
 
     /// The exit code of the command line (DESIGN.md section 8): 1 nothing found, 2 wrong usage,
@@ -50,8 +71,10 @@ impl ErrorCode {
             | Self::SqlError
             | Self::SqlNotAllowed => 2,
             Self::SearchTimeout
+            | Self::Cancelled
             | Self::RateLimitExceeded
             | Self::StoreBusy
+            | Self::StoreUnavailable
             | Self::StoreDamaged
             | Self::InternalError => 3,
         }

@@ -20,10 +20,14 @@ impl ErrorCode {
             Self::SqlError => "The SELECT failed",
             Self::SqlNotAllowed => "The statement is not one read-only SELECT over the views",
             Self::SearchTimeout => "The search took longer than its limit",
+            Self::Cancelled => "The caller cancelled the call",
             Self::RateLimitExceeded => "Too many calls in the last minute",
             Self::IndexEmpty => "Nothing has been ingested yet",
             Self::StoreBusy => "Another process is writing to the store",
-            Self::StoreDamaged => "A file of the store is damaged or of another version",
+            Self::StoreUnavailable => {
+                "The store cannot be read or written: no permission, a full disk, a folder of something else, or another version"
+            }
+            Self::StoreDamaged => "A file of the store is damaged or missing",
             Self::InternalError => "A bug in this program",
         }
     }
@@ -54,9 +58,11 @@ impl ErrorCode {
             Self::SearchTimeout => {
                 "Use details.matches, go on with details.next_cursor, or narrow the search"
             }
+            Self::Cancelled => "Call again if the answer is needed after all",
             Self::RateLimitExceeded => "Wait as long as details.retry_after_ms says",
             Self::IndexEmpty => "Run `sessions ingest` once in a shell",
             Self::StoreBusy => "Try again; reading goes on meanwhile",
+            Self::StoreUnavailable => "Do what the message says, or choose another store",
             Self::StoreDamaged => "Run `sessions ingest --verify`, or do what the message says",
             Self::InternalError => "Report it with the arguments; other calls go on",
         }

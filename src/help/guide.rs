@@ -257,6 +257,7 @@ pub(super) const TROUBLESHOOTING: &str = "\
 - An agent's sessions are missing: `sessions doctor` shows where logs were looked for.
 - Answers look old: `metadata.index_last_updated`; `sessions status` lists what is pending.
 - `store_damaged`: `sessions ingest --verify` sets the damaged part aside and reads the logs again.
+- `store_unavailable`: the message names the file or folder, and what keeps it from being read or written.
 ";
 
 pub(super) const BEST_PRACTICES: &str = "\

@@ -216,7 +216,7 @@ pub(super) const SHARE: usize = 8;
 
 /// What the search ends with when nobody waits for it any more.
 pub(super) fn cancelled() -> ToolError {
-    ToolError::new(ErrorCode::SearchTimeout, "The search was cancelled")
+    ToolError::new(ErrorCode::Cancelled, "The search was cancelled")
 }
 
 /// Reads what is shown of the rows, in their order; `place` finds the match in a row's text.

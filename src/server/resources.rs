@@ -187,9 +187,10 @@ fn json(uri: &str, answer: Result<impl Serialize, ToolError>) -> Result<String, 
 fn protocol_error(uri: &str, error: ToolError) -> ErrorData {
     let data = Some(json!({ "uri": uri, "code": error.code, "details": error.details }));
     match error.code {
-        ErrorCode::StoreDamaged | ErrorCode::StoreBusy | ErrorCode::InternalError => {
-            ErrorData::internal_error(error.message, data)
-        }
+        ErrorCode::StoreUnavailable
+        | ErrorCode::StoreDamaged
+        | ErrorCode::StoreBusy
+        | ErrorCode::InternalError => ErrorData::internal_error(error.message, data),
         ErrorCode::InvalidArgument
         | ErrorCode::InvalidQuery
         | ErrorCode::InvalidCursor
@@ -202,6 +203,7 @@ fn protocol_error(uri: &str, error: ToolError) -> ErrorData {
         | ErrorCode::SqlError
         | ErrorCode::SqlNotAllowed
         | ErrorCode::SearchTimeout
+        | ErrorCode::Cancelled
         | ErrorCode::RateLimitExceeded
         | ErrorCode::IndexEmpty => ErrorData::resource_not_found(error.message, data),
     }

@@ -235,7 +235,7 @@ fn busy() -> ToolError {
 }
 
 fn cancelled() -> ToolError {
-    ToolError::new(ErrorCode::SearchTimeout, "The query was cancelled")
+    ToolError::new(ErrorCode::Cancelled, "The query was cancelled")
 }
 
 fn not_started(error: &io::Error) -> ToolError {

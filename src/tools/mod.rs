@@ -93,7 +93,7 @@ impl<'a> Call<'a> {
     /// Ends a call that nobody waits for any more, or that took too long.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         if (self.stop)() {
-            return Err(ToolError::new(ErrorCode::SearchTimeout, "The call was cancelled"));
+            return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             let message = "The call took too long and was stopped. Narrow it with since, session_id or turns, ask for less with limit, or try again";

@@ -7,11 +7,12 @@ use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::RunningService;
 use rmcp::transport::TokioChildProcess;
 use rmcp::{RoleClient, ServiceExt as _};
-use schemas::ErrorCode;
+use schemas::tool::search::SearchArgs;
+use schemas::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
 use sessions::server::Options;
 use sessions::store::{Store, Verify};
-use sessions::tools::{Freshness, Refresh, Tools};
+use sessions::tools::{Call, Freshness, Refresh, Tools};
 use tokio::runtime::Runtime;
 
 use crate::env::{TestEnv, samples};
@@ -104,7 +105,8 @@ impl Seen {
     fn check(&mut self, error: &Value, code: &str, says: &str) {
         assert_eq!(error["code"], code, "{error}");
         assert!(error["message"].as_str().is_some_and(|text| text.contains(says)), "{error}");
-        let retryable = ["search_timeout", "rate_limit_exceeded", "store_busy"].contains(&code);
+        let passing = ["search_timeout", "cancelled", "rate_limit_exceeded", "store_busy"];
+        let retryable = passing.contains(&code);
         assert_eq!(error["retryable"], retryable, "{error}");
         self.0.insert(code.to_owned());
     }
@@ -177,6 +179,13 @@ fn every_error_code_is_met_and_says_how_to_go_on() {
         seen.check(&error, "internal_error", "Other calls go on");
     }
 
+    // A client gets no answer to a call that it cancelled; programs that use the crate do.
+    let tools = Tools::new(Store::new(env.store()));
+    let words = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
+    let stopped = tools.search(&words, &Call::new(Timestamp(0), &|| true));
+    let stopped = serde_json::to_value(stopped.expect_err("cancelled")).expect("JSON");
+    seen.check(&stopped, "cancelled", "cancelled");
+
     let segments = fs::read_dir(env.store().join("segments")).expect("segments");
     for path in segments.map(|entry| entry.expect("entry").path().join("events.parquet")) {
         fs::write(&path, b"PAR1").expect("damages");
@@ -184,6 +193,11 @@ fn every_error_code_is_met_and_says_how_to_go_on() {
     let damaged = Rmcp::start(&env, &[]);
     let error = damaged.fails("search_events", json!({ "query": "budget" }));
     seen.check(&error, "store_damaged", "sessions ingest");
+
+    fs::write(env.store().join("manifest.json"), r#"{"schema_version":9999}"#).expect("writes");
+    let newer = Rmcp::start(&env, &[]);
+    let error = newer.fails("search_events", json!({ "query": "budget" }));
+    seen.check(&error, "store_unavailable", "Update sessions");
 
     let all: BTreeSet<String> = ErrorCode::NAMES.iter().map(|code| (*code).to_owned()).collect();
     assert_eq!(seen.0, all);

@@ -151,6 +151,21 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
             fs::write(env.store().join("manifest.json"), "{").expect("writes");
             command(env, &["list"])
         }
+        ErrorCode::StoreUnavailable => {
+            let env = TestEnv::new();
+            fs::create_dir_all(env.store()).expect("creates");
+            fs::write(env.store().join("notes.txt"), "mine").expect("writes");
+            let logs = samples().to_string_lossy().into_owned();
+            command(env, &["ingest", &logs])
+        }
+        ErrorCode::Cancelled => {
+            let env = TestEnv::with_samples();
+            let tools = Tools::new(Store::new(env.store()));
+            let args = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
+            let error = tools.search(&args, &Call::new(Timestamp(0), &|| true));
+            let error = error.expect_err("cancelled");
+            Some((serde_json::to_value(error).expect("JSON"), Some(env)))
+        }
         ErrorCode::SearchTimeout => {
             let env = TestEnv::with_samples();
             let tools = Tools::new(Store::new(env.store()));

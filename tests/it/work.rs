@@ -310,5 +310,5 @@ fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
     let answer = tools.search(&args(cursor), &Call::new(Timestamp(0), &|| false)).expect("answers");
     assert_eq!(answer.data.matches.len(), 40, "the rest is found from there on");
     let stopped = tools.search(&args(None), &Call::new(Timestamp(0), &|| true));
-    assert_eq!(stopped.expect_err("stopped").code, schemas::ErrorCode::SearchTimeout);
+    assert_eq!(stopped.expect_err("stopped").code, schemas::ErrorCode::Cancelled);
 }

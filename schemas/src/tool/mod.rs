@@ -122,6 +122,7 @@ pub const COMMON_ERRORS: &[ErrorCode] = &[
     ErrorCode::InvalidArgument,
     ErrorCode::IndexEmpty,
     ErrorCode::RateLimitExceeded,
+    ErrorCode::StoreUnavailable,
     ErrorCode::StoreDamaged,
     ErrorCode::InternalError,
 ];

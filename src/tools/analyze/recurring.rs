@@ -64,7 +64,7 @@ pub(super) fn run(
     let tasks = tasks(parts);
     let seen = in_parallel(&tasks, 1, |tasks| {
         if (call.stop)() {
-            return Err(ToolError::new(ErrorCode::SearchTimeout, "The call was cancelled"));
+            return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
         }
         let mut seen = Vec::new();
         for task in tasks {

@@ -60,7 +60,7 @@ impl Scan<'_> {
             return Err(self.too_many());
         }
         if parts.len() < units.len() {
-            return Err(ToolError::new(ErrorCode::SearchTimeout, "The call was cancelled"));
+            return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
         }
         // Always in the same order, so that the same question gives the same cost to the last digit.
         parts.sort_by_key(|(number, _)| *number);
