@@ -10,6 +10,7 @@ use schemas::envelope::MetadataLevel;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
 use super::args::{McpFlags, SetupFlags, SkillFlags};
+use super::files::file_named;
 use super::{Failure, Outcome, reference};
 use crate::outfile::{self, file_error};
 use crate::output::{Printer, Show};
@@ -109,13 +110,13 @@ pub(super) fn register(
 }
 
 /// `sessions skill`.
-pub(super) fn skill(flags: &SkillFlags, printer: &Printer) -> Result<Outcome, Failure> {
+pub(super) fn skill(flags: SkillFlags, printer: &Printer) -> Result<Outcome, Failure> {
     let text = reference::help().skill();
-    let Some(path) = &flags.output else {
+    let Some(path) = file_named(flags.output) else {
         printer.data(&text)?;
         return Ok(Outcome::Done);
     };
-    let path = if path.is_dir() { path.join("SKILL.md") } else { path.clone() };
+    let path = if path.is_dir() { path.join("SKILL.md") } else { path };
     let advice = "It holds something else, as that of an earlier version, so it stays. --force replaces it; or name another file with --output";
     let fill = |file: &mut File| {
         file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error))

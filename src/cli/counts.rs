@@ -9,6 +9,7 @@ use schemas::tool::query::{QueryArgs, QueryFormat};
 use schemas::tool::stats::{GroupKey, StatsArgs, StatsSort};
 use schemas::{ErrorCode, Provider, ToolError, limits};
 
+use super::files::file_named;
 use super::{Failure, Outcome};
 use crate::outfile::{self, file_error};
 use crate::output::{Printer, usage_table};
@@ -183,7 +184,8 @@ pub(super) fn query(
         printer.json(&answer)?;
         return Ok(found(!answer.data.rows.is_empty()));
     }
-    let ending = flags.file.as_deref().and_then(Path::extension).and_then(|end| end.to_str());
+    let file = file_named(flags.file);
+    let ending = file.as_deref().and_then(Path::extension).and_then(|end| end.to_str());
     let format =
         flags.output.or(ending.and_then(QueryFormat::of_ending)).unwrap_or(QueryFormat::Table);
     let query = Query {
@@ -193,7 +195,7 @@ pub(super) fn query(
         max_bytes: limits::SQL_OUTPUT_BYTES,
         time: call.query_time,
     };
-    let summary = match &flags.file {
+    let summary = match &file {
         Some(path) => to_file(tools, &query, path, flags.force, call)?,
         None if format.is_binary() && printer.is_terminal() => {
             return Err(wrong(&format!("{format} is not for a terminal. Name a file with -o")));

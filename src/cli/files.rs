@@ -70,7 +70,7 @@ pub(super) fn report(
     };
     let report = Report::read(&snapshot, &selection, &app::prices()?, now)?;
     let html = report.html()?;
-    if flags.output == Path::new("-") {
+    if flags.output == Path::new(STDOUT) {
         printer.data(&html)?;
         return Ok(Outcome::Done);
     }
@@ -83,6 +83,14 @@ pub(super) fn report(
         printer.data(&written.show())?
     }
     Ok(Outcome::Done)
+}
+
+/// What names the standard output in place of a file.
+const STDOUT: &str = "-";
+
+/// The file that `-o` names, if it is not the standard output.
+pub(super) fn file_named(output: Option<PathBuf>) -> Option<PathBuf> {
+    output.filter(|path| path != Path::new(STDOUT))
 }
 
 pub(super) fn export(
@@ -100,7 +108,7 @@ pub(super) fn export(
             project: flags.project,
             since: flags.since,
         },
-        output: flags.output,
+        output: file_named(flags.output),
         force: flags.force,
     };
     let mut closed = None;

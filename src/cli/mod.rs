@@ -209,7 +209,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         }
         Command::Mcp(flags) => connect::serve(store, &flags, args.metadata, printer),
         Command::Setup(flags) => connect::register(named_store.as_deref(), &flags, printer),
-        Command::Skill(flags) => connect::skill(&flags, printer),
+        Command::Skill(flags) => connect::skill(flags, printer),
         Command::Tools(tools) => {
             printer.answer(&app::tools(store).metadata(&tools.into())?)?;
             Ok(Outcome::Done)

@@ -270,3 +270,21 @@ fn a_server_that_cannot_answer_says_so_and_ends() {
     assert!(said.contains("No space left on device"), "{said}");
     drop(writer);
 }
+
+#[test]
+fn a_hyphen_in_place_of_a_file_is_the_standard_output() {
+    let env = TestEnv::with_samples();
+    for args in [
+        &["query", "SELECT 1 AS one"][..],
+        &["query", "--output", "csv", "SELECT 1 AS one"],
+        &["skill"],
+        &["export", "--format", "jsonl", "--session-id", "9ae82b3a"],
+        &["export", "--format", "markdown", "--session-id", "9ae82b3a"],
+    ] {
+        let printed = env.run(args).ok();
+        assert!(!printed.is_empty(), "{args:?}");
+        assert_eq!(env.run(&[args, &["-o", "-"]].concat()).ok(), printed, "{args:?}");
+        assert!(!env.path("-").exists(), "{args:?}");
+    }
+    assert!(env.run(&["report", "-o", "-"]).ok().contains("<html"));
+}
