@@ -296,6 +296,8 @@ impl<T: Target> Worker<'_, T> {
             }
         }
         let consumed = bytes.len() as u64;
+        // The store is about to hold its texts once more.
+        drop(bytes);
         self.progress.advanced(consumed);
         self.report.bytes_read += consumed;
         self.tally(work, &tally, consumed);

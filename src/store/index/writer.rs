@@ -127,6 +127,8 @@ impl IndexWriter {
             lower.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             self.words.push(&lower);
             self.add(&lower);
+            // The next texts are short again, mostly.
+            lower.shrink_to(BLOCK_TEXT);
             self.lower = lower;
         } else {
             for (number, form) in forms(text).enumerate() {

@@ -230,35 +230,46 @@ fn info(connection: &Connection, table: &str, id: &str) -> Result<Option<Map<Str
     statement.query_row([id], read).optional()
 }
 
-/// Messages of versions 2.
+/// Messages of versions 2. They are put in order here, as are the rows below: SQLite sorts rows with
+/// their data, of which it holds several copies.
 fn new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
-    let sql = "SELECT id, type, data FROM session_message WHERE session_id = ?1 ORDER BY seq";
+    let sql = "SELECT seq, id, type, data FROM session_message WHERE session_id = ?1";
     let read = |row: &Row<'_>| {
-        let (message, kind) = (text(row.get_ref(0)?), text(row.get_ref(1)?));
-        Ok(object(&text(row.get_ref(2)?), &[("id", &message), ("type", &kind)]))
+        let seq = number(row.get_ref(0)?);
+        let (message, kind) = (text(row.get_ref(1)?), text(row.get_ref(2)?));
+        Ok((seq, object(&text(row.get_ref(3)?), &[("id", &message), ("type", &kind)])))
     };
-    connection.prepare(sql)?.query_map([id], read)?.collect()
+    let mut statement = connection.prepare(sql)?;
+    let mut messages = statement.query_map([id], read)?.collect::<Result<Vec<_>>>()?;
+    messages.sort_by_key(|(seq, _)| *seq);
+    Ok(messages.into_iter().map(|(_, message)| message).collect())
 }
 
 /// Messages of versions 1, with their parts.
 fn old_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
-    let mut parts: HashMap<String, Vec<String>> = HashMap::new();
-    let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1 ORDER BY message_id, id";
+    let mut parts: HashMap<String, Vec<(String, String)>> = HashMap::new();
+    let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([id])?;
     while let Some(row) = rows.next()? {
         let (owner, part) = (text(row.get_ref(0)?), text(row.get_ref(1)?));
         let ids = [("id", part.as_str()), ("sessionID", id), ("messageID", owner.as_str())];
-        let part = object(&text(row.get_ref(2)?), &ids);
-        parts.entry(owner).or_default().push(part);
+        let content = object(&text(row.get_ref(2)?), &ids);
+        parts.entry(owner).or_default().push((part, content));
     }
-    let sql = "SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id";
+    drop(rows);
+    let sql = "SELECT time_created, id, data FROM message WHERE session_id = ?1";
     let mut statement = connection.prepare(sql)?;
-    let read = |row: &Row<'_>| Ok((text(row.get_ref(0)?), text(row.get_ref(1)?)));
-    let messages = statement.query_map([id], read)?.collect::<Result<Vec<_>>>()?;
-    let whole = |(owner, data): (String, String)| {
+    let read =
+        |row: &Row<'_>| Ok((number(row.get_ref(0)?), text(row.get_ref(1)?), text(row.get_ref(2)?)));
+    let mut messages = statement.query_map([id], read)?.collect::<Result<Vec<_>>>()?;
+    messages.sort();
+    let whole = |(_, owner, data): (i64, String, String)| {
         let info = object(&data, &[("id", &owner), ("sessionID", id)]);
-        message(&info, &parts.remove(&owner).unwrap_or_default())
+        let mut parts = parts.remove(&owner).unwrap_or_default();
+        parts.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
+        message(&info, &parts)
     };
     Ok(messages.into_iter().map(whole).collect())
 }
@@ -309,6 +320,7 @@ mod tests {
         INSERT INTO session VALUES ('ses_1', 'p', NULL, '/w', 'A title', '1.2.0', 1, 2);
         INSERT INTO message VALUES ('msg_2', 'ses_1', 2, 5, '{\"role\":\"assistant\"}');
         INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, '{\"role\":\"user\"}');
+        INSERT INTO part VALUES ('prt_2', 'msg_1', 'ses_1', 2, 3, '{\"type\":\"file\"}');
         INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, 9, '{\"type\":\"text\"}');";
 
     const NEW_TABLES: &str = "
@@ -345,7 +357,8 @@ mod tests {
         assert_eq!(json["messages"][0]["info"]["id"], "msg_1");
         let part =
             json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "text"});
-        assert_eq!(json["messages"][0]["parts"], json!([part]));
+        assert_eq!(json["messages"][0]["parts"][0], part);
+        assert_eq!(json["messages"][0]["parts"][1]["id"], "prt_2");
         assert_eq!(json["messages"][1]["parts"], json!([]));
         drop(connection);
         assert_eq!(assembled(&path), json);
