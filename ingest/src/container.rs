@@ -1,5 +1,5 @@
 //! How the content of a log is reached: a plain file, a compressed one, or one put together from
-//! other files (FORMATS.md section 12: Codex compresses what is older than a week).
+//! other files (Codex compresses what is older than a week).
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -24,7 +24,7 @@ const UNPACKED_FREELY: u64 = 256 << 20;
 /// to 30,000 times (zstd).
 const UNPACKED_RATIO: u64 = 1000;
 
-/// Content that no compressed file may exceed: twice the largest log known (FORMATS.md section 12).
+/// Content that no compressed file may exceed: twice the largest log known, of 3.8 GB.
 const UNPACKED_MOST: u64 = 8 << 30;
 
 /// A document beyond this, in bytes, is a giant: it is held whole, and more than once while it is

@@ -163,7 +163,7 @@ fn walk(root: &Path, found: &mut Discovery) {
 pub fn is_log_name(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let (_, plain) = Container::of_name(&name);
-    // OpenClaw keeps copies under names that go on after the extension (FORMATS.md section 6).
+    // OpenClaw keeps copies under names that go on after the extension (docs/formats.md#openclaw).
     let copy =
         [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| plain.contains(mark));
     // Its trajectories tell the same once more in another schema.

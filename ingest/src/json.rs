@@ -1,7 +1,7 @@
 //! Decodes one line into JSON objects with simd-json, and repairs what can be repaired.
 //!
-//! FORMATS.md section 1.8: two objects on one line both count. Section 11.8: invalid UTF-8, raw
-//! control characters and lone surrogates are replaced and reported, never fatal.
+//! Two objects on one line both count. Invalid UTF-8, raw control characters and lone surrogates
+//! are replaced and reported, never fatal (docs/formats.md#lines-and-documents).
 
 use std::ops::Range;
 

@@ -11,7 +11,7 @@ const CHUNK: usize = 128 << 10;
 pub(crate) const SMALL_CHUNK: usize = 32 << 10;
 
 /// Longest line that is decoded; a longer one is reported and passed over without being held in
-/// memory (DESIGN.md section 9: under 400 MB whatever the size of a line).
+/// memory: ingest stays under 400 MB whatever the size of a line.
 pub const MAX_LINE: usize = 32 << 20;
 
 /// A buffer beyond this is a giant; only one reader of the process holds one at a time.

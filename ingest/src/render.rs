@@ -1,4 +1,4 @@
-//! Text as a person would read it: tool inputs, tool results, notifications (DESIGN.md section 3).
+//! Text as a person would read it: tool inputs, tool results, notifications.
 
 use simd_json::prelude::*;
 

@@ -1,5 +1,5 @@
-//! The stream: gives every event its coordinates, keeps the session's sums, and knows what must
-//! be remembered to go on later at the same place (DESIGN.md section 3).
+//! The stream: gives every event its coordinates, keeps the session's sums, and knows what must be
+//! remembered to go on later at the same place.
 //!
 //! Decoders push drafts; nothing here knows a provider's format.
 

@@ -1,5 +1,5 @@
-//! A log that is a tree, in which a person goes back to any entry: what lies between the root and the
-//! last entry is the session, the rest was left behind (FORMATS.md section 5).
+//! A log that is a tree, in which a person goes back to any entry: what lies between the root and
+//! the last entry is the session, the rest was left behind (docs/formats.md#pi).
 
 use std::collections::VecDeque;
 

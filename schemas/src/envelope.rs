@@ -1,4 +1,4 @@
-//! The envelope of every answer, the same over MCP and with `--json` (DESIGN.md section 6).
+//! The envelope of every answer, the same over MCP and with `--json`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -7,7 +7,7 @@ use crate::event::closed_enum;
 use crate::nearest;
 
 closed_enum! {
-    /// The codes of DESIGN.md section 6.
+    /// The closed set of codes that an error can have.
     ErrorCode {
         InvalidArgument = "invalid_argument",
         InvalidQuery = "invalid_query",
@@ -56,8 +56,7 @@ impl ErrorCode {
         }
     }
 
-    /// The exit code of the command line (DESIGN.md section 8): 1 nothing found, 2 wrong usage,
-    /// 3 data or store trouble.
+    /// The exit code of the command line: 1 nothing found, 2 wrong usage, 3 data or store trouble.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::SessionNotFound | Self::EventNotFound | Self::IndexEmpty => 1,

@@ -1,4 +1,4 @@
-//! The event model (DESIGN.md section 3): seven event types, one closed enum, and token counts.
+//! The event model: seven event types, one closed enum, and token counts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use crate::event::closed_enum;
 closed_enum! {
     /// Form of an export.
     ExportFormat {
-        /// A folder of Parquet files, one for each session and day (DESIGN.md section 11).
+        /// A folder of Parquet files, one for each session and day.
         Parquet = "parquet",
         /// One Arrow IPC file.
         Arrow = "arrow",

@@ -1,4 +1,4 @@
-//! Identifiers: `event_id` is `<session_id>:<event_index>` (DESIGN.md section 3).
+//! Identifiers: `event_id` is `<session_id>:<event_index>`.
 
 use crate::{ErrorCode, ToolError};
 

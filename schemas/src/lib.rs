@@ -29,6 +29,6 @@ pub use nearest::nearest;
 pub use time::Timestamp;
 pub use tool_kind::ToolKind;
 
-/// Version of the tables and the manifest. A store of a newer version is refused; one of an
-/// older version is opened or the message says what to do (DESIGN.md section 4).
+/// Version of the tables and the manifest. A store of a newer version is refused; one of an older
+/// version is opened or the message says what to do.
 pub const SCHEMA_VERSION: u32 = 9;

@@ -3,7 +3,7 @@
 /// Estimated tokens of an answer are its JSON bytes divided by this.
 pub const BYTES_PER_TOKEN: usize = 4;
 
-/// No answer is larger: 25,000 estimated tokens (DESIGN.md section 6), less room for the envelope.
+/// No answer is larger: 25,000 estimated tokens, less room for the envelope.
 pub const ANSWER_BYTES: usize = 25_000 * BYTES_PER_TOKEN - 4_000;
 
 /// Targets of `get_session_details` per detail level, in bytes of `data`.

@@ -112,9 +112,8 @@ impl SessionRow {
         ranges.into_iter().any(|range| inside(range) == Some(true))
     }
 
-    /// Whether anybody said or did anything in it: logs of aborted starts hold records too, also the
-    /// bare command that ended them, which gives no title, and Claude warms its subagents up
-    /// (FORMATS.md section 1.1).
+    /// Whether anybody said or did anything in it: logs of aborted starts hold records too, also
+    /// the bare command that ended them, which gives no title, and Claude warms its subagents up.
     pub fn is_conversation(&self) -> bool {
         let warm_up = self.agent_id.is_some() && self.title.as_deref() == Some("Warmup");
         let asked = self.user_messages > 0 && self.title.is_some();

@@ -1,6 +1,5 @@
-//! The tables of the store as plain data. The Arrow schemas, the SQL views and the
-//! documentation of the columns all come from here. Types are those that Parquet, DuckDB and
-//! Spark share (DESIGN.md section 11).
+//! The tables of the store as plain data. The Arrow schemas, the SQL views and the documentation of
+//! the columns all come from here. Types are those that Parquet, DuckDB and Spark share.
 
 /// Column types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

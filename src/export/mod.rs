@@ -112,7 +112,7 @@ struct Work<'s> {
 }
 
 impl Work<'_> {
-    /// One object for each session and day, as DESIGN.md section 11 lays the lake out.
+    /// Writes one object for each session and day (ARCHITECTURE.md#report-and-export).
     fn parquet(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
         let places = snapshot.places();

@@ -1,5 +1,5 @@
-//! The query language (DESIGN.md section 5): words, "phrases" and /regexes/ that must all occur,
-//! `OR` between two of them, `-` before what must not, qualifiers for what is rarely needed.
+//! The query language: words, "phrases" and /regexes/ that must all occur, `OR` between two of
+//! them, `-` before what must not, qualifiers for what is rarely needed.
 
 use schemas::tool::search::{ParsedQuery, SearchSort};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};

@@ -41,7 +41,8 @@ type Key = (i32, i32);
 
 /// Events of one session on one day, as a Parquet file.
 pub struct LakeObject {
-    /// Its path below the root of the lake (DESIGN.md section 11).
+    /// Its path below the root of the lake:
+    /// `p_provider=X/p_date=YYYY-MM-DD/<session_id>-<part>.parquet`.
     pub key: PathBuf,
     pub rows: usize,
     pub bytes: Vec<u8>,

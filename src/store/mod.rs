@@ -1,4 +1,4 @@
-//! The store: immutable Parquet segments and one manifest (DESIGN.md section 4).
+//! The store: immutable Parquet segments and one manifest (ARCHITECTURE.md#the-store).
 //!
 //! A reader takes a [`Snapshot`] and sees one generation; a [`Writer`] holds the lock, adds
 //! segments and replaces the manifest. Neither waits for the other. Nothing here knows searches,

@@ -1,4 +1,4 @@
-//! Puts the reply of a tool into the envelope (DESIGN.md section 6).
+//! Puts the reply of a tool into the envelope, which all answers share.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

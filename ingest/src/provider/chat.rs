@@ -1,5 +1,5 @@
 //! What the chat-shaped logs of several agents share: content parts with media behind URLs, times
-//! in numbers, exit codes in words (FORMATS.md sections 9 and 10).
+//! in numbers, exit codes in words (docs/formats.md#what-all-formats-share).
 
 use simd_json::prelude::*;
 

@@ -1,6 +1,6 @@
-//! What a tool answered, as the forks of Gemini CLI write it (Qwen Code and iFlow; FORMATS.md
-//! sections 8 and 10): a `functionResponse` with `output` or `error`; a shell's exit code stands
-//! inside its output.
+//! What a tool answered, as the forks of Gemini CLI write it (Qwen Code and iFlow;
+//! docs/formats.md#qwen-code, docs/formats.md#iflow): a `functionResponse` with `output` or
+//! `error`; a shell's exit code stands inside its output.
 
 use crate::json::{Fields, Value};
 use crate::render;

@@ -1,5 +1,5 @@
-//! Text in the user's role as Cursor and Grok write it: `<user_query>` around what was typed,
-//! other tags around what the client put beside it (FORMATS.md section 10).
+//! Text in the user's role as Cursor and Grok write it: `<user_query>` around what was typed, other
+//! tags around what the client put beside it (docs/formats.md#cursor, docs/formats.md#grok).
 
 use crate::stream::micros;
 

@@ -1,4 +1,4 @@
-//! Traps of Claude Code's logs (FORMATS.md section 1).
+//! Traps of Claude Code's logs (docs/formats.md#claude-code).
 
 use schemas::EventType;
 use schemas::session::EventRow;

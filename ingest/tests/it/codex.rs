@@ -1,4 +1,4 @@
-//! Traps of Codex's rollouts (FORMATS.md sections 2 and 12).
+//! Traps of Codex's rollouts (docs/formats.md#codex).
 
 use crate::memory::Memory;
 use crate::traps::write;

@@ -1,4 +1,4 @@
-//! What Codex copies when it forks a thread or spawns an agent (FORMATS.md sections 2.6 and 12).
+//! What Codex copies when it forks a thread or spawns an agent (docs/formats.md#codex).
 
 use crate::memory::Memory;
 use crate::traps::write;

@@ -67,7 +67,7 @@ fn files_that_tell_of_a_log_are_no_unknown_ones() {
     }
 }
 
-/// Who goes back to an earlier branch lives there again (FORMATS.md section 5).
+/// Who goes back to an earlier branch lives there again (docs/formats.md#pi).
 #[test]
 fn a_pi_log_lives_where_its_last_entry_hangs() {
     let id = "7d1c52f0-93ab-4c06-8b5e-20f4a1d9e637";

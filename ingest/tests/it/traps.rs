@@ -1,4 +1,4 @@
-//! Traps of the formats and of changing files (FORMATS.md section 11), on small logs made here.
+//! Traps of the formats (docs/formats.md) and of changing files, on small logs made here.
 
 use std::fs;
 use std::path::Path;

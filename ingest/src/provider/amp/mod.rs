@@ -1,6 +1,6 @@
 //! Amp: `~/.local/share/amp/threads/T-<uuid>.json`, one document for a thread, rewritten whole
-//! (FORMATS.md sections 10 and 12; no native thread was at hand: the shape is what several public
-//! readers of such files agree on).
+//! (docs/formats.md#amp; no native thread was at hand: the shape is what several public readers of
+//! such files agree on).
 //!
 //! `{v, id, created (ms), title?, messages[], env{initial{trees[], platform}}, relationships[]?,
 //! usageLedger{events[]}?}`. Messages are decoded in `message.rs`.

@@ -1,6 +1,6 @@
 //! Antigravity: `~/.gemini/antigravity*/brain/<id>/.system_generated/logs/transcript_full.jsonl`
-//! (FORMATS.md section 10). `transcript.jsonl` beside it is the same with long fields cut, and
-//! taken only where there is no other.
+//! (docs/formats.md#antigravity). `transcript.jsonl` beside it is the same with long fields cut,
+//! and taken only where there is no other.
 //!
 //! Calls have no ids: the results follow in the order of the calls, as records of their own named
 //! after the tool, and are given the place of the call (`<step_index>.<n>`) as their id. Arguments

@@ -1,4 +1,4 @@
-//! Knows a Claude log by its beginning, and reads there whose it is (FORMATS.md section 1).
+//! Knows a Claude log by its beginning, and reads there whose it is (docs/formats.md#claude-code).
 
 use schemas::Provider;
 use schemas::event::Relation;

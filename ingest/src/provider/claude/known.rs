@@ -1,5 +1,5 @@
-//! What the decoder of Claude Code knows, for telling the drift of its format: record types and fields
-//! as found in real logs (FORMATS.md section 1). The lists are sorted.
+//! What the decoder of Claude Code knows, for telling the drift of its format: record types and
+//! fields as found in real logs (docs/formats.md#claude-code). The lists are sorted.
 
 /// Types of Claude's records.
 #[rustfmt::skip]

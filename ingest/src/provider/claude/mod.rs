@@ -1,4 +1,4 @@
-//! Claude Code: `~/.claude/projects/<cwd>/<sessionId>.jsonl` (FORMATS.md section 1).
+//! Claude Code: `~/.claude/projects/<cwd>/<sessionId>.jsonl` (docs/formats.md#claude-code).
 
 mod head;
 mod known;
@@ -80,7 +80,7 @@ const ENVELOPE: &[&str] = &[
     "requestId",
 ];
 
-/// API messages remembered; lines of one message stand close together (FORMATS.md 1.4).
+/// API messages remembered; lines of one message stand close together.
 const MESSAGES: usize = 64;
 
 /// One API message: its lines share id, step and usage.
@@ -232,7 +232,7 @@ impl Decoder {
             out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
         }
         // A request is recorded with every line; what counts is the largest record of it, so an
-        // event holds only what is new (FORMATS.md 1.4 and 13).
+        // event holds only what is new (docs/formats.md#claude-code).
         let usage = message.object("usage").map(usage).unwrap_or_default();
         let before = known.map(|at| self.state.messages[at].usage).unwrap_or_default();
         let news = !usage.is_unknown() && (known.is_none() || usage.total() > before.total());
@@ -364,7 +364,7 @@ impl Decoder {
             "summary" => {
                 let summary = object.text("summary").unwrap_or("");
                 text.push_str(summary);
-                // It is of the session whose log has this message, often another one (FORMATS.md 1.1).
+                // It is of the session whose log has this message, often another one.
                 let leaf = uuid_identity(object.text("leafUuid"));
                 if leaf.is_some_and(|leaf| out.has_read(leaf)) {
                     out.title(TitleFrom::Summary, summary);
@@ -397,8 +397,8 @@ impl Decoder {
     }
 }
 
-/// Token counts of one line (FORMATS.md 1.4); the cache writes are the sum of the two lifetimes
-/// where those are given (section 13).
+/// Token counts of one line; the cache writes are the sum of the two lifetimes where those are
+/// given.
 fn usage(usage: Value<'_>) -> Usage {
     let lifetime = |key: &str| usage.object("cache_creation").and_then(|parts| parts.int(key));
     let five_minutes = lifetime("ephemeral_5m_input_tokens");

@@ -1,5 +1,5 @@
-//! What a command had printed before its result: the result of one that goes on in the background, or
-//! that printed too much, leaves it out (`bash_progress`, FORMATS.md section 1.2).
+//! What a command had printed before its result: the result of one that goes on in the background,
+//! or that printed too much, leaves it out (`bash_progress`, docs/formats.md#claude-code).
 
 use schemas::EventType;
 use serde::{Deserialize, Serialize};

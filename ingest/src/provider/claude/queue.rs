@@ -1,4 +1,4 @@
-//! Prompts typed while the agent works (FORMATS.md section 1.2, queue-operation).
+//! Prompts typed while the agent works (`queue-operation`, docs/formats.md#claude-code).
 //!
 //! `enqueue` holds the text. Then either a user record repeats the text (after `dequeue`), or
 //! `remove` does: the prompt was taken up in the middle of a turn and, before version 2.1.90,

@@ -1,6 +1,6 @@
-//! Messages of subagents inside the parent's log: `progress` records of Claude Code 2.1.12 to 2.1.81
-//! (FORMATS.md section 1.6). They are copies where the subagent's own log is there, and all there is
-//! where it is not.
+//! Messages of subagents inside the parent's log: `progress` records of Claude Code 2.1.12 to
+//! 2.1.81 (docs/formats.md#claude-code). They are copies where the subagent's own log is there, and
+//! all there is where it is not.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Claude Code's `user` records: what a person typed, tool results, and text that machines put
-//! into the user's role (FORMATS.md section 1.5).
+//! Claude Code's `user` records: what a person typed, tool results, and text that machines put into
+//! the user's role (docs/formats.md#claude-code).
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 //! One message of a Cline session: blocks as Anthropic's, with ids and times of Cline's own and the
-//! tokens of the request in `metrics` (FORMATS.md section 10).
+//! tokens of the request in `metrics` (docs/formats.md#cline).
 
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;

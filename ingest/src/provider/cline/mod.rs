@@ -1,6 +1,6 @@
 //! Cline: the documents of its sessions (`~/.cline/data/sessions/<id>/<id>.messages.json`, decoded
-//! in `message.rs`) with the manifest `<id>.json` beside them, and the tasks of its extension
-//! for editors (`tasks/<id>/ui_messages.json`, decoded in `task.rs`); FORMATS.md section 10.
+//! in `message.rs`) with the manifest `<id>.json` beside them, and the tasks of its extension for
+//! editors (`tasks/<id>/ui_messages.json`, decoded in `task.rs`); see docs/formats.md#cline.
 //!
 //! No log of its own are `<id>.compaction.json`, what the model is shown instead of a long session,
 //! and a task's `api_conversation_history.json`, the same conversation as sent to the model.

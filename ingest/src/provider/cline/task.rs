@@ -1,6 +1,6 @@
 //! One message of a task of Cline's extension (`ui_messages.json`): what its panel showed, each
 //! `say` by the agent or `ask` to the person with a kind of its own; many hold JSON in their text
-//! (FORMATS.md section 10).
+//! (docs/formats.md#cline).
 
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,6 +1,6 @@
 //! What a turn tells of its items when they are complete (`event_msg/item_completed`), and the ends
-//! of calls that no response item tells of, as of what a script of the model runs (FORMATS.md
-//! section 12).
+//! of calls that no response item tells of, as of what a script of the model runs
+//! (docs/formats.md#codex).
 
 use schemas::EventType;
 

@@ -1,5 +1,5 @@
-//! The beginning that a fork or a spawned agent copied: it is written in one go, and may begin in the
-//! middle of its original (FORMATS.md section 12).
+//! The beginning that a fork or a spawned agent copied: it is written in one go, and may begin in
+//! the middle of its original (docs/formats.md#codex).
 
 use schemas::Confidence;
 
@@ -36,7 +36,7 @@ impl Decoder {
     }
 
     /// The beginning that a fork or a spawned agent copied from a log that is not there: it was
-    /// written in one go (FORMATS.md section 12).
+    /// written in one go.
     pub(super) fn copied_burst(&mut self, time: Option<i64>, out: &mut Stream) {
         let Some(last) = self.state.burst else { return };
         let now = time.unwrap_or(last);

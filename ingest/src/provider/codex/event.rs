@@ -1,5 +1,5 @@
 //! What Codex tells its interface (`event_msg`): twins of response items, token counts, and notices
-//! (FORMATS.md section 2).
+//! (docs/formats.md#codex).
 
 use schemas::EventType;
 
@@ -30,7 +30,7 @@ impl Decoder {
             }
             "agent_reasoning_section_break" => Outcome::Merged("twin_of_reasoning"),
             "item_completed" => self.completed(event, out),
-            // The second generation of subagents is named here only (FORMATS.md section 2.6).
+            // The second generation of subagents is named here only.
             "sub_agent_activity" if event.text("kind") == Some("started") => {
                 let mut text = String::new();
                 render::fields(event, &["type"], &mut text);
@@ -86,7 +86,7 @@ impl Decoder {
 
     /// One usage per request: what the totals grew by, which includes requests that were aborted
     /// before they were recorded; `last_token_usage` at the start and where a total shrinks, which
-    /// begins a new base (FORMATS.md 2.5).
+    /// begins a new base.
     fn token_count(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
         match tokens::news(event, &mut self.state.totals) {
             Ok(usage) => {

@@ -1,4 +1,4 @@
-//! Knows a Codex log by its beginning, and reads there whose it is (FORMATS.md section 2.4).
+//! Knows a Codex log by its beginning, and reads there whose it is (docs/formats.md#codex).
 
 use schemas::Provider;
 use schemas::event::Relation;

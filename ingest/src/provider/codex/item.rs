@@ -1,4 +1,4 @@
-//! Response items: what the model is sent and what it answers (FORMATS.md section 2.4).
+//! Response items: what the model is sent and what it answers (docs/formats.md#codex).
 
 use schemas::EventType;
 

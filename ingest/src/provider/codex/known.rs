@@ -1,5 +1,5 @@
-//! What the decoder of Codex knows, for telling the drift of its format: record types and fields
-//! as found in real logs (FORMATS.md section 2). The lists are sorted.
+//! What the decoder of Codex knows, for telling the drift of its format: record types and fields as
+//! found in real logs (docs/formats.md#codex). The lists are sorted.
 
 /// Types of Codex's records, with those of what they wrap.
 #[rustfmt::skip]

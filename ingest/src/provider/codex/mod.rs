@@ -1,5 +1,5 @@
-//! Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, both generations (FORMATS.md
-//! section 2): flat items, and items wrapped as `{timestamp, type, payload}`.
+//! Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, both generations
+//! (docs/formats.md#codex): flat items, and items wrapped as `{timestamp, type, payload}`.
 //!
 //! The same text stands in `response_item` and `event_msg` by design; whichever comes first
 //! counts, its twin is merged.
@@ -175,7 +175,7 @@ fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
 
 impl Decoder {
     fn session_meta(&mut self, meta: Value<'_>, time: Option<i64>, out: &mut Stream) -> Outcome {
-        // Copied history brings the parent's own header along (FORMATS.md 2.4).
+        // Copied history brings the parent's own header along.
         let first = !std::mem::replace(&mut self.state.named, true);
         let other = meta.text("id") != out.session.native_id.as_deref();
         if !first && other && !out.has_history() && out.session.relation.is_some() {
@@ -251,7 +251,7 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// So many of the last prompts were taken back, with all that followed them (FORMATS.md 2.6).
+    /// So many of the last prompts were taken back, with all that followed them.
     fn roll_back(&mut self, prompts: usize, out: &mut Stream) {
         let standing = &mut self.state.standing;
         let undone = standing.split_off(standing.len().saturating_sub(prompts));

@@ -1,5 +1,5 @@
 //! What Codex writes inside strings: tool outputs in their three forms, and machine text in the
-//! user's role (FORMATS.md section 2.4).
+//! user's role (docs/formats.md#codex).
 
 use schemas::EventType;
 
@@ -48,8 +48,8 @@ pub(super) fn machine_text(text: &str) -> Option<&'static str> {
     MACHINE.iter().find(|(start, _)| trimmed.starts_with(start)).map(|(_, subtype)| *subtype)
 }
 
-/// The folder that machine text names as the agent's: in the flat generation it stands nowhere else
-/// (FORMATS.md section 2.2).
+/// The folder that machine text names as the agent's: in the flat generation it stands nowhere
+/// else.
 pub(super) fn folder(context: &str) -> Option<&str> {
     let marked = context.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
     let told = || context.split_once("Current working directory: ")?.1.lines().next();

@@ -1,4 +1,5 @@
-//! Codex's token counts: totals that are written again and again, and restart (FORMATS.md 2.5).
+//! Codex's token counts: totals that are written again and again, and restart
+//! (docs/formats.md#codex).
 
 use schemas::Usage;
 

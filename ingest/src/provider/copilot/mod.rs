@@ -1,5 +1,6 @@
 //! GitHub Copilot CLI: `~/.copilot/session-state/<uuid>/events.jsonl`, in older versions
-//! `<uuid>.jsonl` (FORMATS.md section 7). Every line is `{type, data, id, timestamp, parentId}`.
+//! `<uuid>.jsonl` (docs/formats.md#github-copilot-cli). Every line is
+//! `{type, data, id, timestamp, parentId}`.
 //!
 //! A call stands in the message that asks for it and in the start of its execution; whichever comes
 //! first is the event. Hooks repeat prompts, calls and results: only what they answer counts.

@@ -1,5 +1,5 @@
 //! Records of GitHub Copilot CLI beside the conversation: what they tell about the session, and the
-//! notification that each becomes (FORMATS.md section 7).
+//! notification that each becomes (docs/formats.md#github-copilot-cli).
 
 use schemas::EventType;
 

@@ -1,4 +1,5 @@
-//! Tool calls and their results in the logs of GitHub Copilot CLI (FORMATS.md section 7).
+//! Tool calls and their results in the logs of GitHub Copilot CLI
+//! (docs/formats.md#github-copilot-cli).
 
 use schemas::EventType;
 

@@ -1,6 +1,6 @@
-//! Token counts of GitHub Copilot CLI (FORMATS.md section 7): a message tells its output only, the
-//! rest stands in the sums by model that a run leaves when it shuts down. Here the sums become what
-//! is new in them.
+//! Token counts of GitHub Copilot CLI (docs/formats.md#github-copilot-cli): a message tells its
+//! output only, the rest stands in the sums by model that a run leaves when it shuts down. Here the
+//! sums become what is new in them.
 
 use std::collections::BTreeMap;
 

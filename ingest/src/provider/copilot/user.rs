@@ -1,5 +1,5 @@
-//! The user's side of a log of GitHub Copilot CLI: prompts, commands run with `!`, and what machines
-//! put into the user's role (FORMATS.md section 7).
+//! The user's side of a log of GitHub Copilot CLI: prompts, commands run with `!`, and what
+//! machines put into the user's role (docs/formats.md#github-copilot-cli).
 
 use schemas::EventType;
 

@@ -1,5 +1,5 @@
 //! Cursor's agent: `~/.cursor/projects/<cwd>/agent-transcripts/<id>/<id>.jsonl` and
-//! `<id>/subagents/<id>.jsonl` (FORMATS.md section 10).
+//! `<id>/subagents/<id>.jsonl` (docs/formats.md#cursor).
 //!
 //! The records have no ids, no model and no tokens, results of tools are left out, and the only
 //! times are those that newer versions put around a prompt. The editor's own chats

@@ -1,5 +1,5 @@
 //! Messages of Factory Droid: Anthropic's content blocks, and what Droid shows to the model or to
-//! the person only (FORMATS.md section 10).
+//! the person only (docs/formats.md#droid).
 
 use schemas::EventType;
 

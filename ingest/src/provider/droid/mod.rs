@@ -1,7 +1,7 @@
 //! Factory Droid: `~/.factory/sessions/<cwd>/<uuid>.jsonl` with a `<uuid>.settings.json` beside it
-//! (FORMATS.md section 10), and what `droid exec --output-format stream-json` prints
-//! (`stream.rs`). Version 2 of the format, as of CLI 0.18x to 0.22x: `session_start`,
-//! `message` with Anthropic's blocks, and records of the session's state.
+//! (docs/formats.md#droid), and what `droid exec --output-format stream-json` prints (`stream.rs`).
+//! Version 2 of the format, as of CLI 0.18x to 0.22x: `session_start`, `message` with Anthropic's
+//! blocks, and records of the session's state.
 
 mod message;
 pub(super) mod settings;

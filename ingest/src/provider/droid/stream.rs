@@ -1,5 +1,5 @@
-//! What `droid exec --output-format stream-json` prints, when somebody keeps it: flat events
-//! with the id of their session, and at the end the tokens of the run (FORMATS.md section 10).
+//! What `droid exec --output-format stream-json` prints, when somebody keeps it: flat events with
+//! the id of their session, and at the end the tokens of the run (docs/formats.md#droid).
 
 use schemas::{EventType, Usage};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! One message of a Gemini CLI log: thoughts, text, tool calls with their results, tokens
-//! (FORMATS.md section 3).
+//! (docs/formats.md#gemini-cli).
 
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;

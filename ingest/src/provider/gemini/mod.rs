@@ -1,6 +1,6 @@
 //! Gemini CLI: `~/.gemini/tmp/<hash>/chats/session-*.json` (one document) and `.jsonl` (header,
-//! messages, updates); FORMATS.md section 3. Both change what was written before, so both are
-//! read whole every time.
+//! messages, updates); see docs/formats.md#gemini-cli. Both change what was written before, so both
+//! are read whole every time.
 
 mod lines;
 mod message;

@@ -1,5 +1,5 @@
 //! Where a session of Gemini CLI ran: its log does not say it, but files around the log's folder do
-//! (FORMATS.md section 3).
+//! (docs/formats.md#gemini-cli).
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! Logs of home-made agents: JSON lines that any program can write (described for their authors
-//! in CONTRIBUTING.md, "Logs of your own agent").
+//! in CONTRIBUTING.md, "Logs of your own agent"; see docs/formats.md#generic-lines).
 //!
 //! The first line is a header, `{"format":"sessions","version":1,...}`; a later one changes what it
 //! names. Every other line is an event whose `type` is one of the seven event types. Without a

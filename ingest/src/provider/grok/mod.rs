@@ -1,6 +1,6 @@
-//! Grok's agent: `~/.grok/sessions/<cwd, percent-encoded>/<id>/chat_history.jsonl` (FORMATS.md
-//! section 10). The same conversation stands in `updates.jsonl` beside it, a thousand times as
-//! long, which is not read; what the session is stands in `summary.json`.
+//! Grok's agent: `~/.grok/sessions/<cwd, percent-encoded>/<id>/chat_history.jsonl`
+//! (docs/formats.md#grok). The same conversation stands in `updates.jsonl` beside it, a thousand
+//! times as long, which is not read; what the session is stands in `summary.json`.
 //!
 //! The records have neither times nor tokens. The summary tells when the session began and ended;
 //! without it its id, a uuid of version 7, tells when it began.

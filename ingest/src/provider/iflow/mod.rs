@@ -1,4 +1,4 @@
-//! iFlow CLI: `~/.iflow/projects/<cwd>/session-<uuid>.jsonl` (FORMATS.md section 10). A fork of
+//! iFlow CLI: `~/.iflow/projects/<cwd>/session-<uuid>.jsonl` (docs/formats.md#iflow). A fork of
 //! Gemini CLI that writes Claude's records: told apart by session ids that begin with `session-`.
 //!
 //! While a response streams in, `assistant` records show a window of it: the same call stands in

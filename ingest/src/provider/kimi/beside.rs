@@ -1,5 +1,5 @@
 //! What files beside a log of Kimi's say of the session: its title, its folder, where it was forked
-//! from (FORMATS.md section 9).
+//! from (docs/formats.md#kimi).
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,6 @@
-//! Kimi Code's `wire.jsonl`: flat records of what happened, from which the agent rebuilds its
-//! state (FORMATS.md section 9). A prompt stands there as it was typed (`turn.prompt`) and as the
-//! message it became, tokens at the end of a response and as a record of their own; each counts
-//! once.
+//! Kimi Code's `wire.jsonl`: flat records of what happened, from which the agent rebuilds its state
+//! (docs/formats.md#kimi). A prompt stands there as it was typed (`turn.prompt`) and as the message
+//! it became, tokens at the end of a response and as a record of their own; each counts once.
 
 use schemas::{EventType, Usage};
 

@@ -1,5 +1,5 @@
-//! Kimi CLI's `context.jsonl`: the messages as they go to the model, without times and with no
-//! more of the tokens than how full the context is (FORMATS.md section 9).
+//! Kimi CLI's `context.jsonl`: the messages as they go to the model, without times and with no more
+//! of the tokens than how full the context is (docs/formats.md#kimi).
 
 use schemas::EventType;
 

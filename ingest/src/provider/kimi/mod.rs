@@ -1,4 +1,4 @@
-//! Kimi (FORMATS.md section 9), in its two generations:
+//! Kimi (docs/formats.md#kimi), in its two generations:
 //!
 //! * Kimi CLI, `~/.kimi/sessions/<md5 of cwd>/<id>/`: `wire.jsonl` is what was shown, with times
 //!   and tokens (`wire.rs`), `context.jsonl` what was sent to the model (`context.rs`).

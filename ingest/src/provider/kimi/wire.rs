@@ -1,5 +1,5 @@
 //! Kimi CLI's `wire.jsonl`: `{timestamp, message: {type, payload}}`, the events that were shown to
-//! the person (FORMATS.md section 9).
+//! the person (docs/formats.md#kimi).
 
 use std::path::Path;
 

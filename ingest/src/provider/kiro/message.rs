@@ -1,5 +1,5 @@
 //! One record of Kiro CLI: an entry of a conversation, which is what a person or a tool said
-//! together with the model's response, or a record of a journal (FORMATS.md section 10).
+//! together with the model's response, or a record of a journal (docs/formats.md#kiro).
 
 use schemas::EventType;
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,6 +1,6 @@
 //! Kiro CLI: the journals `~/.kiro/sessions/cli/<id>.jsonl` with `<id>.json` beside them, and
 //! conversations as one document `{conversation_id, history}`, pretty-printed or one to a line, as
-//! `/chat save` and others write them (FORMATS.md section 10). None of them counts tokens: Kiro
+//! `/chat save` and others write them (docs/formats.md#kiro). None of them counts tokens: Kiro
 //! bills credits.
 
 mod message;

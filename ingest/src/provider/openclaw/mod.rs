@@ -1,5 +1,5 @@
-//! OpenClaw: `~/.openclaw/agents/<agent>/sessions/<uuid>.jsonl` (FORMATS.md section 6). The entries
-//! are those of Pi (`pi/`); this is what differs: where logs lie, and what the gateway puts
+//! OpenClaw: `~/.openclaw/agents/<agent>/sessions/<uuid>.jsonl` (docs/formats.md#openclaw). The
+//! entries are those of Pi (`pi/`); this is what differs: where logs lie, and what the gateway puts
 //! around the words of a person who writes through a messenger.
 //!
 //! Beside a session lie copies of it (`.jsonl.reset.<time>`, `.jsonl.deleted.<time>`,

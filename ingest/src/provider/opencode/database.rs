@@ -1,7 +1,7 @@
 //! The database of OpenCode since 1.2 (`opencode.db`, SQLite), whose sessions are put together into
-//! the bytes of export documents (FORMATS.md section 4). Versions 1 use `session`, `message` and
-//! `part`; versions 2 copy those once into `session_v2` and `session_message`, go on there under
-//! the same ids, and leave the old rows. It is never written to.
+//! the bytes of export documents (docs/formats.md#opencode). Versions 1 use `session`, `message`
+//! and `part`; versions 2 copy those once into `session_v2` and `session_message`, go on there
+//! under the same ids, and leave the old rows. It is never written to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;

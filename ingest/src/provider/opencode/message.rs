@@ -1,5 +1,5 @@
 //! One message of OpenCode 1: `{info, parts}`, where a tool's call and its answer are one part and
-//! the tokens of the message are the sum of those of its steps (FORMATS.md section 4).
+//! the tokens of the message are the sum of those of its steps (docs/formats.md#opencode).
 
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;

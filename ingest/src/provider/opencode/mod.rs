@@ -1,6 +1,6 @@
 //! OpenCode: the document of `opencode export`, and its two stores, which are put together into the
 //! bytes of such a document: the tree of files before 1.2 (`store.rs`) and the database since
-//! (`database.rs`); FORMATS.md section 4. Versions 1 write a message as `{info, parts}`
+//! (`database.rs`); see docs/formats.md#opencode. Versions 1 write a message as `{info, parts}`
 //! (`message.rs`), versions 2 as one object (`v2.rs`).
 
 pub(crate) mod database;

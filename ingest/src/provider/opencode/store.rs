@@ -1,7 +1,7 @@
 //! The tree of files that OpenCode before 1.2 kept (`storage/session/<project>/ses_*.json`,
 //! `message/<session>/msg_*.json`, `part/<message>/prt_*.json`), put together into the bytes of an
-//! export document (FORMATS.md section 4). The same tree gives the same bytes, so places in them
-//! stay valid. Later versions copy it into their database (`database.rs`) and leave it.
+//! export document (docs/formats.md#opencode). The same tree gives the same bytes, so places in
+//! them stay valid. Later versions copy it into their database (`database.rs`) and leave it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! One message of OpenCode 2: a row of its table `session_message` or an element of an export, one
 //! object whose `type` says what it is; the assistant's text, thoughts and calls are its `content`
-//! (FORMATS.md section 4).
+//! (docs/formats.md#opencode).
 
 use schemas::{Confidence, EventType};
 

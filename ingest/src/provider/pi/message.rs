@@ -1,5 +1,5 @@
-//! Messages of Pi and OpenClaw by their role: prompts, responses, tool results, and commands that
-//! a person ran with `!` (FORMATS.md section 5).
+//! Messages of Pi and OpenClaw by their role: prompts, responses, tool results, and commands that a
+//! person ran with `!` (docs/formats.md#pi).
 
 use schemas::{EventType, Usage};
 

@@ -1,4 +1,4 @@
-//! Pi: `~/.pi/agent/sessions/--<cwd>--/<time>_<uuid>.jsonl` (FORMATS.md section 5). Version 1 is a
+//! Pi: `~/.pi/agent/sessions/--<cwd>--/<time>_<uuid>.jsonl` (docs/formats.md#pi). Version 1 is a
 //! list of entries without ids; since version 2 a file is a tree of `id` and `parentId`, and the
 //! path to its last entry is the conversation. OpenClaw writes the same, see `openclaw/`.
 

@@ -1,6 +1,6 @@
 //! Qwen Code: `~/.qwen/projects/<cwd>/chats/<sessionId>.jsonl`, and the logs of subagents in
-//! `<cwd>/subagents/<sessionId>/agent-<id>.jsonl` (FORMATS.md section 8). The chain of records is
-//! Claude's (`uuid`, `parentUuid`), their content is Gemini's (`message.parts`).
+//! `<cwd>/subagents/<sessionId>/agent-<id>.jsonl` (docs/formats.md#qwen-code). The chain of records
+//! is Claude's (`uuid`, `parentUuid`), their content is Gemini's (`message.parts`).
 
 mod system;
 mod telemetry;

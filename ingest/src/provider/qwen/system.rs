@@ -1,5 +1,5 @@
 //! Qwen Code's `system` records: commands, titles, compactions, going back, and what the client
-//! notes for itself (FORMATS.md section 8).
+//! notes for itself (docs/formats.md#qwen-code).
 
 use schemas::EventType;
 

@@ -1,6 +1,6 @@
-//! Qwen Code's `ui_telemetry` records, three quarters of a log (FORMATS.md section 8): most of what
-//! they say stands in other records too. Kept is what does not: how long a tool or a request took,
-//! the id of a response, who refused a call, and errors of the API.
+//! Qwen Code's `ui_telemetry` records, three quarters of a log (docs/formats.md#qwen-code): most of
+//! what they say stands in other records too. Kept is what does not: how long a tool or a request
+//! took, the id of a response, who refused a call, and errors of the API.
 //!
 //! Telemetry stands before the record it is about: a response before its `assistant` record, the
 //! calls of a step before their `tool_result` records.

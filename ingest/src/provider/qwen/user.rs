@@ -1,5 +1,5 @@
 //! Qwen Code's `user` records: what a person typed, and what machines put into the user's role
-//! (FORMATS.md section 8).
+//! (docs/formats.md#qwen-code).
 
 use schemas::EventType;
 

@@ -1,7 +1,8 @@
-//! GitHub Copilot in Visual Studio: `%TEMP%\VSGitHubCopilotLogs\traces\*_VSGitHubCopilot_traces.jsonl`
-//! (FORMATS.md section 10), OpenTelemetry spans, a batch of them on a line. `chat` is one request to
-//! a model with its prompt and its answer, `execute_tool` a call with its result, `invoke_agent` a
-//! turn as a whole, whose sums repeat those of its requests.
+//! GitHub Copilot in Visual Studio:
+//! `%TEMP%\VSGitHubCopilotLogs\traces\*_VSGitHubCopilot_traces.jsonl`
+//! (docs/formats.md#vs-code-copilot-chat), OpenTelemetry spans, a batch of them on a line. `chat`
+//! is one request to a model with its prompt and its answer, `execute_tool` a call with its result,
+//! `invoke_agent` a turn as a whole, whose sums repeat those of its requests.
 //!
 //! A conversation may go on in another file, and a file may hold several of them: the log is the
 //! file, named after its first conversation. Spans are known by their ids wherever they stand.
