@@ -5,6 +5,7 @@
 
 mod analyze;
 mod archive;
+mod citations;
 mod cli;
 mod contract;
 mod corruption;

@@ -1,6 +1,6 @@
 //! GitHub Copilot in Visual Studio:
 //! `%TEMP%\VSGitHubCopilotLogs\traces\*_VSGitHubCopilot_traces.jsonl`
-//! (docs/formats.md#vs-code-copilot-chat), OpenTelemetry spans, a batch of them on a line. `chat`
+//! (docs/formats.md#visual-studio-copilot), OpenTelemetry spans, a batch of them on a line. `chat`
 //! is one request to a model with its prompt and its answer, `execute_tool` a call with its result,
 //! `invoke_agent` a turn as a whole, whose sums repeat those of its requests.
 //!

@@ -1,5 +1,5 @@
 //! Reading a span of GitHub Copilot in Visual Studio: its attributes, times and counts, the JSON in
-//! its strings, and the notification it may become (docs/formats.md#vs-code-copilot-chat).
+//! its strings, and the notification it may become (docs/formats.md#visual-studio-copilot).
 
 use schemas::{EventType, Usage};
 use simd_json::prelude::*;
