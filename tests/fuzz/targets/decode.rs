@@ -97,8 +97,8 @@ fn ingest(format: &Format, claim: &Claim, log: &[u8], lengths: &[usize]) -> Memo
             relation: claim.relation,
             ancestors: Vec::new(),
             reason: None,
-            source,
-            session: memory.sessions().pop().map(|(session, _)| session),
+            source: source.map(Box::new),
+            session: memory.sessions().pop().map(|(session, _)| session.into()),
         };
         memory.run(Plan { units: vec![vec![work]], ..Plan::default() });
     }
