@@ -79,6 +79,26 @@ impl HeldFolder {
         std::fs::OpenOptions::new().write(true).create_new(true).open(self.path.join(name))
     }
 
+    /// Whether it is still at its place, and holds a folder of each of `names`.
+    pub(super) fn is_whole(&self, names: impl Iterator<Item = String>) -> bool {
+        let mut names = names;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let found = std::fs::symlink_metadata(&self.path);
+            let is_here =
+                self.handle.metadata().ok().zip(found.ok()).is_some_and(|(held, found)| {
+                    (held.dev(), held.ino()) == (found.dev(), found.ino())
+                });
+            let is_there = |name: String| {
+                rustix::fs::statat(&self.handle, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+            };
+            is_here && names.all(is_there)
+        }
+        #[cfg(not(unix))]
+        names.all(|name| self.path.join(name).is_dir())
+    }
+
     /// Makes its entries durable, where the platform can.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         #[cfg(unix)]

@@ -82,6 +82,11 @@ impl SegmentWriter {
         self.sources.len()
     }
 
+    /// Names that its index holds.
+    pub(super) fn names(&self) -> usize {
+        self.index.names()
+    }
+
     /// Adds rows of one session.
     pub(super) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let Some(session) = first_text(batch, "session_id") else { return Ok(()) };

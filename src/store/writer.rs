@@ -21,7 +21,7 @@ use schemas::session::{EventRow, ProblemRow, SessionRow, SourceRow};
 use super::damage::{Verify, set_aside_damaged};
 use super::held_folder::HeldFolder;
 use super::lock::StoreLock;
-use super::manifest::{Manifest, Retired};
+use super::manifest::{Manifest, Retired, SegmentEntry};
 use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
 use super::{EventReader, RowSpan, StoreError, compact, files, folder};
@@ -32,6 +32,9 @@ const SEGMENT_BYTES: usize = 32 << 20;
 /// And at the first checkpoint after it has rows of so many files, which it holds until then: they
 /// take about 2 KB each.
 const SEGMENT_FILES: usize = 16_384;
+
+/// And after so many names of tools, kinds and files, which it holds as well.
+const SEGMENT_NAMES: usize = 100_000;
 
 /// Rows read at a time.
 const READ_ROWS: usize = 4096;
@@ -238,6 +241,11 @@ impl Writer {
     fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
         self.segments.sync()?;
         self.lock.check()?;
+        // The segments may be moved or removed alone.
+        let named = next.segments.iter().map(|segment| SegmentEntry::folder_name(segment.number));
+        if !self.segments.is_whole(named) {
+            return Err(StoreError::Replaced { path: self.dir.clone() });
+        }
         next.write(&self.dir)
     }
 
@@ -310,7 +318,10 @@ impl Sink for WriterSink<'_> {
         segment.session(session);
         segment.source(source);
         segment.problems(problems);
-        if segment.bytes() >= SEGMENT_BYTES || segment.files() >= SEGMENT_FILES {
+        let is_full = segment.bytes() >= SEGMENT_BYTES
+            || segment.files() >= SEGMENT_FILES
+            || segment.names() >= SEGMENT_NAMES;
+        if is_full {
             self.commit()?;
         }
         Ok(())

@@ -125,13 +125,18 @@ fn an_ingest_does_not_report_success_when_its_store_went_away() {
     let env = TestEnv::new();
     let logs = large_logs(&env);
     let other = TestEnv::with_samples();
-    for replace in ["moved", "removed", "replaced"] {
+    for replace in ["moved", "removed", "replaced", "segments"] {
         let _ = fs::remove_dir_all(env.store());
         let child = start_ingest(&env, &logs);
         match replace {
             "removed" => {
                 // Files may be added while it goes.
                 while fs::remove_dir_all(env.store()).is_err() {}
+            }
+            "segments" => {
+                let segments = env.store().join("segments");
+                fs::rename(&segments, env.path("segments-gone")).expect("moves");
+                fs::create_dir(&segments).expect("creates");
             }
             _ => fs::rename(env.store(), env.path(&format!("gone-{replace}"))).expect("moves"),
         }
@@ -153,7 +158,7 @@ fn an_ingest_does_not_report_success_when_its_store_went_away() {
                 env.rows("SELECT count(*) FROM events"),
                 other.rows("SELECT count(*) FROM events")
             );
-        } else {
+        } else if replace != "segments" {
             assert!(!env.store().exists(), "{replace}: the store came into being again");
         }
     }

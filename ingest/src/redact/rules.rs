@@ -57,6 +57,21 @@ const fn is_tilde_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'~' | b'.')
 }
 
+impl Shape {
+    /// Whether every anchor is the beginning of the token itself, with so many fixed characters that
+    /// a word before a `-` or `_` has nothing to do with it: names of files are glued to tokens so.
+    fn is_telling(&self) -> bool {
+        let is_fixed = |byte: &u8| !matches!(byte, b'?' | b'#' | b'^');
+        self.anchors.iter().all(|anchor| {
+            !anchor.contains(['=', ':', '/', ' ', '"', '\''])
+                && anchor.bytes().filter(is_fixed).count() >= TELLING
+        })
+    }
+}
+
+/// Fixed characters of an anchor that tell a token inside a longer word.
+const TELLING: usize = 4;
+
 const fn is_word_or_dash(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'-')
 }
@@ -66,6 +81,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
     let start = match shape.lead {
         Lead::Any => at,
         Lead::Word if scan.begins_word(at) => at,
+        Lead::Word if shape.is_telling() && matches!(scan.before(at), b'-' | b'_') => at,
         Lead::Word => return,
         Lead::Back(most, class) => {
             let lead = scan.bytes().get(..at).unwrap_or_default().iter().rev();

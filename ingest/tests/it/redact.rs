@@ -325,3 +325,20 @@ proptest! {
         prop_assert_eq!(mask(&once), once);
     }
 }
+
+#[test]
+fn tokens_glued_to_words_are_masked() {
+    let redactor = Redactor::new(&[]).expect("the built-in rules");
+    let tokens = [
+        ["gh", "p_r9Xk2LmQ7vT4sWb8Yc3Nd6Pf1Hj5ZaGe0uKt"],
+        ["AK", "IAQ7ZP4XW2MN5RTYBC"],
+        ["glp", "at-r9Xk2LmQ7vT4sWb8Yc3N"],
+    ];
+    for token in tokens.map(|parts| parts.concat()) {
+        for lead in ["", "backup-", "my_", "-home-", "rollout-2026-01-01-"] {
+            let text = format!("see {lead}{token}.txt");
+            let masked = redactor.mask(&text, &mut Counts::default());
+            assert!(masked.contains("[REDACTED:") && !masked.contains(&token), "{masked}");
+        }
+    }
+}

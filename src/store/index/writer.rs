@@ -94,6 +94,11 @@ impl IndexWriter {
         }
     }
 
+    /// Different labels and lists of files so far.
+    pub(in crate::store) fn names(&self) -> usize {
+        self.labels.values.len() + self.files.values.len()
+    }
+
     /// Adds a row. `labels` are its tool, subtype, model and branch, `files` the paths it names, with
     /// newlines between them; the numbers of both in `facts` are not used.
     pub(in crate::store) fn push(

@@ -130,8 +130,9 @@ fn uri(db: &Path, parameters: &str) -> String {
 }
 
 fn tables(connection: &Connection) -> Result<HashSet<String>> {
-    let mut statement =
-        connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+    // A view or a virtual table may have rows without end.
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'";
+    let mut statement = connection.prepare(sql)?;
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
@@ -202,7 +203,7 @@ fn assemble(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
     let is_new = said > 0 && (new.is_some() || count("message", "")? == 0);
     let messages = match (is_new, tables.contains("message")) {
         (true, _) => new_messages(connection, id)?,
-        (false, true) => old_messages(connection, id)?,
+        (false, true) => old_messages(connection, id, tables.contains("part"))?,
         (false, false) => Vec::new(),
     };
     let info = new.or(old);
@@ -245,10 +246,13 @@ fn new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
     Ok(messages.into_iter().map(|(_, message)| message).collect())
 }
 
-/// Messages of versions 1, with their parts.
-fn old_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
+/// Messages of versions 1, with their parts if there is a table of these.
+fn old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Vec<String>> {
     let mut parts: HashMap<String, Vec<(String, String)>> = HashMap::new();
-    let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1";
+    let sql = match has_parts {
+        true => "SELECT message_id, id, data FROM part WHERE session_id = ?1",
+        false => "SELECT 0, 0, 0 WHERE ?1 IS NULL",
+    };
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([id])?;
     while let Some(row) = rows.next()? {
@@ -367,6 +371,17 @@ mod tests {
         assert_eq!(files, 1, "nothing is left beside a database at rest");
         let missing = assemble_database(&path, "ses_2").expect_err("not there");
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    /// Rows without end, which a view makes of nothing.
+    #[test]
+    fn only_tables_are_read() {
+        let endless = "ALTER TABLE part RENAME TO part0; CREATE VIEW part AS
+            WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t)
+            SELECT id, message_id, session_id, time_created, time_updated, data FROM part0, t;";
+        let (_dir, path, _connection) = database(&[TABLES, endless]);
+        assert_eq!(database_sessions(&path).expect("sessions").len(), 1);
+        assert_eq!(assembled(&path)["messages"][0]["parts"], json!([]));
     }
 
     #[test]
