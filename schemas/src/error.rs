@@ -34,26 +34,10 @@ closed_enum! {
 impl ErrorCode {
     /// Whether the same call may succeed later.
     pub const fn retryable(self) -> bool {
-        match self {
-            Self::SearchTimeout | Self::Cancelled | Self::RateLimitExceeded | Self::StoreBusy => {
-                true
-            }
-            Self::InvalidArgument
-            | Self::InvalidQuery
-            | Self::InvalidCursor
-            | Self::InvalidSessionId
-            | Self::InvalidEventId
-            | Self::InvalidDetailLevel
-            | Self::AmbiguousSessionPrefix
-            | Self::SessionNotFound
-            | Self::EventNotFound
-            | Self::SqlError
-            | Self::SqlNotAllowed
-            | Self::IndexEmpty
-            | Self::StoreUnavailable
-            | Self::StoreDamaged
-            | Self::InternalError => false,
-        }
+        matches!(
+            self,
+            Self::SearchTimeout | Self::Cancelled | Self::RateLimitExceeded | Self::StoreBusy
+        )
     }
 
     /// The exit code of the command line: 1 nothing found, 2 wrong usage, 3 data or store trouble.

@@ -80,22 +80,19 @@ impl HeldFolder {
     }
 
     /// Whether it is still at its place, and holds a folder of each of `names`.
-    pub(super) fn is_whole(&self, names: impl Iterator<Item = String>) -> bool {
-        let mut names = names;
+    pub(super) fn is_whole(&self, mut names: impl Iterator<Item = String>) -> bool {
         #[cfg(unix)]
         {
-            use std::os::unix::fs::MetadataExt as _;
             let found = std::fs::symlink_metadata(&self.path);
-            let is_here =
-                self.handle.metadata().ok().zip(found.ok()).is_some_and(|(held, found)| {
-                    (held.dev(), held.ino()) == (found.dev(), found.ino())
-                });
-            let is_there = |name: String| {
-                rustix::fs::statat(&self.handle, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+            let Ok((held, found)) = self.handle.metadata().and_then(|held| Ok((held, found?)))
+            else {
+                return false;
             };
-            is_here && names.all(is_there)
+            // Its path leads to it, so what the path leads to is in it.
+            if !super::lock::is_same_file(&held, &found) {
+                return false;
+            }
         }
-        #[cfg(not(unix))]
         names.all(|name| self.path.join(name).is_dir())
     }
 

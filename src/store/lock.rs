@@ -45,7 +45,7 @@ impl StoreLock {
 
 /// True if both are of one file or folder. Other systems than Unix do not let an open file be moved
 /// away, so there the name is enough.
-fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
+pub(super) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;

@@ -248,20 +248,7 @@ fn new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
 
 /// Messages of versions 1, with their parts if there is a table of these.
 fn old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Vec<String>> {
-    let mut parts: HashMap<String, Vec<(String, String)>> = HashMap::new();
-    let sql = match has_parts {
-        true => "SELECT message_id, id, data FROM part WHERE session_id = ?1",
-        false => "SELECT 0, 0, 0 WHERE ?1 IS NULL",
-    };
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([id])?;
-    while let Some(row) = rows.next()? {
-        let (owner, part) = (text(row.get_ref(0)?), text(row.get_ref(1)?));
-        let ids = [("id", part.as_str()), ("sessionID", id), ("messageID", owner.as_str())];
-        let content = object(&text(row.get_ref(2)?), &ids);
-        parts.entry(owner).or_default().push((part, content));
-    }
-    drop(rows);
+    let mut parts = if has_parts { old_parts(connection, id)? } else { HashMap::new() };
     let sql = "SELECT time_created, id, data FROM message WHERE session_id = ?1";
     let mut statement = connection.prepare(sql)?;
     let read =
@@ -276,6 +263,21 @@ fn old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Ve
         message(&info, &parts)
     };
     Ok(messages.into_iter().map(whole).collect())
+}
+
+/// Parts of versions 1 by message, each with its id, in no order.
+fn old_parts(connection: &Connection, id: &str) -> Result<HashMap<String, Vec<(String, String)>>> {
+    let mut parts: HashMap<String, Vec<(String, String)>> = HashMap::new();
+    let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([id])?;
+    while let Some(row) = rows.next()? {
+        let (owner, part) = (text(row.get_ref(0)?), text(row.get_ref(1)?));
+        let ids = [("id", part.as_str()), ("sessionID", id), ("messageID", owner.as_str())];
+        let content = object(&text(row.get_ref(2)?), &ids);
+        parts.entry(owner).or_default().push((part, content));
+    }
+    Ok(parts)
 }
 
 /// A cell as text.
