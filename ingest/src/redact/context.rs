@@ -134,12 +134,17 @@ fn unescaped(scan: &mut Scan<'_>, at: usize, start: usize) {
 /// the encoded `://` begins.
 pub(super) fn encoded_address(scan: &mut Scan<'_>, at: usize) {
     let start = at + "%3A%2F%2F".len();
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"%_.~+!*-".contains(&byte);
-    let end = scan.skip(start, MAX_AUTHORITY, is_part);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_.~+!*-".contains(&byte);
+    let is_path = |at: usize| {
+        let sign = scan.slice(at, at + 3);
+        ["%2f", "%3f", "%23"].iter().any(|path| sign.eq_ignore_ascii_case(path))
+    };
+    let mut end = scan.skip(start, MAX_AUTHORITY, is_part);
+    while scan.byte(end) == b'%' && end - start < MAX_AUTHORITY && !is_path(end) {
+        end = scan.skip(end + 1, MAX_AUTHORITY, is_part);
+    }
     let authority = scan.slice(start, end);
     let lower = authority.to_ascii_lowercase();
-    let path = ["%2f", "%3f", "%23"].iter().filter_map(|sign| lower.find(sign)).min();
-    let lower = lower.get(..path.unwrap_or(lower.len())).unwrap_or_default();
     let (Some(colon), Some(sign)) = (lower.find("%3a"), lower.rfind("%40")) else { return };
     let password = authority.get(colon + 3..sign).unwrap_or_default();
     if password.len() >= 4

@@ -26,6 +26,7 @@ mod secrets;
 mod seed_phrase;
 mod value;
 mod web_key;
+mod words;
 mod wrapped;
 
 use std::borrow::Cow;

@@ -210,7 +210,7 @@ fn behind_type(scan: &Scan<'_>, from: usize) -> usize {
 }
 
 /// The value that begins at `from`; `None` when it is code, or too long.
-pub(super) fn value(scan: &Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Value> {
+pub(super) fn value(scan: &mut Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Value> {
     if link == Link::Element {
         let end = scan.skip(from, MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n'));
         return (scan.byte(end) == b'<').then_some(Value { start: from, end, quoted: true });
@@ -228,11 +228,14 @@ pub(super) fn value(scan: &Scan<'_>, from: usize, link: Link, in_query: bool) ->
         return None;
     }
     let is_end = |byte: u8| {
-        b" \t\r\n\"'`,;<>(){}[]|\\".contains(&byte)
+        matches!(
+            byte,
+            b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'\'' | b'`' | b',' | b';' | b'\\' | b'|'
+        ) || matches!(byte, b'<' | b'>' | b'(' | b')' | b'{' | b'}' | b'[' | b']')
             || (in_query && byte == b'&')
             || (link == Link::Prose && !byte.is_ascii())
     };
-    let mut end = scan.skip(from, MAX_VALUE, |byte| !is_end(byte));
+    let mut end = scan.value_end(from, MAX_VALUE, |byte| !is_end(byte))?;
     // The first pair of a form: `password=...&next=/`.
     if let Some(pair) = pair_end(scan.slice(from, end)) {
         return Some(Value { start: from, end: from + pair, quoted: false });

@@ -11,7 +11,7 @@ use regex::Regex;
 use super::entropy::is_placeholder;
 use super::scan::{Rank, Scan};
 
-/// Bytes read on each side of `"kty"`: a key of RSA with 4096 bits has about 3,200.
+/// Bytes of a key on each side of `"kty"`: a key of RSA with 4096 bits has about 3,200.
 const MAX_SIDE: usize = 4 << 10;
 
 /// A private member. `k` is one in symmetric keys only, whose type is `oct`.
@@ -24,11 +24,17 @@ static MEMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Masks the private members of the key whose type stands at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
+    if at < scan.web_key_end {
+        return;
+    }
     let before = scan.lead(at, MAX_SIDE);
-    let after = scan.window(at, MAX_SIDE);
+    // Twice as far, for the types that follow before `web_key_end`.
+    let after = scan.window(at, 2 * MAX_SIDE);
     let from = before.rfind('{').map_or(before.len(), |open| open);
     let start = at - before.len() + from;
-    let end = at + after.find('}').unwrap_or(after.len());
+    let close = after.find('}');
+    let end = at + close.unwrap_or(after.len());
+    scan.web_key_end = close.map_or(at + MAX_SIDE, |close| at + close);
     let key = scan.slice(start, end);
     let Some(member) = MEMBER.as_ref() else { return };
     for found in member.captures_iter(key) {
