@@ -1,6 +1,8 @@
 //! The composition root: environment, default places, and ingest into a store.
 
 use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +19,7 @@ use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
 use crate::error::store_error;
+use crate::outfile::open_regular;
 use crate::refresh::Refresher;
 use crate::store::{Store, StoreError, Verify, Writer};
 use crate::tools::{Caller, Refresh as _, Tools};
@@ -124,7 +127,7 @@ fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolEr
         let xdg = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
         xdg.unwrap_or_else(|| home().join(".config")).join("sessions").join(usual)
     });
-    match std::fs::read_to_string(&path) {
+    match open_regular(&path).and_then(|file| read_text(file, SETTINGS_BYTES)) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if !named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(wrong_file(&path, &error)),
@@ -138,13 +141,13 @@ pub fn http_token(
     store: &Store,
     named: Option<&Path>,
 ) -> Result<(String, Option<PathBuf>), ToolError> {
-    let read = |path: &Path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| wrong_file(path, &error))
-            .and_then(|text| usable(&text).map_err(|reason| wrong_file(path, &reason)))
-    };
+    let check =
+        |text: String, path: &Path| usable(&text).map_err(|reason| wrong_file(path, &reason));
     if let Some(path) = named {
-        return Ok((read(path)?, Some(path.to_owned())));
+        // What another program prints is as good as a file: `--token-file <(pass show sessions)`.
+        let text = File::open(path).and_then(|file| read_text(file, TOKEN_BYTES));
+        let text = text.map_err(|error| wrong_file(path, &error))?;
+        return Ok((check(text, path)?, Some(path.to_owned())));
     }
     if let Some(token) = variable(TOKEN_VARIABLE) {
         return match usable(&token) {
@@ -156,8 +159,8 @@ pub fn http_token(
         };
     }
     let kept = store.token_path();
-    if kept.exists() {
-        return Ok((read(&kept)?, Some(kept)));
+    if let Some(text) = store.read_token().map_err(store_error)? {
+        return Ok((check(text, &kept)?, Some(kept)));
     }
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -167,6 +170,20 @@ pub fn http_token(
     let token = URL_SAFE_NO_PAD.encode(bytes);
     store.write_token(&token).map_err(store_error)?;
     Ok((token, Some(kept)))
+}
+
+/// Most bytes of a file with a token, and of a settings file: more is no such file.
+const TOKEN_BYTES: u64 = 64 << 10;
+const SETTINGS_BYTES: u64 = 4 << 20;
+
+/// The text of a file that was opened, if it has at most `most` bytes.
+fn read_text(file: File, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    }
+    Ok(text)
 }
 
 const TOKEN_VARIABLE: &str = "SESSIONS_HTTP_TOKEN";

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use schemas::{ErrorCode, ToolError};
 
 use crate::leftovers::{create_temporary, open_without_waiting};
+use crate::store::is_store;
 
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) enum Put {
 
 /// Writes a file by `fill` and puts it in its place. Where another file is, `replace` says whether
 /// that may go; `instead` is the advice when it may not. A place that holds anything but a regular
-/// file is refused before `fill` runs, whatever `replace` says.
+/// file is refused before `fill` runs, whatever `replace` says, and so is one inside a store.
 pub(crate) fn put(
     path: &Path,
     replace: impl FnOnce() -> bool,
@@ -28,6 +29,7 @@ pub(crate) fn put(
 ) -> Result<Put, ToolError> {
     let failed = |error: io::Error| file_error(path, &error);
     let place = find_place(path)?;
+    refuse_store(path, &place)?;
     let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(failed)?;
 
@@ -74,6 +76,20 @@ pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
         }
         Err(error) => Err(file_error(path, &error)),
     }
+}
+
+/// Refuses a place inside a store: what lies there is written by an ingest, and a reader takes any
+/// other content for damage.
+fn refuse_store(path: &Path, place: &Path) -> Result<(), ToolError> {
+    let whole = std::path::absolute(place).map_err(|error| file_error(path, &error))?;
+    let Some(store) = whole.ancestors().skip(1).find(|dir| is_store(dir)) else { return Ok(()) };
+    let message = format!(
+        "{}: this is inside the store {}, which holds its own files only. Name a file outside it",
+        path.display(),
+        store.display()
+    );
+    Err(ToolError::new(ErrorCode::InvalidArgument, message)
+        .with("path", path.to_string_lossy().into_owned()))
 }
 
 /// Names the kind of a file that is not a regular one.

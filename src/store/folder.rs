@@ -17,10 +17,12 @@ use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
 use super::{StoreError, files};
 
 /// Files that live directly in the folder.
-const OWN_FILES: [&str; 5] =
-    [MANIFEST_FILE, "write.lock", "labels.json", "labels.lock", TOKEN_FILE];
+const OWN_FILES: [&str; 5] = [MANIFEST_FILE, WRITE_LOCK, "labels.json", "labels.lock", TOKEN_FILE];
 
 /// The token of the HTTP server, which the store keeps for it.
+/// The file of the lock that a writer holds.
+pub(super) const WRITE_LOCK: &str = "write.lock";
+
 pub(super) const TOKEN_FILE: &str = "http-token";
 
 const SEGMENTS: &str = "segments";
@@ -61,6 +63,11 @@ pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
         0 => Ok(()),
         segments => Err(StoreError::LostManifest { path: dir.to_owned(), segments }),
     }
+}
+
+/// True if there is a store at `dir`: its manifest, and the lock under which it was written.
+pub(crate) fn is_store(dir: &Path) -> bool {
+    [MANIFEST_FILE, WRITE_LOCK].iter().all(|name| dir.join(name).is_file())
 }
 
 /// Returns the name of something in the folder that the store did not write.

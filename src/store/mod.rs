@@ -29,6 +29,7 @@ mod writer;
 pub use damage::Verify;
 pub use error::StoreError;
 pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
+pub(crate) use folder::is_store;
 pub use index::{
     Block, Grams, KnownRows, Labels, Letters, Outline, RowFacts, SHORTEST_WORD, SkipIndex,
     WordsOfRows, grams,
@@ -95,6 +96,19 @@ impl Store {
     /// Where the token of the HTTP server is kept.
     pub fn token_path(&self) -> PathBuf {
         self.dir.join(folder::TOKEN_FILE)
+    }
+
+    /// The token of the HTTP server; `None` if none was written.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or if it is a link or no regular file.
+    pub fn read_token(&self) -> Result<Option<String>, StoreError> {
+        let path = self.token_path();
+        match files::read(&path) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io(&path)(error)),
+        }
     }
 
     /// Writes the token of the HTTP server, readable by the owner only.

@@ -58,9 +58,6 @@ pub struct Writer {
     lock: StoreLock,
 }
 
-/// The file of the lock that the writer holds.
-const LOCK: &str = "write.lock";
-
 impl Writer {
     /// Creates the store if it does not exist, takes the lock, and removes what killed writers left.
     pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
@@ -72,10 +69,11 @@ impl Writer {
         {
             return Err(error);
         }
-        let lock = StoreLock::acquire(dir, LOCK)?;
-        let notice = folder::make_private(dir)?;
+        let lock = StoreLock::acquire(dir, folder::WRITE_LOCK)?;
+        let mut notice = folder::make_private(dir)?;
         let mut manifest = read_or_begin(dir, &lock)?;
         let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
+        notice = notice.or(folder::make_private(&dir.join("segments"))?);
         lock.check()?;
         let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
         let now = Timestamp::now().0;

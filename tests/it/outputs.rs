@@ -101,6 +101,52 @@ fn no_output_replaces_a_pipe_a_socket_or_a_link_to_them() {
 }
 
 #[test]
+fn no_output_goes_into_a_store() {
+    let env = TestEnv::with_samples();
+    let manifest = env.store().join("manifest.json");
+    let before = fs::read(&manifest).expect("reads");
+    let segment = fs::read_dir(env.store().join("segments")).expect("lists").next();
+    let table = segment.expect("a segment").expect("an entry").path().join("events.parquet");
+    symlink(&manifest, env.path("link.jsonl")).expect("links");
+    let places = [manifest.clone(), table, env.store().join("new.jsonl"), env.path("link.jsonl")];
+    for output in outputs() {
+        for place in &places {
+            let args = [&output[..], &[place.to_str().expect("UTF-8")]].concat();
+            let (code, said) = ran(&env, &args);
+            assert_eq!(code, 2, "{args:?}: {said}");
+            assert!(said.contains("inside the store"), "{args:?}: {said}");
+        }
+    }
+    assert_eq!(fs::read(&manifest).expect("reads"), before);
+}
+
+#[test]
+fn settings_and_tokens_are_read_without_waiting_and_to_their_end_only() {
+    let env = TestEnv::with_samples();
+    make_pipe(&env.path("pipe"));
+    let with = |name: &str, value: &Path| {
+        let mut command = env.command();
+        command.env(name, value).arg("ingest").stdout(Stdio::null());
+        end_of(command)
+    };
+    for place in [env.path("pipe"), Path::new("/dev/zero").to_owned()] {
+        let (code, said) = with("SESSIONS_REDACT", &place);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("not a regular file"), "{said}");
+    }
+    fs::write(env.path("large.toml"), "# a comment\n".repeat(400_000)).expect("writes");
+    let (code, said) = with("SESSIONS_REDACT", &env.path("large.toml"));
+    assert!(code == 2 && said.contains("more than"), "{code}: {said}");
+
+    let (code, said) = ran(&env, &["mcp", "--http", "127.0.0.1:0", "--token-file", "/dev/zero"]);
+    assert!(code == 2 && said.contains("more than"), "{code}: {said}");
+    fs::write(env.path("theirs"), "a-token-of-another-program").expect("writes");
+    symlink(env.path("theirs"), env.store().join("http-token")).expect("links");
+    let (code, said) = ran(&env, &["mcp", "--http", "127.0.0.1:0"]);
+    assert!(code != 0 && said.contains("http-token"), "{code}: {said}");
+}
+
+#[test]
 fn a_configuration_that_is_a_pipe_is_left_alone() {
     let env = TestEnv::new();
     let path = env.path(".claude.json");
