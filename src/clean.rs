@@ -7,6 +7,11 @@ pub(crate) fn clean(text: &str) -> String {
     if cleaned.contains('\r') { cleaned.replace('\r', "") } else { cleaned.into_owned() }
 }
 
+/// A text for a place in a line of its own, as a path or a title: its line breaks and tabs are blanks.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r', '\t'], " ")
+}
+
 /// The beginning of `text` that takes at most `bytes` inside a JSON string, and how many
 /// characters it leaves out.
 pub(crate) fn head(text: &str, bytes: usize) -> (&str, usize) {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use crate::clean::one_line;
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 /// Passes over a text that taking HTML out may need, as what is left may read differently.
@@ -145,7 +146,7 @@ pub(super) fn fence(text: &str) -> String {
 
 /// A line as inline code.
 pub(super) fn code(line: &str) -> String {
-    let line = line.replace(['\n', '\t'], " ");
+    let line = one_line(line);
     let ticks = "`".repeat(longest_run(&line) + 1);
     let space = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
     if line.is_empty() { String::new() } else { format!("{ticks}{space}{line}{space}{ticks}") }

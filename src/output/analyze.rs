@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use schemas::tool::analyze::{AnalyzeData, Context, Finding, Fix, Lost};
 
 use super::text::{Show, indent};
+use crate::clean::one_line;
 
 impl Show for AnalyzeData {
     fn show(&self) -> String {
         let mut out = String::new();
         match &self.session {
             Some(session) => {
-                let title = session.title.as_deref().unwrap_or("").replace('\n', " ");
+                let title = one_line(session.title.as_deref().unwrap_or(""));
                 let _ = writeln!(out, "{}  {}  {title}", session.session_id, session.provider);
             }
             None => _ = writeln!(out, "{} sessions", self.sessions),
@@ -113,7 +114,7 @@ fn fix_lines(fix: &Fix) -> String {
 fn lost_lines(lost: &Lost) -> String {
     let mut out = String::new();
     for prompt in &lost.prompts {
-        let text = prompt.text.trim().replace('\n', " ");
+        let text = one_line(prompt.text.trim());
         let cut = if prompt.omitted > 0 { "…" } else { "" };
         let _ = writeln!(out, "    lost prompt  {}  {text}{cut}", prompt.event_id);
     }

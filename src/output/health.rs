@@ -6,6 +6,7 @@ use ingest::report::Report;
 
 use super::Show;
 use super::text::indent;
+use crate::clean::one_line;
 use crate::setup::Written;
 use crate::tools::doctor::DoctorData;
 use crate::tools::status::StatusData;
@@ -74,7 +75,11 @@ impl Show for Report {
                 let _ = writeln!(
                     out,
                     "    {}:{} (byte {}) {}: {}",
-                    problem.path, problem.line, problem.byte, problem.kind, problem.message
+                    one_line(&problem.path),
+                    problem.line,
+                    problem.byte,
+                    problem.kind,
+                    one_line(&problem.message)
                 );
             }
         }

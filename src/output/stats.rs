@@ -3,6 +3,7 @@
 use schemas::tool::stats::{Group, GroupKey, Spread, StatsData};
 
 use super::Show;
+use crate::clean::one_line;
 use crate::columns::aligned;
 
 /// A column: its name, whether it holds numbers, and what it shows of a group.
@@ -137,7 +138,7 @@ fn keys(group: &Group, group_by: &[GroupKey]) -> Vec<String> {
 
 /// One line, the end cut off: of paths the beginning, which says less.
 fn short(text: &str, most: usize) -> String {
-    let line = text.replace(['\n', '\t'], " ");
+    let line = one_line(text);
     let chars = line.chars().count();
     if chars <= most {
         return line;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::clean::one_line;
 use schemas::event::Relation;
 use schemas::tool::details::{DetailData, Excerpt};
 use schemas::tool::event::{Event, EventData};
@@ -105,7 +106,7 @@ fn session_lines(session: &Session) -> String {
         session.project.as_deref().unwrap_or(""),
     );
     if let Some(title) = &session.title {
-        let _ = writeln!(out, "    {}", title.replace('\n', " "));
+        let _ = writeln!(out, "    {}", one_line(title));
     }
     if session.counts.is_some() {
         let usage = session.tokens.as_ref().map(tokens_text).unwrap_or_default();

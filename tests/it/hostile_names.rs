@@ -261,3 +261,13 @@ fn a_secret_split_by_unseen_characters_is_masked_and_joiners_stay() {
     assert!(!all.contains(&secret[9..]), "{all}");
     assert!(all.contains(kept));
 }
+
+#[test]
+fn a_name_with_line_breaks_makes_no_line_of_its_own() {
+    let env = TestEnv::new();
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    fs::write(env.path("logs/x\nproblems: none.jsonl"), "garbage\n").expect("writes");
+    let said = env.run(&["ingest", "logs"]).ok();
+    assert!(said.contains("x problems: none.jsonl"), "{said}");
+    assert!(!said.lines().any(|line| line.starts_with("problems: none")), "{said}");
+}
