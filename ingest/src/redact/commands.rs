@@ -38,7 +38,7 @@ macro_rules! piped {
 
 /// Every command.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [Command; 43] = [
+pub(super) static COMMANDS: [Command; 46] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
@@ -62,6 +62,9 @@ pub(super) static COMMANDS: [Command; 43] = [
     strict("az login", r#"(?s)az login\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("twine upload", r#"(?s)twine upload\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("zip -", r#"zip\s(?:[^|;&]*?\s)?-[a-z]*P\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("7z a ", r#"7z a\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("7z x ", r#"7z x\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("ConvertTo-SecureString", r#"ConvertTo-SecureString\s+(?:-String\s+|-AsPlainText\s+|-Force\s+)*\\{0,3}["']([^\s"'\\]+)"#),
     strict("-pass pass:", r#"-pass pass:\\{0,3}["']?([^\s"'\\]+)"#),
     strict("ssh-keygen", r#"(?s)ssh-keygen\s(?:[^|;&]*?\s)?-N\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("ldapadd", r#"(?s)ldapadd\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#),

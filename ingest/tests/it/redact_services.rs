@@ -30,7 +30,8 @@ What is masked without the name of a service:
 - the bodies of Ansible vaults.
 
 The lists of rules of gitleaks and trufflehog name the services below. `shape` means that the token
-is known wherever it stands; `name` means that it is known as the value of a variable such as
+is known wherever it stands, but for keys of Bitcoin and tokens of Discord's bots, which look like other
+text and need a word beside them; `name` means that it is known as the value of a variable such as
 `SERVICE_API_KEY`, and that the same value alone is not masked. The rows of both tables are tested: a
 service with a shape has a planted secret of each of its kinds, one with a name has a sample.
 The names of services were matched by their spelling, so a row says that a list has a rule for the
