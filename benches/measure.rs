@@ -15,14 +15,14 @@ const MOST: usize = 500;
 
 /// Milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub(crate) struct Times {
     pub p50: f64,
     pub p99: f64,
 }
 
 impl Times {
     /// Of measured seconds.
-    pub fn of(seconds: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn of(seconds: impl Iterator<Item = f64>) -> Self {
         let mut ms: Vec<f64> = seconds.map(|seconds| seconds * 1e3).collect();
         ms.sort_by(f64::total_cmp);
         let at = |share: f64| ms[((ms.len() - 1) as f64 * share).round() as usize];
@@ -31,14 +31,14 @@ impl Times {
 }
 
 /// Seconds that `f` takes.
-pub fn seconds<T>(f: impl FnOnce() -> T) -> f64 {
+pub(crate) fn seconds<T>(f: impl FnOnce() -> T) -> f64 {
     let start = Instant::now();
     std::hint::black_box(f());
     start.elapsed().as_secs_f64()
 }
 
 /// Times `f`, warmed up once.
-pub fn repeat(f: impl Fn()) -> Times {
+pub(crate) fn repeat(f: impl Fn()) -> Times {
     f();
     let start = Instant::now();
     let mut all = Vec::new();
@@ -49,7 +49,7 @@ pub fn repeat(f: impl Fn()) -> Times {
 }
 
 /// What a command of the program came to.
-pub struct Ran {
+pub(crate) struct Ran {
     pub seconds: f64,
     pub peak_mb: u64,
     pub json: Value,
@@ -62,7 +62,7 @@ fn program(store: &Path) -> Command {
 }
 
 /// Runs the program in a process of its own; its answer is JSON.
-pub fn command(args: &[&str], store: &Path) -> Ran {
+pub(crate) fn command(args: &[&str], store: &Path) -> Ran {
     let start = Instant::now();
     let mut child = program(store).args(args).stdout(Stdio::piped()).spawn().expect("starts");
     let peak = watch_peak(child.id());
@@ -93,7 +93,7 @@ fn peak_mb(pid: u32) -> Option<u64> {
 }
 
 /// Milliseconds of `rg` over the logs, best of three; `None` when it is not installed.
-pub fn rg(pattern: &str, logs: &Path) -> Option<f64> {
+pub(crate) fn rg(pattern: &str, logs: &Path) -> Option<f64> {
     let once = || {
         let mut command = Command::new("rg");
         command.args(["--count", "--ignore-case", "--no-ignore", "--", pattern]).arg(logs);
@@ -108,12 +108,12 @@ pub fn rg(pattern: &str, logs: &Path) -> Option<f64> {
 }
 
 /// Bytes of all files below a folder.
-pub fn bytes_below(dir: &Path) -> u64 {
+pub(crate) fn bytes_below(dir: &Path) -> u64 {
     sum(dir, &|_| true)
 }
 
 /// Bytes of the files of one name.
-pub fn bytes_of(dir: &Path, name: &str) -> u64 {
+pub(crate) fn bytes_of(dir: &Path, name: &str) -> u64 {
     sum(dir, &|path| path.file_name().is_some_and(|file| file == name))
 }
 
@@ -133,14 +133,14 @@ fn sum(dir: &Path, wanted: &dyn Fn(&Path) -> bool) -> u64 {
 }
 
 /// A server, to see what it takes.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Server {
-    pub fn start(store: &Path) -> Self {
+    pub(crate) fn start(store: &Path) -> Self {
         let mut child = program(store)
             .args(["mcp", "--rate-limit", "0"])
             .stdin(Stdio::piped())
@@ -158,13 +158,13 @@ impl Server {
         server
     }
 
-    pub fn search(&mut self, args: &SearchArgs) {
+    pub(crate) fn search(&mut self, args: &SearchArgs) {
         self.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
             "params": {"name": "search_events", "arguments": args}}));
         assert!(!self.answer().contains("\"isError\":true"));
     }
 
-    pub fn peak_mb(&self) -> u64 {
+    pub(crate) fn peak_mb(&self) -> u64 {
         peak_mb(self.child.id()).unwrap_or(0)
     }
 

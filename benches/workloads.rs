@@ -13,7 +13,7 @@ use sessions::tools::{Call, Tools};
 use crate::corpus::{self, Corpus};
 
 /// A search.
-pub struct Workload {
+pub(crate) struct Workload {
     pub name: &'static str,
     pub args: SearchArgs,
     /// What `rg` would be asked.
@@ -35,7 +35,7 @@ enum Expect {
 
 impl Workload {
     /// Runs it and looks at the answer.
-    pub fn check(&self, tools: &Tools) {
+    pub(crate) fn check(&self, tools: &Tools) {
         let answer =
             tools.search(&self.args, &Call::new(Timestamp(0), &|| false)).expect("answers");
         let limit = self.args.limit.unwrap_or(10) as usize;
@@ -61,7 +61,7 @@ fn query(query: &str) -> SearchArgs {
 }
 
 /// The searches, each of another kind.
-pub fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
+pub(crate) fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
     let simple = |name, text: &'static str, expect| Workload {
         name,
         args: query(text),
@@ -148,7 +148,7 @@ pub fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
 type Other = (&'static str, Box<dyn Fn(&Tools)>);
 
 /// The tools that read one session or list many.
-pub fn others(corpus: &Corpus) -> Vec<Other> {
+pub(crate) fn others(corpus: &Corpus) -> Vec<Other> {
     let session = Corpus::session_id(3);
     let event = EventArgs { event_ids: vec![format!("{session}:10")], ..EventArgs::default() };
     let list = ListArgs { limit: Some(100), ..ListArgs::default() };

@@ -41,7 +41,7 @@ const SHAPES: &[Shape] = &[
 ];
 
 /// Ingests each shape into a store of its own and prints what it took.
-pub fn run(dir: &Path) {
+pub(crate) fn run(dir: &Path) {
     println!(
         "| worst shapes | seconds | MB | MB/s | events/s | peak MB |\n|---|---|---|---|---|---|"
     );

@@ -10,7 +10,7 @@ use schemas::session::{SourceRow, SourceStatus};
 
 /// What is on disk beside what the store knows.
 #[derive(Debug, Default)]
-pub struct Pending {
+pub(crate) struct Pending {
     /// Files that grew, appeared or were rewritten.
     pub changed: Vec<Candidate>,
     /// Files that are no longer there.
@@ -19,7 +19,11 @@ pub struct Pending {
 
 /// Looks through `roots` and at every file that was ingested from elsewhere; `known` are the
 /// files as the store knows them, `store` is left out.
-pub fn pending(roots: &[PathBuf], store: &Path, known: &BTreeMap<String, SourceRow>) -> Pending {
+pub(crate) fn pending(
+    roots: &[PathBuf],
+    store: &Path,
+    known: &BTreeMap<String, SourceRow>,
+) -> Pending {
     let mut places = roots.to_vec();
     let elsewhere = |path: &&String| !roots.iter().any(|root| Path::new(path).starts_with(root));
     places.extend(known.keys().filter(elsewhere).filter_map(|path| file_of(path)));

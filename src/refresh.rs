@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 const NAMED: usize = 200;
 
 /// Keeps a store up with the logs of this machine and with those it was made from.
-pub struct Refresher(Arc<Shared>);
+pub(crate) struct Refresher(Arc<Shared>);
 
 struct Shared {
     store: Arc<Store>,
@@ -50,7 +50,7 @@ struct State {
 type Sources = BTreeMap<String, SourceRow>;
 
 impl Refresher {
-    pub fn new(store: Arc<Store>) -> Self {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
         Self(Arc::new(Shared { store, state: Mutex::default(), done: Condvar::new() }))
     }
 }

@@ -10,7 +10,7 @@ use super::{Corpus, tools};
 
 /// How an agent writes. In the templates `%0` is the session's id, `%1` the time, `%2` a text, `%3`
 /// the id of a call, `%4` its output, `%5` the time in milliseconds.
-pub struct Agent {
+pub(crate) struct Agent {
     pub name: &'static str,
     /// Where its logs lie, before and after the id.
     file: (&'static str, &'static str),
@@ -26,7 +26,7 @@ pub struct Agent {
     bytes: u64,
 }
 
-pub const AGENTS: &[Agent] = &[
+pub(crate) const AGENTS: &[Agent] = &[
     Agent {
         name: "codex",
         file: ("sessions/2026/06/26/rollout-2026-06-26T22-08-40-", ".jsonl"),
@@ -74,14 +74,14 @@ pub const AGENTS: &[Agent] = &[
 ];
 
 /// Logs that were written.
-pub struct Written {
+pub(crate) struct Written {
     pub bytes: u64,
     pub sessions: u64,
 }
 
 impl Agent {
     /// Writes about `bytes` of logs below `dir`.
-    pub fn generate(&self, dir: &Path, seed: u64, bytes: u64) -> io::Result<Written> {
+    pub(crate) fn generate(&self, dir: &Path, seed: u64, bytes: u64) -> io::Result<Written> {
         let mut random = Random(seed);
         let language = Language::new(&mut random);
         let mut written = Written { bytes: 0, sessions: 0 };

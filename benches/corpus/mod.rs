@@ -3,7 +3,7 @@
 //!
 //! Sizes, shares and frequencies follow real logs. The same seed and size give the same bytes.
 
-pub mod agents;
+pub(crate) mod agents;
 mod log;
 mod text;
 mod tools;
@@ -14,28 +14,29 @@ use log::Log;
 use text::{Language, Random};
 
 /// Stands in one event of every 16th session, as do the next three.
-pub const RARE_WORD: &str = "zyzzogeton";
+pub(crate) const RARE_WORD: &str = "zyzzogeton";
 
 /// Its words are common, but stand together in no other event.
-pub const PHRASE: &str = "lazy proxy quorum";
+pub(crate) const PHRASE: &str = "lazy proxy quorum";
 
 /// A word beyond ASCII.
-pub const FOREIGN_WORD: &str = "wärmezähler";
+pub(crate) const FOREIGN_WORD: &str = "wärmezähler";
 
 /// Finds the planted ids among many that begin alike.
-pub const ERROR_ID: &str = "err_[0-9]{5}_quokka";
+pub(crate) const ERROR_ID: &str = "err_[0-9]{5}_quokka";
 
 /// Common words that meet in one event of every 32nd session and nowhere else.
-pub const TOGETHER: [&str; 3] = ["jitter", "quota", "frozen"];
+pub(crate) const TOGETHER: [&str; 3] = ["jitter", "quota", "frozen"];
 
 /// The session that ends with [`QUESTION`] and [`ANSWER`].
-pub const ANSWER_SESSION: usize = 20;
+pub(crate) const ANSWER_SESSION: usize = 20;
 
 /// A prompt whose words are common but for one.
-pub const QUESTION: &str = "why does the flumox cache poison the widget ledger after a restart?";
+pub(crate) const QUESTION: &str =
+    "why does the flumox cache poison the widget ledger after a restart?";
 
 /// What a search for [`QUESTION`] must find first, with the question itself.
-pub const ANSWER: &str = "the flumox cache does poison the widget ledger: after a restart it \
+pub(crate) const ANSWER: &str = "the flumox cache does poison the widget ledger: after a restart it \
     replays stale pages before the ledger is locked, so widgets are counted from an old flumox \
     page. clear the flumox cache first and the ledger is right after every restart.";
 
@@ -56,7 +57,7 @@ const LARGEST: u64 = 20 << 20;
 
 /// What was written, and how many events hold each planted thing.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Corpus {
+pub(crate) struct Corpus {
     pub bytes: u64,
     pub sessions: usize,
     pub rare_words: usize,
@@ -69,7 +70,7 @@ pub struct Corpus {
 
 impl Corpus {
     /// Writes about `bytes` of logs as `<dir>/<project>/<session id>.jsonl`.
-    pub fn generate(dir: &Path, seed: u64, bytes: u64) -> std::io::Result<Self> {
+    pub(crate) fn generate(dir: &Path, seed: u64, bytes: u64) -> std::io::Result<Self> {
         let mut random = Random(seed);
         let language = Language::new(&mut random);
         // However small the corpus, it has sessions enough for everything that is planted.
@@ -91,7 +92,7 @@ impl Corpus {
     }
 
     /// Whatever the seed, a number has the same id.
-    pub fn session_id(number: usize) -> String {
+    pub(crate) fn session_id(number: usize) -> String {
         Random(number as u64).uuid()
     }
 

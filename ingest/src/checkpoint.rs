@@ -12,7 +12,7 @@ const PRINT: u64 = 1024;
 
 /// Hashes that tell whether what was read before is still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fingerprint {
+pub(crate) struct Fingerprint {
     pub head_hash: i64,
     pub head_length: i64,
     pub tail_hash: i64,

@@ -23,20 +23,20 @@ use crate::work::{append, prompt};
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 
 /// The client of the official library, called from plain code.
-pub struct Rmcp {
+pub(crate) struct Rmcp {
     runtime: Runtime,
     client: RunningService<RoleClient, ()>,
 }
 
 impl Rmcp {
     /// Connects to a server that is started with these flags.
-    pub fn start(env: &TestEnv, flags: &[&str]) -> Self {
+    pub(crate) fn start(env: &TestEnv, flags: &[&str]) -> Self {
         let mut command = env.command();
         command.arg("mcp").args(flags);
         Self::command(command)
     }
 
-    pub fn command(command: std::process::Command) -> Self {
+    pub(crate) fn command(command: std::process::Command) -> Self {
         let runtime = runtime();
         let client = runtime.block_on(async {
             let process = tokio::process::Command::from(command);
@@ -46,7 +46,7 @@ impl Rmcp {
     }
 
     /// Connects to a server inside this process.
-    pub fn inside(tools: Tools, options: Options) -> Self {
+    pub(crate) fn inside(tools: Tools, options: Options) -> Self {
         let runtime = runtime();
         let client = runtime.block_on(async {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -57,21 +57,21 @@ impl Rmcp {
         Self { runtime, client }
     }
 
-    pub fn call(&self, tool: &str, arguments: Value) -> CallToolResult {
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> CallToolResult {
         let mut call = CallToolRequestParams::new(tool.to_owned());
         call.arguments = arguments.as_object().cloned();
         self.runtime.block_on(self.client.call_tool(call)).expect("answers")
     }
 
     /// The answer of a call that must succeed.
-    pub fn ok(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn ok(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments.clone());
         assert_ne!(result.is_error, Some(true), "{tool} {arguments}: {result:?}");
         result.structured_content.expect("structured")
     }
 
     /// The error of a call that must fail.
-    pub fn fails(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn fails(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments.clone());
         assert_eq!(result.is_error, Some(true), "{tool} {arguments}: {result:?}");
         let text = &result.content[0].as_text().expect("text").text;

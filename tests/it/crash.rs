@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::env::{Random, TestEnv, real_logs, samples};
 
 /// Hashes of the content of every session, whatever segments it lies in.
-pub fn content(env: &TestEnv) -> serde_json::Value {
+pub(crate) fn content(env: &TestEnv) -> serde_json::Value {
     let events = "SELECT session_id, count(*), max(event_index), bit_xor(hash(e)) FROM events e GROUP BY 1 ORDER BY 1";
     let sessions = "SELECT bit_xor(hash(s)), count(*) FROM sessions s";
     serde_json::json!([env.rows(events), env.rows(sessions)])
@@ -45,7 +45,7 @@ fn killed_runs(paths: &[String], kills: usize, seed: u64) {
 }
 
 /// Names the sessions that differ, not all of them.
-pub fn compare(want: &serde_json::Value, got: &serde_json::Value, killed: usize) {
+pub(crate) fn compare(want: &serde_json::Value, got: &serde_json::Value, killed: usize) {
     let rows = |content: &serde_json::Value| content[0].as_array().expect("rows").clone();
     let differing: Vec<_> = rows(want)
         .into_iter()

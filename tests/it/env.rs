@@ -6,32 +6,32 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-pub struct TestEnv {
+pub(crate) struct TestEnv {
     pub root: tempfile::TempDir,
 }
 
 /// What a command printed and how it ended.
 #[must_use = "check the exit code"]
-pub struct Ran {
+pub(crate) struct Ran {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl TestEnv {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { root: tempfile::tempdir().expect("tempdir") }
     }
 
     /// A store with the sample sessions in it.
-    pub fn with_samples() -> Self {
+    pub(crate) fn with_samples() -> Self {
         let env = Self::new();
         env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
         env
     }
 
     /// A store with the real logs in it.
-    pub fn with_real_logs(logs: &Path) -> Self {
+    pub(crate) fn with_real_logs(logs: &Path) -> Self {
         let env = Self::new();
         let providers = ["claude", "codex", "gemini"]
             .map(|name| logs.join(name).to_string_lossy().into_owned());
@@ -39,15 +39,15 @@ impl TestEnv {
         env
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
-    pub fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.path("store")
     }
 
-    pub fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
         command.env_clear().current_dir(self.root.path());
         command
@@ -58,12 +58,12 @@ impl TestEnv {
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::from(self.command().args(args).output().expect("runs"))
     }
 
     /// Runs with `--json` and reads the answer.
-    pub fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         let ran = Ran::from(self.command().arg("--json").args(args).output().expect("runs"));
         serde_json::from_str(&ran.stdout)
             .unwrap_or_else(|error| panic!("{args:?}: {error}: {}{}", ran.stdout, ran.stderr))
@@ -71,7 +71,7 @@ impl TestEnv {
 
     /// All rows of a query.
     #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
-    pub fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
+    pub(crate) fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
         let args = ["query", "--quiet", "--max-rows", "1000000", "--output", "ndjson", sql];
         let ran = self.run(&args);
         assert!(ran.code <= 1, "{sql}: {}", ran.stderr);
@@ -95,27 +95,27 @@ impl From<Output> for Ran {
 
 impl Ran {
     /// stdout of a command that must have succeeded.
-    pub fn ok(self) -> String {
+    pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
     /// stderr of a command that must have failed with `code`.
-    pub fn fails(self, code: i32) -> String {
+    pub(crate) fn fails(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stderr
     }
 }
 
 /// A server of these tools.
-pub fn parts(
+pub(crate) fn parts(
     tools: sessions::tools::Tools,
     options: sessions::server::Options,
 ) -> sessions::server::Parts {
     sessions::server::Parts { tools, options, help: sessions::cli::help(), roots: Vec::new() }
 }
 
-pub fn copy_folder(from: &Path, to: &Path) {
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("creates");
     for entry in std::fs::read_dir(from).expect("reads").flatten() {
         let into = to.join(entry.file_name());
@@ -127,13 +127,13 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-pub fn samples() -> PathBuf {
+pub(crate) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-sessions")
 }
 
 /// Compares a file of the project with what it should be; where the environment has `update`, it
 /// is written.
-pub fn compare(update: &str, name: &str, wanted: &str) {
+pub(crate) fn compare(update: &str, name: &str, wanted: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if std::env::var_os(update).is_some() {
         fs::create_dir_all(path.parent().expect("parent")).expect("creates");
@@ -150,7 +150,7 @@ pub fn compare(update: &str, name: &str, wanted: &str) {
 
 /// The folder of real logs; says plainly when there is none.
 #[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
-pub fn real_logs() -> Option<PathBuf> {
+pub(crate) fn real_logs() -> Option<PathBuf> {
     let dir = std::env::var_os("SESSIONS_REAL_LOGS").map(PathBuf::from);
     match dir {
         Some(dir) => {
@@ -170,10 +170,10 @@ pub fn real_logs() -> Option<PathBuf> {
 }
 
 /// A seeded generator of numbers: tests draw at random and fail alike twice.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         // xorshift64*
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

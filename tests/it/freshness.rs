@@ -16,7 +16,7 @@ use crate::mcp::Client;
 use crate::work::{append, prompt};
 
 /// Asks until it is so: logs are taken in behind the calls.
-pub fn until(mut so: impl FnMut() -> bool) {
+pub(crate) fn until(mut so: impl FnMut() -> bool) {
     for _ in 0..300 {
         if so() {
             return;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     stderr: BufReader<ChildStderr>,
     /// What it said when it was ready.
@@ -23,20 +23,20 @@ impl Drop for Server {
     }
 }
 
-pub struct Response {
+pub(crate) struct Response {
     pub status: u16,
     head: String,
     body: String,
 }
 
 impl Response {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}\n{}", self.head, self.body))
     }
 }
 
 impl Server {
-    pub fn start(env: &TestEnv, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(env: &TestEnv, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = env
             .command()
             .args(["mcp", "--http", "127.0.0.1:0"])
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// A request of 2026-07-28.
-    pub fn post(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Response {
+    pub(crate) fn post(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Response {
         let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or("").to_owned();
         let mut headers = vec![
             ("Accept", "application/json, text/event-stream"),
@@ -95,7 +95,7 @@ impl Server {
 }
 
 /// The text of a request of 2026-07-28.
-pub fn message(method: &str, mut params: Value) -> String {
+pub(crate) fn message(method: &str, mut params: Value) -> String {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

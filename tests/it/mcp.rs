@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::env::TestEnv;
 
 /// A client that speaks plain JSON-RPC, line by line.
-pub struct Client {
+pub(crate) struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -19,12 +19,12 @@ pub struct Client {
 
 impl Client {
     /// Begins a session as clients of 2025-11-25 do.
-    pub fn legacy(env: &TestEnv) -> Self {
+    pub(crate) fn legacy(env: &TestEnv) -> Self {
         Self::legacy_with(env, &[])
     }
 
     /// The same with a server that is started with these flags.
-    pub fn legacy_with(env: &TestEnv, flags: &[&str]) -> Self {
+    pub(crate) fn legacy_with(env: &TestEnv, flags: &[&str]) -> Self {
         let mut client = Self::spawn(env, flags);
         let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
         let answer = client.request("initialize", info);
@@ -35,12 +35,12 @@ impl Client {
     }
 
     /// Speaks 2026-07-28: no handshake, every request says what it is.
-    pub fn modern(env: &TestEnv) -> Self {
+    pub(crate) fn modern(env: &TestEnv) -> Self {
         Self::modern_with(env, &[])
     }
 
     /// The same with a server that is started with these flags.
-    pub fn modern_with(env: &TestEnv, flags: &[&str]) -> Self {
+    pub(crate) fn modern_with(env: &TestEnv, flags: &[&str]) -> Self {
         let mut client = Self::spawn(env, flags);
         client.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -50,7 +50,7 @@ impl Client {
         client
     }
 
-    pub fn spawn(env: &TestEnv, flags: &[&str]) -> Self {
+    pub(crate) fn spawn(env: &TestEnv, flags: &[&str]) -> Self {
         let mut child = env
             .command()
             .arg("mcp")
@@ -64,19 +64,19 @@ impl Client {
         Self { child, stdin, stdout, next: 1, meta: None }
     }
 
-    pub fn send(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("open");
         stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).expect("writes");
     }
 
-    pub fn read(&mut self) -> Value {
+    pub(crate) fn read(&mut self) -> Value {
         let mut line = String::new();
         self.stdout.read_line(&mut line).expect("reads");
         serde_json::from_str(&line)
             .unwrap_or_else(|error| panic!("stdout is not the protocol: {error}: {line:?}"))
     }
 
-    pub fn request(&mut self, method: &str, mut params: Value) -> Value {
+    pub(crate) fn request(&mut self, method: &str, mut params: Value) -> Value {
         if let Some(meta) = &self.meta {
             params["_meta"] = meta.clone();
         }
@@ -94,7 +94,7 @@ impl Client {
     }
 
     /// Calls a tool; the structured answer, which must equal the text.
-    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         let result = &answer["result"];
         assert_ne!(result["isError"], true, "{answer}");
@@ -106,7 +106,7 @@ impl Client {
     }
 
     /// Calls a tool that must fail; the error.
-    pub fn fails(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn fails(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         let result = &answer["result"];
         assert_eq!(result["isError"], true, "{answer}");
@@ -119,7 +119,7 @@ impl Client {
     }
 
     /// Closes stdin and waits.
-    pub fn end(mut self) -> i32 {
+    pub(crate) fn end(mut self) -> i32 {
         drop(self.stdin.take());
         self.child.wait().expect("ends").code().unwrap_or(-1)
     }

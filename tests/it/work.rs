@@ -15,7 +15,7 @@ use crate::crash::{compare, content};
 use crate::env::TestEnv;
 
 /// A line of a Claude log: prompt `number` of a session.
-pub fn prompt(session: usize, number: usize, text: &str) -> String {
+pub(crate) fn prompt(session: usize, number: usize, text: &str) -> String {
     let (hour, minute, second) = (number / 3600, number / 60 % 60, number % 60);
     format!(
         r#"{{"type":"user","uuid":"{session:08x}-0000-4000-8000-{number:012x}","sessionId":"{session:08x}-1111-4000-8000-000000000000","timestamp":"2026-05-01T{hour:02}:{minute:02}:{second:02}.000Z","cwd":"/home/dev/p{session}","version":"2.1.0","message":{{"role":"user","content":"{text}"}}}}"#
@@ -23,7 +23,7 @@ pub fn prompt(session: usize, number: usize, text: &str) -> String {
 }
 
 /// Appends lines to the log of a session below `logs`.
-pub fn append(logs: &Path, session: usize, lines: &str) {
+pub(crate) fn append(logs: &Path, session: usize, lines: &str) {
     std::fs::create_dir_all(logs).expect("creates");
     let path = logs.join(format!("{session}.jsonl"));
     let mut file = OpenOptions::new().create(true).append(true).open(path).expect("opens");

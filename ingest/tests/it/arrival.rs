@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::memory::{Memory, samples};
 use crate::traps::{set_modified, write};
 
-pub fn session(n: usize) -> String {
+pub(crate) fn session(n: usize) -> String {
     format!("{n:08}-2b7d-4c0e-9a35-d1e84b7092fa")
 }
 
@@ -19,7 +19,7 @@ fn uuid(n: usize) -> String {
 }
 
 /// A prompt; `n` tells it from all others, and copies keep it.
-pub fn record(session: &str, n: usize, more: &str) -> String {
+pub(crate) fn record(session: &str, n: usize, more: &str) -> String {
     let id = uuid(n);
     format!(
         r#"{{"type":"user","uuid":"{id}","sessionId":"{session}","timestamp":"2026-10-01T10:00:00.000Z","message":{{"role":"user","content":"prompt {n}"}}{more}}}"#
@@ -284,7 +284,7 @@ fn a_session_that_a_fork_holds_whole_is_the_original_whenever_its_file_changed()
 }
 
 /// A log of Codex with so many prompts.
-pub fn codex(records: usize) -> String {
+pub(crate) fn codex(records: usize) -> String {
     let payload = format!(r#"{{"id":"{}","cwd":"/w","cli_version":"0.146.0"}}"#, session(1));
     let said = |n: usize| {
         format!(
@@ -463,7 +463,7 @@ fn samples_that_come_one_by_one_count_as_those_that_come_together() {
     }
 }
 
-pub fn ingest_twice(memory: &Memory, root: &Path) {
+pub(crate) fn ingest_twice(memory: &Memory, root: &Path) {
     memory.ingest(root);
     let again = memory.ingest(root);
     assert_eq!((again.files_opened, again.files_vanished), (0, 0));

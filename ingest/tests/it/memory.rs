@@ -185,7 +185,7 @@ impl Sink for MemorySink<'_> {
 }
 
 /// The sample sessions of the project.
-pub fn samples() -> PathBuf {
+pub(crate) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../sample-sessions")
         .canonicalize()

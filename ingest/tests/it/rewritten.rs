@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::traps::write;
 
 /// A document of Gemini CLI: message `n` is a prompt when it is even, else an answer of `n` tokens.
-pub fn gemini(messages: &[usize]) -> String {
+pub(crate) fn gemini(messages: &[usize]) -> String {
     let message = |n: &usize| {
         let (id, time) =
             (format!("m-{n}"), format!("2026-10-01T10:{:02}:{:02}.000Z", n / 60, n % 60));
@@ -28,7 +28,7 @@ pub fn gemini(messages: &[usize]) -> String {
 }
 
 /// What the store holds: the number in every text, whether it is abandoned, and turn by turn.
-pub fn held(memory: &Memory) -> Vec<(usize, bool, i32)> {
+pub(crate) fn held(memory: &Memory) -> Vec<(usize, bool, i32)> {
     let session = memory.session("s-1");
     let texts = memory.events().into_iter().filter(|event| event.session_id == "s-1");
     let texts = texts.filter(|event| !event.text.is_empty());

@@ -8,7 +8,7 @@ use schemas::session::{EventRow, SourceStatus};
 
 use crate::memory::{Memory, samples};
 
-pub fn user(session: &str, n: u32, text: &str) -> String {
+pub(crate) fn user(session: &str, n: u32, text: &str) -> String {
     let uuid = format!("{session:0>8}-0000-4000-8000-{n:012}");
     format!(
         r#"{{"type":"user","uuid":"{uuid}","sessionId":"{session}","timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"role":"user","content":"{text}"}}}}"#
@@ -16,13 +16,13 @@ pub fn user(session: &str, n: u32, text: &str) -> String {
 }
 
 /// Writes with a modification time that differs from every one before.
-pub fn write(path: &Path, content: &str, tick: u64) {
+pub(crate) fn write(path: &Path, content: &str, tick: u64) {
     fs::write(path, content).expect("writes");
     set_modified(path, 1_800_000_000 + tick);
 }
 
 /// Sets when a file changed, in seconds.
-pub fn set_modified(path: &Path, seconds: u64) {
+pub(crate) fn set_modified(path: &Path, seconds: u64) {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     fs::File::options()
         .write(true)
@@ -32,7 +32,7 @@ pub fn set_modified(path: &Path, seconds: u64) {
         .expect("sets time");
 }
 
-pub fn texts(memory: &Memory) -> Vec<String> {
+pub(crate) fn texts(memory: &Memory) -> Vec<String> {
     memory.events().into_iter().map(|event| event.text).collect()
 }
 

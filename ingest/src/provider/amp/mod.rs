@@ -19,7 +19,7 @@ use super::{Claim, Format, Head, Outcome, Reader, Tally, chat};
 use crate::json::{Fields, Value};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Amp,
     unique_ids: false,
     roots: |places| {

@@ -21,7 +21,7 @@ use crate::json::{Fields, Parser, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Antigravity,
     unique_ids: false,
     roots: |places| {

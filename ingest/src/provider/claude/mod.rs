@@ -22,7 +22,7 @@ use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Claude,
     unique_ids: true,
     roots,

@@ -18,7 +18,7 @@ use super::document::{self, Document, Layout};
 use super::{Claim, Format, Head, Places, Reader, Tally};
 use crate::stream::{Stream, TitleFrom};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Cline,
     // Messages have ids, but the log names the session that it was forked from.
     unique_ids: false,

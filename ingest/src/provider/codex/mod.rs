@@ -28,7 +28,7 @@ use crate::json::{Fields, Parser, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Codex,
     unique_ids: false,
     roots,

@@ -27,7 +27,7 @@ use crate::json::{Fields, Parser, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Copilot,
     unique_ids: true,
     roots,

@@ -16,7 +16,7 @@ use crate::json::{Fields, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Cursor,
     unique_ids: false,
     roots: |places| vec![places.home(".cursor/projects")],

@@ -18,7 +18,7 @@ use super::{Claim, Format, Head, Outcome, Reader, Tally, is_uuid};
 use crate::json::{Fields, Value};
 use crate::stream::{Stream, TitleFrom, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Gemini,
     unique_ids: true,
     roots: |places| vec![places.home(".gemini/tmp")],

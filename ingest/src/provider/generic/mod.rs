@@ -21,7 +21,7 @@ use crate::json::{Fields, Parser, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Generic,
     unique_ids: true,
     roots: |places| vec![places.data("agent-sessions")],

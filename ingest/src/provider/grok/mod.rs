@@ -18,7 +18,7 @@ use crate::json::{Fields, Parser, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Grok,
     unique_ids: false,
     roots: |places| {

@@ -20,7 +20,7 @@ use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::IFlow,
     unique_ids: true,
     roots: |places| vec![places.home(".iflow/projects")],

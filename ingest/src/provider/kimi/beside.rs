@@ -21,7 +21,7 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Tells the stream.
-    pub fn tell(&self, out: &mut Stream) {
+    pub(super) fn tell(&self, out: &mut Stream) {
         out.set_cwd(self.cwd.as_deref());
         if let Some((from, title)) = &self.title {
             out.title(*from, title);

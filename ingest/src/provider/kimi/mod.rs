@@ -31,7 +31,7 @@ use crate::stream::{Draft, RecordAt, Stream};
 
 /// Records carry the time they were written at, to the millisecond or better, and copies keep it:
 /// with it their bytes are as good as an id.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Kimi,
     unique_ids: true,
     roots,

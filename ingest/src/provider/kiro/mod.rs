@@ -17,7 +17,7 @@ use super::{Claim, Format, Head, Outcome, Places, Reader, Tally};
 use crate::json::{Fields, Value};
 use crate::stream::{Stream, TitleFrom, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Kiro,
     // A compacted session begins with messages of the one before.
     unique_ids: false,

@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use super::{Claim, Format, Head, Places, Reader, pi};
 
 /// As for Pi, entries are known by id and time.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::OpenClaw,
     unique_ids: true,
     roots,

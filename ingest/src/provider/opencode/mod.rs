@@ -21,7 +21,7 @@ use super::{Claim, Format, Head, Places, Reader, Tally, chat};
 use crate::json::{Fields, Value};
 use crate::stream::{Stream, TitleFrom};
 
-pub const FORMAT: Format = Format {
+pub(crate) const FORMAT: Format = Format {
     provider: Provider::OpenCode,
     // A fork copies messages under new ids: they are known by what they hold.
     unique_ids: false,

@@ -19,7 +19,7 @@ use crate::tree::ROOT;
 
 /// Entries are known by their id and their time: the id alone, eight hex digits, is unique within
 /// its file only, but forks and copies keep both, and nothing else shares both.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Pi,
     unique_ids: true,
     roots,

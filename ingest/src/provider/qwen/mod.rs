@@ -18,7 +18,7 @@ use crate::json::{Fields, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::Qwen,
     unique_ids: true,
     roots: |places| {

@@ -24,7 +24,7 @@ use crate::json::{Fields, Parser, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     provider: Provider::VsCopilot,
     unique_ids: true,
     roots,
