@@ -12,7 +12,8 @@ use ingest::discover::Candidate;
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::{ErrorCode, ToolError};
 
-use crate::app;
+use crate::app::ingest_logs::{IngestOptions, ingest_logs};
+use crate::app::{environment, settings};
 use crate::error::store_error;
 use crate::pending::pending;
 use crate::store::{Snapshot, Store, Verify};
@@ -113,7 +114,7 @@ impl Shared {
 
     fn look(&self) -> Result<Freshness, ToolError> {
         let before = self.sources()?;
-        let roots = app::known_roots();
+        let roots = environment::known_roots();
         let found = pending(&roots, self.store.dir(), &before);
         let mut stuck = std::mem::take(&mut self.lock().stuck);
         stuck.retain(|key, _| found.changed.iter().any(|file| file.key() == *key));
@@ -161,9 +162,9 @@ impl Shared {
         } else {
             changed.iter().map(|file| file.path.clone()).collect()
         };
-        let redactor = if is_unmasked(known) { None } else { Some(app::redactor()?) };
-        let options = app::Options { verify: Verify::Some, redactor, patience: Duration::ZERO };
-        app::ingest(&self.store, &paths, &options, &()).map(|_| ())
+        let redactor = if is_unmasked(known) { None } else { Some(settings::redactor()?) };
+        let options = IngestOptions { verify: Verify::Some, redactor, patience: Duration::ZERO };
+        ingest_logs(&self.store, &paths, &options, &()).map(|_| ())
     }
 
     /// The files of the store as it is now, read anew when it was written since.

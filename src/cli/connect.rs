@@ -12,6 +12,7 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 use super::args::{McpFlags, SetupFlags, SkillFlags};
 use super::files::file_named;
 use super::{Failure, Outcome, reference};
+use crate::app::{environment, http_token};
 use crate::outfile::{self, file_error};
 use crate::output::{Printer, Show};
 use crate::server::{self, HttpOptions};
@@ -31,7 +32,7 @@ pub(super) fn serve(
         tools: app::serving_tools(store, options.is_none())?,
         options: flags.serving.options(metadata),
         help: reference::help(),
-        roots: app::known_roots(),
+        roots: environment::known_roots(),
     };
     match options {
         None => server::serve_stdio(parts).map_err(internal)?,
@@ -52,7 +53,7 @@ fn http_options(
     flags: &McpFlags,
 ) -> Result<(HttpOptions, String), ToolError> {
     if !flags.no_auth {
-        let (token, file) = app::http_token(store, flags.token_file.as_deref())?;
+        let (token, file) = http_token::http_token(store, flags.token_file.as_deref())?;
         let place = file.map_or_else(
             || "the token is that of the environment".to_owned(),
             |file| format!("the token is in {}", file.display()),
@@ -83,9 +84,10 @@ pub(super) fn register(
         arguments.extend(["--store".to_owned(), store.to_string_lossy().into_owned()]);
     }
     arguments.push("mcp".to_owned());
-    let (home, variable) = (app::home(), app::variable);
+    let (home, variable) = (environment::home(), environment::variable);
     let places = Places::new(&home, &variable);
-    let registration = setup::registration(flags.client, &places, &app::program(), &arguments);
+    let registration =
+        setup::registration(flags.client, &places, &environment::program(), &arguments);
     if flags.write {
         let written = registration.write(Timestamp::now())?;
         if printer.json {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemas::{ExportFormat, Provider, Timestamp};
 
 use super::{Failure, Outcome};
-use crate::app;
+use crate::app::settings;
 use crate::export::{self, ExportArgs};
 use crate::output::{Printer, Show, Written};
 use crate::report::{self, Report};
@@ -68,7 +68,7 @@ pub(super) fn report(
         project: flags.project,
         since: flags.since,
     };
-    let report = Report::read(&snapshot, &selection, &app::prices()?, now)?;
+    let report = Report::read(&snapshot, &selection, &settings::prices()?, now)?;
     let html = report.html()?;
     if flags.output == Path::new(STDOUT) {
         printer.data(&html)?;
@@ -116,7 +116,7 @@ pub(super) fn export(
         closed = printer.data(text).err();
         closed.is_none()
     };
-    let done = export::export(&snapshot, &args, &app::prices()?, now, &mut print)?;
+    let done = export::export(&snapshot, &args, &settings::prices()?, now, &mut print)?;
     if let Some(error) = closed {
         return Err(error.into());
     }

@@ -22,6 +22,8 @@ use schemas::{Timestamp, ToolError};
 use self::args::{Args, Command, IngestArgs};
 pub use self::reference::help;
 use crate::app;
+use crate::app::ingest_logs::{IngestOptions, ingest_logs, watch_logs};
+use crate::app::{environment, settings};
 use crate::output::{Bar, Printer, Show};
 use crate::store::{Store, Verify};
 use crate::tools::{Call, Tools};
@@ -141,7 +143,7 @@ fn debug(command: String, arguments: &[OsString]) -> DebugMetadata {
 
 fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
     let named_store = args.store.clone();
-    let store = Store::new(args.store.unwrap_or_else(app::default_store));
+    let store = Store::new(args.store.unwrap_or_else(environment::default_store));
     let call = Call::new(Timestamp::now(), &|| false);
     let found = |any: bool| if any { Outcome::Done } else { Outcome::NothingFound };
     match args.command {
@@ -157,18 +159,18 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(found(answer.data.not_found.is_empty()))
         }
         Command::List(list) => {
-            let tools = lasting(app::tools(store).with_prices(app::prices()?));
+            let tools = lasting(app::tools(store).with_prices(settings::prices()?));
             let answer = tools.list(&list.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.sessions.is_empty()))
         }
         Command::Show(show) => {
-            let tools = lasting(app::tools(store).with_prices(app::prices()?));
+            let tools = lasting(app::tools(store).with_prices(settings::prices()?));
             printer.answer(&tools.details(&show.into(), &call)?)?;
             Ok(Outcome::Done)
         }
         Command::Analyze(analyze) => {
-            let tools = lasting(app::tools(store).with_prices(app::prices()?));
+            let tools = lasting(app::tools(store).with_prices(settings::prices()?));
             let answer = tools.analyze(&analyze.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.findings.is_empty()))
@@ -190,7 +192,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Command::Status => {
-            let status = app::tools(store).status(&app::known_roots())?;
+            let status = app::tools(store).status(&environment::known_roots())?;
             if printer.json {
                 printer.json(&status)?
             } else {
@@ -199,7 +201,8 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Command::Doctor => {
-            let data = Tools::new(store).doctor(&Places::new(&app::home(), &app::variable))?;
+            let data = Tools::new(store)
+                .doctor(&Places::new(&environment::home(), &environment::variable))?;
             if printer.json {
                 printer.json(&data)?;
             } else {
@@ -224,16 +227,16 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
 }
 
 fn run_ingest(store: &Store, args: &IngestArgs, printer: &Printer) -> Result<Outcome, Failure> {
-    let options = app::Options {
+    let options = IngestOptions {
         verify: if args.verify { Verify::All } else { Verify::Some },
-        redactor: if args.no_redact { None } else { Some(app::redactor()?) },
+        redactor: if args.no_redact { None } else { Some(settings::redactor()?) },
         patience: PATIENCE,
     };
     if args.watch {
         return run_watch(store, args, &options, printer);
     }
     let bar = Bar::new(printer.quiet || printer.json);
-    let report = app::ingest(store, &args.paths, &options, &bar);
+    let report = ingest_logs(store, &args.paths, &options, &bar);
     bar.finish();
     print_report(&report?, printer)?;
     Ok(Outcome::Done)
@@ -243,11 +246,11 @@ fn run_ingest(store: &Store, args: &IngestArgs, printer: &Printer) -> Result<Out
 fn run_watch(
     store: &Store,
     args: &IngestArgs,
-    options: &app::Options,
+    options: &IngestOptions,
     printer: &Printer,
 ) -> Result<Outcome, Failure> {
     let mut closed = None;
-    app::watch(store, &args.paths, options, |report| {
+    watch_logs(store, &args.paths, options, |report| {
         if report.sessions > 0 || report.files_failed > 0 {
             closed = print_report(&report, printer).err();
         }
@@ -268,7 +271,9 @@ fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
 
 /// The tools with prices and queries.
 fn counting(store: Store) -> Result<&'static Tools, Failure> {
-    Ok(lasting(app::tools(store).with_prices(app::prices()?).with_program(app::running())))
+    Ok(lasting(
+        app::tools(store).with_prices(settings::prices()?).with_program(environment::running()),
+    ))
 }
 
 /// The tools for the rest of the process, which ends with the answer: to take apart what was read

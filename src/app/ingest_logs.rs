@@ -1,0 +1,143 @@
+//! Takes logs into a store: once, or again whenever they change.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ingest::discover::{Discovery, discover};
+use ingest::plan::plan;
+use ingest::redact::Redactor;
+use ingest::report::Report;
+use ingest::run::Progress;
+use schemas::{ErrorCode, ToolError};
+
+use super::environment::known_roots;
+use crate::error::store_error;
+use crate::store::{Store, StoreError, Verify, Writer};
+use crate::watch::{Changed, Watch};
+
+/// How to ingest.
+pub struct IngestOptions {
+    pub verify: Verify,
+    /// Masks secrets; `None` keeps them.
+    pub redactor: Option<Arc<Redactor>>,
+    /// How long another writer is waited for.
+    pub patience: Duration,
+}
+
+/// Ingests what is new below `paths`, or below the known roots when there are none.
+pub fn ingest_logs(
+    store: &Store,
+    paths: &[PathBuf],
+    options: &IngestOptions,
+    progress: &dyn Progress,
+) -> Result<Report, ToolError> {
+    let start = Instant::now();
+    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    if roots.is_empty() {
+        let message =
+            "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message));
+    }
+    for path in paths {
+        std::fs::metadata(path).map_err(|error| unreadable_path(path, &error))?;
+    }
+    // To look for files and to read what is known of them takes about as long.
+    let (found, known) = std::thread::scope(|scope| {
+        let found = scope.spawn(|| discover(&roots).without(store.dir()));
+        let known = writer(store, options).and_then(|writer| {
+            let known = writer.known().map_err(store_error)?;
+            Ok((writer, known))
+        });
+        (found.join(), known)
+    });
+    let found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    missing_paths(paths, &found)?;
+    let (writer, known) = known?;
+    let redactor = options.redactor.as_ref();
+    let mut plan = plan(found, &known, redactor.map(Arc::as_ref));
+    let outdated = std::mem::take(&mut plan.outdated);
+    let mut report = ingest::run::run(plan, &&writer, redactor, progress).map_err(store_error)?;
+    report.segments_set_aside = writer.set_aside();
+    report.notices.extend(writer.notice().map(str::to_owned));
+    if let Some(redactor) = redactor.filter(|_| !outdated.is_empty()) {
+        writer.mask_again(&outdated, redactor).map_err(store_error)?;
+    }
+    if report.files_rewritten > 0 || !outdated.is_empty() {
+        writer.purge().map_err(store_error)?;
+    }
+    writer.compact().map_err(store_error)?;
+    let elapsed = start.elapsed();
+    report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = report.bytes_read as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
+    report.mb_per_second = (rate * 10.0).round() / 10.0;
+    Ok(report)
+}
+
+/// Ingests, and then whatever changes below `paths` (or the known roots), until `report` says
+/// that it has seen enough. Another writer's turn is waited for.
+pub fn watch_logs(
+    store: &Store,
+    paths: &[PathBuf],
+    options: &IngestOptions,
+    mut report: impl FnMut(Report) -> bool,
+) -> Result<(), ToolError> {
+    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    let mut watch = Watch::new(&roots);
+    let mut next = roots.clone();
+    loop {
+        let anything = next == roots;
+        match ingest_logs(store, &next, options, &()) {
+            Ok(done) => {
+                if !report(done) {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.code == ErrorCode::StoreBusy => {
+                std::thread::sleep(BUSY);
+                continue;
+            }
+            // A file may vanish between its change and its turn.
+            Err(error) if !anything && error.code == ErrorCode::InvalidArgument => {}
+            Err(error) => return Err(error),
+        }
+        next = match watch.wait() {
+            Changed::Files(files) => files,
+            Changed::Anything => roots.clone(),
+        };
+    }
+}
+
+/// Takes the write lock, waiting for another writer as long as `options` say.
+fn writer(store: &Store, options: &IngestOptions) -> Result<Writer, ToolError> {
+    let until = Instant::now() + options.patience;
+    loop {
+        match store.writer(options.verify) {
+            Err(StoreError::Busy { .. }) if Instant::now() < until => std::thread::sleep(BUSY),
+            result => return result.map_err(store_error),
+        }
+    }
+}
+
+/// A path that was named and cannot be read at all is a wrong argument.
+fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {
+    for path in paths {
+        let of_path = found.problems.iter().find(|problem| Path::new(&problem.path) == path);
+        if let Some(problem) = of_path {
+            return Err(unreadable_path(path, &problem.message));
+        }
+    }
+    Ok(())
+}
+
+fn unreadable_path(path: &Path, reason: &dyn Display) -> ToolError {
+    let message =
+        format!("{} cannot be read: {reason}. Check the path and its rights", path.display());
+    ToolError::new(ErrorCode::InvalidArgument, message)
+        .with("path", path.to_string_lossy().into_owned())
+}
+
+/// How long is waited before another writer's turn is looked for again.
+const BUSY: Duration = Duration::from_millis(200);
