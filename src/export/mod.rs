@@ -112,7 +112,7 @@ struct Work<'s> {
 }
 
 impl Work<'_> {
-    /// Writes one object for each session and day (ARCHITECTURE.md#report-and-export).
+    /// Writes one object for each session and day (docs/answers.md#report-and-export).
     fn parquet(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
         let places = snapshot.places();

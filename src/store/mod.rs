@@ -1,4 +1,4 @@
-//! The store: immutable Parquet segments and one manifest (ARCHITECTURE.md#the-store).
+//! The store: immutable Parquet segments and one manifest (docs/store.md).
 //!
 //! A reader takes a [`Snapshot`] and sees one generation; a [`Writer`] holds the lock, adds
 //! segments and replaces the manifest. Neither waits for the other. Nothing here knows searches,
