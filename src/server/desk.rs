@@ -176,7 +176,10 @@ impl Desk {
             return Ok(answer);
         }
         let answer = run(&call)?;
-        if let Some((state, key)) = key {
+        // A commit in between belongs to the answer already: it must not be kept for the state before.
+        if let Some((state, key)) = key
+            && tools.state().is_some_and(|(_, now)| now == state)
+        {
             self.cache.put(state, key, &answer);
         }
         Ok(answer)
@@ -199,8 +202,11 @@ impl Desk {
     }
 }
 
+/// The same for the same arguments in any order.
 fn cache_key(asked: &Asked) -> String {
-    format!("{} {}", asked.tool, asked.arguments)
+    let mut arguments = asked.arguments.clone();
+    arguments.sort_all_objects();
+    format!("{} {arguments}", asked.tool)
 }
 
 fn to_json(answer: &Answer<Value>) -> Result<Value, ToolError> {

@@ -309,6 +309,16 @@ fn the_same_call_is_answered_from_memory_until_something_changes() {
 }
 
 #[test]
+fn the_order_of_arguments_makes_no_other_call() {
+    let env = TestEnv::with_samples();
+    let client = Rmcp::start(&env, &[]);
+    let orders = ["{\"project\":\"harbor\",\"limit\":2}", "{\"limit\":2,\"project\":\"harbor\"}"];
+    let [one, other] = orders.map(|text| serde_json::from_str::<Value>(text).expect("JSON"));
+    until(|| client.ok("list_sessions", one.clone())["metadata"]["cached"] == true);
+    assert_eq!(client.ok("list_sessions", other)["metadata"]["cached"], true);
+}
+
+#[test]
 fn masked_secrets_are_said() {
     let env = TestEnv::new();
     let logs = env.path("logs");
