@@ -39,6 +39,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_with_line_breaks_stays_in_its_line() {
+        assert_eq!(one_line("a\r\nb\tc"), "a  b c");
+    }
+
+    #[test]
     fn heads_are_cut_by_their_json_size() {
         assert_eq!(head("abc", 3), ("abc", 0));
         assert_eq!(head("a\nbc", 3), ("a\n", 2));

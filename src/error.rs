@@ -1,6 +1,8 @@
 //! The one place that turns errors into messages, exit codes and tool errors.
 
+use std::fmt::Display;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use schemas::{ErrorCode, ToolError};
 
@@ -45,7 +47,7 @@ pub fn store_error(error: StoreError) -> ToolError {
                 clean(&entry)
             ),
         )
-        .with("path", path.to_string_lossy().into_owned()),
+        .with_path(&path),
         StoreError::LostManifest { path, segments } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
@@ -53,7 +55,7 @@ pub fn store_error(error: StoreError) -> ToolError {
                 path.display()
             ),
         )
-        .with("path", path.to_string_lossy().into_owned()),
+        .with_path(&path),
         StoreError::Replaced { path } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(
@@ -61,7 +63,7 @@ pub fn store_error(error: StoreError) -> ToolError {
                 path.display()
             ),
         )
-        .with("path", path.to_string_lossy().into_owned()),
+        .with_path(&path),
         StoreError::BadLabels { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
@@ -69,7 +71,7 @@ pub fn store_error(error: StoreError) -> ToolError {
                 path.display()
             ),
         )
-        .with("path", path.to_string_lossy().into_owned()),
+        .with_path(&path),
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
@@ -77,7 +79,7 @@ pub fn store_error(error: StoreError) -> ToolError {
                 path.display()
             ),
         )
-        .with("path", path.to_string_lossy().into_owned()),
+        .with_path(&path),
         StoreError::Busy { path } => ToolError::new(
             ErrorCode::StoreBusy,
             format!(
@@ -95,9 +97,15 @@ pub fn store_error(error: StoreError) -> ToolError {
                 _ => "Nothing that was committed is lost. Run the command again",
             };
             ToolError::new(ErrorCode::StoreUnavailable, format!("{}: {source}. {advice}", path.display()))
-                .with("path", path.to_string_lossy().into_owned())
+                .with_path(&path)
         }
     }
+}
+
+/// A file or folder that somebody named and that cannot be used. `what` says why, and what to do.
+pub(crate) fn unusable_path(path: &Path, what: impl Display) -> ToolError {
+    let message = format!("{}: {what}", path.display());
+    ToolError::new(ErrorCode::InvalidArgument, message).with_path(path)
 }
 
 #[cfg(test)]

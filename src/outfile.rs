@@ -5,8 +5,9 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use schemas::{ErrorCode, ToolError};
+use schemas::ToolError;
 
+use crate::error::unusable_path;
 use crate::leftovers::{create_temporary, open_without_waiting};
 use crate::store::is_store;
 
@@ -48,9 +49,7 @@ pub(crate) fn put(
         return Ok(Put::Unchanged);
     }
     if !replace() {
-        let message = format!("{} is there already. {instead}", path.display());
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message)
-            .with("path", path.to_string_lossy().into_owned()));
+        return Err(unusable_path(path, format_args!("there is a file already. {instead}")));
     }
     file.persist(&place).map_err(|error| failed(error.error))?;
     Ok(Put::Written(bytes))
@@ -81,15 +80,17 @@ pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
 /// Refuses a place inside a store: what lies there is written by an ingest, and a reader takes any
 /// other content for damage.
 fn refuse_store(path: &Path, place: &Path) -> Result<(), ToolError> {
-    let whole = std::path::absolute(place).map_err(|error| file_error(path, &error))?;
-    let Some(store) = whole.ancestors().skip(1).find(|dir| is_store(dir)) else { return Ok(()) };
-    let message = format!(
-        "{}: this is inside the store {}, which holds its own files only. Name a file outside it",
-        path.display(),
-        store.display()
+    let place = std::path::absolute(place).map_err(|error| file_error(path, &error))?;
+    // Folders below the first that exists are not there yet, and no links.
+    let Some(parent) = place.ancestors().skip(1).find_map(|dir| dir.canonicalize().ok()) else {
+        return Ok(());
+    };
+    let Some(store) = parent.ancestors().find(|dir| is_store(dir)) else { return Ok(()) };
+    let store = store.display();
+    let what = format_args!(
+        "this is inside the store {store}, which holds its own files only. Name a file outside it"
     );
-    Err(ToolError::new(ErrorCode::InvalidArgument, message)
-        .with("path", path.to_string_lossy().into_owned()))
+    Err(unusable_path(path, what))
 }
 
 /// Names the kind of a file that is not a regular one.
@@ -115,12 +116,9 @@ fn describe_kind(metadata: &Metadata) -> &'static str {
 }
 
 fn not_a_file(path: &Path, kind: &str) -> ToolError {
-    let message = format!(
-        "{}: this is {kind}, not a regular file, so it stays as it is. Name another file",
-        path.display()
-    );
-    ToolError::new(ErrorCode::InvalidArgument, message)
-        .with("path", path.to_string_lossy().into_owned())
+    let what =
+        format_args!("this is {kind}, not a regular file, so it stays as it is. Name another file");
+    unusable_path(path, what)
 }
 
 /// Opens the regular file at `path`, or where a link at `path` leads, without waiting for anybody.
@@ -134,10 +132,8 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 
 /// A file or folder that cannot be read or written.
 pub(crate) fn file_error(path: &Path, error: &io::Error) -> ToolError {
-    let message =
-        format!("{}: {error}. Check the path, its rights and the room on the disk", path.display());
-    ToolError::new(ErrorCode::InvalidArgument, message)
-        .with("path", path.to_string_lossy().into_owned())
+    let what = format_args!("{error}. Check the path, its rights and the room on the disk");
+    unusable_path(path, what)
 }
 
 /// True if two files hold the same bytes.

@@ -1,5 +1,7 @@
 //! Errors as the tools answer them: one code, a message a reader can act on, details.
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -88,6 +90,12 @@ impl ToolError {
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), cut_value(value.into()));
         self
+    }
+
+    /// Adds the file or folder that the error is about.
+    #[must_use]
+    pub fn with_path(self, path: &Path) -> Self {
+        self.with("path", path.to_string_lossy().into_owned())
     }
 
     /// Adds the known word that was probably meant.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ingest::discover::default_roots;
 use ingest::provider::Places;
 
-/// Reads an environment variable; the only place that does.
+/// Reads an environment variable; `None` if it is not set or empty.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -27,10 +27,21 @@ pub fn home() -> PathBuf {
     etcetera::home_dir().unwrap_or_default()
 }
 
-/// Where the store is when nobody says: the XDG data home + `sessions`.
+/// Where the store is when nobody says.
 pub fn default_store() -> PathBuf {
-    let xdg = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
-    xdg.unwrap_or_else(|| home().join(".local/share")).join("sessions")
+    own_dir("XDG_DATA_HOME", ".local/share")
+}
+
+/// Where the user's settings files are when nobody says.
+pub(super) fn settings_dir() -> PathBuf {
+    own_dir("XDG_CONFIG_HOME", ".config")
+}
+
+/// The folder of this program in one of the XDG base directories: the one that the variable names,
+/// else `usual` in the home directory.
+fn own_dir(name: &str, usual: &str) -> PathBuf {
+    let named = variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    named.unwrap_or_else(|| home().join(usual)).join("sessions")
 }
 
 /// The logs of every known agent on this machine.

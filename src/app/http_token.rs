@@ -23,11 +23,11 @@ pub fn http_token(
     named: Option<&Path>,
 ) -> Result<(String, Option<PathBuf>), ToolError> {
     let check =
-        |text: String, path: &Path| usable(&text).map_err(|reason| wrong_file(path, &reason));
+        |text: String, path: &Path| usable(&text).map_err(|reason| wrong_file(path, reason));
     if let Some(path) = named {
         // What another program prints is as good as a file: `--token-file <(pass show sessions)`.
         let text = File::open(path).and_then(|file| read_text(file, TOKEN_BYTES));
-        let text = text.map_err(|error| wrong_file(path, &error))?;
+        let text = text.map_err(|error| wrong_file(path, error))?;
         return Ok((check(text, path)?, Some(path.to_owned())));
     }
     if let Some(token) = variable(TOKEN_VARIABLE) {

@@ -13,7 +13,7 @@ use ingest::run::Progress;
 use schemas::{ErrorCode, ToolError};
 
 use super::environment::known_roots;
-use crate::error::store_error;
+use crate::error::{store_error, unusable_path};
 use crate::store::{Store, StoreError, Verify, Writer};
 use crate::watch::{Changed, Watch};
 
@@ -41,7 +41,7 @@ pub fn ingest_logs(
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
     for path in paths {
-        std::fs::metadata(path).map_err(|error| unreadable_path(path, &error))?;
+        std::fs::metadata(path).map_err(|error| unreadable_path(path, error))?;
     }
     // To look for files and to read what is known of them takes about as long.
     let (found, known) = std::thread::scope(|scope| {
@@ -132,11 +132,8 @@ fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> 
     Ok(())
 }
 
-fn unreadable_path(path: &Path, reason: &dyn Display) -> ToolError {
-    let message =
-        format!("{} cannot be read: {reason}. Check the path and its rights", path.display());
-    ToolError::new(ErrorCode::InvalidArgument, message)
-        .with("path", path.to_string_lossy().into_owned())
+fn unreadable_path(path: &Path, reason: impl Display) -> ToolError {
+    unusable_path(path, format_args!("cannot be read: {reason}. Check the path and its rights"))
 }
 
 /// How long is waited before another writer's turn is looked for again.

@@ -17,7 +17,7 @@ use crate::tools::{Caller, Refresh as _, Tools};
 
 /// The agent that started this process, as far as it tells: Claude Code names its session and its
 /// project to the MCP servers and commands it starts, Codex its thread to commands.
-pub fn caller() -> Caller {
+fn caller() -> Caller {
     let ids = ["CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"];
     let named = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
     let folders = environment::current_dir().into_iter().chain(named);

@@ -10,7 +10,8 @@ use ingest::redact::Redactor;
 use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
-use super::environment::{home, variable};
+use super::environment::{settings_dir, variable};
+use crate::error::unusable_path;
 use crate::outfile::open_regular;
 
 /// Most bytes of a settings file: what has more is none.
@@ -21,7 +22,7 @@ pub fn prices() -> Result<PriceTable, ToolError> {
     let Some((path, text)) = own_file("SESSIONS_PRICES", "prices.toml")? else {
         return Ok(PriceTable::built_in());
     };
-    PriceTable::with_overrides(&text).map_err(|error| wrong_file(&path, &error))
+    PriceTable::with_overrides(&text).map_err(|error| wrong_file(&path, error))
 }
 
 /// The masking of secrets: the built-in rules and those of the user's file.
@@ -29,7 +30,7 @@ pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
     let rules = match own_file("SESSIONS_REDACT", "redact.toml")? {
         None => Vec::new(),
         Some((path, text)) => {
-            ingest::redact::user_rules(&text).map_err(|error| wrong_file(&path, &error))?
+            ingest::redact::user_rules(&text).map_err(|error| wrong_file(&path, error))?
         }
     };
     let redactor = Redactor::new(&rules).map_err(|error| {
@@ -43,14 +44,11 @@ pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
 fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolError> {
     let path = variable(name).map(PathBuf::from);
     let named = path.is_some();
-    let path = path.unwrap_or_else(|| {
-        let xdg = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
-        xdg.unwrap_or_else(|| home().join(".config")).join("sessions").join(usual)
-    });
+    let path = path.unwrap_or_else(|| settings_dir().join(usual));
     match open_regular(&path).and_then(|file| read_text(file, SETTINGS_BYTES)) {
         Ok(text) => Ok(Some((path, text))),
-        Err(error) if !named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(wrong_file(&path, &error)),
+        Err(error) if !named && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong_file(&path, error)),
     }
 }
 
@@ -64,9 +62,7 @@ pub(super) fn read_text(file: File, most: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// The error for a file of the user that cannot be used.
-pub(super) fn wrong_file(path: &Path, error: &dyn Display) -> ToolError {
-    let message = format!("{}: {error}. Mend the file or remove it", path.display());
-    ToolError::new(ErrorCode::InvalidArgument, message)
-        .with("path", path.to_string_lossy().into_owned())
+/// A file of the user that holds something else than it should.
+pub(super) fn wrong_file(path: &Path, error: impl Display) -> ToolError {
+    unusable_path(path, format_args!("{error}. Mend the file or remove it"))
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use crate::clean::one_line;
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+use crate::clean::one_line;
 
 /// Passes over a text that taking HTML out may need, as what is left may read differently.
 const PASSES: usize = 8;

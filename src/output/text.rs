@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use crate::clean::one_line;
 use schemas::event::Relation;
 use schemas::tool::details::{DetailData, Excerpt};
 use schemas::tool::event::{Event, EventData};
@@ -10,6 +9,8 @@ use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
 use schemas::{Confidence, EventType, Usage};
+
+use crate::clean::one_line;
 
 /// Text for a terminal. What comes from logs is cleaned already.
 pub trait Show {

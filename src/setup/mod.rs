@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use ingest::provider::Places;
 use schemas::client::Client;
-use schemas::{ErrorCode, Timestamp, ToolError};
+use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::error::unusable_path;
 use crate::leftovers::create_temporary;
 use crate::outfile::{find_place, open_regular};
 
@@ -187,12 +188,10 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn unusable(path: &Path, reason: &str) -> ToolError {
-    let message = format!(
-        "{}: {reason}. Nothing was changed; without --write the entry is printed, to be added by hand",
-        path.display()
+    let what = format_args!(
+        "{reason}. Nothing was changed; without --write the entry is printed, to be added by hand"
     );
-    ToolError::new(ErrorCode::InvalidArgument, message)
-        .with("path", path.to_string_lossy().into_owned())
+    unusable_path(path, what)
 }
 
 #[cfg(test)]

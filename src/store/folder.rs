@@ -19,10 +19,10 @@ use super::{StoreError, files};
 /// Files that live directly in the folder.
 const OWN_FILES: [&str; 5] = [MANIFEST_FILE, WRITE_LOCK, "labels.json", "labels.lock", TOKEN_FILE];
 
-/// The token of the HTTP server, which the store keeps for it.
 /// The file of the lock that a writer holds.
 pub(super) const WRITE_LOCK: &str = "write.lock";
 
+/// The token of the HTTP server, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";
 
 const SEGMENTS: &str = "segments";
@@ -183,13 +183,13 @@ pub(super) fn make_private(dir: &Path) -> Result<Option<String>, StoreError> {
     let place = dir.display();
     if found.uid() != rustix::process::geteuid().as_raw() {
         let notice = format!(
-            "The store folder {place} belongs to another user and has mode {mode:o}: others may read or change it. Choose a folder of your own with --store"
+            "{place} belongs to another user and has mode {mode:o}: others may read or change it. Choose a folder of your own with --store"
         );
         return Ok(Some(notice));
     }
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(StoreError::io(dir))?;
     let notice = format!(
-        "Other users were able to write to the store folder {place} (mode {mode:o}). It is private now (mode 700). If you do not trust them, run `sessions ingest --verify`"
+        "Other users were able to write to {place} (mode {mode:o}). It is private now (mode 700). If you do not trust them, run `sessions ingest --verify`"
     );
     Ok((mode & OTHERS_WRITE != 0).then_some(notice))
 }

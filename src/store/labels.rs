@@ -173,7 +173,7 @@ impl LabelBook {
     }
 }
 
-/// Returns the bytes of the file; `None` if there was no file yet.
+/// Returns the bytes of the file; `None` if there is no file.
 fn load(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     match files::read(&dir.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -70,10 +70,10 @@ impl Writer {
             return Err(error);
         }
         let lock = StoreLock::acquire(dir, folder::WRITE_LOCK)?;
-        let mut notice = folder::make_private(dir)?;
+        let of_store = folder::make_private(dir)?;
         let mut manifest = read_or_begin(dir, &lock)?;
         let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
-        notice = notice.or(folder::make_private(&dir.join("segments"))?);
+        let of_segments = folder::make_private(&dir.join("segments"))?;
         lock.check()?;
         let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
         let now = Timestamp::now().0;
@@ -89,7 +89,7 @@ impl Writer {
             next_segment,
             before,
             set_aside,
-            notice,
+            notice: of_store.or(of_segments),
             states: OnceLock::new(),
             lock,
         })

@@ -108,7 +108,15 @@ fn no_output_goes_into_a_store() {
     let segment = fs::read_dir(env.store().join("segments")).expect("lists").next();
     let table = segment.expect("a segment").expect("an entry").path().join("events.parquet");
     symlink(&manifest, env.path("link.jsonl")).expect("links");
-    let places = [manifest.clone(), table, env.store().join("new.jsonl"), env.path("link.jsonl")];
+    symlink(env.store(), env.path("folder")).expect("links");
+    let places = [
+        manifest.clone(),
+        table,
+        env.store().join("new.jsonl"),
+        env.store().join("below/new.jsonl"),
+        env.path("link.jsonl"),
+        env.path("folder/new.jsonl"),
+    ];
     for output in outputs() {
         for place in &places {
             let args = [&output[..], &[place.to_str().expect("UTF-8")]].concat();

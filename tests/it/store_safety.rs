@@ -86,7 +86,11 @@ fn a_store_that_others_can_write_is_reported_and_made_private() {
         set_mode(mode);
         let report = env.json(&["ingest", &pi_logs()]);
         let notices = report["notices"].to_string();
-        assert_eq!(notices.contains("write to the store folder"), is_reported, "{mode:o} {report}");
+        assert_eq!(
+            notices.contains("Other users were able to write to"),
+            is_reported,
+            "{mode:o} {report}"
+        );
         let found = fs::metadata(env.store()).expect("found").permissions().mode() & 0o777;
         assert_eq!(found, 0o700, "{mode:o}");
     }

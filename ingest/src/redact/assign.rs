@@ -9,7 +9,7 @@ use super::env;
 use super::names::{FOREIGN, Strength, sound};
 use super::scan::{MASK, Rank, Scan, is_quote};
 use super::value::{Link, MAX_BETWEEN, MAX_NAME, is_blank, value, value_begins};
-use super::words::{Words, words};
+use super::words::Words;
 
 /// A random value under the name of any variable that ends in `_KEY` has so many characters.
 const LONG_KEY: usize = 24;
@@ -21,31 +21,29 @@ const NETRC: usize = 160;
 const MOST_LISTED: usize = 64;
 
 /// What sentences about secrets name instead of secrets.
-static METHODS: Words = Words::new(|| {
-    words(&[
-        "sha1",
-        "sha2",
-        "sha5",
-        "md5",
-        "pbkdf",
-        "bcrypt",
-        "scrypt",
-        "argon",
-        "aes1",
-        "aes2",
-        "hmac",
-        "wpa",
-        "bip39",
-        "pkcs",
-        "utf8",
-        "base64",
-        "varchar",
-        "1password",
-        "character",
-        "x509",
-        "rsa",
-    ])
-});
+static METHODS: Words = Words::new(&[
+    "sha1",
+    "sha2",
+    "sha5",
+    "md5",
+    "pbkdf",
+    "bcrypt",
+    "scrypt",
+    "argon",
+    "aes1",
+    "aes2",
+    "hmac",
+    "wpa",
+    "bip39",
+    "pkcs",
+    "utf8",
+    "base64",
+    "varchar",
+    "1password",
+    "character",
+    "x509",
+    "rsa",
+]);
 
 /// Masks the value under the name in which a word of secrets stands at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
@@ -251,7 +249,7 @@ fn tells_of(value: &str, name: &str, strength: Strength, in_code: bool) -> bool 
 /// Whether a word names how secrets are made or kept.
 fn names_method(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    METHODS.are_in(&lower)
+    METHODS.any_in(&lower)
 }
 
 fn is_secret(value: &str, strength: Strength, quoted: bool, of_uuids: bool) -> bool {

@@ -5,7 +5,7 @@
 //! names are neighbours: words consist of a few pairs of letters, random text has all pairs and
 //! puts digits between them.
 
-use super::words::{Words, words};
+use super::words::Words;
 
 /// For each letter the letters that often follow it: 200 pairs, which make up nine tenths of
 /// words and names, and three tenths of random letters.
@@ -61,26 +61,25 @@ const MADE_UP: &[&str] = &[
     "SAMPLE",
 ];
 
-static ANY_MADE_UP: Words = Words::new(|| words(MADE_UP));
+/// All of them at once: few values hold one, and then it is asked which.
+static ANY_MADE_UP: Words = Words::new(MADE_UP);
 
 /// Words, in lower case, that mark a short value as made up; in long ones they occur by chance.
-static FILLERS: Words = Words::new(|| {
-    words(&[
-        "xxx",
-        "your",
-        "placeholder",
-        "change",
-        "insert",
-        "replace",
-        "todo",
-        "fixme",
-        "fake",
-        "mock",
-        "foobar",
-        "goes",
-        "here",
-    ])
-});
+static FILLERS: Words = Words::new(&[
+    "xxx",
+    "your",
+    "placeholder",
+    "change",
+    "insert",
+    "replace",
+    "todo",
+    "fixme",
+    "fake",
+    "mock",
+    "foobar",
+    "goes",
+    "here",
+]);
 
 /// Values, in lower case and without digits at their end, that are no secrets.
 #[rustfmt::skip]
@@ -94,9 +93,21 @@ const COMMON: &[&str] = &[
 ];
 
 /// What fills in for a value in templates, and marks shortened ones.
-static HOLES: Words = Words::new(|| {
-    words(&["<", ">", "${", "$(", "{{", "}}", "#{", "%(", "%s", "[REDACTED", "...", "***", "…"])
-});
+static HOLES: Words = Words::new(&[
+    "<",
+    ">",
+    "${",
+    "$(",
+    "{{",
+    "}}",
+    "#{",
+    "%(",
+    "%s",
+    "[REDACTED",
+    "...",
+    "***",
+    "…",
+]);
 
 /// Beginnings of values that name a thing or a place.
 #[rustfmt::skip]
@@ -215,7 +226,7 @@ pub(super) fn is_odd(value: &str) -> bool {
 pub(super) fn is_made_up(value: &str) -> bool {
     let by_chance = |word: &str| word.len() == 4 && is_random(&value.replace(word, ""));
     distinct(value) < value.len().min(6)
-        || ANY_MADE_UP.are_in(value)
+        || ANY_MADE_UP.any_in(value)
             && MADE_UP.iter().any(|word| value.contains(word) && !by_chance(word))
         || is_sequence(value.as_bytes())
 }
@@ -228,7 +239,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     };
     if value.starts_with(['{', '(', '[', '<'])
         || value.strip_prefix(['$', '%', '@', '*', '&']).is_some_and(is_name)
-        || HOLES.are_in(value)
+        || HOLES.any_in(value)
     {
         return true;
     }
@@ -237,7 +248,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     let word = lower.trim_matches(['_', '-']);
     let stem = word.trim_end_matches(is_end);
     if (COMMON.contains(&stem) && word.len() - stem.len() <= 5)
-        || (value.len() < LONG && FILLERS.are_in(&lower))
+        || (value.len() < LONG && FILLERS.any_in(&lower))
     {
         return true;
     }

@@ -41,15 +41,15 @@ pub(super) struct Scan<'a> {
     pub(super) name_end: usize,
     /// How far the last private key was followed.
     pub(super) key_end: usize,
-    /// Behind it begins a web key that was not looked at.
+    /// Up to here web keys were looked at: one of which the type stands before it is done.
     pub(super) web_key_end: usize,
     /// Where the last run of characters of tokens ends in which a token was tried, and how often in
     /// vain.
     run_end: usize,
     tries: usize,
     /// Where the last value without quotes ends, and how many that begin in it were no secrets.
-    value_end: usize,
-    plain_values: usize,
+    last_value_end: usize,
+    values_in_vain: usize,
     spans: Vec<Span<'a>>,
 }
 
@@ -62,8 +62,8 @@ impl<'a> Scan<'a> {
             web_key_end: 0,
             run_end: 0,
             tries: 0,
-            value_end: 0,
-            plain_values: 0,
+            last_value_end: 0,
+            values_in_vain: 0,
             spans: Vec::new(),
         }
     }
@@ -167,14 +167,14 @@ impl<'a> Scan<'a> {
         most: usize,
         fits: impl Fn(u8) -> bool,
     ) -> Option<usize> {
-        if start >= self.value_end {
-            self.plain_values = 0;
-        } else if self.plain_values >= MAX_TRIES {
+        if start >= self.last_value_end {
+            self.values_in_vain = 0;
+        } else if self.values_in_vain >= MAX_TRIES {
             return None;
         }
-        self.plain_values += 1;
-        self.value_end = self.skip(start, most, fits);
-        Some(self.value_end)
+        self.values_in_vain += 1;
+        self.last_value_end = self.skip(start, most, fits);
+        Some(self.last_value_end)
     }
 
     /// Notes a secret, unless it touches a placeholder.
@@ -182,7 +182,7 @@ impl<'a> Scan<'a> {
         let whole = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
         if whole && !self.is_masked(start, end) {
             self.spans.push(Span { start, end, kind, rank });
-            self.plain_values = 0;
+            self.values_in_vain = 0;
         }
     }
 

@@ -209,7 +209,8 @@ fn behind_type(scan: &Scan<'_>, from: usize) -> usize {
     if sign > from && scan.byte(sign) == b'=' && is_quote(scan.byte(quote)) { quote } else { from }
 }
 
-/// The value that begins at `from`; `None` when it is code, or too long.
+/// The value that begins at `from`; `None` when it is code, or too long, or lies in a value in which
+/// many others began that were no secrets ([`Scan::value_end`]).
 pub(super) fn value(scan: &mut Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Value> {
     if link == Link::Element {
         let end = scan.skip(from, MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n'));
@@ -228,11 +229,28 @@ pub(super) fn value(scan: &mut Scan<'_>, from: usize, link: Link, in_query: bool
         return None;
     }
     let is_end = |byte: u8| {
+        // A `match` and not a search in a list: most of the time of a text full of settings is here.
         matches!(
             byte,
-            b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'\'' | b'`' | b',' | b';' | b'\\' | b'|'
-        ) || matches!(byte, b'<' | b'>' | b'(' | b')' | b'{' | b'}' | b'[' | b']')
-            || (in_query && byte == b'&')
+            b' ' | b'\t'
+                | b'\r'
+                | b'\n'
+                | b'"'
+                | b'\''
+                | b'`'
+                | b','
+                | b';'
+                | b'\\'
+                | b'|'
+                | b'<'
+                | b'>'
+                | b'('
+                | b')'
+                | b'{'
+                | b'}'
+                | b'['
+                | b']'
+        ) || (in_query && byte == b'&')
             || (link == Link::Prose && !byte.is_ascii())
     };
     let mut end = scan.value_end(from, MAX_VALUE, |byte| !is_end(byte))?;
