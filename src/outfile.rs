@@ -49,7 +49,7 @@ pub(crate) fn put(
         return Ok(Put::Unchanged);
     }
     if !replace() {
-        return Err(unusable_path(path, format_args!("there is a file already. {instead}")));
+        return Err(unusable_path(path, format_args!("a file is there already. {instead}")));
     }
     file.persist(&place).map_err(|error| failed(error.error))?;
     Ok(Put::Written(bytes))
