@@ -193,7 +193,7 @@ pub(super) fn query(
         format: Some(format),
         max_rows: flags.max_rows as usize,
         max_bytes: limits::SQL_OUTPUT_BYTES,
-        time: call.query_time,
+        time: call.query_left(),
     };
     let summary = match &file {
         Some(path) => to_file(tools, &query, path, flags.force, call)?,

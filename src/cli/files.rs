@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use schemas::{ExportFormat, Provider, Timestamp};
+use schemas::{ExportFormat, Provider};
 
 use super::{Failure, Outcome};
 use crate::app::settings;
@@ -10,8 +10,8 @@ use crate::export::{self, ExportArgs};
 use crate::output::{Printer, Show, Written};
 use crate::report::{self, Report};
 use crate::store::Store;
-use crate::tools::Tools;
 use crate::tools::selection::Selection;
+use crate::tools::{Call, Tools};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportFlags {
@@ -58,17 +58,18 @@ pub(super) struct ExportFlags {
 pub(super) fn report(
     store: Store,
     flags: ReportFlags,
+    call: &Call<'_>,
     printer: &Printer,
-    now: Timestamp,
 ) -> Result<Outcome, Failure> {
-    let snapshot = Tools::new(store).snapshot()?;
+    let tools = Tools::new(store);
+    let snapshot = tools.snapshot(call)?;
     let selection = Selection {
         session_ids: Vec::new(),
         provider: flags.provider,
         project: flags.project,
         since: flags.since,
     };
-    let report = Report::read(&snapshot, &selection, &settings::prices()?, now)?;
+    let report = Report::read(snapshot, &selection, &settings::prices()?, call.now)?;
     let html = report.html()?;
     if flags.output == Path::new(STDOUT) {
         printer.data(&html)?;
@@ -96,10 +97,11 @@ pub(super) fn file_named(output: Option<PathBuf>) -> Option<PathBuf> {
 pub(super) fn export(
     store: Store,
     flags: ExportFlags,
+    call: &Call<'_>,
     printer: &Printer,
-    now: Timestamp,
 ) -> Result<Outcome, Failure> {
-    let snapshot = Tools::new(store).snapshot()?;
+    let tools = Tools::new(store);
+    let snapshot = tools.snapshot(call)?;
     let args = ExportArgs {
         format: flags.format,
         selection: Selection {
@@ -116,7 +118,7 @@ pub(super) fn export(
         closed = printer.data(text).err();
         closed.is_none()
     };
-    let done = export::export(&snapshot, &args, &settings::prices()?, now, &mut print)?;
+    let done = export::export(snapshot, &args, &settings::prices()?, call.now, &mut print)?;
     if let Some(error) = closed {
         return Err(error.into());
     }

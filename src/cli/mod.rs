@@ -181,8 +181,8 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
             let wrong = answer.data.failed.iter().any(|failed| failed.code.exit_code() == 2);
             Ok(if wrong { Outcome::Wrong } else { found(answer.data.failed.is_empty()) })
         }
-        Command::Report(report) => files::report(store, report, printer, call.now),
-        Command::Export(export) => files::export(store, export, printer, call.now),
+        Command::Report(report) => files::report(store, report, &call, printer),
+        Command::Export(export) => files::export(store, export, &call, printer),
         Command::Query(flags) => counts::query(counting(store)?, flags, &call, printer),
         Command::Stats(flags) => counts::stats(counting(store)?, flags, &call, printer),
         Command::Usage(flags) => counts::usage(counting(store)?, flags, &call, printer),
@@ -214,7 +214,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         Command::Setup(flags) => connect::register(named_store.as_deref(), &flags, printer),
         Command::Skill(flags) => connect::skill(flags, printer),
         Command::Tools(tools) => {
-            printer.answer(&app::tools(store).metadata(&tools.into())?)?;
+            printer.answer(&app::tools(store).metadata(&tools.into(), &call)?)?;
             Ok(Outcome::Done)
         }
         Command::Completions { shell } => {

@@ -158,10 +158,9 @@ impl Desk {
         context: &mut ToolContext,
     ) -> Result<Answer<Value>, ToolError> {
         let start = Instant::now();
-        let deadline = Some(start + self.options.time_limit);
-        let call = Call { deadline, ..Call::new(Timestamp::now(), stop) };
+        let call = Call::new(Timestamp::now(), stop).with_deadline(start + self.options.time_limit);
         tools.refresh();
-        let state = tools.state();
+        let state = tools.state(&call);
         context.generation = state.map(|(generation, _)| generation);
         let reads = TOOLS.iter().any(|spec| spec.name == asked.tool && spec.read_only);
         let key = state.filter(|_| reads).map(|(_, state)| (state, cache_key(asked)));
@@ -176,10 +175,7 @@ impl Desk {
             return Ok(answer);
         }
         let answer = run(&call)?;
-        // A commit in between belongs to the answer already: it must not be kept for the state before.
-        if let Some((state, key)) = key
-            && tools.state().is_some_and(|(_, now)| now == state)
-        {
+        if let Some((state, key)) = key {
             self.cache.put(state, key, &answer);
         }
         Ok(answer)

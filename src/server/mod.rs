@@ -348,7 +348,7 @@ fn run(
         "list_sessions" => value(tools.list(&parse(name, arguments)?, call)?),
         "analyze_session" => value(tools.analyze(&parse(name, arguments)?, call)?),
         "get_session_details" => value(tools.details(&parse(name, arguments)?, call)?),
-        "tool_metadata" => value(tools.metadata(&parse(name, arguments)?)?),
+        "tool_metadata" => value(tools.metadata(&parse(name, arguments)?, call)?),
         "update_session_labels" => value(tools.label(&parse(name, arguments)?, call)?),
         "query_sql" => value(tools.query(&parse(name, arguments)?, call)?),
         "session_stats" => value(tools.stats(&parse(name, arguments)?, call)?),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
@@ -11,7 +10,7 @@ use schemas::limits::{self, BYTES_PER_TOKEN};
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 
-use super::fresh::Freshness;
+use super::call::{Call, View};
 use super::{Reply, Tools, convert};
 use crate::store::Snapshot;
 
@@ -29,92 +28,85 @@ impl Tools {
         }
     }
 
-    /// What is known of logs that are not read yet.
-    pub(super) fn freshness(&self) -> Freshness {
-        self.refresh.as_ref().map(|refresh| refresh.state()).unwrap_or_default()
-    }
-
-    /// The generation of the store, and a number for everything that answers depend on beside
-    /// their arguments; `None` when there is nothing to answer from.
-    pub fn state(&self) -> Option<(u64, u64)> {
-        let snapshot = self.snapshot().ok()?;
-        let generation = snapshot.manifest().generation;
+    /// The generation of the store, and a number for everything that the call depends on beside its
+    /// arguments; `None` when there is nothing to answer from.
+    pub fn state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
+        let generation = self.snapshot(call).ok()?.manifest().generation;
+        let View { snapshot, freshness } = self.view(call).ok()?;
         let mut hasher = DefaultHasher::new();
-        (generation, snapshot.labels().hash(), self.freshness()).hash(&mut hasher);
+        (generation, snapshot.labels().hash(), freshness).hash(&mut hasher);
         Some((generation, hasher.finish()))
     }
 
-    /// Runs a tool over the present snapshot and puts its reply into the envelope.
+    /// Runs a tool that needs logs.
     pub(super) fn answer<T: Serialize>(
         &self,
+        call: &Call<'_>,
         tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
     ) -> Result<Answer<T>, ToolError> {
-        self.answer_over(Self::snapshot, tool)
+        self.snapshot(call)?;
+        envelope(self.view(call)?, tool)
     }
+}
 
-    /// The same over a snapshot that is taken in another way.
-    pub(super) fn answer_over<T: Serialize>(
-        &self,
-        snapshot: impl FnOnce(&Self) -> Result<Arc<Snapshot>, ToolError>,
-        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-    ) -> Result<Answer<T>, ToolError> {
-        let start = Instant::now();
-        let snapshot = snapshot(self)?;
-        let freshness = self.freshness();
-        let reply = tool(&snapshot)?;
-        let manifest = snapshot.manifest();
-        let newest = manifest.segments.iter().filter_map(|segment| segment.times);
-        let newest = convert::time(newest.map(|(_, newest)| newest).max());
-        let updated = Timestamp(manifest.updated_at).to_string();
-        let more = reply
-            .next_cursor
-            .as_ref()
-            .map(|cursor| more_sentence(cursor, reply.before + reply.returned, reply.total));
-        let empty = (reply.returned == 0).then(|| {
-            let newest = newest.as_deref().unwrap_or("no known time");
-            format!(
-                "The index was updated at {updated}; its newest event is of {newest}.{}",
-                freshness.why_empty()
-            )
-        });
-        let hint: Vec<String> = [more, reply.hint, empty].into_iter().flatten().collect();
-        let mut warnings = reply.warnings;
-        warnings.extend(snapshot.labels().damage().map(|damage| {
-            let message = format!("labels.json cannot be read, so labels are missing: {damage}");
-            Warning::new(WarningCode::LabelsUnreadable, Severity::Warning, message)
-        }));
-        warnings.extend(freshness.warnings());
-        let mut answer = Answer {
-            status: Status::Ok,
-            pagination: Some(Pagination {
-                total_in_page: reply.returned,
-                has_more: reply.next_cursor.is_some(),
-                next_cursor: reply.next_cursor.clone(),
-            }),
-            data: reply.data,
-            hint: (!hint.is_empty()).then(|| hint.join(" ")),
-            warnings,
-            metadata: Metadata {
-                tokens: 0,
-                duration_ms: 0,
-                timestamp: Timestamp::now().to_string(),
-                cached: false,
-                results_total: reply.total.map(|(total, _)| total),
-                results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
-                results_returned: reply.returned,
-                results_truncated: reply.truncated || reply.next_cursor.is_some(),
-                index_size: snapshot.events(),
-                index_last_updated: (manifest.generation > 0).then_some(updated),
-                newest_event: newest,
-            },
-        };
-        let json = serde_json::to_vec(&answer).unwrap_or_default();
-        answer.warnings.extend(masked(&json));
-        answer.metadata.tokens = json.len().div_ceil(BYTES_PER_TOKEN);
-        answer.metadata.duration_ms =
-            u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(answer)
-    }
+/// Runs a tool over what a call answers from, and puts its reply into the envelope.
+pub(super) fn envelope<T: Serialize>(
+    View { snapshot, freshness }: &View,
+    tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
+) -> Result<Answer<T>, ToolError> {
+    let start = Instant::now();
+    let reply = tool(snapshot)?;
+    let manifest = snapshot.manifest();
+    let newest = manifest.segments.iter().filter_map(|segment| segment.times);
+    let newest = convert::time(newest.map(|(_, newest)| newest).max());
+    let updated = Timestamp(manifest.updated_at).to_string();
+    let more = reply
+        .next_cursor
+        .as_ref()
+        .map(|cursor| more_sentence(cursor, reply.before + reply.returned, reply.total));
+    let empty = (reply.returned == 0).then(|| {
+        let newest = newest.as_deref().unwrap_or("no known time");
+        format!(
+            "The index was updated at {updated}; its newest event is of {newest}.{}",
+            freshness.why_empty()
+        )
+    });
+    let hint: Vec<String> = [more, reply.hint, empty].into_iter().flatten().collect();
+    let mut warnings = reply.warnings;
+    warnings.extend(snapshot.labels().damage().map(|damage| {
+        let message = format!("labels.json cannot be read, so labels are missing: {damage}");
+        Warning::new(WarningCode::LabelsUnreadable, Severity::Warning, message)
+    }));
+    warnings.extend(freshness.warnings());
+    let mut answer = Answer {
+        status: Status::Ok,
+        pagination: Some(Pagination {
+            total_in_page: reply.returned,
+            has_more: reply.next_cursor.is_some(),
+            next_cursor: reply.next_cursor.clone(),
+        }),
+        data: reply.data,
+        hint: (!hint.is_empty()).then(|| hint.join(" ")),
+        warnings,
+        metadata: Metadata {
+            tokens: 0,
+            duration_ms: 0,
+            timestamp: Timestamp::now().to_string(),
+            cached: false,
+            results_total: reply.total.map(|(total, _)| total),
+            results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
+            results_returned: reply.returned,
+            results_truncated: reply.truncated || reply.next_cursor.is_some(),
+            index_size: snapshot.events(),
+            index_last_updated: (manifest.generation > 0).then_some(updated),
+            newest_event: newest,
+        },
+    };
+    let json = serde_json::to_vec(&answer).unwrap_or_default();
+    answer.warnings.extend(masked(&json));
+    answer.metadata.tokens = json.len().div_ceil(BYTES_PER_TOKEN);
+    answer.metadata.duration_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(answer)
 }
 
 /// The sentence about further pages, which clients that show only the text need too.

@@ -6,6 +6,7 @@
 mod analyze;
 mod answer;
 mod budget;
+mod call;
 mod complete;
 mod convert;
 mod current;
@@ -29,7 +30,6 @@ mod whole;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use ingest::redact::Redactor;
 use schemas::envelope::{Answer, Warning};
@@ -43,9 +43,12 @@ use schemas::tool::metadata::{MetadataArgs, MetadataData};
 use schemas::tool::query::{QueryArgs, QueryData};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::tool::stats::{StatsArgs, StatsData};
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
+use schemas::{ErrorCode, ToolError};
 
 pub(crate) use self::analyze::error_signature;
+use self::answer::envelope;
+pub use self::call::Call;
+use self::call::View;
 pub use self::current::Caller;
 pub(crate) use self::family::is_subagent;
 pub use self::fresh::{Freshness, Lag, Refresh};
@@ -68,52 +71,6 @@ pub struct Tools {
 
 /// Makes what masks secrets; asked when there is something to mask, as it takes a while.
 pub type Masking = fn() -> Result<Arc<Redactor>, ToolError>;
-
-/// What a call is given beside its arguments.
-pub struct Call<'a> {
-    pub now: Timestamp,
-    /// Asked now and then; true ends the call.
-    pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// How long a search may take; then it answers what it found so far.
-    pub search_time: Duration,
-    /// When the call ends, whatever it does.
-    pub deadline: Option<Instant>,
-    /// How long a query may take; then it is ended.
-    pub query_time: Duration,
-}
-
-impl<'a> Call<'a> {
-    /// A call with the usual limits.
-    pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        let search_time = Duration::from_secs(limits::SEARCH_SECONDS);
-        let query_time = Duration::from_secs(limits::SQL_SECONDS);
-        Self { now, stop, search_time, query_time, deadline: None }
-    }
-
-    /// Ends a call that nobody waits for any more, or that took too long.
-    pub(crate) fn check(&self) -> Result<(), ToolError> {
-        if (self.stop)() {
-            return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
-        }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            let message = "The call took too long and was stopped. Narrow it with since, session_id or turns, ask for less with limit, or try again";
-            return Err(ToolError::new(ErrorCode::SearchTimeout, message));
-        }
-        Ok(())
-    }
-
-    /// How long a query that begins now may take.
-    fn query_left(&self) -> Duration {
-        let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
-        left.map_or(self.query_time, |left| left.min(self.query_time))
-    }
-
-    /// When a search that begins now has to end.
-    fn search_end(&self) -> Instant {
-        let end = Instant::now() + self.search_time;
-        self.deadline.map_or(end, |deadline| deadline.min(end))
-    }
-}
 
 /// A tool's data and what its envelope says about it.
 struct Reply<T> {
@@ -196,17 +153,17 @@ impl Tools {
         args: &SearchArgs,
         call: &Call<'_>,
     ) -> Result<Answer<SearchData>, ToolError> {
-        self.answer(|snapshot| search::run(self, snapshot, args, call))
+        self.answer(call, |snapshot| search::run(self, snapshot, args, call))
     }
 
     /// `get_event_details`.
     pub fn event(&self, args: &EventArgs, call: &Call<'_>) -> Result<Answer<EventData>, ToolError> {
-        self.answer(|snapshot| event::run(self, snapshot, args, call))
+        self.answer(call, |snapshot| event::run(self, snapshot, args, call))
     }
 
     /// `list_sessions`.
     pub fn list(&self, args: &ListArgs, call: &Call<'_>) -> Result<Answer<ListData>, ToolError> {
-        self.answer(|snapshot| list::run(self, snapshot, args, call))
+        self.answer(call, |snapshot| list::run(self, snapshot, args, call))
     }
 
     /// `get_session_details`.
@@ -215,18 +172,21 @@ impl Tools {
         args: &DetailArgs,
         call: &Call<'_>,
     ) -> Result<Answer<DetailData>, ToolError> {
-        self.answer(|snapshot| details::run(self, snapshot, args, call))
+        self.answer(call, |snapshot| details::run(self, snapshot, args, call))
     }
 
     /// `tool_metadata`; it needs no logs.
-    pub fn metadata(&self, args: &MetadataArgs) -> Result<Answer<MetadataData>, ToolError> {
-        let any = |tools: &Self| tools.store.snapshot().map_err(store_error);
-        self.answer_over(any, |_| metadata::run(args))
+    pub fn metadata(
+        &self,
+        args: &MetadataArgs,
+        call: &Call<'_>,
+    ) -> Result<Answer<MetadataData>, ToolError> {
+        envelope(self.view(call)?, |_| metadata::run(args))
     }
 
     /// `update_session_labels`.
     pub fn label(&self, args: &LabelArgs, call: &Call<'_>) -> Result<Answer<LabelData>, ToolError> {
-        self.answer(|snapshot| label::run(self, snapshot, args, call))
+        self.answer(call, |snapshot| label::run(self, snapshot, args, call))
     }
 
     /// `analyze_session`.
@@ -235,12 +195,14 @@ impl Tools {
         args: &AnalyzeArgs,
         call: &Call<'_>,
     ) -> Result<Answer<AnalyzeData>, ToolError> {
-        self.answer(|snapshot| analyze::run(snapshot, args, call, self.prices(), &self.caller))
+        self.answer(call, |snapshot| {
+            analyze::run(snapshot, args, call, self.prices(), &self.caller)
+        })
     }
 
     /// `query_sql`.
     pub fn query(&self, args: &QueryArgs, call: &Call<'_>) -> Result<Answer<QueryData>, ToolError> {
-        self.answer(|snapshot| query::run(snapshot, args, call, self.prices(), &self.sandbox))
+        self.answer(call, |snapshot| query::run(snapshot, args, call, self.prices(), &self.sandbox))
     }
 
     /// Runs a query and writes its rows, in the form asked for, to `out`.
@@ -250,12 +212,12 @@ impl Tools {
         out: &mut dyn Write,
         call: &Call<'_>,
     ) -> Result<Summary, QueryError> {
-        self.sandbox.run(&*self.snapshot()?, self.prices(), query, out, call.stop)
+        self.sandbox.run(self.snapshot(call)?, self.prices(), query, out, call.stop)
     }
 
     /// `session_stats`.
     pub fn stats(&self, args: &StatsArgs, call: &Call<'_>) -> Result<Answer<StatsData>, ToolError> {
-        self.answer(|snapshot| stats::run(self, snapshot, args, Extent::Answer, call))
+        self.answer(call, |snapshot| stats::run(self, snapshot, args, Extent::Answer, call))
     }
 
     /// The same with all groups, for people.
@@ -264,26 +226,35 @@ impl Tools {
         args: &StatsArgs,
         call: &Call<'_>,
     ) -> Result<Answer<StatsData>, ToolError> {
-        self.answer(|snapshot| stats::run(self, snapshot, args, Extent::All, call))
+        self.answer(call, |snapshot| stats::run(self, snapshot, args, Extent::All, call))
     }
 
-    /// The present snapshot; `index_empty` when nothing was ingested yet.
-    pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, ToolError> {
-        let snapshot = self.store.snapshot().map_err(store_error)?;
-        if snapshot.manifest().generation == 0 {
-            let reading = matches!(self.freshness().lag, Lag::Looking | Lag::Reading);
-            let message = format!(
-                "No logs have been ingested into {} yet. {}",
-                self.store.dir().display(),
-                if reading {
-                    "They are being read now: call again in a few seconds"
-                } else {
-                    "Run `sessions ingest` once in a shell, then call again"
-                }
-            );
-            let error = ToolError::new(ErrorCode::IndexEmpty, message);
-            return Err(ToolError { retryable: reading, ..error });
+    /// What the call answers from: what is in the store as the call begins.
+    fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c View, ToolError> {
+        call.view(|| {
+            let snapshot = self.store.snapshot().map_err(store_error)?;
+            let freshness = self.refresh.as_ref().map(|refresh| refresh.state());
+            Ok(View { snapshot, freshness: freshness.unwrap_or_default() })
+        })
+    }
+
+    /// The snapshot of the call; `index_empty` when nothing was ingested yet.
+    pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
+        let View { snapshot, freshness } = self.view(call)?;
+        if snapshot.manifest().generation > 0 {
+            return Ok(snapshot);
         }
-        Ok(snapshot)
+        let reading = matches!(freshness.lag, Lag::Looking | Lag::Reading);
+        let message = format!(
+            "No logs have been ingested into {} yet. {}",
+            self.store.dir().display(),
+            if reading {
+                "They are being read now: call again in a few seconds"
+            } else {
+                "Run `sessions ingest` once in a shell, then call again"
+            }
+        );
+        let error = ToolError::new(ErrorCode::IndexEmpty, message);
+        Err(ToolError { retryable: reading, ..error })
     }
 }

@@ -170,7 +170,7 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
             let env = TestEnv::with_samples();
             let tools = Tools::new(Store::new(env.store()));
             let args = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
-            let hasty = Call { search_time: Duration::ZERO, ..Call::new(Timestamp(0), &|| false) };
+            let hasty = Call::new(Timestamp(0), &|| false).with_search_time(Duration::ZERO);
             let error = tools.search(&args, &hasty).expect_err("out of time");
             Some((serde_json::to_value(error).expect("JSON"), Some(env)))
         }

@@ -22,8 +22,7 @@ fn tools(env: &TestEnv) -> Tools {
 }
 
 fn ask(tools: &Tools, sql: &str, seconds: u64) -> Result<usize, ToolError> {
-    let call =
-        Call { query_time: Duration::from_secs(seconds), ..Call::new(Timestamp::now(), &|| false) };
+    let call = Call::new(Timestamp::now(), &|| false).with_query_time(Duration::from_secs(seconds));
     let args = QueryArgs { sql: sql.to_owned(), max_rows: None };
     tools.query(&args, &call).map(|answer| answer.data.rows.len())
 }

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use schemas::Timestamp;
+use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
 use sessions::search::{Found, Query, Request, search};
 use sessions::store::{Snapshot, Store};
@@ -175,10 +176,33 @@ fn work_grows_slower_than_the_store() {
     assert_eq!(all, 0, "{counts:?}");
 }
 
+/// A commit in the middle of a call belongs to the next call: an answer is of one state, and kept
+/// for the state that it is of.
+#[test]
+fn a_call_answers_from_the_state_that_it_found_first() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    let tools = Tools::new(Store::new(env.store()));
+    let sessions = |call: &Call<'_>| {
+        let answer = tools.list(&ListArgs::default(), call).expect("lists");
+        (answer.data.sessions.len(), answer.metadata.index_size)
+    };
+    append(&logs, 0, &prompt(0, 0, "first"));
+    ingest(&env, &logs);
+    let call = Call::new(Timestamp(0), &|| false);
+    let state = tools.state(&call).expect("a state");
+    append(&logs, 1, &prompt(1, 0, "second"));
+    ingest(&env, &logs);
+    assert_eq!(sessions(&call), (1, 1));
+    assert_eq!(tools.state(&call), Some(state));
+    let next = Call::new(Timestamp(0), &|| false);
+    assert_eq!(sessions(&next), (2, 2));
+    assert_ne!(tools.state(&next), Some(state));
+}
+
 /// Pages of `query` from the first to the last, with `between` called after each.
 fn walk(env: &TestEnv, query: &str, limit: u32, between: &mut dyn FnMut()) -> Vec<String> {
     let tools = Tools::new(Store::new(env.store()));
-    let call = Call::new(Timestamp(0), &|| false);
     let mut ids = Vec::new();
     let mut cursor = None;
     loop {
@@ -188,6 +212,7 @@ fn walk(env: &TestEnv, query: &str, limit: u32, between: &mut dyn FnMut()) -> Ve
             cursor,
             ..SearchArgs::default()
         };
+        let call = Call::new(Timestamp(0), &|| false);
         let answer = tools.search(&args, &call).expect("answers");
         ids.extend(answer.data.matches.iter().map(|found| found.event_id.clone()));
         cursor = answer.pagination.and_then(|page| page.next_cursor);
@@ -300,8 +325,7 @@ fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
         cursor,
         ..SearchArgs::default()
     };
-    let hasty =
-        Call { search_time: std::time::Duration::ZERO, ..Call::new(Timestamp(0), &|| false) };
+    let hasty = Call::new(Timestamp(0), &|| false).with_search_time(std::time::Duration::ZERO);
     let error = tools.search(&args(None), &hasty).expect_err("out of time");
     assert_eq!((error.code, error.retryable), (schemas::ErrorCode::SearchTimeout, true));
     assert!(error.details["matches"].as_array().is_some_and(Vec::is_empty));
