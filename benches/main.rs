@@ -13,6 +13,7 @@ mod worst;
 use std::path::Path;
 
 use schemas::Timestamp;
+use schemas::table::EventColumn;
 use sessions::search::{Query, Request, search};
 use sessions::store::{EventReader, RowSpan, Store};
 use sessions::tools::Tools;
@@ -165,7 +166,7 @@ fn all_text(store: &Store) -> Vec<u8> {
     let mut text = Vec::new();
     for segment in snapshot.segments().iter().filter(|segment| segment.entry.events > 0) {
         let all = [RowSpan { start: 0, count: segment.entry.events as usize }];
-        let mut rows = EventReader::open(segment, &all, &["text"], 4096).expect("opens");
+        let mut rows = EventReader::open(segment, &all, &[EventColumn::Text], 4096).expect("opens");
         while let Some(batch) = rows.next_batch().expect("reads") {
             let column = arrow::array::AsArray::as_string::<i32>(batch.column(0).as_ref());
             text.extend_from_slice(column.value_data());

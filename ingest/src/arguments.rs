@@ -45,8 +45,9 @@ const FILES_BYTES: usize = 32 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
     text: String,
-    /// One path to a line, each once.
-    files: String,
+    /// Paths, each once.
+    files: Vec<String>,
+    files_bytes: usize,
     command: String,
 }
 
@@ -150,13 +151,12 @@ impl Arguments {
     }
 
     fn file(&mut self, path: &str) {
-        let room = FILES_BYTES.saturating_sub(self.files.len());
+        let room = FILES_BYTES.saturating_sub(self.files_bytes);
         let fits = !path.is_empty() && path.len() < room.min(4096) && !path.contains('\n');
-        if fits && self.files.lines().all(|known| known != path) {
-            if !self.files.is_empty() {
-                self.files.push('\n');
-            }
-            self.files.push_str(path);
+        if fits && self.files.iter().all(|known| known != path) {
+            // One more, for what stands between two of them.
+            self.files_bytes += path.len() + 1;
+            self.files.push(path.to_owned());
         }
     }
 }
@@ -172,11 +172,12 @@ pub(crate) fn tool_kind(name: &str, command: &str) -> ToolKind {
 mod tests {
     use super::*;
 
-    fn check(json: &str, files: &str, command: &str) {
+    fn check(json: &str, files: &[&str], command: &str) {
         let mut arguments = Arguments::default();
         arguments.read_json_text(json, &mut Parser::default());
         let draft = arguments.draft();
-        assert_eq!((draft.files, draft.command), (files, command), "{json}");
+        assert_eq!(draft.files, files, "{json}");
+        assert_eq!(draft.command, command, "{json}");
     }
 
     #[test]
@@ -186,21 +187,22 @@ mod tests {
         let json = format!("{{\"files\":[{}]}}", paths.join(","));
         arguments.read_json_text(&json, &mut Parser::default());
         let files = arguments.draft().files;
-        assert!((30_000..=FILES_BYTES).contains(&files.len()), "{}", files.len());
-        assert!(files.ends_with(".rs") && files.starts_with("src/a/folder/0.rs\n"));
+        let bytes = files.join("\n").len();
+        assert!((30_000..=FILES_BYTES).contains(&bytes), "{bytes}");
+        assert_eq!(files[0], "src/a/folder/0.rs");
     }
 
     #[test]
     fn patches_name_their_files_once() {
-        check("*** Update File: not/in/a/patch", "", "");
+        check("*** Update File: not/in/a/patch", &[], "");
         let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Move to: src/b.rs\n*** Update File: src/a.rs\n*** End Patch";
-        check(patch, "src/a.rs\nsrc/b.rs", "");
+        check(patch, &["src/a.rs", "src/b.rs"], "");
     }
 
     #[test]
     fn arguments_name_paths_and_lists_of_them() {
-        check(r#"{"file_path":"/a","pattern":"x","paths":["b c","/a",7]}"#, "/a\nb c", "");
-        check(r#"{"files":[{"path":"/a","start_line":3},{"path":"b"},{}]}"#, "/a\nb", "");
+        check(r#"{"file_path":"/a","pattern":"x","paths":["b c","/a",7]}"#, &["/a", "b c"], "");
+        check(r#"{"files":[{"path":"/a","start_line":3},{"path":"b"},{}]}"#, &["/a", "b"], "");
     }
 
     #[test]
@@ -222,9 +224,9 @@ mod tests {
 
     #[test]
     fn command_lines_are_texts_or_words() {
-        check(r#"{"command":"ls -l","timeout":3}"#, "", "ls -l");
-        check(r#"{"command":["bash","-lc","cargo test | tail"]}"#, "", "cargo test | tail");
-        check(r#"{"cmd":["git","status"]}"#, "", "git status");
-        check(r#"{"command":{"odd":1}}"#, "", "");
+        check(r#"{"command":"ls -l","timeout":3}"#, &[], "ls -l");
+        check(r#"{"command":["bash","-lc","cargo test | tail"]}"#, &[], "cargo test | tail");
+        check(r#"{"cmd":["git","status"]}"#, &[], "git status");
+        check(r#"{"command":{"odd":1}}"#, &[], "");
     }
 }

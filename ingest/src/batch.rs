@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanBuilder, Int32Builder, Int64Builder, ListBuilder, RecordBatch, StringBuilder,
-    TimestampMicrosecondBuilder,
+    ArrayBuilder, ArrayRef, BooleanBuilder, Int32Builder, Int64Builder, ListBuilder, RecordBatch,
+    StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use schemas::Usage;
+use schemas::session::EventRow;
 use schemas::table::{ColumnType, EVENTS, Table};
+use schemas::{EventType, Provider, Usage, event_columns};
 
 /// The Arrow schema of a table.
 pub fn arrow_schema(table: &Table) -> SchemaRef {
@@ -28,91 +29,165 @@ pub fn arrow_schema(table: &Table) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// One event, complete: what [`crate::stream::Stream`] makes of a draft.
-#[derive(Debug, Default)]
-pub struct EventCells<'a> {
-    pub event_index: i32,
-    pub turn_index: i32,
-    pub step_index: i32,
-    pub event_type: &'a str,
-    pub subtype: Option<&'a str>,
-    pub timestamp: Option<i64>,
-    pub text: &'a str,
-    pub tool_name: Option<&'a str>,
-    pub tool_kind: Option<&'a str>,
-    pub tool_call_id: Option<&'a str>,
-    /// Paths with newlines between them; empty is none.
-    pub files: &'a str,
-    pub command: Option<&'a str>,
-    pub spawned_agent_id: Option<&'a str>,
-    pub is_error: Option<bool>,
-    pub exit_code: Option<i32>,
-    pub duration_ms: Option<i64>,
-    pub model: Option<&'a str>,
-    pub git_branch: Option<&'a str>,
-    pub usage: Usage,
-    pub request_id: Option<&'a str>,
-    pub is_replay: bool,
-    pub is_sidechain: bool,
-    pub source_offset: i64,
-    pub source_length: i64,
-    pub record_hash: i64,
-}
-
 /// Bytes of text that there is room for at first, and at most after a batch: room that grows is
 /// copied.
 const ROOM: usize = 256 << 10;
 const MOST_ROOM: usize = 4 << 20;
 
+/// The type of a cell of an event; `'a` is how long its texts live.
+macro_rules! cell {
+    ($a:lifetime optional TextList) => { &$a [String] };
+    ($a:lifetime optional $kind:ident) => { Option<cell!($a required $kind)> };
+    ($a:lifetime internal $kind:ident) => { cell!($a required $kind) };
+    ($a:lifetime required Text) => { &$a str };
+    ($a:lifetime required Word) => { &$a str };
+    ($a:lifetime required EventType) => { EventType };
+    ($a:lifetime required Provider) => { Provider };
+    ($a:lifetime required Int) => { i32 };
+    ($a:lifetime required BigInt) => { i64 };
+    ($a:lifetime required Timestamp) => { i64 };
+    ($a:lifetime required Bool) => { bool };
+}
+
+/// A value that was read back, as a cell.
+macro_rules! cell_of {
+    (optional Text $value:expr) => {
+        $value.as_deref()
+    };
+    (optional Word $value:expr) => {
+        $value.as_deref()
+    };
+    (optional TextList $value:expr) => {
+        $value.as_deref().unwrap_or_default()
+    };
+    (required Text $value:expr) => {
+        &$value
+    };
+    ($need:ident $kind:ident $value:expr) => {
+        $value
+    };
+}
+
+macro_rules! builder {
+    (Text) => { StringBuilder };
+    (Word) => { StringBuilder };
+    (EventType) => { StringBuilder };
+    (Provider) => { StringBuilder };
+    (TextList) => { ListBuilder<StringBuilder> };
+    (Int) => { Int32Builder };
+    (BigInt) => { Int64Builder };
+    (Timestamp) => { TimestampMicrosecondBuilder };
+    (Bool) => { BooleanBuilder };
+}
+
+/// Adds a cell to its builder.
+macro_rules! append {
+    (required EventType $builder:expr, $cell:expr) => {
+        $builder.append_value($cell.as_str())
+    };
+    (required Provider $builder:expr, $cell:expr) => {
+        $builder.append_value($cell.as_str())
+    };
+    (optional TextList $builder:expr, $cell:expr) => {{
+        $cell.iter().for_each(|text| $builder.values().append_value(text));
+        $builder.append(!$cell.is_empty());
+    }};
+    (optional $kind:ident $builder:expr, $cell:expr) => {
+        $builder.append_option($cell)
+    };
+    ($need:ident $kind:ident $builder:expr, $cell:expr) => {
+        $builder.append_value($cell)
+    };
+}
+
+/// What a builder collected; it is empty afterwards.
+macro_rules! finish {
+    (Timestamp $builder:expr) => {
+        std::mem::take(&mut $builder).with_timezone("UTC").finish()
+    };
+    ($kind:ident $builder:expr) => {
+        $builder.finish()
+    };
+}
+
+/// What stands behind the name of a column that is given.
+macro_rules! given {
+    ($given:ident $($what:tt)*) => { $($what)* };
+}
+
+macro_rules! declare {
+    ($(column {
+        [$(given $given:ident)? $(derived $derived:ident)?] $name:ident: $need:ident $kind:ident = $doc:literal
+    })*) => {
+        /// One event, complete: what [`crate::stream::Stream`] makes of a draft.
+        #[derive(Debug, Default)]
+        pub struct EventCells<'a> {
+            $($(
+                #[doc = concat!($doc, " (`EventColumn::", stringify!($given), "`)")]
+                pub $name: cell!('a $need $kind),
+            )?)*
+        }
+
+        impl<'a> EventCells<'a> {
+            /// The cells of a row that was read back.
+            pub fn of(row: &'a EventRow) -> Self {
+                Self { $($($name: given!($given cell_of!($need $kind row.$name)),)?)* }
+            }
+        }
+
+        /// A builder for each column of `events`.
+        #[derive(Default)]
+        struct Builders { $($name: builder!($kind)),* }
+
+        impl Builders {
+            /// Adds what is given of an event; the derived columns are left to the caller.
+            fn append(&mut self, event: &EventCells<'_>) {
+                $($(given!($given append!($need $kind self.$name, event.$name));)?)*
+            }
+
+            /// The columns in the order of the table; the builders are empty afterwards.
+            fn finish(&mut self) -> Vec<ArrayRef> {
+                vec![$(Arc::new(finish!($kind self.$name))),*]
+            }
+        }
+    };
+}
+
+event_columns!(declare);
+
+impl EventCells<'_> {
+    /// Cells that hold these counts alone.
+    pub fn of_usage(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            cache_read_tokens: usage.cache_read,
+            cache_write_tokens: usage.cache_write,
+            cache_write_1h_tokens: usage.cache_write_1h,
+            reasoning_tokens: usage.reasoning,
+            ..Self::default()
+        }
+    }
+}
+
 /// Collects events of one stream into a record batch with the columns of `events`.
 #[derive(Default)]
 pub struct EventBatch {
-    session_id: StringBuilder,
-    event_index: Int32Builder,
-    turn_index: Int32Builder,
-    step_index: Int32Builder,
-    event_type: StringBuilder,
-    subtype: StringBuilder,
-    timestamp: TimestampMicrosecondBuilder,
-    provider: StringBuilder,
-    text: StringBuilder,
-    text_sizes: Int32Builder,
-    tool_name: StringBuilder,
-    tool_kind: StringBuilder,
-    tool_call_id: StringBuilder,
-    files: ListBuilder<StringBuilder>,
-    command: StringBuilder,
-    spawned_agent_id: StringBuilder,
-    is_error: BooleanBuilder,
-    exit_code: Int32Builder,
-    duration_ms: Int64Builder,
-    model: StringBuilder,
-    git_branch: StringBuilder,
-    input_tokens: Int64Builder,
-    output_tokens: Int64Builder,
-    cache_read_tokens: Int64Builder,
-    cache_write_tokens: Int64Builder,
-    cache_write_1h_tokens: Int64Builder,
-    reasoning_tokens: Int64Builder,
-    request_id: StringBuilder,
-    is_replay: BooleanBuilder,
-    is_sidechain: BooleanBuilder,
-    source_offset: Int64Builder,
-    source_length: Int64Builder,
-    record_hash: Int64Builder,
+    builders: Builders,
     text_bytes: usize,
 }
 
 impl EventBatch {
     /// A batch with room for the texts of a log.
     pub fn with_room() -> Self {
-        Self { text: StringBuilder::with_capacity(ROOM >> 8, ROOM), ..Self::default() }
+        let mut batch = Self::default();
+        batch.builders.text = StringBuilder::with_capacity(ROOM >> 8, ROOM);
+        batch
     }
 
     /// Events collected.
     pub fn len(&self) -> usize {
-        use arrow::array::ArrayBuilder as _;
-        self.record_hash.len()
+        self.builders.record_hash.len()
     }
 
     /// True when nothing is collected.
@@ -126,43 +201,10 @@ impl EventBatch {
     }
 
     /// Adds one event.
-    pub fn push(&mut self, session_id: &str, provider: &str, event: &EventCells<'_>) {
-        self.session_id.append_value(session_id);
-        self.event_index.append_value(event.event_index);
-        self.turn_index.append_value(event.turn_index);
-        self.step_index.append_value(event.step_index);
-        self.event_type.append_value(event.event_type);
-        self.subtype.append_option(event.subtype);
-        self.timestamp.append_option(event.timestamp);
-        self.provider.append_value(provider);
-        self.text.append_value(event.text);
-        self.text_sizes.append_value(i32::try_from(event.text.len()).unwrap_or(i32::MAX));
-        self.tool_name.append_option(event.tool_name);
-        self.tool_kind.append_option(event.tool_kind);
-        self.tool_call_id.append_option(event.tool_call_id);
-        for path in event.files.lines() {
-            self.files.values().append_value(path);
-        }
-        self.files.append(!event.files.is_empty());
-        self.command.append_option(event.command);
-        self.spawned_agent_id.append_option(event.spawned_agent_id);
-        self.is_error.append_option(event.is_error);
-        self.exit_code.append_option(event.exit_code);
-        self.duration_ms.append_option(event.duration_ms);
-        self.model.append_option(event.model);
-        self.git_branch.append_option(event.git_branch);
-        self.input_tokens.append_option(event.usage.input);
-        self.output_tokens.append_option(event.usage.output);
-        self.cache_read_tokens.append_option(event.usage.cache_read);
-        self.cache_write_tokens.append_option(event.usage.cache_write);
-        self.cache_write_1h_tokens.append_option(event.usage.cache_write_1h);
-        self.reasoning_tokens.append_option(event.usage.reasoning);
-        self.request_id.append_option(event.request_id);
-        self.is_replay.append_value(event.is_replay);
-        self.is_sidechain.append_value(event.is_sidechain);
-        self.source_offset.append_value(event.source_offset);
-        self.source_length.append_value(event.source_length);
-        self.record_hash.append_value(event.record_hash);
+    pub fn push(&mut self, event: &EventCells<'_>) {
+        self.builders.append(event);
+        let length = i32::try_from(event.text.len()).unwrap_or(i32::MAX);
+        self.builders.text_bytes.append_value(length);
         self.text_bytes += event.text.len();
     }
 
@@ -170,49 +212,13 @@ impl EventBatch {
     /// `segment`; the builder is empty afterwards.
     ///
     /// # Panics
-    /// Never: the columns are those of the schema, which a test asserts.
+    /// Never: the columns are those of the schema, as both come of one list.
     pub fn finish(&mut self, schema: &SchemaRef, segment: i64) -> RecordBatch {
         let rows = self.len();
-        let room = StringBuilder::with_capacity(rows, self.text_bytes.min(MOST_ROOM));
-        let mut text = std::mem::replace(&mut self.text, room);
-        let timestamp = std::mem::take(&mut self.timestamp).with_timezone("UTC").finish();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.session_id.finish()),
-            Arc::new(self.event_index.finish()),
-            Arc::new(self.turn_index.finish()),
-            Arc::new(self.step_index.finish()),
-            Arc::new(self.event_type.finish()),
-            Arc::new(self.subtype.finish()),
-            Arc::new(timestamp),
-            Arc::new(self.provider.finish()),
-            Arc::new(text.finish()),
-            Arc::new(self.text_sizes.finish()),
-            Arc::new(self.tool_name.finish()),
-            Arc::new(self.tool_kind.finish()),
-            Arc::new(self.tool_call_id.finish()),
-            Arc::new(self.files.finish()),
-            Arc::new(self.command.finish()),
-            Arc::new(self.spawned_agent_id.finish()),
-            Arc::new(self.is_error.finish()),
-            Arc::new(self.exit_code.finish()),
-            Arc::new(self.duration_ms.finish()),
-            Arc::new(self.model.finish()),
-            Arc::new(self.git_branch.finish()),
-            Arc::new(self.input_tokens.finish()),
-            Arc::new(self.output_tokens.finish()),
-            Arc::new(self.cache_read_tokens.finish()),
-            Arc::new(self.cache_write_tokens.finish()),
-            Arc::new(self.cache_write_1h_tokens.finish()),
-            Arc::new(self.reasoning_tokens.finish()),
-            Arc::new(self.request_id.finish()),
-            Arc::new(self.is_replay.finish()),
-            Arc::new(self.is_sidechain.finish()),
-            Arc::new(self.source_offset.finish()),
-            Arc::new(self.source_length.finish()),
-            Arc::new(self.record_hash.finish()),
-            Arc::new(arrow::array::Int64Array::from_value(segment, rows)),
-        ];
-        self.text_bytes = 0;
+        self.builders.segment.append_value_n(segment, rows);
+        let columns = self.builders.finish();
+        let room = std::mem::take(&mut self.text_bytes).min(MOST_ROOM);
+        self.builders.text = StringBuilder::with_capacity(rows, room);
         RecordBatch::try_new(schema.clone(), columns).expect("columns of the events table")
     }
 }
@@ -224,16 +230,67 @@ pub fn events_schema() -> SchemaRef {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use schemas::table::EventColumn;
+
     use super::*;
 
+    /// A column that is forgotten, or takes the value of another, does not come back.
     #[test]
-    fn a_batch_has_the_columns_of_the_table() {
+    fn every_column_comes_back_with_its_own_value() {
+        let files = ["src/a.rs".to_owned(), "b c.md".to_owned()];
+        let event = EventCells {
+            session_id: "session",
+            event_index: 1,
+            turn_index: 2,
+            step_index: 3,
+            event_type: EventType::ToolResult,
+            subtype: Some("subtype"),
+            timestamp: Some(4),
+            provider: Provider::Codex,
+            text: "text",
+            tool_name: Some("tool"),
+            tool_kind: Some("kind"),
+            tool_call_id: Some("call"),
+            files: &files,
+            command: Some("command"),
+            spawned_agent_id: Some("agent"),
+            is_error: Some(true),
+            exit_code: Some(5),
+            duration_ms: Some(6),
+            model: Some("model"),
+            git_branch: Some("branch"),
+            input_tokens: Some(7),
+            output_tokens: Some(8),
+            cache_read_tokens: Some(9),
+            cache_write_tokens: Some(10),
+            cache_write_1h_tokens: Some(11),
+            reasoning_tokens: Some(12),
+            request_id: Some("request"),
+            is_replay: true,
+            is_sidechain: false,
+            source_offset: 13,
+            source_length: 14,
+            record_hash: 15,
+        };
         let mut batch = EventBatch::default();
-        let event = EventCells { event_type: "user", text: "hello", ..EventCells::default() };
-        batch.push("s", "claude", &event);
-        assert_eq!((batch.len(), batch.text_bytes()), (1, 5));
-        let rows = batch.finish(&events_schema(), 7);
-        assert_eq!(rows.num_rows(), 1);
-        assert!(batch.is_empty());
+        batch.push(&event);
+        batch.push(&EventCells::default());
+        assert_eq!((batch.len(), batch.text_bytes()), (2, 4));
+        let rows = batch.finish(&events_schema(), 16);
+        assert!(batch.is_empty() && batch.text_bytes() == 0);
+        let mut values = BTreeSet::new();
+        for (column, array) in EventColumn::ALL.iter().zip(rows.columns()) {
+            assert_eq!(rows.schema().index_of(column.name()).ok(), Some(*column as usize));
+            let is_new = values.insert(format!("{:?}", array.to_data()));
+            assert!(is_new, "{} has the values of another", column.name());
+        }
+        let read: Vec<EventRow> = serde_arrow::from_record_batch(&rows).expect("rows");
+        assert_eq!(read[0].text_bytes, 4);
+        assert_eq!((read[0].segment, read[1].segment), (16, 16));
+        let mut again = EventBatch::default();
+        read.iter().for_each(|row| again.push(&EventCells::of(row)));
+        assert_eq!(again.finish(&events_schema(), 16), rows);
     }
 }

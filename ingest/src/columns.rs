@@ -277,7 +277,7 @@ mod tests {
         let secret = Some("Kitti\u{200b}wake");
         let mut rows = EventBatch::default();
         let event = EventCells {
-            event_type: "user",
+            session_id: "Kittiwake",
             subtype: secret,
             tool_name: secret,
             tool_kind: Some("other"),
@@ -288,7 +288,7 @@ mod tests {
             request_id: secret,
             ..EventCells::default()
         };
-        rows.push("Kittiwake", "claude", &event);
+        rows.push(&event);
         let batch = rows.finish(&events_schema(), 1);
         let (redactor, mut found) = (birds(), Found::new());
         let masked = ColumnMasker::default()

@@ -94,7 +94,7 @@ impl<'r> Remask<'r> {
             let text = clean(cell(texts, row).unwrap_or_default());
             let command = cell(commands, row).map(clean);
             let command_line = command.as_deref().unwrap_or_default();
-            let said = self.secrets.event(Some(self.redactor), &text, command_line, "");
+            let said = self.secrets.event(Some(self.redactor), &text, command_line, &[]);
             masked.0.push(said.text.into_owned());
             let command_line = said.command.into_owned();
             masked.1.push(command.as_ref().map(|_| command_line));
@@ -125,6 +125,8 @@ impl<'r> Remask<'r> {
 
 #[cfg(test)]
 mod tests {
+    use schemas::EventType;
+
     use super::*;
     use crate::batch::{EventBatch, EventCells, events_schema};
     use crate::redact::UserRule;
@@ -135,16 +137,17 @@ mod tests {
         let redactor = Redactor::new(&[rule]).expect("a rule");
         let mut rows = EventBatch::default();
         let event = EventCells {
-            event_type: "tool_call",
+            session_id: "s",
+            event_type: EventType::ToolCall,
             text: "command: sail Kittiwake\n# Kittiwake",
             command: Some("sail Kittiwake"),
-            files: "boats/Kittiwake.md\nREADME.md",
+            files: &["boats/Kittiwake.md".to_owned(), "README.md".to_owned()],
             git_branch: Some("Kittiwake"),
             request_id: Some("r"),
             ..EventCells::default()
         };
-        rows.push("s", "claude", &event);
-        rows.push("s", "claude", &EventCells { event_type: "user", ..EventCells::default() });
+        rows.push(&event);
+        rows.push(&EventCells { session_id: "s", ..EventCells::default() });
         let batch = rows.finish(&events_schema(), 3);
         let mut remask = Remask::new(&redactor, 9);
         let masked = remask.events(&batch).expect("masks");

@@ -40,8 +40,8 @@ pub struct Draft<'a> {
     pub text: &'a str,
     pub tool_name: Option<&'a str>,
     pub tool_call_id: Option<&'a str>,
-    /// Paths that the call's arguments name, one to a line.
-    pub files: &'a str,
+    /// Paths that the call's arguments name.
+    pub files: &'a [String],
     /// The command line of a call that runs one; empty is none.
     pub command: &'a str,
     /// The subagent that the call started, on its result.
@@ -316,9 +316,9 @@ impl Stream {
         // A secret may be split by what nobody sees, and matches must not end at a colour.
         let text = clean(draft.text);
         let command = clean(draft.command);
-        let files = clean(draft.files);
-        let said = self.mask(&text, &Draft { command: &command, files: &files, ..draft });
-        let (mut command, mut files) = (said.command.into_owned(), said.files.into_owned());
+        let files: Vec<_> = draft.files.iter().map(|file| clean(file).into_owned()).collect();
+        let said = self.mask(&text, &command, &files);
+        let (mut command, mut files) = (said.command.into_owned(), said.files);
         let draft = Draft {
             text: &said.text,
             subtype: draft.subtype.map(short),
@@ -361,37 +361,35 @@ impl Stream {
         }
         self.count(kind, &draft);
         let tool_name = draft.tool_name.or(known_tool.as_deref());
-        self.batch.push(
-            &self.session.session_id,
-            self.provider.as_str(),
-            &EventCells {
-                event_index: self.state.next_index,
-                turn_index: self.state.turn,
-                step_index,
-                event_type: kind.as_str(),
-                subtype: draft.subtype,
-                timestamp: time,
-                text: draft.text,
-                tool_name,
-                tool_kind: tool_name.map(|name| tool_kind(name, &command).as_str()),
-                tool_call_id: draft.tool_call_id,
-                files: &files,
-                spawned_agent_id: draft.spawned_agent_id.or(self.agent.as_deref()),
-                command: Some(command.as_str()).filter(|command| !command.is_empty()),
-                is_error: draft.is_error,
-                exit_code: draft.exit_code,
-                duration_ms,
-                model: self.session.model.as_deref(),
-                git_branch: self.session.git_branch.as_deref(),
-                usage: draft.usage,
-                request_id: draft.request_id,
-                is_replay: self.replay,
-                is_sidechain: self.sidechain,
-                source_offset: self.record.offset.cast_signed(),
-                source_length: self.record.length.cast_signed(),
-                record_hash: self.record_hash.cast_signed(),
-            },
-        );
+        self.batch.push(&EventCells {
+            session_id: &self.session.session_id,
+            event_index: self.state.next_index,
+            turn_index: self.state.turn,
+            step_index,
+            event_type: kind,
+            subtype: draft.subtype,
+            timestamp: time,
+            provider: self.provider,
+            text: draft.text,
+            tool_name,
+            tool_kind: tool_name.map(|name| tool_kind(name, &command).as_str()),
+            tool_call_id: draft.tool_call_id,
+            files: &files,
+            spawned_agent_id: draft.spawned_agent_id.or(self.agent.as_deref()),
+            command: Some(command.as_str()).filter(|command| !command.is_empty()),
+            is_error: draft.is_error,
+            exit_code: draft.exit_code,
+            duration_ms,
+            model: self.session.model.as_deref(),
+            git_branch: self.session.git_branch.as_deref(),
+            request_id: draft.request_id,
+            is_replay: self.replay,
+            is_sidechain: self.sidechain,
+            source_offset: self.record.offset.cast_signed(),
+            source_length: self.record.length.cast_signed(),
+            record_hash: self.record_hash.cast_signed(),
+            ..EventCells::of_usage(draft.usage)
+        });
         if self.pushed == 0 && self.record_hash != 0 {
             self.sequence.push(self.record_hash);
             // A record without events leaves no trace in the store, which a later run goes by.

@@ -8,6 +8,7 @@ pub mod envelope;
 pub mod error;
 mod error_doc;
 pub mod event;
+mod events;
 pub mod export;
 pub mod id;
 pub mod limits;

@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::events::EventRow;
 use crate::price::PriceTable;
-use crate::{EventType, Provider, Usage};
+use crate::{Provider, Usage};
 
 /// A row of `sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -200,58 +201,4 @@ pub struct ProblemRow {
     pub kind: String,
     pub message: String,
     pub segment: i64,
-}
-
-/// A row of `events` as it is read back; columns that were not asked for are empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EventRow {
-    pub session_id: String,
-    pub event_index: i32,
-    pub turn_index: i32,
-    pub step_index: i32,
-    pub event_type: EventType,
-    pub subtype: Option<String>,
-    pub timestamp: Option<i64>,
-    pub provider: Provider,
-    pub text: String,
-    pub text_bytes: i32,
-    pub tool_name: Option<String>,
-    pub tool_kind: Option<String>,
-    pub tool_call_id: Option<String>,
-    pub files: Option<Vec<String>>,
-    pub command: Option<String>,
-    pub spawned_agent_id: Option<String>,
-    pub is_error: Option<bool>,
-    pub exit_code: Option<i32>,
-    pub duration_ms: Option<i64>,
-    pub model: Option<String>,
-    pub git_branch: Option<String>,
-    pub input_tokens: Option<i64>,
-    pub output_tokens: Option<i64>,
-    pub cache_read_tokens: Option<i64>,
-    pub cache_write_tokens: Option<i64>,
-    pub cache_write_1h_tokens: Option<i64>,
-    pub reasoning_tokens: Option<i64>,
-    pub request_id: Option<String>,
-    pub is_replay: bool,
-    pub is_sidechain: bool,
-    pub source_offset: i64,
-    pub source_length: i64,
-    pub record_hash: i64,
-    pub segment: i64,
-}
-
-impl EventRow {
-    /// The token counts.
-    pub fn usage(&self) -> Usage {
-        Usage {
-            input: self.input_tokens,
-            output: self.output_tokens,
-            cache_read: self.cache_read_tokens,
-            cache_write: self.cache_write_tokens,
-            cache_write_1h: self.cache_write_1h_tokens,
-            reasoning: self.reasoning_tokens,
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! The tables of the store as plain data. The Arrow schemas, the SQL views and the documentation of
 //! the columns all come from here. Types are those that Parquet, DuckDB and Spark share.
 
+pub use crate::events::{EVENTS, EventColumn};
+
 /// Column types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
@@ -76,6 +78,21 @@ impl Masking {
 }
 
 impl Column {
+    /// A column that always has a value.
+    pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
+        Self { name, kind, nullable: false, doc, internal: false, masking: Masking::of(kind) }
+    }
+
+    /// A column that is null where the log does not say.
+    pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
+        Self { nullable: true, ..Self::required(name, kind, doc) }
+    }
+
+    /// A column for the store alone.
+    pub(crate) const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
+        Self { internal: true, ..Self::required(name, kind, doc) }
+    }
+
     /// The same column, never masked for this reason.
     const fn exempt(self, reason: &'static str) -> Self {
         Self { masking: Masking::Exempt(reason), ..self }
@@ -88,7 +105,7 @@ impl Column {
 }
 
 /// Why columns of fixed words are not masked.
-const OWN_WORDS: &str = "its values are words of this program";
+pub(crate) const OWN_WORDS: &str = "its values are words of this program";
 
 /// One table: a Parquet file of that name in every segment that has rows for it.
 #[derive(Debug, Clone, Copy)]
@@ -99,100 +116,18 @@ pub struct Table {
 }
 
 pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { name, kind, nullable: false, doc, internal: false, masking: Masking::of(kind) }
+    Column::required(name, kind, doc)
 }
 
 pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { name, kind, nullable: true, doc, internal: false, masking: Masking::of(kind) }
+    Column::optional(name, kind, doc)
 }
 
 const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { name, kind, nullable: false, doc, internal: true, masking: Masking::of(kind) }
+    Column::internal(name, kind, doc)
 }
 
-use ColumnType::{BigInt, Bool, Int, Text, TextList, Timestamp};
-
-/// Events, the rows of a stream together and in order.
-pub const EVENTS: Table = Table {
-    name: "events",
-    doc: "One row per event.",
-    columns: &[
-        required("session_id", Text, "Session the event belongs to."),
-        required(
-            "event_index",
-            Int,
-            "0-based position in the session; session_id:event_index is the event id.",
-        ),
-        required("turn_index", Int, "Turn; 0 is what comes before the first prompt."),
-        required(
-            "step_index",
-            Int,
-            "Model response with its tool calls and results, counted over the session; 0 is none.",
-        ),
-        required(
-            "event_type",
-            Text,
-            "user, message, reasoning, tool_call, tool_result, token_usage or notification.",
-        ).exempt(OWN_WORDS),
-        optional("subtype", Text, "Kind of a notification, or a provider's own record type."),
-        optional("timestamp", Timestamp, "When; null where the log names no time."),
-        required("provider", Text, "Agent that wrote the log.").exempt(OWN_WORDS),
-        required("text", Text, "What a person would read: decoded, with real newlines; untrusted."),
-        required("text_bytes", Int, "Length of `text` in bytes of UTF-8."),
-        optional("tool_name", Text, "Tool as the provider names it, on calls and results."),
-        optional(
-            "tool_kind",
-            Text,
-            "read, edit, write, execute, search, web, plan, agent, mcp or other, told by the tool's name.",
-        ).exempt(OWN_WORDS),
-        optional("tool_call_id", Text, "Joins a tool result with its call."),
-        optional(
-            "files",
-            TextList,
-            "Files that a tool call names, as the log writes them; on its result too.",
-        ),
-        optional("command", Text, "Command line of a call that runs one; on its result too."),
-        optional(
-            "spawned_agent_id",
-            Text,
-            "Subagent that the call started, on its result; on what a subagent said inside its parent's log, that subagent.",
-        ),
-        optional("is_error", Bool, "On tool results: whether the log marks it as failed."),
-        optional("exit_code", Int, "On results of commands, where the log has it."),
-        optional(
-            "duration_ms",
-            BigInt,
-            "On tool results, recorded or from the times of call and result.",
-        ),
-        optional("model", Text, "Model in force."),
-        optional("git_branch", Text, "Git branch in force."),
-        optional("input_tokens", BigInt, "Uncached input tokens; on token_usage events."),
-        optional("output_tokens", BigInt, "Output tokens, reasoning included."),
-        optional("cache_read_tokens", BigInt, "Input tokens read from a cache."),
-        optional("cache_write_tokens", BigInt, "Input tokens written to a cache."),
-        optional("cache_write_1h_tokens", BigInt, "Part of those that is kept for an hour."),
-        optional("reasoning_tokens", BigInt, "Part of the output that was reasoning."),
-        optional(
-            "request_id",
-            Text,
-            "API request; the token counts of one request add up over its rows.",
-        ),
-        required(
-            "is_replay",
-            Bool,
-            "History that a resume or fork copied from another session; out of search and totals.",
-        ),
-        required("is_sidechain", Bool, "Written by a subagent inside this log."),
-        required("source_offset", BigInt, "Byte offset of the record in the source file."),
-        required("source_length", BigInt, "Length of the record in bytes."),
-        internal(
-            "record_hash",
-            BigInt,
-            "Content identity of the record, for finding copied history.",
-        ),
-        internal("segment", BigInt, "Number of the segment that first held the row."),
-    ],
-};
+use ColumnType::{BigInt, Bool, Text, Timestamp};
 
 /// Sessions; the row with the highest segment number of a session counts.
 pub const SESSIONS: Table = Table {

@@ -3,31 +3,32 @@
 use std::collections::{BTreeSet, HashMap};
 
 use schemas::session::EventRow;
+use schemas::table::EventColumn;
 
-use crate::store::{Column, EventReader, Place, RowSpan, StoreError};
+use crate::store::{EventReader, Place, RowSpan, StoreError};
 
 /// The columns that are read of every event.
-const NUMBERS: &[Column] = &[
-    "event_index",
-    "turn_index",
-    "event_type",
-    "subtype",
-    "timestamp",
-    "tool_name",
-    "tool_kind",
-    "command",
-    "is_error",
-    "duration_ms",
-    "model",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cache_write_1h_tokens",
-    "reasoning_tokens",
-    "request_id",
-    "is_replay",
-    "is_sidechain",
+const NUMBERS: &[EventColumn] = &[
+    EventColumn::EventIndex,
+    EventColumn::TurnIndex,
+    EventColumn::EventType,
+    EventColumn::Subtype,
+    EventColumn::Timestamp,
+    EventColumn::ToolName,
+    EventColumn::ToolKind,
+    EventColumn::Command,
+    EventColumn::IsError,
+    EventColumn::DurationMs,
+    EventColumn::Model,
+    EventColumn::InputTokens,
+    EventColumn::OutputTokens,
+    EventColumn::CacheReadTokens,
+    EventColumn::CacheWriteTokens,
+    EventColumn::CacheWrite1hTokens,
+    EventColumn::ReasoningTokens,
+    EventColumn::RequestId,
+    EventColumn::IsReplay,
+    EventColumn::IsSidechain,
 ];
 
 /// Rows read at a time.
@@ -60,7 +61,7 @@ pub(super) fn texts(
         if rows.is_empty() {
             continue;
         }
-        let columns = &["event_index", "text"];
+        let columns = &[EventColumn::EventIndex, EventColumn::Text];
         let read = EventReader::open(segment, &rows, columns, BATCH_ROWS)?.rows()?;
         texts.extend(read.into_iter().map(|row| (row.event_index, row.text)));
     }

@@ -14,9 +14,9 @@ use crate::search::is_qualifier;
 pub(super) fn parse<T: DeserializeOwned>(name: &str, mut arguments: Value) -> Result<T, ToolError> {
     let schema = super::schema::input(name);
     fit(&mut arguments, schema);
-    let given = arguments.clone();
-    serde_path_to_error::deserialize(arguments)
-        .map_err(|error| explain(name, schema, &given, error.path(), &error.inner().to_string()))
+    serde_path_to_error::deserialize(&arguments).map_err(|error| {
+        explain(name, schema, &arguments, error.path(), &error.inner().to_string())
+    })
 }
 
 /// Takes for what it means what models write beside the schema: one value where a list is due, a

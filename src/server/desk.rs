@@ -43,6 +43,22 @@ pub(super) struct Asked {
     /// The tool's own name.
     pub(super) tool: String,
     pub(super) arguments: Value,
+    /// The arguments as text.
+    text: String,
+}
+
+impl Asked {
+    pub(super) fn new(id: String, tool: &str, mut arguments: Value) -> Self {
+        // The same in any order are the same call.
+        arguments.sort_all_objects();
+        let text = arguments.to_string();
+        Self { id, tool: tool.to_owned(), arguments, text }
+    }
+
+    /// What tells the call from others.
+    fn key(&self) -> String {
+        format!("{} {}", self.tool, self.text)
+    }
 }
 
 /// What came of a call.
@@ -163,7 +179,7 @@ impl Desk {
         let state = tools.state(&call);
         context.generation = state.map(|(generation, _)| generation);
         let reads = TOOLS.iter().any(|spec| spec.name == asked.tool && spec.read_only);
-        let key = state.filter(|_| reads).map(|(_, state)| (state, cache_key(asked)));
+        let key = state.filter(|_| reads).map(|(_, state)| (state, asked.key()));
         if let Some((state, key)) = &key
             && let Some(kept) = self.cache.get(*state, key)
         {
@@ -187,7 +203,7 @@ impl Desk {
             tool_version: env!("CARGO_PKG_VERSION"),
             schema_version: CONTRACT_VERSION,
             adapter: self.adapter,
-            tokens_input: asked.arguments.to_string().len().div_ceil(BYTES_PER_TOKEN),
+            tokens_input: asked.text.len().div_ceil(BYTES_PER_TOKEN),
             tokens_output: 0,
             api_calls_made: 0,
             rate_limit_remaining: self.limiter.as_ref().map(Ratelimiter::available),
@@ -196,13 +212,6 @@ impl Desk {
             tool_context: ToolContext { tool: asked.tool.clone(), generation: None },
         }
     }
-}
-
-/// The same for the same arguments in any order.
-fn cache_key(asked: &Asked) -> String {
-    let mut arguments = asked.arguments.clone();
-    arguments.sort_all_objects();
-    format!("{} {arguments}", asked.tool)
 }
 
 fn to_json(answer: &Answer<Value>) -> Result<Value, ToolError> {

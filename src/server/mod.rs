@@ -244,11 +244,8 @@ impl ServerHandler for Server {
             self.take_request()?;
             return Err(self.unknown(&request.name));
         };
-        let asked = Arc::new(Asked {
-            id: context.id.to_string(),
-            tool: spec.name.to_owned(),
-            arguments: Value::Object(request.arguments.unwrap_or_default()),
-        });
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let asked = Arc::new(Asked::new(context.id.to_string(), spec.name, arguments));
         let (server, cancelled) = (self.clone(), context.ct.clone());
         let work = {
             let asked = Arc::clone(&asked);

@@ -14,6 +14,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
+use schemas::table::EventColumn;
+
 use super::StoreError;
 use super::files::NewFile;
 use super::segment::{properties, write_error};
@@ -52,7 +54,7 @@ impl EventsFile {
         schema: SchemaRef,
     ) -> std::result::Result<Self, StoreError> {
         let open = || -> Result<Self> {
-            let text = schema.index_of("text")?;
+            let text = schema.index_of(EventColumn::Text.name())?;
             let (file, texts) = ArrowWriter::try_new(
                 file,
                 Arc::clone(&schema),
@@ -132,7 +134,7 @@ fn event_properties(values: usize) -> WriterProperties {
         .set_write_batch_size(values)
         // Reading one row decodes one page of every column.
         .set_data_page_row_count_limit(2048);
-    let text = ColumnPath::from("text");
+    let text = ColumnPath::from(EventColumn::Text.name());
     builder = builder
         .set_column_dictionary_enabled(text.clone(), false)
         .set_column_encoding(text.clone(), Encoding::PLAIN)
@@ -140,13 +142,19 @@ fn event_properties(values: usize) -> WriterProperties {
         .set_column_compression(text.clone(), Compression::LZ4_RAW)
         .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
         .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES);
-    for column in
-        ["event_index", "turn_index", "step_index", "timestamp", "source_offset", "source_length"]
-    {
-        let column = ColumnPath::from(column);
+    for column in [
+        EventColumn::EventIndex,
+        EventColumn::TurnIndex,
+        EventColumn::StepIndex,
+        EventColumn::Timestamp,
+        EventColumn::SourceOffset,
+        EventColumn::SourceLength,
+    ] {
+        let column = ColumnPath::from(column.name());
         builder = builder
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
-    builder.set_column_dictionary_enabled(ColumnPath::from("record_hash"), false).build()
+    let hash = ColumnPath::from(EventColumn::RecordHash.name());
+    builder.set_column_dictionary_enabled(hash, false).build()
 }

@@ -20,12 +20,12 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use schemas::Timestamp;
 use schemas::session::SessionRow;
-use schemas::table::{Column, EVENTS};
+use schemas::table::{EVENTS, EventColumn};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::segment::write_error;
 use super::snapshot::Place;
-use super::{EventReader, RowSpan, StoreError};
+use super::{EventReader, RowSpan, StoreError, column_of};
 
 /// Rows read at a time.
 const BATCH_ROWS: usize = 4096;
@@ -120,14 +120,15 @@ pub fn file_stem(session_id: &str) -> String {
     format!("{head}-{:016x}", xxh3_64(session_id.as_bytes()))
 }
 
-fn public() -> impl Iterator<Item = &'static Column> {
-    EVENTS.columns.iter().filter(|column| !column.internal)
+fn public() -> impl Iterator<Item = EventColumn> {
+    let columns = EventColumn::ALL.iter().zip(EVENTS.columns);
+    columns.filter(|(_, described)| !described.internal).map(|(column, _)| *column)
 }
 
 /// The columns of `events` that are no bookkeeping of the store, and the day.
 fn export_schema() -> SchemaRef {
     let events = events_schema();
-    let known = public().filter_map(|column| events.column_with_name(column.name));
+    let known = public().filter_map(|column| events.column_with_name(column.name()));
     let mut fields: Vec<Arc<Field>> = known.map(|(_, field)| Arc::new(field.clone())).collect();
     fields.push(Arc::new(Field::new("event_date", DataType::Date32, true)));
     Arc::new(Schema::new(fields))
@@ -139,7 +140,7 @@ fn read(
     schema: &SchemaRef,
     mut take: impl FnMut(RecordBatch) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let columns: Vec<_> = public().map(|column| column.name).collect();
+    let columns: Vec<_> = public().collect();
     for (segment, span) in places {
         let rows = [RowSpan { start: span.start, count: span.count }];
         let mut batches = EventReader::open(segment, &rows, &columns, BATCH_ROWS)?;
@@ -154,8 +155,7 @@ fn read(
 
 /// A batch with the day of each event, in UTC.
 fn with_date(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let times = batch
-        .column_by_name("timestamp")
+    let times = column_of(batch, EventColumn::Timestamp)
         .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
     let date = |row: usize| day(times.filter(|times| times.is_valid(row))?.value(row));
     let dates: Date32Array = (0..batch.num_rows()).map(date).collect();
@@ -168,7 +168,7 @@ fn with_date(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Arr
 fn keys(batch: &RecordBatch, began: i32) -> Vec<Key> {
     let dates = batch.column_by_name("event_date");
     let dates = dates.and_then(|column| column.as_primitive_opt::<Date32Type>());
-    let indexes = batch.column_by_name("event_index");
+    let indexes = column_of(batch, EventColumn::EventIndex);
     let indexes = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>());
     let key = |row: usize| {
         let day = dates.filter(|dates| dates.is_valid(row)).map(|dates| dates.value(row));
@@ -208,12 +208,11 @@ mod tests {
         let mut events = EventBatch::default();
         for (event_index, timestamp) in (0..).zip(times) {
             let timestamp = *timestamp;
-            let cells = EventCells { event_index, timestamp, ..EventCells::default() };
-            events.push("s", "claude", &cells);
+            events.push(&EventCells { event_index, timestamp, ..EventCells::default() });
         }
         let all = events.finish(&events_schema(), 1);
         let public: Vec<_> =
-            public().filter_map(|column| all.schema().index_of(column.name).ok()).collect();
+            public().filter_map(|column| all.schema().index_of(column.name()).ok()).collect();
         with_date(&all.project(&public).expect("projects"), &export_schema()).expect("fits")
     }
 

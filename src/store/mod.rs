@@ -39,7 +39,7 @@ pub use manifest::{Manifest, SegmentEntry};
 pub use open_segment::Segment;
 pub use pages::{PageReader, TextPage, TextValues};
 pub use parquet_file::ParquetFile;
-pub use reader::{Column, EventReader, RowSpan};
+pub use reader::{EventReader, RowSpan, column_of};
 pub use snapshot::{Place, Snapshot, Span};
 pub use writer::Writer;
 

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
+use schemas::table::EventColumn;
+
 use super::{Segment, StoreError};
 
 /// A page of the text column.
@@ -27,7 +29,7 @@ pub(super) fn locate(footer: &ArrowReaderMetadata) -> Option<Vec<TextPage>> {
         .schema_descr()
         .columns()
         .iter()
-        .position(|c| c.name() == "text")?;
+        .position(|c| c.name() == EventColumn::Text.name())?;
     let mut pages = Vec::new();
     let mut group_start = 0;
     for (row_group, group) in metadata.row_groups().iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -13,6 +13,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 use parquet::file::metadata::PageIndexPolicy;
 use schemas::session::EventRow;
+use schemas::table::EventColumn;
 use serde::de::DeserializeOwned;
 
 use super::checked_file::{CheckedFile, ParquetInput, open_error};
@@ -72,8 +73,10 @@ pub(super) fn footer(file: &Arc<CheckedFile>) -> Result<ArrowReaderMetadata, Sto
         .map_err(|error| StoreError::damaged(file.path(), error))
 }
 
-/// Columns of events that a reader asks for, by name.
-pub type Column = &'static str;
+/// A column of rows that were read; `None` if it was not asked for.
+pub fn column_of(batch: &RecordBatch, column: EventColumn) -> Option<&dyn Array> {
+    batch.column_by_name(column.name()).map(AsRef::as_ref)
+}
 
 /// Rows of a segment's events: `start` and `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +96,7 @@ impl EventReader {
     pub fn open(
         segment: &Segment,
         rows: &[RowSpan],
-        columns: &[Column],
+        columns: &[EventColumn],
         batch_rows: usize,
     ) -> Result<Self, StoreError> {
         let path = segment.path("events");
@@ -103,7 +106,10 @@ impl EventReader {
         let mask = if columns.is_empty() {
             ProjectionMask::all()
         } else {
-            ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied())
+            ProjectionMask::columns(
+                builder.parquet_schema(),
+                columns.iter().map(|column| column.name()),
+            )
         };
         let batches = builder
             .with_projection(mask)

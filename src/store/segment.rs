@@ -16,16 +16,16 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use schemas::EventType;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
-use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
+use schemas::table::{EVENTS, EventColumn, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
-use super::StoreError;
 use super::columns::EventsFile;
 use super::files::FileSums;
 use super::held_folder::HeldFolder;
 use super::index::{IndexWriter, RowFacts};
 use super::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry};
 use super::segment_folder::SegmentFolder;
+use super::{StoreError, column_of};
 
 /// A segment that is on disk and that no manifest names yet. Its folder is removed when this is
 /// dropped before [`SegmentFolder::keep`].
@@ -89,7 +89,7 @@ impl SegmentWriter {
 
     /// Adds rows of one session.
     pub(super) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
-        let Some(session) = first_text(batch, "session_id") else { return Ok(()) };
+        let Some(session) = first_text(batch, EventColumn::SessionId) else { return Ok(()) };
         self.index(batch);
         let writer = match &mut self.events {
             Some(writer) => writer,
@@ -109,17 +109,23 @@ impl SegmentWriter {
 
     /// Adds the rows to the skip index and the times to the segment's.
     fn index(&mut self, batch: &RecordBatch) {
-        let column = |name: &str| batch.column_by_name(name).map(|column| column.as_ref());
-        let text = |name: &str| column(name).and_then(|c| c.as_string_opt::<i32>());
-        let int = |name: &str| column(name).and_then(|c| c.as_primitive_opt::<Int32Type>());
-        let bool = |name: &str| column(name).and_then(|c| c.as_boolean_opt());
-        let [texts, kinds] = ["text", "event_type"].map(text);
-        let labels = ["tool_name", "subtype", "model", "git_branch"].map(text);
-        let [turns, steps] = ["turn_index", "step_index"].map(int);
-        let [replays, errors] = ["is_replay", "is_error"].map(bool);
-        let times =
-            column("timestamp").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-        let files = column("files").and_then(|c| c.as_list_opt::<i32>());
+        let column = |name| column_of(batch, name);
+        let text = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
+        let int = |name| column(name).and_then(|c| c.as_primitive_opt::<Int32Type>());
+        let bool = |name| column(name).and_then(|c| c.as_boolean_opt());
+        let [texts, kinds] = [EventColumn::Text, EventColumn::EventType].map(text);
+        let labels = [
+            EventColumn::ToolName,
+            EventColumn::Subtype,
+            EventColumn::Model,
+            EventColumn::GitBranch,
+        ]
+        .map(text);
+        let [turns, steps] = [EventColumn::TurnIndex, EventColumn::StepIndex].map(int);
+        let [replays, errors] = [EventColumn::IsReplay, EventColumn::IsError].map(bool);
+        let times = column(EventColumn::Timestamp)
+            .and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+        let files = column(EventColumn::Files).and_then(|c| c.as_list_opt::<i32>());
         for row in 0..batch.num_rows() {
             let number = |column: Option<&Int32Array>| {
                 column.map_or(0, |column| u32::try_from(column.value(row)).unwrap_or(0))
@@ -269,9 +275,8 @@ fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
 }
 
-fn first_text(batch: &RecordBatch, column: &str) -> Option<String> {
-    let array =
-        batch.column_by_name(column)?.as_any().downcast_ref::<arrow::array::StringArray>()?;
+fn first_text(batch: &RecordBatch, name: EventColumn) -> Option<String> {
+    let array = column_of(batch, name)?.as_string_opt::<i32>()?;
     (!array.is_empty()).then(|| array.value(0).to_owned())
 }
 

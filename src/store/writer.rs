@@ -17,6 +17,7 @@ use ingest::run::{Sink, Target};
 use schemas::Timestamp;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, ProblemRow, SessionRow, SourceRow};
+use schemas::table::EventColumn;
 
 use super::damage::{Verify, set_aside_damaged};
 use super::held_folder::HeldFolder;
@@ -57,6 +58,9 @@ pub struct Writer {
     states: OnceLock<HashMap<String, String>>,
     lock: StoreLock,
 }
+
+/// What tells a record from the one before it.
+const RECORD_COLUMNS: [EventColumn; 2] = [EventColumn::SourceOffset, EventColumn::RecordHash];
 
 impl Writer {
     /// Creates the store if it does not exist, takes the lock, and removes what killed writers left.
@@ -350,8 +354,7 @@ impl<'w> Target for &'w Writer {
             if rows.is_empty() {
                 continue;
             }
-            let mut reader =
-                EventReader::open(segment, &rows, &["source_offset", "record_hash"], 1 << 16)?;
+            let mut reader = EventReader::open(segment, &rows, &RECORD_COLUMNS, 1 << 16)?;
             // The events of one record stand together; a line may hold several records.
             let mut last = None;
             while let Some(batch) = reader.next_batch()? {

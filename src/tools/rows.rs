@@ -5,6 +5,7 @@ use std::path::Path;
 
 use arrow::array::{Array, AsArray};
 use schemas::session::{EventRow, SessionRow};
+use schemas::table::EventColumn;
 use schemas::tool::event::{Event, EventField};
 use schemas::{EventType, ToolError};
 
@@ -12,7 +13,7 @@ use super::budget::{Budget, head};
 use super::{Call, convert};
 use crate::clean::clean;
 use crate::error::store_error;
-use crate::store::{EventReader, RowSpan, Snapshot, StoreError};
+use crate::store::{EventReader, RowSpan, Snapshot, StoreError, column_of};
 
 /// Events `from..to` of a session, in order.
 pub(super) fn range(
@@ -93,7 +94,12 @@ impl Links {
         for segment in snapshot.segments() {
             for span in segment.spans.iter().filter(|span| span.session == session) {
                 let rows = [RowSpan { start: span.start, count: span.count }];
-                let columns = &["event_index", "event_type", "tool_call_id", "duration_ms"];
+                let columns = &[
+                    EventColumn::EventIndex,
+                    EventColumn::EventType,
+                    EventColumn::ToolCallId,
+                    EventColumn::DurationMs,
+                ];
                 let reader = EventReader::open(segment, &rows, columns, 4096);
                 links.add(reader, &segment.path("events")).map_err(store_error)?;
             }
@@ -110,10 +116,10 @@ impl Links {
         let mut reader = reader?;
         while let Some(batch) = reader.next_batch()? {
             let (Some(index), Some(kind), Some(call), Some(duration)) = (
-                batch.column_by_name("event_index"),
-                batch.column_by_name("event_type"),
-                batch.column_by_name("tool_call_id"),
-                batch.column_by_name("duration_ms"),
+                column_of(&batch, EventColumn::EventIndex),
+                column_of(&batch, EventColumn::EventType),
+                column_of(&batch, EventColumn::ToolCallId),
+                column_of(&batch, EventColumn::DurationMs),
             ) else {
                 continue;
             };

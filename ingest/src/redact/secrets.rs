@@ -75,7 +75,7 @@ fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
 pub(crate) struct Said<'t> {
     pub(crate) text: Cow<'t, str>,
     pub(crate) command: Cow<'t, str>,
-    pub(crate) files: Cow<'t, str>,
+    pub(crate) files: Vec<String>,
 }
 
 /// The secrets of one session.
@@ -98,11 +98,13 @@ impl Secrets {
         redactor: Option<&Redactor>,
         text: &'t str,
         command: &'t str,
-        files: &'t str,
+        files: &[String],
     ) -> Said<'t> {
         let (mut text, mut found) = look(redactor, text);
-        let [command, files] =
-            [command, files].map(|column| beside_text(redactor, column, &mut text, &mut found));
+        let command = beside_text(redactor, command, &mut text, &mut found);
+        let mut masked =
+            |file: &String| beside_text(redactor, file, &mut text, &mut found).into_owned();
+        let files = files.iter().map(&mut masked).collect();
         for (kind, secret) in found {
             *self.counts.0.entry(kind).or_default() += 1;
             self.in_events.insert(secret);
@@ -144,12 +146,13 @@ mod tests {
     use super::*;
 
     /// What is counted in an event, where boats are secrets.
-    fn check(text: &str, command: &str, files: &str, boats: u64) {
+    fn check(text: &str, command: &str, files: &[&str], boats: u64) {
         let rule = UserRule { name: "boat".to_owned(), regex: "Kittiwake|Petrel".to_owned() };
         let redactor = Redactor::new(&[rule]).expect("a rule");
         let mut secrets = Secrets::default();
-        let said = secrets.event(Some(&redactor), text, command, files);
-        for column in [said.text, said.command, said.files] {
+        let files: Vec<_> = files.iter().map(|file| (*file).to_owned()).collect();
+        let said = secrets.event(Some(&redactor), text, command, &files);
+        for column in [said.text, said.command, said.files.join(" ").into()] {
             assert!(!column.contains("Kittiwake") && !column.contains("Petrel"), "{column}");
         }
         let counted = secrets.counts().0.remove("boat").unwrap_or_default();
@@ -158,18 +161,18 @@ mod tests {
 
     #[test]
     fn a_secret_of_an_event_counts_once() {
-        check("Kittiwake, Petrel and Kittiwake", "", "", 3);
-        check("command: sail Kittiwake", "sail Kittiwake", "", 1);
-        check("command: sail Kittiwake\n# Kittiwake", "sail Kittiwake", "", 2);
-        check("sail Kittiwake; sail Kittiwake", "sail Kittiwake", "Kittiwake.md", 2);
-        check("sail\nKittiwake", "sail Kittiwake", "Kittiwake.md", 1);
+        check("Kittiwake, Petrel and Kittiwake", "", &[], 3);
+        check("command: sail Kittiwake", "sail Kittiwake", &[], 1);
+        check("command: sail Kittiwake\n# Kittiwake", "sail Kittiwake", &[], 2);
+        check("sail Kittiwake; sail Kittiwake", "sail Kittiwake", &["Kittiwake.md"], 2);
+        check("sail\nKittiwake", "sail Kittiwake", &["Kittiwake.md"], 1);
     }
 
     #[test]
     fn a_secret_that_stands_in_no_text_counts_too() {
-        check("", "sail Kittiwake", "", 1);
-        check("", "", "Petrel.md\nKittiwake.md", 2);
-        check("Petrel", "sail Kittiwake", "Petrel.md\nKittiwake.md", 2);
+        check("", "sail Kittiwake", &[], 1);
+        check("", "", &["Petrel.md", "Kittiwake.md"], 2);
+        check("Petrel", "sail Kittiwake", &["Petrel.md", "Kittiwake.md"], 2);
     }
 
     #[test]
@@ -178,7 +181,7 @@ mod tests {
         let check = |words: &[&str], note: &str, shown: &str, places: u64| {
             let text = format!("command:\n  - {}\n{note}", words.join("\n  - "));
             let (mut secrets, command) = (Secrets::default(), words.join(" "));
-            let said = secrets.event(Some(&redactor), &text, &command, "");
+            let said = secrets.event(Some(&redactor), &text, &command, &[]);
             assert_eq!(said.text.lines().skip(1).collect::<Vec<_>>().join(" "), shown);
             assert_eq!(secrets.counts().0.values().sum::<u64>(), places, "{shown}");
         };
@@ -205,7 +208,7 @@ mod tests {
         let (_, found) = look(Some(&redactor), command);
         let mut secrets = Secrets::default();
         let text = format!("command: {command}");
-        let said = secrets.event(Some(&redactor), &text, command, "");
+        let said = secrets.event(Some(&redactor), &text, command, &[]);
         assert!(!said.text.contains("fj0rd"), "{}", said.text);
         assert_eq!((found.len(), secrets.counts().0.values().sum::<u64>()), (1, 1));
     }

@@ -13,11 +13,25 @@ pub(super) struct OpenCall {
     pub(super) id: String,
     pub(super) step: i32,
     pub(super) tool: Option<String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) files: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "lines")]
+    pub(super) files: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) command: String,
     pub(super) at: Option<i64>,
+}
+
+/// A list of paths as a text with one to a line, as stores have it.
+mod lines {
+    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(paths: &[String], to: S) -> Result<S::Ok, S::Error> {
+        paths.join("\n").serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+        let text = String::deserialize(from)?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
 }
 
 /// Calls in the order in which they were made.

@@ -209,7 +209,6 @@ impl Stream {
             self.title(TitleFrom::Prompt, &event.text);
         }
         self.secrets.masked_before(&event.text);
-        let files = event.files.as_ref().map(|files| files.join("\n")).unwrap_or_default();
         let model = std::mem::replace(&mut self.session.model, event.model.clone());
         let branch = std::mem::replace(&mut self.session.git_branch, event.git_branch.clone());
         let draft = Draft {
@@ -217,7 +216,7 @@ impl Stream {
             text: &event.text,
             tool_name: event.tool_name.as_deref(),
             tool_call_id: event.tool_call_id.as_deref(),
-            files: &files,
+            files: event.files.as_deref().unwrap_or_default(),
             command: event.command.as_deref().unwrap_or_default(),
             spawned_agent_id: event.spawned_agent_id.as_deref(),
             is_error: event.is_error,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use schemas::Confidence;
 use schemas::session::SessionRow;
 
-use super::{Draft, Stream};
+use super::Stream;
 use crate::clean::clean;
 use crate::redact::{Said, look};
 use crate::repository;
@@ -92,8 +92,13 @@ impl Stream {
     }
 
     /// What an event says without its secrets, which are counted.
-    pub(super) fn mask<'t>(&mut self, text: &'t str, draft: &Draft<'t>) -> Said<'t> {
-        self.secrets.event(self.redactor.as_deref(), text, draft.command, draft.files)
+    pub(super) fn mask<'t>(
+        &mut self,
+        text: &'t str,
+        command: &'t str,
+        files: &[String],
+    ) -> Said<'t> {
+        self.secrets.event(self.redactor.as_deref(), text, command, files)
     }
 
     /// Sets the repository that the working directory belongs to, once: its address, or its folder as
@@ -231,6 +236,7 @@ mod tests {
     use super::*;
     use crate::history::History;
     use crate::redact::{Redactor, UserRule};
+    use crate::stream::Draft;
     use crate::stream::StreamState;
 
     #[test]
@@ -267,7 +273,8 @@ mod tests {
         };
         tell(&mut stream);
         tell(&mut stream);
-        let call = Draft { command: "count curlew", files: "curlew.md", ..Draft::default() };
+        let call =
+            Draft { command: "count curlew", files: &["curlew.md".to_owned()], ..Draft::default() };
         stream.push(EventType::ToolCall, call);
         stream.push(EventType::Notification, Draft { text: "a godwit", ..Draft::default() });
         let row = stream.session_row();

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use schemas::Usage;
-use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::{BATCH_EVENTS, Worker, session_row};
 use crate::batch::{EventBatch, EventCells};
@@ -37,10 +37,7 @@ impl<T: Target> Worker<'_, T> {
             let range = from..from.saturating_add(BATCH_EVENTS as i32);
             for event in self.target.events(&work.session_id, std::slice::from_ref(&range))? {
                 let is_replay = stream.recount(&event, lost);
-                let files = event.files.as_ref().map(|files| files.join("\n"));
-                let files = files.unwrap_or_default();
-                let cells = EventCells { is_replay, ..cells(&event, &files) };
-                batch.push(&event.session_id, event.provider.as_str(), &cells);
+                batch.push(&EventCells { is_replay, ..EventCells::of(&event) });
             }
             if !batch.is_empty() {
                 sink.events(&batch.finish(&self.schema, segment))?;
@@ -86,34 +83,4 @@ fn uncounted(session: SessionRow) -> SessionRow {
     session.set_usage(Usage::default());
     session.set_recorded(Usage::default());
     session
-}
-
-fn cells<'e>(event: &'e EventRow, files: &'e str) -> EventCells<'e> {
-    EventCells {
-        event_index: event.event_index,
-        turn_index: event.turn_index,
-        step_index: event.step_index,
-        event_type: event.event_type.as_str(),
-        subtype: event.subtype.as_deref(),
-        timestamp: event.timestamp,
-        text: &event.text,
-        tool_name: event.tool_name.as_deref(),
-        tool_kind: event.tool_kind.as_deref(),
-        tool_call_id: event.tool_call_id.as_deref(),
-        files,
-        command: event.command.as_deref(),
-        spawned_agent_id: event.spawned_agent_id.as_deref(),
-        is_error: event.is_error,
-        exit_code: event.exit_code,
-        duration_ms: event.duration_ms,
-        model: event.model.as_deref(),
-        git_branch: event.git_branch.as_deref(),
-        usage: event.usage(),
-        request_id: event.request_id.as_deref(),
-        is_replay: event.is_replay,
-        is_sidechain: event.is_sidechain,
-        source_offset: event.source_offset,
-        source_length: event.source_length,
-        record_hash: event.record_hash,
-    }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use schemas::envelope::Severity;
 use schemas::session::EventRow;
+use schemas::table::EventColumn;
 use schemas::tool::analyze::{AnalyzeData, Check, Finding, Fix};
 use schemas::tool::details::ToolCount;
 use schemas::{ErrorCode, EventType, ToolError};
@@ -19,24 +20,24 @@ use super::{Page, RELATED, counts, finding};
 use crate::clean::clean;
 use crate::cores::in_parallel;
 use crate::error::store_error;
-use crate::store::{Column, EventReader, RowFacts, RowSpan, Snapshot, StoreError};
+use crate::store::{EventReader, RowFacts, RowSpan, Snapshot, StoreError};
 use crate::tools::{Call, Reply, convert, cursor, rows};
 
 /// What is read of the rows of tools.
-const COLUMNS: &[Column] = &[
-    "session_id",
-    "event_index",
-    "event_type",
-    "subtype",
-    "timestamp",
-    "tool_name",
-    "tool_kind",
-    "tool_call_id",
-    "files",
-    "command",
-    "is_error",
-    "exit_code",
-    "is_replay",
+const COLUMNS: &[EventColumn] = &[
+    EventColumn::SessionId,
+    EventColumn::EventIndex,
+    EventColumn::EventType,
+    EventColumn::Subtype,
+    EventColumn::Timestamp,
+    EventColumn::ToolName,
+    EventColumn::ToolKind,
+    EventColumn::ToolCallId,
+    EventColumn::Files,
+    EventColumn::Command,
+    EventColumn::IsError,
+    EventColumn::ExitCode,
+    EventColumn::IsReplay,
 ];
 
 /// Rows that one thread reads at a time.
@@ -289,7 +290,7 @@ fn read(snapshot: &Snapshot, part: &Part) -> Result<Vec<EventRow>, StoreError> {
     if failing.is_empty() {
         return Ok(rows);
     }
-    let texts = EventReader::open(segment, &failing, &["text"], 256)?.rows()?;
+    let texts = EventReader::open(segment, &failing, &[EventColumn::Text], 256)?.rows()?;
     for (row, text) in rows.iter_mut().filter(|row| failed(row)).zip(texts) {
         row.text = text.text;
     }

@@ -8,11 +8,13 @@ use arrow::array::{
 };
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use schemas::price::Rate;
+use schemas::table::EventColumn;
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, limits};
 
 use super::scan::Scan;
 use super::sums::{ABSENT, CALL, NEXT, RESULT, Sums, USAGE};
+use crate::store::column_of;
 
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
@@ -70,34 +72,35 @@ pub(super) struct Fact<'b> {
 
 impl<'b> Columns<'b> {
     fn of(batch: &'b RecordBatch) -> Self {
-        let column = |name: &str| batch.column_by_name(name).map(|column| column.as_ref());
-        let text = |name: &str| column(name).and_then(|c| c.as_string_opt::<i32>());
-        let flag = |name: &str| column(name).and_then(|c| c.as_boolean_opt());
-        let number = |name: &str| column(name).and_then(|c| c.as_primitive_opt::<Int64Type>());
+        let column = |name| column_of(batch, name);
+        let text = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
+        let flag = |name| column(name).and_then(|c| c.as_boolean_opt());
+        let number = |name| column(name).and_then(|c| c.as_primitive_opt::<Int64Type>());
         Self {
-            event_type: text("event_type"),
-            subtype: text("subtype"),
-            timestamp: column("timestamp")
+            event_type: text(EventColumn::EventType),
+            subtype: text(EventColumn::Subtype),
+            timestamp: column(EventColumn::Timestamp)
                 .and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>()),
-            is_replay: flag("is_replay"),
-            is_error: flag("is_error"),
-            duration_ms: number("duration_ms"),
-            text_bytes: column("text_bytes").and_then(|c| c.as_primitive_opt::<Int32Type>()),
-            model: text("model"),
-            request_id: text("request_id"),
+            is_replay: flag(EventColumn::IsReplay),
+            is_error: flag(EventColumn::IsError),
+            duration_ms: number(EventColumn::DurationMs),
+            text_bytes: column(EventColumn::TextBytes)
+                .and_then(|c| c.as_primitive_opt::<Int32Type>()),
+            model: text(EventColumn::Model),
+            request_id: text(EventColumn::RequestId),
             tokens: [
-                "input_tokens",
-                "output_tokens",
-                "cache_read_tokens",
-                "cache_write_tokens",
-                "cache_write_1h_tokens",
-                "reasoning_tokens",
+                EventColumn::InputTokens,
+                EventColumn::OutputTokens,
+                EventColumn::CacheReadTokens,
+                EventColumn::CacheWriteTokens,
+                EventColumn::CacheWrite1hTokens,
+                EventColumn::ReasoningTokens,
             ]
             .map(number),
-            tool_name: text("tool_name"),
-            tool_kind: text("tool_kind"),
-            git_branch: text("git_branch"),
-            files: column("files").and_then(|c| c.as_list_opt::<i32>()),
+            tool_name: text(EventColumn::ToolName),
+            tool_kind: text(EventColumn::ToolKind),
+            git_branch: text(EventColumn::GitBranch),
+            files: column(EventColumn::Files).and_then(|c| c.as_list_opt::<i32>()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schemas::price::PriceTable;
+use schemas::table::EventColumn;
 use schemas::tool::stats::{Group, GroupKey};
 use schemas::{ErrorCode, ToolError, limits};
 
@@ -11,7 +12,7 @@ use super::group::Groups;
 use super::sums::Sums;
 use crate::cores::in_parallel;
 use crate::error::store_error;
-use crate::store::{Column, EventReader, RowSpan, Segment, Snapshot, StoreError};
+use crate::store::{EventReader, RowSpan, Segment, Snapshot, StoreError};
 
 /// Rows that a core takes at a time, at least; a session's rows stay together.
 const UNIT_ROWS: usize = 1 << 14;
@@ -157,28 +158,34 @@ impl Scan<'_> {
     }
 
     /// What is read of a row: never its text, and tokens only where they can be told apart.
-    fn columns(&self) -> Vec<Column> {
-        let mut columns =
-            vec!["event_type", "timestamp", "is_replay", "is_error", "duration_ms", "text_bytes"];
+    fn columns(&self) -> Vec<EventColumn> {
+        let mut columns = vec![
+            EventColumn::EventType,
+            EventColumn::Timestamp,
+            EventColumn::IsReplay,
+            EventColumn::IsError,
+            EventColumn::DurationMs,
+            EventColumn::TextBytes,
+        ];
         if !self.keys.iter().any(|key| key.is_of_tools()) {
             columns.extend([
-                "subtype",
-                "model",
-                "request_id",
-                "input_tokens",
-                "output_tokens",
-                "cache_read_tokens",
-                "cache_write_tokens",
-                "cache_write_1h_tokens",
-                "reasoning_tokens",
+                EventColumn::Subtype,
+                EventColumn::Model,
+                EventColumn::RequestId,
+                EventColumn::InputTokens,
+                EventColumn::OutputTokens,
+                EventColumn::CacheReadTokens,
+                EventColumn::CacheWriteTokens,
+                EventColumn::CacheWrite1hTokens,
+                EventColumn::ReasoningTokens,
             ]);
         }
         columns.extend(self.keys.iter().filter_map(|key| match key {
-            GroupKey::Model => Some("model"),
-            GroupKey::Tool => Some("tool_name"),
-            GroupKey::ToolKind => Some("tool_kind"),
-            GroupKey::Branch => Some("git_branch"),
-            GroupKey::File => Some("files"),
+            GroupKey::Model => Some(EventColumn::Model),
+            GroupKey::Tool => Some(EventColumn::ToolName),
+            GroupKey::ToolKind => Some(EventColumn::ToolKind),
+            GroupKey::Branch => Some(EventColumn::GitBranch),
+            GroupKey::File => Some(EventColumn::Files),
             // They are of the session, or read for every key.
             GroupKey::Provider
             | GroupKey::Project
