@@ -152,12 +152,9 @@ fn work(store: &Store, workload: &Workload) -> sessions::search::Work {
     };
     let snapshot = store.snapshot().expect("snapshot");
     if workload.args.query.contains("sort:relevance") {
-        return sessions::search::ranked(&snapshot, &request, None, &|| false)
-            .expect("reads")
-            .expect("finds")
-            .work;
+        return sessions::search::ranked(&snapshot, &request, None, &|| false).expect("finds").work;
     }
-    search(&snapshot, &request, &|| false).expect("reads").expect("finds").work
+    search(&snapshot, &request, &|| false).expect("finds").work
 }
 
 /// All text of the store in one piece, as a naive search would hold it.

@@ -25,7 +25,7 @@ impl std::str::FromStr for EventId {
         let invalid = || {
             ToolError::new(
                 ErrorCode::InvalidEventId,
-                format!("'{text}' is no event id. Give '<session_id>:<event_index>', as in 'fb3cff44:12'; search_events returns such ids"),
+                format!("'{text}' is no event id. Give '<session_id>:<event_index>', as in 'fb3cff44:12'; a search returns such ids"),
             )
             .with("event_id", text)
         };

@@ -13,11 +13,11 @@ use schemas::ToolError;
 
 use crate::refresh::Refresher;
 use crate::store::Store;
-use crate::tools::{Caller, Refresh as _, Tools};
+use crate::tools::{Caller, Interface, Refresh as _, Tools};
 
 /// The agent that started this process, as far as it tells: Claude Code names its session and its
 /// project to the MCP servers and commands it starts, Codex its thread to commands.
-fn caller() -> Caller {
+fn caller(interface: Interface) -> Caller {
     let ids = ["CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"];
     let named = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
     let folders = environment::current_dir().into_iter().chain(named);
@@ -26,12 +26,13 @@ fn caller() -> Caller {
     Caller {
         session_ids: ids.into_iter().filter_map(environment::variable).collect(),
         folders: folders.collect(),
+        interface,
     }
 }
 
-/// The tools over a store, knowing who calls.
-pub fn tools(store: impl Into<Arc<Store>>) -> Tools {
-    Tools::new(store).with_caller(caller()).with_masking(settings::redactor)
+/// The tools over a store, knowing who calls and how.
+pub fn tools(store: impl Into<Arc<Store>>, interface: Interface) -> Tools {
+    Tools::new(store).with_caller(caller(interface)).with_masking(settings::redactor)
 }
 
 /// The tools as a server has them: they keep the store up with the logs. `near` says that the
@@ -41,8 +42,11 @@ pub fn serving_tools(store: Store, near: bool) -> Result<Tools, ToolError> {
     let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
     // Before anybody asks: the first call finds it done.
     refresh.refresh(Duration::ZERO);
-    let tools =
-        if near { tools(store) } else { Tools::new(store).with_masking(settings::redactor) };
+    let tools = if near {
+        tools(store, Interface::Tools)
+    } else {
+        Tools::new(store).with_masking(settings::redactor)
+    };
     Ok(tools
         .with_prices(settings::prices()?)
         .with_refresh(refresh)

@@ -26,7 +26,7 @@ use crate::app::ingest_logs::{IngestOptions, ingest_logs, watch_logs};
 use crate::app::{environment, settings};
 use crate::output::{Bar, Printer, Show};
 use crate::store::{Store, Verify};
-use crate::tools::{Call, Tools};
+use crate::tools::{Call, Interface, Tools};
 
 /// How long an ingest waits for another one: servers take in what grew in moments.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -145,54 +145,56 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
     let named_store = args.store.clone();
     let store = Store::new(args.store.unwrap_or_else(environment::default_store));
     let call = Call::new(Timestamp::now(), &|| false);
+    // What is printed as JSON is the answer of the tool, word for word.
+    let interface = if printer.json { Interface::Tools } else { Interface::Commands };
     let found = |any: bool| if any { Outcome::Done } else { Outcome::NothingFound };
     match args.command {
         Command::Ingest(ingest) => run_ingest(&store, &ingest, printer),
         Command::Search(search) => {
-            let answer = lasting(app::tools(store)).search(&search.into(), &call)?;
+            let answer = lasting(app::tools(store, interface)).search(&search.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.matches.is_empty()))
         }
         Command::Event(event) => {
-            let answer = lasting(app::tools(store)).event(&event.into(), &call)?;
+            let answer = lasting(app::tools(store, interface)).event(&event.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(answer.data.not_found.is_empty()))
         }
         Command::List(list) => {
-            let tools = lasting(app::tools(store).with_prices(settings::prices()?));
+            let tools = lasting(app::tools(store, interface).with_prices(settings::prices()?));
             let answer = tools.list(&list.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.sessions.is_empty()))
         }
         Command::Show(show) => {
-            let tools = lasting(app::tools(store).with_prices(settings::prices()?));
+            let tools = lasting(app::tools(store, interface).with_prices(settings::prices()?));
             printer.answer(&tools.details(&show.into(), &call)?)?;
             Ok(Outcome::Done)
         }
         Command::Analyze(analyze) => {
-            let tools = lasting(app::tools(store).with_prices(settings::prices()?));
+            let tools = lasting(app::tools(store, interface).with_prices(settings::prices()?));
             let answer = tools.analyze(&analyze.into(), &call)?;
             printer.answer(&answer)?;
             Ok(found(!answer.data.findings.is_empty()))
         }
         Command::Label(label) => {
-            let answer = app::tools(store).label(&label.into(), &call)?;
+            let answer = app::tools(store, interface).label(&label.into(), &call)?;
             printer.answer(&answer)?;
             let wrong = answer.data.failed.iter().any(|failed| failed.code.exit_code() == 2);
             Ok(if wrong { Outcome::Wrong } else { found(answer.data.failed.is_empty()) })
         }
         Command::Report(report) => files::report(store, report, &call, printer),
         Command::Export(export) => files::export(store, export, &call, printer),
-        Command::Query(flags) => counts::query(counting(store)?, flags, &call, printer),
-        Command::Stats(flags) => counts::stats(counting(store)?, flags, &call, printer),
-        Command::Usage(flags) => counts::usage(counting(store)?, flags, &call, printer),
+        Command::Query(flags) => counts::query(counting(store, interface)?, flags, &call, printer),
+        Command::Stats(flags) => counts::stats(counting(store, interface)?, flags, &call, printer),
+        Command::Usage(flags) => counts::usage(counting(store, interface)?, flags, &call, printer),
         Command::SqlWorker => {
             let input = std::io::BufReader::new(std::io::stdin());
             crate::sql::serve(input, printer.rows(), &mut printer.report())?;
             Ok(Outcome::Done)
         }
         Command::Status => {
-            let status = app::tools(store).status(&environment::known_roots())?;
+            let status = app::tools(store, interface).status(&environment::known_roots())?;
             if printer.json {
                 printer.json(&status)?
             } else {
@@ -214,7 +216,7 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         Command::Setup(flags) => connect::register(named_store.as_deref(), &flags, printer),
         Command::Skill(flags) => connect::skill(flags, printer),
         Command::Tools(tools) => {
-            printer.answer(&app::tools(store).metadata(&tools.into(), &call)?)?;
+            printer.answer(&app::tools(store, interface).metadata(&tools.into(), &call)?)?;
             Ok(Outcome::Done)
         }
         Command::Completions { shell } => {
@@ -270,9 +272,11 @@ fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
 }
 
 /// The tools with prices and queries.
-fn counting(store: Store) -> Result<&'static Tools, Failure> {
+fn counting(store: Store, interface: Interface) -> Result<&'static Tools, Failure> {
     Ok(lasting(
-        app::tools(store).with_prices(settings::prices()?).with_program(environment::running()),
+        app::tools(store, interface)
+            .with_prices(settings::prices()?)
+            .with_program(environment::running()),
     ))
 }
 

@@ -1,7 +1,6 @@
 //! The only module that prints. Data goes to stdout, everything else to stderr.
 
 mod analyze;
-mod commands;
 mod files;
 mod health;
 mod labels;
@@ -20,7 +19,6 @@ pub use progress::Bar;
 pub use stats::usage_table;
 pub use text::Show;
 
-use self::commands::commands;
 use crate::clean::clean;
 
 /// How a command answers.
@@ -67,8 +65,7 @@ impl Printer {
         if self.json {
             return self.json(&Failure::from(error));
         }
-        let message = clean(&error.message);
-        writeln!(io::stderr(), "error: {}", commands(&message))
+        writeln!(io::stderr(), "error: {}", clean(&error.message))
     }
 
     /// Reports on stderr that the answer could not be written. Without a working stderr the exit
@@ -113,7 +110,7 @@ impl Printer {
         if self.quiet || text.is_empty() {
             return Ok(());
         }
-        writeln!(io::stderr(), "{}", commands(&clean(text)))
+        writeln!(io::stderr(), "{}", clean(text))
     }
 }
 

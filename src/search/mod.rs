@@ -3,6 +3,7 @@
 //!
 //! Knows the store and nothing of tools, MCP or the command line.
 
+mod error;
 mod estimate;
 mod gate;
 mod known;
@@ -21,6 +22,7 @@ pub mod snippet;
 mod sums;
 mod weigh;
 
+pub use error::{QueryError, QueryErrorKind, SearchError};
 pub use page::{Found, Hit, Position, Request, Work};
 pub use query::{Query, is_qualifier};
 pub use rank::{Ranked, RankedFound, can_rank, ranked};

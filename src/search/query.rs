@@ -2,8 +2,9 @@
 //! them, `-` before what must not, qualifiers for what is rarely needed.
 
 use schemas::tool::search::{ParsedQuery, SearchSort};
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
+use schemas::{Timestamp, limits};
 
+use super::error::{QueryError, QueryErrorKind};
 use super::lex::{self, Token, TokenKind};
 use super::pattern::{self, Pattern};
 use crate::store::Grams;
@@ -79,7 +80,7 @@ impl Filter {
 }
 
 /// The qualifiers, for messages.
-const QUALIFIERS: &str = "tool: model: branch: file: agent: label: is:error is:replay until: case:yes sort:relevance total:exact";
+pub(super) const QUALIFIERS: &str = "tool: model: branch: file: agent: label: is:error is:replay until: case:yes sort:relevance total:exact";
 
 /// Whether a qualifier has this name before its colon.
 pub fn is_qualifier(name: &str) -> bool {
@@ -88,30 +89,25 @@ pub fn is_qualifier(name: &str) -> bool {
 
 impl Query {
     /// Parses a query; words are taken as they stand, whatever they are called.
-    pub fn parse(text: &str, now: Timestamp) -> Result<Self, ToolError> {
+    pub fn parse(text: &str, now: Timestamp) -> Result<Self, QueryError> {
         if text.len() > limits::QUERY_BYTES {
-            let (length, most) = (text.len(), limits::QUERY_BYTES);
-            return Err(invalid(format!("{length} bytes are too many. At most {most}")));
+            return Err(QueryErrorKind::TooLong { bytes: text.len() }.into());
         }
-        let tokens = lex::tokens(text).map_err(|unclosed| {
-            let message =
-                "is not closed. Add a closing \" or leave it out; inside quotes \\\" is a quote";
-            at(unclosed.position, format!("the quote at character {} {message}", unclosed.position))
-        })?;
+        let tokens = lex::tokens(text)
+            .map_err(|unclosed| QueryError::at(unclosed.position, QueryErrorKind::OpenQuote))?;
         // A regex has to know, wherever the qualifier stands.
         let case = |token: &&Token| token.kind == TokenKind::Word("case:yes".to_owned());
         let case_sensitive = tokens.iter().find(case).is_some_and(|token| !token.excluded);
         let mut query = Self { case_sensitive, ..Self::default() };
         query.read(tokens, now)?;
         if query.clauses.iter().all(|clause| clause.excluded) && query.qualifiers.is_empty() {
-            let message = "nothing to search for. Give at least one word, \"phrase\" or /regex/; list_sessions lists sessions without a query";
-            return Err(invalid(message.to_owned()));
+            return Err(QueryErrorKind::NothingToFind.into());
         }
         Ok(query)
     }
 
     /// Takes a token as a qualifier if it is one; other words with a colon are plain words.
-    fn qualifier(&mut self, token: &Token, now: Timestamp) -> Result<bool, ToolError> {
+    fn qualifier(&mut self, token: &Token, now: Timestamp) -> Result<bool, QueryError> {
         let (name, value, quoted) = match &token.kind {
             TokenKind::Word(word) => match word.split_once(':') {
                 // `file:///` is an address.
@@ -139,11 +135,8 @@ impl Query {
                     values.into_iter().filter(|value| !value.is_empty()).map(str::to_lowercase);
                 let any: Vec<_> = any.collect();
                 if any.is_empty() {
-                    let message = format!(
-                        "{name}: at character {} has no value. Write {name}:something",
-                        token.position
-                    );
-                    return Err(at(token.position, message));
+                    let kind = QueryErrorKind::NoValue { qualifier: name.to_owned() };
+                    return Err(QueryError::at(token.position, kind));
                 }
                 self.filters.push(Filter { field, any, excluded: token.excluded });
             }
@@ -157,18 +150,14 @@ impl Query {
             (_, "total", "exact") => self.exact_total = !token.excluded,
             (_, "until", _) if !token.excluded => {
                 let until = Timestamp::parse_since("until", value, now).map_err(|error| {
-                    let place = format!("character {}: {}", token.position, error.message);
-                    at(token.position, place).with("value", value)
+                    let (value, reason) = (value.to_owned(), error.message);
+                    QueryError::at(token.position, QueryErrorKind::WrongTime { value, reason })
                 })?;
                 self.until = Some(until.0);
             }
             (_, "is" | "case" | "sort" | "total" | "until", _) => {
-                let message = format!(
-                    "'{}' at character {} is no qualifier. Known: {QUALIFIERS}. Quote it to search for it as text",
-                    written(token),
-                    token.position
-                );
-                return Err(at(token.position, message).with("value", written(token)));
+                let kind = QueryErrorKind::UnknownQualifier { written: written(token) };
+                return Err(QueryError::at(token.position, kind));
             }
             _ => return Ok(false),
         }
@@ -178,7 +167,7 @@ impl Query {
 
     /// Reads the tokens in order: `OR` joins the two terms beside it, `AND` is what a space is, `NOT`
     /// is a minus.
-    fn read(&mut self, tokens: Vec<Token>, now: Timestamp) -> Result<(), ToolError> {
+    fn read(&mut self, tokens: Vec<Token>, now: Timestamp) -> Result<(), QueryError> {
         // The operator that waits for what comes next, and whether a term stands before it.
         let mut operator: Option<(String, usize)> = None;
         let mut after_term = false;
@@ -216,10 +205,7 @@ impl Query {
             let optional = matches!(token.kind, TokenKind::Word(_));
             match (joined, self.clauses.last_mut()) {
                 (Some(position), Some(last)) if token.excluded || last.excluded => {
-                    let message = format!(
-                        "the OR at character {position} stands beside an excluded term. Exclude terms outside of OR"
-                    );
-                    return Err(at(position, message));
+                    return Err(QueryError::at(position, QueryErrorKind::ExcludedBesideOr));
                 }
                 (Some(_), Some(last)) => {
                     last.any.push(pattern);
@@ -240,7 +226,7 @@ impl Query {
     }
 
     /// `None` for an empty phrase, which is in every text.
-    fn pattern(&self, token: &Token) -> Result<Option<Pattern>, ToolError> {
+    fn pattern(&self, token: &Token) -> Result<Option<Pattern>, QueryError> {
         Ok(match &token.kind {
             TokenKind::Word(text) | TokenKind::Phrase(text) => {
                 (!text.is_empty()).then(|| Pattern::Text(text.clone()))
@@ -250,12 +236,9 @@ impl Query {
                 let pattern = Pattern::regex(source, self.case_sensitive).map_err(|bad| {
                     // After the slash, and the minus if there is one.
                     let inside = bad.position.map_or(0, |at| at + usize::from(token.excluded));
-                    let position = token.position + inside;
-                    let message = format!(
-                        "the regular expression at character {} is not valid: {} (character {position}). In quotes it is searched for as text",
-                        token.position, bad.reason
-                    );
-                    at(position, message)
+                    let (begin, reason) = (token.position, bad.reason);
+                    let kind = QueryErrorKind::WrongRegex { begin, reason };
+                    QueryError::at(begin + inside, kind)
                 })?;
                 Some(pattern)
             }
@@ -316,32 +299,15 @@ fn echo_pattern(pattern: &Pattern) -> String {
     }
 }
 
-fn invalid(message: String) -> ToolError {
-    ToolError::new(ErrorCode::InvalidQuery, format!("query: {message}"))
-}
-
-fn at(position: usize, message: String) -> ToolError {
-    invalid(message).with("position", position)
-}
-
-fn needs_terms(operator: &str, position: usize) -> ToolError {
-    let side = if operator == "NOT" { "after it" } else { "on either side" };
-    let lists = if operator == "OR" {
-        "; values of a qualifier go into one list, tool:Bash,Edit"
-    } else {
-        ""
-    };
-    let message = format!(
-        "the {operator} at character {position} needs a term {side}{lists}. Quote it to search for it as text"
-    );
-    at(position, message)
+fn needs_terms(operator: &str, position: usize) -> QueryError {
+    QueryError::at(position, QueryErrorKind::MissingTerm { operator: operator.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Query, ToolError> {
+    fn parse(text: &str) -> Result<Query, QueryError> {
         Query::parse(text, Timestamp(0))
     }
 
@@ -437,12 +403,11 @@ mod tests {
             ("x -/a(b/", 6, "unclosed group"),
         ] {
             let error = parse(text).expect_err(text);
-            assert_eq!(error.code, ErrorCode::InvalidQuery, "{text}");
-            assert_eq!(error.details["position"], position, "{text}: {error}");
-            assert!(error.message.contains(says), "{text}: {error}");
+            assert_eq!(error.position, Some(position), "{text}: {error}");
+            assert!(error.to_string().contains(says), "{text}: {error}");
         }
         for (text, says) in [("", "nothing to search"), ("-only", "nothing to search")] {
-            assert!(parse(text).expect_err(text).message.contains(says), "{text}");
+            assert!(parse(text).expect_err(text).to_string().contains(says), "{text}");
         }
     }
 }

@@ -4,9 +4,10 @@
 use std::cmp::Ordering;
 use std::time::Instant;
 
-use schemas::{EventType, ToolError};
+use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
+use super::error::SearchError;
 use super::estimate::Estimator;
 use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
@@ -14,7 +15,7 @@ use super::multi::Multi;
 use super::page::{Hit, Request, Work};
 use super::presence::Presence;
 use super::query::Query;
-use super::scan::{SHARE, among, cancelled, hits, read};
+use super::scan::{SHARE, among, hits, read};
 use super::score::{Scorer, Weights, scored_form, terms, type_weight};
 use super::weigh::weigh;
 use crate::cores::in_parallel;
@@ -103,7 +104,7 @@ pub fn ranked(
     request: &Request<'_>,
     after: Option<&Ranked>,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Result<RankedFound, ToolError>, StoreError> {
+) -> Result<RankedFound, SearchError> {
     let insisted =
         request.query.clauses.iter().filter(|clause| !clause.optional || clause.excluded);
     let insisted = Query { clauses: insisted.cloned().collect(), ..request.query.clone() };
@@ -125,12 +126,12 @@ pub fn ranked(
         Ranking { gate, scorer, presence, matcher, insists, after, best, matched, timed_out, work };
     let whole = ranking.run(&units, stop)?;
     if stop() {
-        return Ok(Err(cancelled()));
+        return Err(SearchError::Cancelled);
     }
     // Below a threshold not everything was counted; where all is to be counted there is none.
     let counted = request.query.exact_total || ranking.best.len() <= request.limit;
     let complete = !ranking.timed_out && counted && whole;
-    ranking.found(snapshot, complete).map(Ok)
+    Ok(ranking.found(snapshot, complete)?)
 }
 
 impl Ranking<'_> {

@@ -5,8 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-use schemas::{ErrorCode, ToolError};
-
+use super::error::SearchError;
 use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
 use super::page::{Found, Hit, Position, Request, Work};
@@ -57,7 +56,7 @@ pub fn search(
     snapshot: &Snapshot,
     request: &Request<'_>,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Result<Found, ToolError>, StoreError> {
+) -> Result<Found, SearchError> {
     let matcher = Matcher::new(request.query);
     let gate = Gate::new(snapshot, request, request.query)?;
     let mut work = gate.work;
@@ -93,7 +92,7 @@ pub fn search(
             scan(&gate, &matcher, units, keep, &halt)
         })?;
         if stop() {
-            return Ok(Err(cancelled()));
+            return Err(SearchError::Cancelled);
         }
         let whole: Option<Vec<_>> = parts.into_iter().collect();
         let Some(parts) = whole else {
@@ -135,7 +134,7 @@ pub fn search(
         next = rows.last().map(|row| gate.position(row));
     }
     let hits = hits(snapshot, &rows, &mut |text| matcher.first_match(text))?;
-    Ok(Ok(Found { hits, next, matched, complete: done == units.len(), timed_out, work }))
+    Ok(Found { hits, next, matched, complete: done == units.len(), timed_out, work })
 }
 
 /// The first `keep` rows of some pages that match, in no order, and how many do; `None` when it was
@@ -213,11 +212,6 @@ pub(super) fn read<'r>(
 
 /// Pages that a core takes at a time.
 pub(super) const SHARE: usize = 8;
-
-/// What the search ends with when nobody waits for it any more.
-pub(super) fn cancelled() -> ToolError {
-    ToolError::new(ErrorCode::Cancelled, "The search was cancelled")
-}
 
 /// Reads what is shown of the rows, in their order; `place` finds the match in a row's text.
 pub(super) fn hits(

@@ -16,6 +16,7 @@ mod held_folder;
 mod index;
 mod labels;
 mod lock;
+mod lookup;
 mod manifest;
 mod open_segment;
 mod pages;
@@ -35,6 +36,7 @@ pub use index::{
     WordsOfRows, grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
+pub use lookup::LookupError;
 pub use manifest::{Manifest, SegmentEntry};
 pub use open_segment::Segment;
 pub use pages::{PageReader, TextPage, TextValues};

@@ -4,9 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use schemas::limits::PREFIX_CHARS;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
-use schemas::{ErrorCode, EventId, ToolError};
 
 use super::StoreError;
 use super::labels::LabelBook;
@@ -196,56 +194,9 @@ impl Snapshot {
         self.by_id.get(id).map(|at| &*self.sessions[*at])
     }
 
-    /// Finds a session by its id or any unique prefix of at least three characters. Where all
-    /// that match are copies of one id (`id`, `id~2`), the first is meant.
-    pub fn find(&self, prefix: &str) -> Result<usize, ToolError> {
-        let prefix = prefix.trim();
-        if let Some(at) = self.by_id.get(prefix) {
-            return Ok(*at);
-        }
-        if prefix.chars().count() < PREFIX_CHARS {
-            let message = format!(
-                "'{prefix}' is too short. Give at least {PREFIX_CHARS} characters of a session id; list_sessions shows them"
-            );
-            return Err(
-                ToolError::new(ErrorCode::InvalidSessionId, message).with("session_id", prefix)
-            );
-        }
-        let from = self.sessions.partition_point(|row| row.session_id.as_str() < prefix);
-        let matches =
-            self.sessions[from..].iter().take_while(|row| row.session_id.starts_with(prefix));
-        let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
-        match ids.as_slice() {
-            [] => Err(ToolError::new(ErrorCode::SessionNotFound, none_starts_with(prefix))
-                .with("session_id", prefix)
-                .meant(self.meant(prefix))),
-            [first, rest @ ..]
-                if rest
-                    .iter()
-                    .all(|id| id.strip_prefix(first).is_some_and(|r| r.starts_with('~'))) =>
-            {
-                Ok(from)
-            }
-            _ => {
-                let message = format!(
-                    "Prefix '{prefix}' matches {} sessions. Give more characters",
-                    ids.len()
-                );
-                let shown: Vec<_> = ids.iter().take(10).copied().collect();
-                Err(ToolError::new(ErrorCode::AmbiguousSessionPrefix, message)
-                    .with("prefix", prefix)
-                    .with("matches", shown))
-            }
-        }
-    }
-
-    /// The session whose id begins most like a mistyped prefix.
-    fn meant(&self, prefix: &str) -> Option<&str> {
-        let length = prefix.chars().count();
-        let heads = self.sessions.iter().map(|row| head(&row.session_id, length));
-        let near = schemas::nearest(prefix, heads)?;
-        let near = self.sessions.iter().find(|row| row.session_id.starts_with(near))?;
-        Some(&near.session_id)
+    /// The position of the session with this id.
+    pub fn position(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).copied()
     }
 
     /// The latest row of every file looked at. With `state` false the decoder states are left out.
@@ -302,21 +253,6 @@ impl Snapshot {
             |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
         self.segments.iter().filter_map(check).collect()
     }
-}
-
-/// What is said of an id that no session has; that of an event names its session too.
-fn none_starts_with(id: &str) -> String {
-    match id.parse::<EventId>() {
-        Ok(EventId { session, .. }) => format!(
-            "'{id}' is the id of an event, which get_event_details shows; its session is '{session}'"
-        ),
-        Err(_) => format!("No session starts with '{id}'. list_sessions shows the ids"),
-    }
-}
-
-/// The first characters of a text.
-fn head(text: &str, chars: usize) -> &str {
-    text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }
 
 /// Reads the segments of `manifest` at these positions, side by side; each with its position.

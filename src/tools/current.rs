@@ -8,6 +8,7 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
 use schemas::{ErrorCode, ToolError};
 
+use super::interface::Interface;
 use super::{convert, family};
 use crate::store::Snapshot;
 
@@ -24,6 +25,7 @@ pub struct Caller {
     pub session_ids: Vec<String>,
     /// Where it works.
     pub folders: Vec<PathBuf>,
+    pub interface: Interface,
 }
 
 impl Caller {
@@ -46,21 +48,24 @@ impl Caller {
 
     /// Finds a session by one of these names, its id, or any unique prefix.
     pub(super) fn find(&self, snapshot: &Snapshot, id: &str) -> Result<usize, ToolError> {
-        let (found, name, message) = match id.trim() {
-            CURRENT => (
-                self.session(snapshot),
-                CURRENT,
-                "'current' is not known: no session in the index ran in this folder. list_sessions(limit=1) shows the newest session",
-            ),
-            LAST => (
-                newest(snapshot, |_| true),
-                LAST,
-                "'last' is not known: no session in the index holds a conversation",
-            ),
-            _ => return snapshot.find(id),
+        let id = id.trim();
+        let found = match id {
+            CURRENT => self.session(snapshot),
+            LAST => newest(snapshot, |_| true),
+            _ => {
+                let found = snapshot.find(id);
+                return found.map_err(|error| self.interface.lookup_error(id, error));
+            }
         };
         found.ok_or_else(|| {
-            ToolError::new(ErrorCode::SessionNotFound, message).with("session_id", name)
+            let message = match id {
+                CURRENT => format!(
+                    "'current' is not known: no session in the index ran in this folder. {} shows the newest session",
+                    self.interface.call("list_sessions", &[("limit", "1")])
+                ),
+                _ => format!("'{id}' is not known: no session in the index holds a conversation"),
+            };
+            ToolError::new(ErrorCode::SessionNotFound, message).with("session_id", id)
         })
     }
 

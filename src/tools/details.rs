@@ -15,6 +15,7 @@ use schemas::{EventType, ToolError, limits};
 
 use super::budget::Budget;
 use super::family::Families;
+use super::interface::Interface;
 use super::rows::{Links, Pager, Put};
 use super::{Call, Reply, Tools, convert, cursor, rows};
 use crate::store::Snapshot;
@@ -105,12 +106,12 @@ pub(super) fn run(
     let mut reply = Reply::new(data, returned);
     reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
     reply.warnings = warnings;
-    let hint = hint(level, reasoning, row.events);
+    let hint = hint(tools.caller.interface, level, reasoning, row.events);
     reply.hint = Some(match copy_of(snapshot, row) {
         Some(original) => format!(
             "Every event here is a copy of one of {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
         ),
-        None => hint.to_owned(),
+        None => hint,
     });
     Ok(reply)
 }
@@ -156,17 +157,21 @@ fn ignored(args: &DetailArgs, level: DetailLevel) -> Vec<Warning> {
     names.into_iter().map(warning).collect()
 }
 
-fn hint(level: DetailLevel, reasoning: bool, events: i64) -> &'static str {
-    match level {
+fn hint(interface: Interface, level: DetailLevel, reasoning: bool, events: i64) -> String {
+    let said = match level {
         _ if events == 0 => "The session is empty: its log holds no records yet.",
         DetailLevel::Summary => "detail_level 'turns' shows every prompt with its answer.",
         DetailLevel::Turns => "detail_level 'steps' with turns 'N' shows what was done in a turn.",
-        DetailLevel::Steps => "get_event_details(event_ids=[...]) gives the full text of an event.",
+        DetailLevel::Steps => {
+            let details = interface.call("get_event_details", &[("event_ids", "[...]")]);
+            return format!("{details} gives the full text of an event.");
+        }
         DetailLevel::Full if !reasoning => {
             "Reasoning is left out; include_reasoning true shows it."
         }
         DetailLevel::Full => "This is all the log holds.",
-    }
+    };
+    said.to_owned()
 }
 
 fn full(

@@ -88,8 +88,10 @@ pub(super) fn run(
         let why =
             ids.iter().flatten().next().map(|id| why_not(tools, snapshot, id)).unwrap_or_default();
         let message = format!(
-            "No such event: {}. {why}search_events and get_session_details give event ids",
-            not_found.join(", ")
+            "No such event: {}. {why}{} and {} give event ids",
+            not_found.join(", "),
+            tools.caller.interface.tool("search_events"),
+            tools.caller.interface.tool("get_session_details")
         );
         return Err(ToolError::new(ErrorCode::EventNotFound, message).with("not_found", not_found));
     }

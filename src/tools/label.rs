@@ -66,12 +66,14 @@ pub(super) fn run(
     }
     let mut reply = Reply::new(data, count);
     reply.total = Some((count, true));
-    reply.hint = Some(
-        "list_sessions(label=...) lists what has a label; label:name in a search looks there only."
-            .to_owned(),
-    );
+    let interface = tools.caller.interface;
+    reply.hint = Some(format!(
+        "{} lists what has a label; label:name in a search looks there only.",
+        interface.call("list_sessions", &[("label", "...")])
+    ));
     if cut {
-        let message = "Not all labels are shown; list_sessions(session_ids=[...]) shows them";
+        let list = interface.call("list_sessions", &[("session_ids", "[...]")]);
+        let message = format!("Not all labels are shown; {list} shows them");
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);
     }

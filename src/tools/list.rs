@@ -12,6 +12,7 @@ use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 
 use super::budget::{Budget, echoed};
 use super::family::{Families, is_subagent};
+use super::interface::Interface;
 use super::{Call, Reply, Tools, convert, current, cursor};
 use crate::store::Snapshot;
 
@@ -83,7 +84,7 @@ pub(super) fn run(
         reply.warnings.push(warning);
     }
     if args.session_ids.is_none() && returned > 0 {
-        reply.hint = left_out(snapshot, passes);
+        reply.hint = left_out(tools.caller.interface, snapshot, passes);
     }
     if returned == 0 {
         let known = snapshot.sessions().len();
@@ -108,14 +109,19 @@ pub(super) fn run(
 }
 
 /// Says what the list lacks to the sums of `session_stats`: tokens of warm-ups and aborted starts.
-fn left_out(snapshot: &Snapshot, passes: impl Fn(&SessionRow) -> bool) -> Option<String> {
+fn left_out(
+    interface: Interface,
+    snapshot: &Snapshot,
+    passes: impl Fn(&SessionRow) -> bool,
+) -> Option<String> {
     let is_left_out = |row: &&Arc<SessionRow>| !row.is_conversation() && passes(row);
     let tokens = snapshot.sessions().iter().filter(is_left_out).map(|row| row.usage().total());
     let tokens: Vec<i64> = tokens.filter(|tokens| *tokens > 0).collect();
     (!tokens.is_empty()).then(|| {
         format!(
-            "{} sessions without a conversation are left out; session_stats counts their {} tokens.",
+            "{} sessions without a conversation are left out; {} counts their {} tokens.",
             tokens.len(),
+            interface.tool("session_stats"),
             tokens.iter().sum::<i64>()
         )
     })

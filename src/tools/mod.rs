@@ -16,6 +16,7 @@ pub mod doctor;
 mod event;
 mod family;
 mod fresh;
+mod interface;
 mod label;
 mod list;
 mod metadata;
@@ -52,6 +53,7 @@ use self::call::View;
 pub use self::current::Caller;
 pub(crate) use self::family::is_subagent;
 pub use self::fresh::{Freshness, Lag, Refresh};
+pub use self::interface::Interface;
 use self::stats::Extent;
 pub(crate) use self::whole::Whole;
 use crate::error::store_error;
@@ -202,7 +204,7 @@ impl Tools {
 
     /// `query_sql`.
     pub fn query(&self, args: &QueryArgs, call: &Call<'_>) -> Result<Answer<QueryData>, ToolError> {
-        self.answer(call, |snapshot| query::run(snapshot, args, call, self.prices(), &self.sandbox))
+        self.answer(call, |snapshot| query::run(self, snapshot, args, call))
     }
 
     /// Runs a query and writes its rows, in the form asked for, to `out`.

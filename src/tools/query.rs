@@ -1,21 +1,20 @@
 //! `query_sql`.
 
 use schemas::envelope::{Severity, Warning, WarningCode};
-use schemas::price::PriceTable;
 use schemas::tool::checked_limit;
 use schemas::tool::query::{QueryArgs, QueryData};
 use schemas::{ErrorCode, ToolError, limits};
 
-use super::{Call, Reply};
-use crate::sql::{Cut, Query, QueryError, Sandbox, Summary};
+use super::interface::Interface;
+use super::{Call, Reply, Tools};
+use crate::sql::{Cut, Query, QueryError, Summary};
 use crate::store::Snapshot;
 
 pub(super) fn run(
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &QueryArgs,
     call: &Call<'_>,
-    prices: &PriceTable,
-    sandbox: &Sandbox,
 ) -> Result<Reply<QueryData>, ToolError> {
     let max_rows =
         checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?;
@@ -23,15 +22,15 @@ pub(super) fn run(
     let time = call.query_left();
     let query = Query { sql: &args.sql, format: None, max_rows, max_bytes, time };
     let mut json = Vec::new();
-    let summary =
-        sandbox.run(snapshot, prices, &query, &mut json, call.stop).map_err(
-            |error| match error {
-                QueryError::Tool(error) => error,
-                QueryError::Output(error) => {
-                    ToolError::new(ErrorCode::InternalError, error.to_string())
-                }
-            },
-        )?;
+    let summary = tools
+        .sandbox
+        .run(snapshot, tools.prices(), &query, &mut json, call.stop)
+        .map_err(|error| match error {
+            QueryError::Tool(error) => error,
+            QueryError::Output(error) => {
+                ToolError::new(ErrorCode::InternalError, error.to_string())
+            }
+        })?;
     let data: QueryData = serde_json::from_slice(&json)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
     let mut reply = Reply::new(data, summary.rows);
@@ -39,14 +38,14 @@ pub(super) fn run(
     reply.truncated = more || summary.cells_cut > 0;
     // One row more is known to be there.
     reply.total = Some((summary.rows + usize::from(more), !more));
-    reply.warnings = warnings(&summary);
+    reply.warnings = warnings(tools.caller.interface, &summary);
     if summary.rows == 0 && !more {
         reply.hint = Some("No row. DESCRIBE and the name of a view shows its columns.".to_owned());
     }
     Ok(reply)
 }
 
-fn warnings(summary: &Summary) -> Vec<Warning> {
+fn warnings(interface: Interface, summary: &Summary) -> Vec<Warning> {
     let rows = summary.rows;
     let cut = summary.cut.map(|cut| match cut {
         Cut::Rows => format!(
@@ -60,8 +59,9 @@ fn warnings(summary: &Summary) -> Vec<Warning> {
     });
     let cells = (summary.cells_cut > 0).then(|| {
         format!(
-            "{} cells were cut; each ends with the character it goes on from: substr(<column>, <that>). get_event_details(event_ids=[...]) shows whole texts",
-            summary.cells_cut
+            "{} cells were cut; each ends with the character it goes on from: substr(<column>, <that>). {} shows whole texts",
+            summary.cells_cut,
+            interface.call("get_event_details", &[("event_ids", "[...]")])
         )
     });
     let warning = |message| Warning {

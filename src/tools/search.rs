@@ -12,7 +12,7 @@ use super::budget::Budget;
 use super::{Call, Reply, Tools, convert, cursor};
 use crate::clean::clean;
 use crate::error::store_error;
-use crate::search::{Hit, Position, Query, Ranked, Request};
+use crate::search::{Hit, Position, Query, Ranked, Request, SearchError};
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -22,7 +22,8 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<Reply<SearchData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
-    let query = Query::parse(&args.query, call.now)?;
+    let query = Query::parse(&args.query, call.now)
+        .map_err(|error| tools.caller.interface.query_error(&error))?;
     let since = args
         .since
         .as_deref()
@@ -63,7 +64,7 @@ pub(super) fn run(
     reply.next_cursor = page.next;
     reply.before = page.before;
     reply.total = Some((page.matched.max(reply.before + reply.returned), page.complete));
-    reply.hint = Some(hint(snapshot, args, &query, &reply.data));
+    reply.hint = Some(hint(tools, snapshot, args, &query, &reply.data));
     reply.warnings = caller_notes(tools, snapshot, args)?;
     if !page.fit {
         let message = "The page was cut to the size of an answer";
@@ -118,7 +119,7 @@ fn recent(
     bound: &SearchArgs,
     call: &Call<'_>,
 ) -> Result<Page, ToolError> {
-    let found = crate::search::search(snapshot, request, call.stop).map_err(store_error)??;
+    let found = crate::search::search(snapshot, request, call.stop).map_err(search_error)?;
     let (matches, fit) = fitting(snapshot, bound, &found.hits);
     let cut = (!fit).then(|| matches.len().checked_sub(1).map(|last| &found.hits[last])).flatten();
     let position = |hit: &Hit| Position {
@@ -142,7 +143,7 @@ fn best(
 ) -> Result<Page, ToolError> {
     let (after, seen) = after.map_or((None, 0), |after| (Some(after.at), after.seen));
     let found = crate::search::ranked(snapshot, request, after.as_ref(), call.stop)
-        .map_err(store_error)??;
+        .map_err(search_error)?;
     let (matches, fit) = fitting(snapshot, bound, &found.hits);
     // Out of time, what was not looked at may rank before these.
     let goes_on = (found.more || !fit) && !found.timed_out;
@@ -247,6 +248,13 @@ fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
     }
 }
 
+fn search_error(error: SearchError) -> ToolError {
+    match error {
+        SearchError::Cancelled => ToolError::new(ErrorCode::Cancelled, "The search was cancelled"),
+        SearchError::Store(error) => store_error(error),
+    }
+}
+
 /// Words before a colon that look like qualifiers and are arguments instead.
 const NO_QUALIFIERS: &[&str] = &[
     "since",
@@ -261,9 +269,20 @@ const NO_QUALIFIERS: &[&str] = &[
 ];
 
 /// What to do next; why there is nothing when there is nothing.
-fn hint(snapshot: &Snapshot, args: &SearchArgs, query: &Query, data: &SearchData) -> String {
+fn hint(
+    tools: &Tools,
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+    query: &Query,
+    data: &SearchData,
+) -> String {
     if !data.matches.is_empty() {
-        return "get_event_details(event_ids=[...]) gives the full text, get_session_details(session_id) the session around it.".to_owned();
+        let interface = tools.caller.interface;
+        return format!(
+            "{} gives the full text, {} the session around it.",
+            interface.call("get_event_details", &[("event_ids", "[...]")]),
+            interface.call("get_session_details", &[("session_id", "")])
+        );
     }
     let filters: Vec<_> = [
         args.event_type.as_ref().map(|_| "event_type"),

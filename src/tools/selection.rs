@@ -1,9 +1,10 @@
-//! The sessions that a report or an export is about.
+//! The sessions that a report or an export is about, which only commands make.
 
 use schemas::session::SessionRow;
 use schemas::{ErrorCode, Provider, Timestamp, ToolError};
 use std::sync::Arc;
 
+use super::interface::Interface;
 use super::list::filter;
 use crate::store::Snapshot;
 
@@ -29,8 +30,11 @@ impl Selection {
     pub fn sessions(&self, snapshot: &Snapshot, now: Timestamp) -> Result<Vec<usize>, ToolError> {
         let since = self.since(now)?.map(|since| since.0);
         let passes = filter(self.project.as_deref(), self.provider, since);
-        let named = self.session_ids.iter().map(|id| snapshot.find(id));
-        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let find = |id: &String| {
+            let found = snapshot.find(id.trim());
+            found.map_err(|error| Interface::Commands.lookup_error(id.trim(), error))
+        };
+        let named = self.session_ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         let rows = snapshot.sessions().iter().enumerate();
         let chosen = |(at, row): &(usize, &Arc<SessionRow>)| {
             (named.is_empty() || named.contains(at)) && passes(row)
@@ -38,8 +42,9 @@ impl Selection {
         let found: Vec<_> = rows.filter(chosen).map(|(at, _)| at).collect();
         if found.is_empty() {
             let message = format!(
-                "None of {} sessions passes. Try without session_id, provider, project or since; list_sessions shows what there is",
-                snapshot.sessions().len()
+                "None of {} sessions passes. Try without session_id, provider, project or since; {} shows what there is",
+                snapshot.sessions().len(),
+                Interface::Commands.tool("list_sessions")
             );
             return Err(ToolError::new(ErrorCode::SessionNotFound, message));
         }

@@ -99,7 +99,7 @@ fn found_at_once(
         after: None,
         deadline: None,
     };
-    let found = search(snapshot, &request, &|| false).expect("reads").expect("finds");
+    let found = search(snapshot, &request, &|| false).expect("finds");
     assert!(found.complete, "{query:?}");
     let place = |hit: &Hit| (snapshot.sessions()[hit.session].session_id.clone(), hit.event_index);
     ((found.matched, found.hits.iter().map(place).collect()), found.work)

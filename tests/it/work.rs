@@ -52,7 +52,7 @@ fn find(snapshot: &Snapshot, query: &str, limit: usize) -> Found {
         after: None,
         deadline: None,
     };
-    search(snapshot, &request, &|| false).expect("reads").expect("finds")
+    search(snapshot, &request, &|| false).expect("finds")
 }
 
 #[test]

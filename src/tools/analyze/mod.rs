@@ -30,6 +30,7 @@ pub(super) use self::context::tells_of_compaction;
 pub(crate) use self::failures::error_signature;
 use super::budget::{Budget, head};
 use super::current::{LAST, newest};
+use super::interface::Interface;
 use super::{Call, Caller, Reply, convert, cursor, list, rows};
 use crate::clean::clean;
 use crate::store::Snapshot;
@@ -67,16 +68,16 @@ pub(super) fn run(
             let sessions = snapshot.sessions().iter().enumerate();
             let wanted: HashSet<usize> =
                 sessions.filter(|(_, row)| wanted(row)).map(|(at, _)| at).collect();
-            recurring::run(snapshot, &wanted, since, &page, call)?
+            recurring::run(snapshot, &wanted, since, &page, call, caller.interface)?
         }
         Some(name @ (LAST | LAST_FAILED)) => {
             let fits = |row: &SessionRow| passes(row) && (name == LAST || row.tool_errors > 0);
-            let last = newest(snapshot, fits).ok_or_else(none_passes)?;
-            one(snapshot, last, &page, call, prices)?
+            let last = newest(snapshot, fits).ok_or_else(|| none_passes(caller.interface))?;
+            one(snapshot, last, &page, call, prices, caller.interface)?
         }
         Some(id) => {
             let found = caller.find(snapshot, id)?;
-            let mut reply = one(snapshot, found, &page, call, prices)?;
+            let mut reply = one(snapshot, found, &page, call, prices, caller.interface)?;
             reply.warnings.extend(caller.note(id, &snapshot.sessions()[found]));
             reply
         }
@@ -85,9 +86,11 @@ pub(super) fn run(
     Ok(reply)
 }
 
-fn none_passes() -> ToolError {
-    let message =
-        "No session passes project, provider and since. Try without them, or see list_sessions";
+fn none_passes(interface: Interface) -> ToolError {
+    let message = format!(
+        "No session passes project, provider and since. Try without them, or see {}",
+        interface.tool("list_sessions")
+    );
     ToolError::new(ErrorCode::SessionNotFound, message)
 }
 
@@ -156,6 +159,7 @@ fn one(
     page: &Page<'_>,
     call: &Call<'_>,
     prices: &PriceTable,
+    interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let row = &snapshot.sessions()[session];
     let rows = rows::all(snapshot, session, call)?;
@@ -208,13 +212,18 @@ fn one(
     reply.before = total - left;
     reply.total = Some((total, true));
     reply.next_cursor = last.map(|place| cursor::encode(page.args, &place));
-    reply.hint = Some(hint(row, total));
+    reply.hint = Some(hint(interface, row, total));
     Ok(reply)
 }
 
-fn hint(row: &SessionRow, total: usize) -> String {
+fn hint(interface: Interface, row: &SessionRow, total: usize) -> String {
     if total > 0 {
-        return "get_event_details(event_ids=[...]) gives the full text, get_session_details(session_id, detail_level 'steps', turns 'N') what happened around it.".to_owned();
+        let around = [("session_id", ""), ("detail_level", "steps"), ("turns", "N")];
+        return format!(
+            "{} gives the full text, {} what happened around it.",
+            interface.call("get_event_details", &[("event_ids", "[...]")]),
+            interface.call("get_session_details", &around)
+        );
     }
     match &row.parent_session_id {
         Some(parent) if row.replay_events == row.events => format!(

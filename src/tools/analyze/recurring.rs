@@ -21,6 +21,7 @@ use crate::clean::clean;
 use crate::cores::in_parallel;
 use crate::error::store_error;
 use crate::store::{EventReader, RowFacts, RowSpan, Snapshot, StoreError};
+use crate::tools::interface::Interface;
 use crate::tools::{Call, Reply, convert, cursor, rows};
 
 /// What is read of the rows of tools.
@@ -60,6 +61,7 @@ pub(super) fn run(
     since: Option<i64>,
     page: &Page<'_>,
     call: &Call<'_>,
+    interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let (parts, tools) = plan(snapshot, wanted, since).map_err(store_error)?;
     let tasks = tasks(parts);
@@ -112,13 +114,17 @@ pub(super) fn run(
     reply.before = total - recurring.len();
     reply.total = Some((total, true));
     reply.next_cursor = last.map(|group| cursor::encode(page.args, &group.place()));
+    let analyze = interface.call("analyze_session", &[("session_id", "")]);
     reply.hint = Some(match (failures, returned) {
         (0, _) => format!("Nothing failed in {} sessions.", wanted.len()),
         (failures, 0) => format!(
-            "{failures} failures in {} sessions, and none like another. analyze_session(session_id) tells what failed in one.",
+            "{failures} failures in {} sessions, and none like another. {analyze} tells what failed in one.",
             wanted.len()
         ),
-        _ => "analyze_session(session_id) tells what else went wrong in a session; get_event_details gives the full text of an event.".to_owned(),
+        _ => format!(
+            "{analyze} tells what else went wrong in a session; {} gives the full text of an event.",
+            interface.tool("get_event_details")
+        ),
     });
     Ok(reply)
 }
@@ -338,7 +344,7 @@ impl Recurring {
     fn finding(&self, snapshot: &Snapshot) -> Result<Finding, ToolError> {
         let Some(last) = self.seen.first() else { return Err(gone()) };
         let (at, end) = (convert::index(last.event_index), convert::index(last.event_index) + 1);
-        let session = snapshot.find(&last.session_id)?;
+        let session = snapshot.position(&last.session_id).ok_or_else(gone)?;
         let row = rows::range(snapshot, session, at, end)?.pop().ok_or_else(gone)?;
         let fixed = self.seen.iter().filter(|seen| seen.fix.is_some()).count();
         let fix = match self.seen.iter().find(|seen| seen.fix.is_some()) {
@@ -384,7 +390,7 @@ fn fix_of(snapshot: &Snapshot, seen: &Seen) -> Result<Option<Fix>, ToolError> {
     let Some((failed, worked, mended)) = seen.fix else { return Ok(None) };
     let from = failed.min(seen.event_index);
     let to = worked.max(seen.last).max(seen.event_index);
-    let session = snapshot.find(&seen.session_id)?;
+    let session = snapshot.position(&seen.session_id).ok_or_else(gone)?;
     let rows = rows::range(snapshot, session, convert::index(from), convert::index(to) + 1)?;
     let actions = actions(&rows);
     let place = |index: i32| actions.iter().position(|action| action.call.event_index == index);
