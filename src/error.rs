@@ -7,6 +7,7 @@ use std::path::Path;
 use schemas::{ErrorCode, ToolError};
 
 use crate::clean::clean;
+use crate::sql::{Fault, SqlError, Wrong};
 use crate::store::StoreError;
 
 /// A store's error as a tool answers it.
@@ -99,6 +100,49 @@ pub fn store_error(error: StoreError) -> ToolError {
             ToolError::new(ErrorCode::StoreUnavailable, format!("{}: {source}. {advice}", path.display()))
                 .with_path(&path)
         }
+    }
+}
+
+/// A query's error as a tool answers it.
+pub fn sql_error(error: SqlError) -> ToolError {
+    let message = error.to_string();
+    let answer = |code| ToolError::new(code, message);
+    match error {
+        SqlError::Fault(fault) => fault_error(&fault),
+        SqlError::TooLong => answer(ErrorCode::InvalidArgument).with("field", "sql"),
+        SqlError::OutOfTime(_) => answer(ErrorCode::SqlError).with("cap", "time"),
+        SqlError::Busy => answer(ErrorCode::SearchTimeout),
+        SqlError::Cancelled => answer(ErrorCode::Cancelled),
+        SqlError::Killed(signal) => answer(ErrorCode::InternalError).with("signal", signal),
+        SqlError::Ended(_) | SqlError::NotStarted(_) | SqlError::Output(_) => {
+            answer(ErrorCode::InternalError)
+        }
+        SqlError::Store(error) => store_error(error),
+    }
+}
+
+fn fault_error(fault: &Fault) -> ToolError {
+    let answer = |code| ToolError::new(code, fault.to_string());
+    match fault {
+        Fault::Wrong(Wrong { place, name, .. }) => {
+            let mut error = answer(ErrorCode::SqlError);
+            if let Some((line, column)) = place {
+                error = error.with("line", *line).with("column", *column);
+            }
+            match name {
+                Some(name) => error.with("name", name.as_str()),
+                None => error,
+            }
+        }
+        Fault::NotAllowed { name: Some(name), .. } => {
+            answer(ErrorCode::SqlNotAllowed).with("name", name.as_str())
+        }
+        Fault::NotAllowed { name: None, .. } => answer(ErrorCode::SqlNotAllowed),
+        Fault::OutOfMemory => answer(ErrorCode::SqlError).with("cap", "memory"),
+        Fault::OutputTooLarge => answer(ErrorCode::SqlError).with("cap", "bytes"),
+        Fault::TooManyColumns(_) => answer(ErrorCode::SqlError).with("cap", "columns"),
+        Fault::Engine(_) => answer(ErrorCode::StoreDamaged),
+        Fault::Unwritten(_) => answer(ErrorCode::InternalError),
     }
 }
 

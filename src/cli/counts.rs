@@ -13,8 +13,8 @@ use super::files::file_named;
 use super::{Failure, Outcome};
 use crate::outfile::{self, file_error};
 use crate::output::{Printer, usage_table};
-use crate::sql::{self, Cut, Query, QueryError, Summary};
-use crate::tools::{Call, Tools};
+use crate::sql::{self, Cut, Query, Summary};
+use crate::tools::{Call, Tools, WriteError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct QueryFlags {
@@ -108,11 +108,11 @@ impl Filter {
     }
 }
 
-impl From<QueryError> for Failure {
-    fn from(error: QueryError) -> Self {
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
         match error {
-            QueryError::Tool(error) => Self::Tool(error),
-            QueryError::Output(error) => Self::Output(error),
+            WriteError::Tool(error) => Self::Tool(error),
+            WriteError::Output(error) => Self::Output(error),
         }
     }
 }
@@ -230,8 +230,8 @@ fn to_file(
         advice,
         |file| {
             summary = tools.write_query(query, file, call).map_err(|error| match error {
-                QueryError::Tool(error) => error,
-                QueryError::Output(error) => file_error(path, &error),
+                WriteError::Tool(error) => error,
+                WriteError::Output(error) => file_error(path, &error),
             })?;
             Ok(())
         },

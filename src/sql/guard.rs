@@ -5,10 +5,9 @@
 //! known at that place, so that no name falls through to the catalog, to a file or to a function.
 
 use schemas::view::VIEWS;
-use schemas::{ErrorCode, ToolError};
 use serde_json::{Map, Value};
 
-use super::hint;
+use super::{Fault, Wrong, hint};
 use crate::clean::clean;
 
 /// Functions that give rows and read nothing.
@@ -49,7 +48,7 @@ const TABLE_KINDS: &[&str] = &[
 ];
 
 /// The views that a parsed query names; an error when it is more than one SELECT over them.
-pub(super) fn views_of(sql: &str, parsed: &Value) -> Result<Vec<&'static str>, ToolError> {
+pub(super) fn views_of(sql: &str, parsed: &Value) -> Result<Vec<&'static str>, Fault> {
     if parsed["error"] == true {
         return Err(not_parsed(sql, parsed));
     }
@@ -62,7 +61,7 @@ pub(super) fn views_of(sql: &str, parsed: &Value) -> Result<Vec<&'static str>, T
 }
 
 /// What the parser found wrong. Only SELECT can be serialised.
-fn not_parsed(sql: &str, parsed: &Value) -> ToolError {
+fn not_parsed(sql: &str, parsed: &Value) -> Fault {
     let message = parsed["error_message"].as_str().unwrap_or("not a SELECT");
     if parsed["error_type"] != "parser" {
         let message = "Give exactly one SELECT; PIVOT needs its values: ON column IN ('a', 'b')";
@@ -72,11 +71,10 @@ fn not_parsed(sql: &str, parsed: &Value) -> ToolError {
     match at.and_then(|at| hint::place(sql, at)) {
         Some((line, column, near)) => {
             let message = format!("{message}\nat line {line}, column {column}: {near}");
-            ToolError::new(ErrorCode::SqlError, clean(&message))
-                .with("line", line)
-                .with("column", column)
+            let message = clean(&message);
+            Fault::Wrong(Wrong { message, place: Some((line, column)), name: None })
         }
-        None => ToolError::new(ErrorCode::SqlError, clean(message)),
+        None => Fault::wrong(clean(message)),
     }
 }
 
@@ -90,7 +88,7 @@ struct Guard {
 
 impl Guard {
     #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
-    fn value(&mut self, value: &Value) -> Result<(), ToolError> {
+    fn value(&mut self, value: &Value) -> Result<(), Fault> {
         match value {
             Value::Object(node) => self.node(node),
             Value::Array(items) => items.iter().try_for_each(|item| self.value(item)),
@@ -98,7 +96,7 @@ impl Guard {
         }
     }
 
-    fn node(&mut self, node: &Map<String, Value>) -> Result<(), ToolError> {
+    fn node(&mut self, node: &Map<String, Value>) -> Result<(), Fault> {
         let known = self.tables.len();
         if let Some(common) = node.get("cte_map") {
             // A common table can name those before it, and those around the query.
@@ -124,18 +122,18 @@ impl Guard {
         Ok(())
     }
 
-    fn part(&mut self, key: &str, part: &Value) -> Result<(), ToolError> {
+    fn part(&mut self, key: &str, part: &Value) -> Result<(), Fault> {
         if key == "cte_map" { Ok(()) } else { self.value(part) }
     }
 
     /// Looks at what a node itself names.
-    fn check(&mut self, node: &Map<String, Value>) -> Result<(), ToolError> {
+    fn check(&mut self, node: &Map<String, Value>) -> Result<(), Fault> {
         let field = |key: &str| node.get(key).map_or("", text);
         match (field("class"), field("type")) {
             ("FUNCTION" | "WINDOW", _) => function(field("function_name")),
             ("PARAMETER", _) => {
                 let message = "Parameters cannot be given. Write the value into the SQL";
-                Err(ToolError::new(ErrorCode::SqlError, message))
+                Err(Fault::wrong(message))
             }
             ("", "BASE_TABLE") => self.table(node),
             ("", "TABLE_FUNCTION") => {
@@ -157,7 +155,7 @@ impl Guard {
         }
     }
 
-    fn table(&mut self, node: &Map<String, Value>) -> Result<(), ToolError> {
+    fn table(&mut self, node: &Map<String, Value>) -> Result<(), Fault> {
         let field = |key: &str| node.get(key).map_or("", text);
         let name = field("table_name");
         if !field("schema_name").is_empty() || !field("catalog_name").is_empty() {
@@ -179,14 +177,14 @@ impl Guard {
     }
 }
 
-fn unknown_table(name: &str) -> ToolError {
+fn unknown_table(name: &str) -> Fault {
     let near = hint::nearest(name, VIEWS.iter().map(|view| view.name));
     let near = near.map(|near| format!(". Did you mean '{near}'?")).unwrap_or_default();
-    refused(&format!("There is no view '{name}', and files cannot be read{near}"))
-        .with("name", name)
+    let reason = format!("There is no view '{name}', and files cannot be read{near}");
+    Fault::NotAllowed { reason, name: Some(name.to_owned()) }
 }
 
-fn table_function(name: &str) -> Result<(), ToolError> {
+fn table_function(name: &str) -> Result<(), Fault> {
     if TABLE_FUNCTIONS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(());
     }
@@ -194,7 +192,7 @@ fn table_function(name: &str) -> Result<(), ToolError> {
     Err(refused(&format!("The table function '{name}' is not allowed. Allowed: {known}")))
 }
 
-fn function(name: &str) -> Result<(), ToolError> {
+fn function(name: &str) -> Result<(), Fault> {
     let name = name.to_ascii_lowercase();
     let family = FORBIDDEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     if family || FORBIDDEN.contains(&name.as_str()) {
@@ -203,11 +201,8 @@ fn function(name: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-fn refused(message: &str) -> ToolError {
-    let names: Vec<_> = VIEWS.iter().map(|view| view.name).collect();
-    let rest = format!("One SELECT over the views is allowed: {}", names.join(", "));
-    let stop = if message.ends_with('?') { "" } else { "." };
-    ToolError::new(ErrorCode::SqlNotAllowed, format!("{message}{stop} {rest}"))
+fn refused(reason: &str) -> Fault {
+    Fault::NotAllowed { reason: reason.to_owned(), name: None }
 }
 
 fn text(value: &Value) -> &str {

@@ -1,11 +1,11 @@
-//! DuckDB's errors as a tool answers them: what, where, and the nearest name that there is.
+//! DuckDB's errors in the words of this program: what, where, and the nearest name that there is.
 
 use std::collections::BTreeSet;
 
 use schemas::view::{VIEWS, View};
-use schemas::{ErrorCode, ToolError};
 use serde_json::Value;
 
+use super::{Fault, Wrong};
 use crate::clean::clean;
 
 /// Names less alike than this are no help.
@@ -21,18 +21,13 @@ pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> O
 
 /// An error as an answer. `before` bytes stood before the query in what DuckDB was given; `used`
 /// are the views that it names.
-pub(super) fn sql_error(
-    error: &duckdb::Error,
-    sql: &str,
-    before: usize,
-    used: &[&str],
-) -> ToolError {
+pub(super) fn sql_error(error: &duckdb::Error, sql: &str, before: usize, used: &[&str]) -> Fault {
     let whole = message(error);
     if is_out_of_memory(&whole) {
-        return super::sandbox::out_of_memory();
+        return Fault::OutOfMemory;
     }
     let Some(parsed) = parsed(&whole) else {
-        return ToolError::new(ErrorCode::SqlError, clean(&whole));
+        return Fault::wrong(clean(&whole));
     };
     let text = parsed["exception_message"].as_str().unwrap_or(&whole);
     let mut said = clean(text.trim_end());
@@ -48,14 +43,8 @@ pub(super) fn sql_error(
     if parsed["exception_type"] == "Parser" {
         said = format!("{said}\nLeave out a semicolon and what follows it");
     }
-    let mut answer = ToolError::new(ErrorCode::SqlError, said);
-    if let Some((line, column, _)) = place {
-        answer = answer.with("line", line).with("column", column);
-    }
-    match help {
-        Some((_, name)) => answer.with("name", name),
-        None => answer,
-    }
+    let place = place.map(|(line, column, _)| (line, column));
+    Fault::Wrong(Wrong { message: said, place, name: help.map(|(_, name)| name) })
 }
 
 /// What DuckDB says in words.

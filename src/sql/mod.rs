@@ -7,6 +7,7 @@
 //! opens no DuckDB: it hands over the definitions of the views, waits, and ends what takes too long.
 
 mod cells;
+mod error;
 mod guard;
 mod hint;
 mod output;
@@ -15,14 +16,12 @@ mod sandbox;
 mod views;
 mod worker;
 
-use std::io;
 use std::time::Duration;
 
 use schemas::tool::query::QueryFormat;
-use schemas::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
+pub use error::{Fault, SqlError, Wrong};
 pub use sandbox::Sandbox;
 pub use views::schema_text;
 pub use worker::serve;
@@ -59,20 +58,6 @@ pub enum Cut {
     Bytes,
 }
 
-/// What ended a query.
-#[derive(Debug)]
-pub enum QueryError {
-    Tool(ToolError),
-    /// Where the rows were to go is gone.
-    Output(io::Error),
-}
-
-impl From<ToolError> for QueryError {
-    fn from(error: ToolError) -> Self {
-        Self::Tool(error)
-    }
-}
-
 /// What a worker is told.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
@@ -89,23 +74,5 @@ struct Request {
 #[derive(Debug, Serialize, Deserialize)]
 enum Report {
     Done(Summary),
-    Failed(Failed),
-}
-
-/// An error on its way.
-#[derive(Debug, Serialize, Deserialize)]
-struct Failed {
-    code: ErrorCode,
-    message: String,
-    details: Map<String, Value>,
-}
-
-impl Failed {
-    fn of(error: ToolError) -> Self {
-        Self { code: error.code, message: error.message, details: error.details }
-    }
-
-    fn error(self) -> ToolError {
-        ToolError { details: self.details, ..ToolError::new(self.code, self.message) }
-    }
+    Failed(Fault),
 }

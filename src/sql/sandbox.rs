@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use schemas::limits;
 use schemas::price::PriceTable;
-use schemas::{ErrorCode, ToolError, limits};
 
-use super::{Query, QueryError, Report, Request, Summary, views};
-use crate::error::store_error;
+use super::{Fault, Query, Report, Request, SqlError, Summary, views};
+use crate::clean::clean;
 use crate::store::Snapshot;
 
 /// How often it is asked whether anybody still waits.
@@ -43,16 +43,13 @@ impl Sandbox {
         query: &Query<'_>,
         out: &mut dyn Write,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Summary, QueryError> {
+    ) -> Result<Summary, SqlError> {
         if query.sql.len() > limits::SQL_BYTES {
-            let message = format!("sql: longer than {} bytes", limits::SQL_BYTES);
-            return Err(ToolError::new(ErrorCode::InvalidArgument, message)
-                .with("field", "sql")
-                .into());
+            return Err(SqlError::TooLong);
         }
         let views = views::definitions(snapshot, prices);
         // DuckDB does not compare what it reads with any checksum.
-        snapshot.verify_tables(&views::tables_named(query.sql, &views)).map_err(store_error)?;
+        snapshot.verify_tables(&views::tables_named(query.sql, &views))?;
         let request = Request {
             sql: query.sql.to_owned(),
             views,
@@ -64,7 +61,7 @@ impl Sandbox {
         let mut request = serde_json::to_vec(&request).unwrap_or_default();
         request.push(b'\n');
         let _turn = self.wait(query.time, stop)?;
-        let mut child = self.start().map_err(|error| not_started(&error))?;
+        let mut child = self.start().map_err(SqlError::NotStarted)?;
         // Open to the end: a worker whose input ends has nobody to answer.
         let (mut stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -80,14 +77,14 @@ impl Sandbox {
             }
             drop(done);
             let end = watch.join().unwrap_or(End::Itself(None));
-            copied.map_err(QueryError::Output)?;
+            copied.map_err(SqlError::Output)?;
             let report = said.lines().rev().find_map(|line| serde_json::from_str(line).ok());
             match (report, end) {
                 (Some(Report::Done(summary)), _) => Ok(summary),
-                (Some(Report::Failed(failed)), _) => Err(failed.error().into()),
-                (None, End::Itself(status)) => Err(died(&said, status).into()),
-                (None, End::TooLong) => Err(too_long(query.time).into()),
-                (None, End::Stopped) => Err(cancelled().into()),
+                (Some(Report::Failed(failed)), _) => Err(failed.into()),
+                (None, End::Itself(status)) => Err(died(&said, status)),
+                (None, End::TooLong) => Err(SqlError::OutOfTime(query.time)),
+                (None, End::Stopped) => Err(SqlError::Cancelled),
             }
         })
     }
@@ -97,14 +94,16 @@ impl Sandbox {
         &self,
         time: Duration,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<MutexGuard<'_, ()>, ToolError> {
+    ) -> Result<MutexGuard<'_, ()>, SqlError> {
         let start = Instant::now();
         loop {
             match self.turn.try_lock() {
                 Ok(turn) => return Ok(turn),
                 Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
-                Err(TryLockError::WouldBlock) if stop() => return Err(cancelled()),
-                Err(TryLockError::WouldBlock) if start.elapsed() > time => return Err(busy()),
+                Err(TryLockError::WouldBlock) if stop() => return Err(SqlError::Cancelled),
+                Err(TryLockError::WouldBlock) if start.elapsed() > time => {
+                    return Err(SqlError::Busy);
+                }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
             }
         }
@@ -157,33 +156,22 @@ fn watch(
     }
 }
 
-fn cap(name: &str, message: &str) -> ToolError {
-    ToolError::new(ErrorCode::SqlError, message).with("cap", name)
-}
-
 /// The error for a worker that ended without a report: `said` is what it wrote to stderr.
-fn died(said: &str, status: Option<ExitStatus>) -> ToolError {
+fn died(said: &str, status: Option<ExitStatus>) -> SqlError {
     // Where memory is refused at a place that cannot go on without, the language says so.
     if said.contains("alloc") {
-        return out_of_memory();
+        return Fault::OutOfMemory.into();
     }
     if let Some(signal) = status.and_then(outside_signal) {
-        let message = format!(
-            "The query's process was ended from outside by signal {signal}: by a user, or by the system when the memory of the machine ran out. Nothing was changed: run the query again"
-        );
-        return ToolError::new(ErrorCode::InternalError, message).with("signal", signal);
+        return SqlError::Killed(signal);
     }
     if let Some(line) = said.lines().next_back() {
-        let message = format!("The query's process ended: {}", crate::clean::clean(line));
-        return ToolError::new(ErrorCode::InternalError, message);
+        return SqlError::Ended(format!(": {}", clean(line)));
     }
     match status.and_then(|status| status.code()) {
-        Some(code) => {
-            let message = format!("The query's process ended with code {code} and no report");
-            ToolError::new(ErrorCode::InternalError, message)
-        }
+        Some(code) => SqlError::Ended(format!(" with code {code} and no report")),
         // It crashed in silence, as code does that uses memory which the system refused.
-        None => out_of_memory(),
+        None => Fault::OutOfMemory.into(),
     }
 }
 
@@ -202,43 +190,4 @@ fn outside_signal(status: ExitStatus) -> Option<i32> {
 #[cfg(not(unix))]
 fn outside_signal(_status: ExitStatus) -> Option<i32> {
     None
-}
-
-pub(super) fn out_of_memory() -> ToolError {
-    let message = format!(
-        "The query needs more than {} MB of memory. Narrow it with WHERE, select fewer columns, or aggregate before joining and sorting",
-        limits::SQL_MEMORY_MB
-    );
-    cap("memory", &message)
-}
-
-fn too_long(time: Duration) -> ToolError {
-    let message = format!(
-        "The query was stopped after {:.0} s. Narrow it with WHERE (session_id, timestamp), or aggregate less",
-        time.as_secs_f64()
-    );
-    cap("time", &message)
-}
-
-pub(super) fn output_too_large() -> ToolError {
-    let message = format!(
-        "The rows take more than {} MB. Select fewer columns, or fewer rows with WHERE or --max-rows",
-        limits::SQL_OUTPUT_BYTES >> 20
-    );
-    cap("bytes", &message)
-}
-
-fn busy() -> ToolError {
-    let message =
-        "Another query was running all the time; queries run one after the other. Try again";
-    ToolError::new(ErrorCode::SearchTimeout, message)
-}
-
-fn cancelled() -> ToolError {
-    ToolError::new(ErrorCode::Cancelled, "The query was cancelled")
-}
-
-fn not_started(error: &io::Error) -> ToolError {
-    let message = format!("No process could be started for the query: {error}");
-    ToolError::new(ErrorCode::InternalError, message)
 }

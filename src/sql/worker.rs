@@ -4,14 +4,14 @@
 use std::io::{self, BufRead, Read, Write};
 
 use duckdb::{Config, Connection};
+use schemas::limits;
 use schemas::tool::query::QueryColumn;
-use schemas::{ErrorCode, ToolError, limits};
 use serde_json::Value;
 
 use super::output::Rows;
 use super::plan::Plan;
 use super::views::{Definition, quote};
-use super::{Failed, Report, Request, Summary, guard, hint};
+use super::{Fault, Report, Request, Summary, guard, hint};
 
 /// Answers the request on `input`, a line that must stay the last one: rows on `out`, and how it
 /// went on `report`.
@@ -27,7 +27,7 @@ pub fn serve(
     confine();
     let result = match answer(&request, out) {
         Ok(summary) => Report::Done(summary),
-        Err(error) => Report::Failed(Failed::of(error)),
+        Err(error) => Report::Failed(error),
     };
     serde_json::to_writer(&mut *report, &result).map_err(io::Error::other)?;
     report.write_all(b"\n")?;
@@ -63,16 +63,14 @@ fn confine() {
 #[cfg(not(unix))]
 fn confine() {}
 
-fn answer(request: &Request, out: Box<dyn Write + Send>) -> Result<Summary, ToolError> {
+fn answer(request: &Request, out: Box<dyn Write + Send>) -> Result<Summary, Fault> {
     let sql = request.sql.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let connection = open().map_err(|error| engine_error(&error))?;
     let parsed: String = connection
         .query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get(0))
         .map_err(|error| hint::sql_error(&error, sql, 0, &[]))?;
-    let parsed: Value = serde_json::from_str(&parsed).map_err(|_| {
-        let message = "The query is nested too deeply. Use WITH to name its parts";
-        ToolError::new(ErrorCode::SqlError, message)
-    })?;
+    let parsed: Value = serde_json::from_str(&parsed)
+        .map_err(|_| Fault::wrong("The query is nested too deeply. Use WITH to name its parts"))?;
     let used = guard::views_of(sql, &parsed)?;
     create(&connection, request, &used).map_err(|error| engine_error(&error))?;
     let plan = plan(&connection, request, sql, &used)?;
@@ -129,7 +127,7 @@ fn plan(
     request: &Request,
     sql: &str,
     used: &[&str],
-) -> Result<Plan, ToolError> {
+) -> Result<Plan, Fault> {
     const DESCRIBE: &str = "DESCRIBE SELECT * FROM (\n";
     let broken = |error: &duckdb::Error| hint::sql_error(error, sql, DESCRIBE.len(), used);
     let mut statement =
@@ -138,30 +136,20 @@ fn plan(
         .query_map([], |row| Ok(QueryColumn { name: row.get(0)?, sql_type: row.get(1)? }))
         .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
         .map_err(|error| broken(&error))?;
-    let most = limits::SQL_COLUMNS_MAX;
-    if columns.len() > most {
-        let message =
-            format!("The query has {} columns; at most {most}. Name those you need", columns.len());
-        return Err(ToolError::new(ErrorCode::SqlError, message).with("cap", "columns"));
+    if columns.len() > limits::SQL_COLUMNS_MAX {
+        return Err(Fault::TooManyColumns(columns.len()));
     }
     let binary = request.format.is_some_and(schemas::tool::query::QueryFormat::is_binary);
     Ok(Plan::new(columns, binary))
 }
 
-/// DuckDB could not read the store.
-fn engine_error(error: &duckdb::Error) -> ToolError {
-    let words = hint::words(error);
-    ToolError::new(
-        ErrorCode::StoreDamaged,
-        format!(
-            "{words}\nRun `sessions ingest --verify`: it sets damaged parts aside and reads the logs again"
-        ),
-    )
+fn engine_error(error: &duckdb::Error) -> Fault {
+    Fault::Engine(hint::words(error))
 }
 
-fn unwritten(error: &io::Error) -> ToolError {
+fn unwritten(error: &io::Error) -> Fault {
     if error.kind() == io::ErrorKind::FileTooLarge {
-        return super::sandbox::output_too_large();
+        return Fault::OutputTooLarge;
     }
-    ToolError::new(ErrorCode::InternalError, format!("The rows could not be written: {error}"))
+    Fault::Unwritten(error.to_string())
 }

@@ -54,10 +54,11 @@ pub use self::current::Caller;
 pub(crate) use self::family::is_subagent;
 pub use self::fresh::{Freshness, Lag, Refresh};
 pub use self::interface::Interface;
+pub use self::query::WriteError;
 use self::stats::Extent;
 pub(crate) use self::whole::Whole;
 use crate::error::store_error;
-use crate::sql::{Query, QueryError, Sandbox, Summary};
+use crate::sql::{Query, Sandbox, Summary};
 use crate::store::{Snapshot, Store};
 
 /// The tools over one store.
@@ -213,8 +214,8 @@ impl Tools {
         query: &Query<'_>,
         out: &mut dyn Write,
         call: &Call<'_>,
-    ) -> Result<Summary, QueryError> {
-        self.sandbox.run(self.snapshot(call)?, self.prices(), query, out, call.stop)
+    ) -> Result<Summary, WriteError> {
+        query::write(self, query, out, call)
     }
 
     /// `session_stats`.

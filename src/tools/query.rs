@@ -1,5 +1,7 @@
 //! `query_sql`.
 
+use std::io::{self, Write};
+
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::query::{QueryArgs, QueryData};
@@ -7,8 +9,41 @@ use schemas::{ErrorCode, ToolError, limits};
 
 use super::interface::Interface;
 use super::{Call, Reply, Tools};
-use crate::sql::{Cut, Query, QueryError, Summary};
+use crate::error::sql_error;
+use crate::sql::{Cut, Query, SqlError, Summary};
 use crate::store::Snapshot;
+
+/// What ended a query of which the rows go to a file or to the terminal.
+#[derive(Debug)]
+pub enum WriteError {
+    Tool(ToolError),
+    /// Where the rows were to go is gone.
+    Output(io::Error),
+}
+
+impl From<ToolError> for WriteError {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(error)
+    }
+}
+
+/// Runs a query and writes its rows, in the form asked for, to `out`.
+pub(super) fn write(
+    tools: &Tools,
+    query: &Query<'_>,
+    out: &mut dyn Write,
+    call: &Call<'_>,
+) -> Result<Summary, WriteError> {
+    let snapshot = tools.snapshot(call)?;
+    let result = tools.sandbox.run(snapshot, tools.prices(), query, out, call.stop);
+    result.map_err(|error| {
+        if let SqlError::Output(error) = error {
+            WriteError::Output(error)
+        } else {
+            sql_error(error).into()
+        }
+    })
+}
 
 pub(super) fn run(
     tools: &Tools,
@@ -25,12 +60,7 @@ pub(super) fn run(
     let summary = tools
         .sandbox
         .run(snapshot, tools.prices(), &query, &mut json, call.stop)
-        .map_err(|error| match error {
-            QueryError::Tool(error) => error,
-            QueryError::Output(error) => {
-                ToolError::new(ErrorCode::InternalError, error.to_string())
-            }
-        })?;
+        .map_err(sql_error)?;
     let data: QueryData = serde_json::from_slice(&json)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
     let mut reply = Reply::new(data, summary.rows);

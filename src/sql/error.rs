@@ -1,0 +1,109 @@
+//! What ends a query without its rows.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use schemas::limits;
+use schemas::view::VIEWS;
+use serde::{Deserialize, Serialize};
+
+use crate::store::StoreError;
+
+/// What ended a query.
+#[derive(Debug, thiserror::Error)]
+pub enum SqlError {
+    /// The query's process says what is wrong.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    #[error("sql: longer than {} bytes", limits::SQL_BYTES)]
+    TooLong,
+    #[error(
+        "The query was stopped after {:.0} s. Narrow it with WHERE (session_id, timestamp), or aggregate less",
+        .0.as_secs_f64()
+    )]
+    OutOfTime(Duration),
+    #[error("Another query was running all the time; queries run one after the other. Try again")]
+    Busy,
+    #[error("The query was cancelled")]
+    Cancelled,
+    #[error(
+        "The query's process was ended from outside by signal {0}: by a user, or by the system when the memory of the machine ran out. Nothing was changed: run the query again"
+    )]
+    Killed(i32),
+    /// The process ended without a report, in these words or with this code.
+    #[error("The query's process ended{0}")]
+    Ended(String),
+    #[error("No process could be started for the query: {0}")]
+    NotStarted(io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Where the rows were to go is gone.
+    #[error("The rows could not be written: {0}")]
+    Output(io::Error),
+}
+
+/// What the process of a query found wrong, as it tells the one that started it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Fault {
+    #[error("{0}")]
+    Wrong(Wrong),
+    #[error("{}", refusal(.reason))]
+    NotAllowed {
+        reason: String,
+        /// What was named and may not be.
+        name: Option<String>,
+    },
+    #[error(
+        "The query needs more than {} MB of memory. Narrow it with WHERE, select fewer columns, or aggregate before joining and sorting",
+        limits::SQL_MEMORY_MB
+    )]
+    OutOfMemory,
+    #[error(
+        "The rows take more than {} MB. Select fewer columns, or fewer rows with WHERE or --max-rows",
+        limits::SQL_OUTPUT_BYTES >> 20
+    )]
+    OutputTooLarge,
+    #[error(
+        "The query has {0} columns; at most {most}. Name those you need",
+        most = limits::SQL_COLUMNS_MAX
+    )]
+    TooManyColumns(usize),
+    /// DuckDB could not read the store.
+    #[error(
+        "{0}\nRun `sessions ingest --verify`: it sets damaged parts aside and reads the logs again"
+    )]
+    Engine(String),
+    #[error("The rows could not be written: {0}")]
+    Unwritten(String),
+}
+
+/// What is wrong with the text of a query.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wrong {
+    pub message: String,
+    /// 1-based line and column.
+    pub place: Option<(usize, usize)>,
+    /// A column that there is not.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Fault {
+    /// A query that is wrong at no place in particular.
+    pub(super) fn wrong(message: impl Into<String>) -> Self {
+        Self::Wrong(Wrong { message: message.into(), ..Wrong::default() })
+    }
+}
+
+/// A reason to refuse a query, and what is allowed.
+fn refusal(reason: &str) -> String {
+    let views: Vec<_> = VIEWS.iter().map(|view| view.name).collect();
+    let stop = if reason.ends_with('?') { "" } else { "." };
+    format!("{reason}{stop} One SELECT over the views is allowed: {}", views.join(", "))
+}
