@@ -115,13 +115,10 @@ impl Work<'_> {
     /// Writes one object for each session and day (docs/answers.md#report-and-export).
     fn parquet(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
-        let places = snapshot.places();
         // A killed run may have left files in partitions that this one does not write to.
         remove_abandoned_below(dir, PARTITION_LEVELS);
         for at in sessions {
-            let known = snapshot.sessions().get(*at).zip(places.get(*at));
-            let Some((row, places)) = known else { continue };
-            for object in lake_objects(row, places).map_err(store_error)? {
+            for object in lake_objects(snapshot, *at).map_err(store_error)? {
                 let path = dir.join(&object.key);
                 self.put(&path, object.rows as u64, |file| {
                     file.write_all(&object.bytes).map_err(|error| file_error(&path, &error))
@@ -134,12 +131,9 @@ impl Work<'_> {
 
     fn arrow(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
-        let places = snapshot.places();
-        let of_session = |at: &usize| places.get(*at).map(Vec::as_slice);
-        let chosen = sessions.iter().filter_map(of_session);
         let mut events = 0;
         self.put(path, 0, |file| {
-            events = write_arrow(chosen, file, path).map_err(store_error)?;
+            events = write_arrow(snapshot, sessions, file, path).map_err(store_error)?;
             Ok(())
         })?;
         self.done.events = events;

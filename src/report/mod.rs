@@ -86,16 +86,13 @@ impl Report {
     ) -> Result<Self, ToolError> {
         let since = selection.since(now)?;
         let chosen = selection.sessions(snapshot, now)?;
-        let places = snapshot.places();
         let mut sums = Sums::default();
         let mut sessions = Vec::new();
         for at in chosen {
-            let (Some(row), Some(places)) = (snapshot.sessions().get(at), places.get(at)) else {
-                continue;
-            };
-            let page = session::page(row, places, since, prices, &mut sums).map_err(store_error)?;
+            let page =
+                session::page(snapshot, at, since, prices, &mut sums).map_err(store_error)?;
             // What a log that holds no conversation spent counts, but there is nothing to show.
-            if row.is_conversation() {
+            if snapshot.sessions()[at].is_conversation() {
                 sessions.push(page);
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::price::PriceTable;
-use schemas::session::{EventRow, LONG_PROMPTS, ModelUsage, SessionRow};
+use schemas::session::{EventRow, LONG_PROMPTS, ModelUsage};
 use schemas::{EventId, EventType, Provider, Timestamp, Usage};
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use super::Spent;
 use super::read;
 use super::sums::{Sums, shown};
 use crate::clean::clean;
-use crate::store::{Place, StoreError};
+use crate::store::{Snapshot, StoreError};
 use crate::tools::{error_signature, is_subagent};
 
 /// Turns and failures shown at most; characters of an excerpt.
@@ -121,11 +121,11 @@ struct Count {
     spent: Spent,
 }
 
-/// Reads a session and adds it to the sums. Copied history is left out; with `since`, what
+/// Reads the session at this position and adds it to the sums. Copied history is left out; with `since`, what
 /// happened before it too.
 pub(super) fn page(
-    row: &SessionRow,
-    places: &[Place<'_>],
+    snapshot: &Snapshot,
+    at: usize,
     since: Option<Timestamp>,
     prices: &PriceTable,
     sums: &mut Sums,
@@ -134,17 +134,18 @@ pub(super) fn page(
         let late = |since: Timestamp| event.timestamp.is_some_and(|time| time >= since.0);
         !event.is_replay && since.is_none_or(late)
     };
+    let row = &snapshot.sessions()[at];
     let id = row.session_id.as_str();
     let mut pricer = Pricer { prices, request: None };
     let mut count = Count::default();
-    for event in read::events(places)?.into_iter().filter(counts) {
+    for event in read::events(snapshot, at)?.into_iter().filter(counts) {
         count.event(id, event, &mut pricer, sums);
     }
     let mut turns: Vec<_> = count.turns.into_values().filter(Counted::is_shown).collect();
     let whole_turns = turns.iter().filter(|counted| counted.turn.turn_index > 0).count();
     let omitted = turns.len().saturating_sub(TURNS);
     turns.truncate(TURNS);
-    let texts = texts(places, &turns, &count.failed)?;
+    let texts = texts(snapshot, at, &turns, &count.failed)?;
     let text = |index: i32| texts.get(&index).map_or("", String::as_str);
     for event in &count.failed {
         let tool = shown(event.tool_name.as_ref());
@@ -287,14 +288,15 @@ impl Pricer<'_> {
 
 /// The texts of prompts, answers and failures.
 fn texts(
-    places: &[Place<'_>],
+    snapshot: &Snapshot,
+    session: usize,
     turns: &[Counted],
     failed: &[EventRow],
 ) -> Result<HashMap<i32, String>, StoreError> {
     let of_turns = turns.iter().flat_map(|turn| [turn.prompt, turn.answer]).flatten();
     let wanted = of_turns.chain(failed.iter().map(|event| event.event_index));
     let wanted: BTreeSet<u32> = wanted.filter_map(|index| u32::try_from(index).ok()).collect();
-    read::texts(places, &wanted)
+    read::texts(snapshot, session, &wanted)
 }
 
 fn event_id(session: &str, event: &EventRow) -> String {

@@ -19,16 +19,11 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use schemas::Timestamp;
-use schemas::session::SessionRow;
 use schemas::table::{EVENTS, EventColumn};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::segment::write_error;
-use super::snapshot::Place;
-use super::{EventReader, RowSpan, StoreError, column_of};
-
-/// Rows read at a time.
-const BATCH_ROWS: usize = 4096;
+use super::{ALL_EVENTS, Snapshot, StoreError, column_of};
 
 /// Events of a session in one object: a longer session has several a day. Counted by event index,
 /// so that the parts of a session are the same wherever it was ingested, in however many pieces.
@@ -48,17 +43,15 @@ pub struct LakeObject {
     pub bytes: Vec<u8>,
 }
 
-/// The objects that hold the events of a session. Events without a time, as some logs have at
-/// their head, lie with the day on which the session began, or with the first of all days: pandas
-/// cannot read a partition without a value.
-pub fn lake_objects(
-    session: &SessionRow,
-    places: &[Place<'_>],
-) -> Result<Vec<LakeObject>, StoreError> {
+/// The objects that hold the events of the session at this position. Events without a time, as some
+/// logs have at their head, lie with the day on which the session began, or with the first of all
+/// days: pandas cannot read a partition without a value.
+pub fn lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, StoreError> {
+    let Some(session) = snapshot.sessions().get(at) else { return Ok(Vec::new()) };
     let schema = export_schema();
     let began = session.started_at.and_then(day).unwrap_or(0);
     let mut parts: BTreeMap<Key, Vec<RecordBatch>> = BTreeMap::new();
-    read(places, &schema, |batch| {
+    read(snapshot, at, &schema, |batch| {
         let keys = keys(&batch, began);
         let mut start = 0;
         for run in keys.chunk_by(|a, b| a == b) {
@@ -85,10 +78,11 @@ pub fn lake_objects(
     parts.into_iter().map(object).collect()
 }
 
-/// Writes the events of sessions, session by session, as one Arrow IPC file; returns how many
-/// there are. `path` is for messages.
-pub fn write_arrow<'s>(
-    sessions: impl IntoIterator<Item = &'s [Place<'s>]>,
+/// Writes the events of the sessions at these positions, session by session, as one Arrow IPC file;
+/// returns how many there are. `path` is for messages.
+pub fn write_arrow(
+    snapshot: &Snapshot,
+    sessions: &[usize],
     file: &mut File,
     path: &Path,
 ) -> Result<u64, StoreError> {
@@ -96,8 +90,8 @@ pub fn write_arrow<'s>(
     let schema = export_schema();
     let mut writer = FileWriter::try_new_buffered(file, &schema).map_err(failed)?;
     let mut rows = 0;
-    for places in sessions {
-        read(places, &schema, |batch| {
+    for at in sessions {
+        read(snapshot, *at, &schema, |batch| {
             rows += batch.num_rows() as u64;
             writer.write(&batch).map_err(failed)
         })?;
@@ -136,19 +130,15 @@ fn export_schema() -> SchemaRef {
 
 /// Hands the rows of a session over, in order, as batches of [`export_schema`].
 fn read(
-    places: &[Place<'_>],
+    snapshot: &Snapshot,
+    session: usize,
     schema: &SchemaRef,
     mut take: impl FnMut(RecordBatch) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let columns: Vec<_> = public().collect();
-    for (segment, span) in places {
-        let rows = [RowSpan { start: span.start, count: span.count }];
-        let mut batches = EventReader::open(segment, &rows, &columns, BATCH_ROWS)?;
-        while let Some(batch) = batches.next_batch()? {
-            let dated = with_date(&batch, schema)
-                .map_err(|error| StoreError::damaged(&segment.path("events"), error))?;
-            take(dated)?;
-        }
+    let mut events = snapshot.events_of(session, ALL_EVENTS, &columns);
+    while let Some(batch) = events.next_batch()? {
+        take(with_date(&batch, schema).map_err(|error| events.damaged(error))?)?;
     }
     Ok(())
 }

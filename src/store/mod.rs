@@ -24,6 +24,7 @@ mod parquet_file;
 mod reader;
 mod segment;
 mod segment_folder;
+mod session_events;
 mod snapshot;
 mod writer;
 
@@ -42,7 +43,8 @@ pub use open_segment::Segment;
 pub use pages::{PageReader, TextPage, TextValues};
 pub use parquet_file::ParquetFile;
 pub use reader::{EventReader, RowSpan, column_of};
-pub use snapshot::{Place, Snapshot, Span};
+pub use session_events::{ALL_EVENTS, SessionEvents, each_event};
+pub use snapshot::{Snapshot, Span};
 pub use writer::Writer;
 
 use std::path::{Path, PathBuf};

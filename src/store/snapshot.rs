@@ -11,6 +11,7 @@ use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
 use super::open_segment::{Segment, Shared};
 use super::reader;
+use super::session_events::Places;
 use crate::cores::in_parallel;
 
 /// Rows of one session in one segment.
@@ -24,9 +25,6 @@ pub struct Span {
     pub first_index: u32,
 }
 
-/// Rows of one session, and the segment they lie in.
-pub type Place<'s> = (&'s Segment, Span);
-
 /// The store at one generation.
 pub struct Snapshot {
     manifest: Manifest,
@@ -36,6 +34,8 @@ pub struct Snapshot {
     segments: Vec<Segment>,
     segments_read: usize,
     labels: Arc<LabelBook>,
+    /// Found when the first session is read.
+    places: OnceLock<Places>,
 }
 
 impl Snapshot {
@@ -64,6 +64,7 @@ impl Snapshot {
             segments: Vec::new(),
             segments_read,
             labels: Arc::default(),
+            places: OnceLock::new(),
         };
         snapshot.merge_sessions(&shared);
         snapshot.place_spans(shared);
@@ -143,18 +144,9 @@ impl Snapshot {
         &self.segments
     }
 
-    /// Where the rows of every session lie, in order; sessions as in [`Self::sessions`].
-    pub fn places(&self) -> Vec<Vec<Place<'_>>> {
-        let mut places = vec![Vec::new(); self.sessions.len()];
-        for segment in &self.segments {
-            for span in &segment.spans {
-                if let Some(of_session) = places.get_mut(span.session) {
-                    of_session.push((segment, *span));
-                }
-            }
-        }
-        places.iter_mut().for_each(|of_session| of_session.sort_by_key(|(_, s)| s.first_index));
-        places
+    /// Where the rows of every session lie.
+    pub(super) fn places(&self) -> &Places {
+        self.places.get_or_init(|| Places::of(&self.segments, self.sessions.len()))
     }
 
     /// Live events.

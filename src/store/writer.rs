@@ -25,7 +25,7 @@ use super::lock::StoreLock;
 use super::manifest::{Manifest, Retired, SegmentEntry};
 use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
-use super::{EventReader, RowSpan, StoreError, compact, files, folder};
+use super::{ALL_EVENTS, StoreError, compact, files, folder};
 
 /// A segment is committed at the first checkpoint after its events take this much on disk.
 const SEGMENT_BYTES: usize = 32 << 20;
@@ -36,9 +36,6 @@ const SEGMENT_FILES: usize = 16_384;
 
 /// And after so many names of tools, kinds and files, which it holds as well.
 const SEGMENT_NAMES: usize = 100_000;
-
-/// Rows read at a time.
-const READ_ROWS: usize = 4096;
 
 /// Superseded segments stay this long, in microseconds: readers of an older manifest may need them.
 const GRACE: i64 = 10 * 60 * 1_000_000;
@@ -181,20 +178,16 @@ impl Writer {
             snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect();
         let problems = snapshot.problems()?;
         let mut sink = WriterSink { writer: self, segment: None };
-        for (session, places) in snapshot.sessions().iter().zip(snapshot.places()) {
+        for (at, session) in snapshot.sessions().iter().enumerate() {
             let source = sources.get(&Some(session.session_id.clone()));
             let Some(source) = source.filter(|_| !damaged.contains(session.session_id.as_str()))
             else {
                 continue;
             };
             let mut remask = Remask::new(redactor, sink.segment()?);
-            for (segment, span) in places {
-                let rows = RowSpan { start: span.start, count: span.count };
-                let mut batches = EventReader::open(segment, &[rows], &[], READ_ROWS)?;
-                while let Some(batch) = batches.next_batch()? {
-                    let damage = |error| StoreError::damaged(&segment.path("events"), error);
-                    sink.events(&remask.events(&batch).map_err(damage)?)?;
-                }
+            let mut events = snapshot.events_of(at, ALL_EVENTS, &[]);
+            while let Some(batch) = events.next_batch()? {
+                sink.events(&remask.events(&batch).map_err(|error| events.damaged(error))?)?;
             }
             let is_of_log = |problem: &&ProblemRow| problem.path == session.source_path;
             let of_log = problems.iter().filter(is_of_log).cloned();
@@ -343,32 +336,22 @@ impl<'w> Target for &'w Writer {
     }
 
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, StoreError> {
+        let Some(session) = self.before.position(session_id) else { return Ok(Vec::new()) };
         let mut hashes: Vec<u64> = Vec::new();
-        for segment in self.before.segments() {
-            let spans = segment
-                .spans
-                .iter()
-                .filter(|span| self.before.sessions()[span.session].session_id == session_id);
-            let rows: Vec<_> =
-                spans.map(|span| RowSpan { start: span.start, count: span.count }).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let mut reader = EventReader::open(segment, &rows, &RECORD_COLUMNS, 1 << 16)?;
-            // The events of one record stand together; a line may hold several records.
-            let mut last = None;
-            while let Some(batch) = reader.next_batch()? {
-                let (offsets, column) = (
-                    batch.column(0).as_primitive::<Int64Type>(),
-                    batch.column(1).as_primitive::<Int64Type>(),
-                );
-                for (offset, hash) in offsets.values().iter().zip(column.values()) {
-                    let record = Some((*offset, *hash));
-                    if last != record && *hash != 0 {
-                        hashes.push(hash.cast_unsigned());
-                    }
-                    last = record;
+        let mut events = self.before.events_of(session, ALL_EVENTS, &RECORD_COLUMNS);
+        // The events of one record stand together; a line may hold several records.
+        let mut last = None;
+        while let Some(batch) = events.next_batch()? {
+            let (offsets, column) = (
+                batch.column(0).as_primitive::<Int64Type>(),
+                batch.column(1).as_primitive::<Int64Type>(),
+            );
+            for (offset, hash) in offsets.values().iter().zip(column.values()) {
+                let record = Some((*offset, *hash));
+                if last != record && *hash != 0 {
+                    hashes.push(hash.cast_unsigned());
                 }
+                last = record;
             }
         }
         Ok(hashes)
@@ -384,25 +367,9 @@ impl<'w> Target for &'w Writer {
     }
 
     fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, StoreError> {
-        let sessions = self.before.sessions();
-        let at = sessions.iter().position(|row| row.session_id == session_id);
-        let mut places = self.before.places();
-        let mut events = Vec::new();
-        for (segment, span) in at.map(|at| places.swap_remove(at)).unwrap_or_default() {
-            let row = |event: i32| {
-                let first = usize::try_from(span.first_index).unwrap_or(usize::MAX);
-                let event = usize::try_from(event).unwrap_or_default();
-                span.start + event.saturating_sub(first).min(span.count)
-            };
-            let rows = of.iter().map(|of| (row(of.start), row(of.end)));
-            let rows: Vec<_> = rows
-                .filter(|(start, end)| start < end)
-                .map(|(start, end)| RowSpan { start, count: end - start })
-                .collect();
-            if !rows.is_empty() {
-                events.extend(EventReader::open(segment, &rows, &[], READ_ROWS)?.rows()?);
-            }
-        }
-        Ok(events)
+        let Some(session) = self.before.position(session_id) else { return Ok(Vec::new()) };
+        let index = |event: i32| u32::try_from(event).unwrap_or(0);
+        let ranges: Vec<_> = of.iter().map(|of| index(of.start)..index(of.end)).collect();
+        self.before.events_of(session, &ranges, &[]).rows()
     }
 }

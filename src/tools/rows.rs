@@ -1,9 +1,8 @@
 //! Fetches events of one session, and pages through them within a budget.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, RecordBatch};
 use schemas::session::{EventRow, SessionRow};
 use schemas::table::EventColumn;
 use schemas::tool::event::{Event, EventField};
@@ -13,7 +12,7 @@ use super::budget::{Budget, head};
 use super::{Call, convert};
 use crate::clean::clean;
 use crate::error::store_error;
-use crate::store::{EventReader, RowSpan, Snapshot, StoreError, column_of};
+use crate::store::{ALL_EVENTS, Snapshot, column_of};
 
 /// Events `from..to` of a session, in order.
 pub(super) fn range(
@@ -22,22 +21,7 @@ pub(super) fn range(
     from: u32,
     to: u32,
 ) -> Result<Vec<EventRow>, ToolError> {
-    let mut rows = Vec::new();
-    for segment in snapshot.segments() {
-        for span in segment.spans.iter().filter(|span| span.session == session) {
-            let first = span.first_index.max(from);
-            let end = (span.first_index + span.count as u32).min(to);
-            if first < end {
-                let start = span.start + (first - span.first_index) as usize;
-                let wanted = [RowSpan { start, count: (end - first) as usize }];
-                let read =
-                    EventReader::open(segment, &wanted, &[], 1024).and_then(EventReader::rows);
-                rows.extend(read.map_err(store_error)?);
-            }
-        }
-    }
-    rows.sort_by_key(|row| row.event_index);
-    Ok(rows)
+    snapshot.events_of(session, std::slice::from_ref(&(from..to)), &[]).rows().map_err(store_error)
 }
 
 /// Events read at a time, so that the end of a call is noticed.
@@ -60,6 +44,14 @@ pub(super) fn all(
     }
     Ok(events)
 }
+
+/// What joins a call with its result.
+const LINK_COLUMNS: &[EventColumn] = &[
+    EventColumn::EventIndex,
+    EventColumn::EventType,
+    EventColumn::ToolCallId,
+    EventColumn::DurationMs,
+];
 
 /// Joins of calls and results of one session, by call id.
 #[derive(Default)]
@@ -91,47 +83,30 @@ impl Links {
     /// Reads the joins of a session from the narrow columns only.
     pub(super) fn read(snapshot: &Snapshot, session: usize) -> Result<Self, ToolError> {
         let mut links = Self::default();
-        for segment in snapshot.segments() {
-            for span in segment.spans.iter().filter(|span| span.session == session) {
-                let rows = [RowSpan { start: span.start, count: span.count }];
-                let columns = &[
-                    EventColumn::EventIndex,
-                    EventColumn::EventType,
-                    EventColumn::ToolCallId,
-                    EventColumn::DurationMs,
-                ];
-                let reader = EventReader::open(segment, &rows, columns, 4096);
-                links.add(reader, &segment.path("events")).map_err(store_error)?;
-            }
+        let mut events = snapshot.events_of(session, ALL_EVENTS, LINK_COLUMNS);
+        while let Some(batch) = events.next_batch().map_err(store_error)? {
+            let read = links.add(&batch);
+            read.map_err(|error| store_error(events.damaged(error)))?;
         }
         Ok(links)
     }
 
-    /// Adds the rows of the events file at `path`.
-    fn add(
-        &mut self,
-        reader: Result<EventReader, StoreError>,
-        path: &Path,
-    ) -> Result<(), StoreError> {
-        let mut reader = reader?;
-        while let Some(batch) = reader.next_batch()? {
-            let (Some(index), Some(kind), Some(call), Some(duration)) = (
-                column_of(&batch, EventColumn::EventIndex),
-                column_of(&batch, EventColumn::EventType),
-                column_of(&batch, EventColumn::ToolCallId),
-                column_of(&batch, EventColumn::DurationMs),
-            ) else {
-                continue;
-            };
-            let index = index.as_primitive::<arrow::datatypes::Int32Type>();
-            let (kind, call) = (kind.as_string::<i32>(), call.as_string::<i32>());
-            let duration = duration.as_primitive::<arrow::datatypes::Int64Type>();
-            for row in (0..batch.num_rows()).filter(|row| call.is_valid(*row)) {
-                let duration = duration.is_valid(row).then(|| duration.value(row));
-                let kind = kind.value(row).parse();
-                let kind = kind.map_err(|error: ToolError| StoreError::damaged(path, error))?;
-                self.note(kind, call.value(row), index.value(row), duration);
-            }
+    /// Adds the rows of a batch.
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), ToolError> {
+        let (Some(index), Some(kind), Some(call), Some(duration)) = (
+            column_of(batch, EventColumn::EventIndex),
+            column_of(batch, EventColumn::EventType),
+            column_of(batch, EventColumn::ToolCallId),
+            column_of(batch, EventColumn::DurationMs),
+        ) else {
+            return Ok(());
+        };
+        let index = index.as_primitive::<arrow::datatypes::Int32Type>();
+        let (kind, call) = (kind.as_string::<i32>(), call.as_string::<i32>());
+        let duration = duration.as_primitive::<arrow::datatypes::Int64Type>();
+        for row in (0..batch.num_rows()).filter(|row| call.is_valid(*row)) {
+            let duration = duration.is_valid(row).then(|| duration.value(row));
+            self.note(kind.value(row).parse()?, call.value(row), index.value(row), duration);
         }
         Ok(())
     }

@@ -1,0 +1,143 @@
+//! The events of one session in order, whichever segments its rows lie in. All that reads sessions
+//! comes through here.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::ops::Range;
+
+use arrow::array::RecordBatch;
+use schemas::session::EventRow;
+use schemas::table::EventColumn;
+
+use super::open_segment::Segment;
+use super::snapshot::Span;
+use super::{EventReader, RowSpan, Snapshot, StoreError};
+
+/// Every event of a session, as ranges of `event_index`.
+pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 4096;
+
+/// Where the rows of each session lie: positions of segments and spans in them, in the order of the
+/// events, those of one session behind those of the one before.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Where the rows of a session begin; one more than there are sessions.
+    begins: Vec<usize>,
+    spans: Vec<(usize, Span)>,
+}
+
+impl Places {
+    pub(super) fn of(segments: &[Segment], sessions: usize) -> Self {
+        let spans = segments.iter().enumerate();
+        let mut spans: Vec<(usize, Span)> =
+            spans.flat_map(|(at, segment)| segment.spans.iter().map(move |s| (at, *s))).collect();
+        spans.sort_by_key(|(_, span)| (span.session, span.first_index));
+        let begins = (0..=sessions)
+            .map(|session| spans.partition_point(|(_, span)| span.session < session))
+            .collect();
+        Self { begins, spans }
+    }
+
+    fn of_session(&self, session: usize) -> &[(usize, Span)] {
+        let ends = self.begins.get(session).zip(self.begins.get(session + 1));
+        ends.and_then(|(begin, end)| self.spans.get(*begin..*end)).unwrap_or_default()
+    }
+}
+
+/// Ranges of single events.
+pub fn each_event(indexes: &BTreeSet<u32>) -> Vec<Range<u32>> {
+    indexes.iter().map(|index| *index..index.saturating_add(1)).collect()
+}
+
+/// Reads events of a session, batch by batch.
+pub struct SessionEvents<'s> {
+    /// What is still to be read.
+    parts: std::vec::IntoIter<(&'s Segment, Vec<RowSpan>)>,
+    columns: &'s [EventColumn],
+    reading: Option<(&'s Segment, EventReader)>,
+}
+
+impl Snapshot {
+    /// The events of the session at this position whose index lies in one of `ranges`, which ascend
+    /// and do not overlap. No columns means all.
+    pub fn events_of<'s>(
+        &'s self,
+        session: usize,
+        ranges: &[Range<u32>],
+        columns: &'s [EventColumn],
+    ) -> SessionEvents<'s> {
+        let mut parts = Vec::new();
+        for (segment, span) in self.places().of_session(session) {
+            let rows: Vec<_> = ranges.iter().filter_map(|range| rows_of(span, range)).collect();
+            if !rows.is_empty() {
+                parts.push((&self.segments()[*segment], rows));
+            }
+        }
+        SessionEvents { parts: parts.into_iter(), columns, reading: None }
+    }
+}
+
+/// The rows of a span whose events lie in `range`.
+fn rows_of(span: &Span, range: &Range<u32>) -> Option<RowSpan> {
+    let count = u32::try_from(span.count).unwrap_or(u32::MAX);
+    let from = span.first_index.max(range.start);
+    let end = span.first_index.saturating_add(count).min(range.end);
+    let start = span.start + (from - span.first_index) as usize;
+    (from < end).then(|| RowSpan { start, count: (end - from) as usize })
+}
+
+impl SessionEvents<'_> {
+    /// The next batch; its columns stand in the order of the table.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        loop {
+            if let Some((_, reader)) = &mut self.reading
+                && let Some(batch) = reader.next_batch()?
+            {
+                return Ok(Some(batch));
+            }
+            let Some((segment, rows)) = self.parts.next() else { return Ok(None) };
+            let reader = EventReader::open(segment, &rows, self.columns, BATCH_ROWS)?;
+            self.reading = Some((segment, reader));
+        }
+    }
+
+    /// The rows as structs; columns that were not asked for are empty.
+    pub fn rows(mut self) -> Result<Vec<EventRow>, StoreError> {
+        let mut rows = Vec::new();
+        while let Some(batch) = self.next_batch()? {
+            let more = serde_arrow::from_record_batch::<Vec<EventRow>>(&batch);
+            rows.extend(more.map_err(|error| self.damaged(error))?);
+        }
+        Ok(rows)
+    }
+
+    /// The error for a batch that does not hold what it should.
+    pub fn damaged(&self, error: impl Display) -> StoreError {
+        let path = self.reading.as_ref().map(|(segment, _)| segment.path("events"));
+        StoreError::damaged(&path.unwrap_or_default(), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rows_of_events_in_the_range_are_read() {
+        let span = Span { session: 0, start: 100, count: 10, first_index: 5 };
+        for (range, rows) in [
+            (0..u32::MAX, Some((100, 10))),
+            (0..5, None),
+            (15..20, None),
+            (0..6, Some((100, 1))),
+            (14..99, Some((109, 1))),
+            (7..9, Some((102, 2))),
+            (7..7, None),
+        ] {
+            let found = rows_of(&span, &range).map(|rows| (rows.start, rows.count));
+            assert_eq!(found, rows, "{range:?}");
+        }
+    }
+}
