@@ -296,6 +296,7 @@ mod tests {
     use super::super::query::Clause;
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
     use schemas::Timestamp;
 
     /// The definition: in the folded text, or both composed.
@@ -391,6 +392,13 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+                "tests/proptest-regressions/matcher.txt",
+            ))),
+            ..ProptestConfig::default()
+        })]
+
         #[test]
         fn equals_the_naive_oracle(
             texts in proptest::collection::vec("[aAbBéÉßẞeſ\\n\" K\u{212a}\u{301}ςΣ]{0,12}", 0..8),

@@ -122,3 +122,38 @@ fn arrow_has_one_version_and_schemas_stays_small() {
         assert!(!manifest.contains(&format!("\n{word}")), "schemas depends on {word}");
     }
 }
+
+/// A file of tests that its binary does not name compiles nowhere and fails never.
+#[test]
+fn every_file_of_tests_is_in_its_binary() {
+    for folder in ["tests/it", "ingest/tests/it"] {
+        let files = rust_files(folder);
+        let main = files.iter().find(|(path, _)| path.ends_with("main.rs")).expect("main.rs");
+        for (path, _) in files.iter().filter(|(path, _)| path.parent() == main.0.parent()) {
+            let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+            let is_named = main.1.lines().any(|line| line == format!("mod {name};"));
+            assert!(is_named || name == "main", "{} is not in main.rs", path.display());
+        }
+    }
+}
+
+/// The code of a module that has parts lies beside them, in `mod.rs`.
+#[test]
+fn modules_with_parts_are_folders() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in ["src", "ingest/src", "schemas/src", "xtask/src", "tests/it", "ingest/tests/it"] {
+        for (path, _) in rust_files(folder) {
+            let parts = root.join(path.with_extension(""));
+            assert!(
+                !parts.join("mod.rs").exists() && !has_rust_files(&parts),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+fn has_rust_files(dir: &Path) -> bool {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.map(|file| file.path()).any(|path| path.extension().is_some_and(|ext| ext == "rs"))
+}

@@ -1,10 +1,9 @@
 //! `cargo xtask clients`: the server under the official clients and the conformance suite of MCP.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::cargo::Cargo;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::options::{self, Options};
 
 /// The environment that the Python client is installed into; npm has its own beside the script.
@@ -18,7 +17,7 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     let python = python.to_string_lossy();
     let node = root.join("tests/clients/typescript/node_modules/.bin/node");
     let node = node.to_string_lossy();
-    let step = |program: &str, args: &[&str]| step(root, program, args);
+    let step = |program: &str, args: &[&str]| options::step(root, program, args);
 
     step("python3", &["-m", "venv", VENV])?;
     step(&python, &["-m", "pip", "install", "--quiet", "-r", "tests/clients/requirements.txt"])?;
@@ -26,14 +25,4 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     step(&python, &["tests/clients/python.py", &program])?;
     step(&node, &["tests/clients/typescript/client.mjs", &program])?;
     step(&python, &["tests/clients/conformance.py", &program])
-}
-
-/// Runs a program in the workspace's root, with its output where xtask's goes.
-fn step(root: &Path, program: &str, args: &[&str]) -> Result<()> {
-    let line = options::typed(std::iter::once(program).chain(args.iter().copied()));
-    eprintln!("$ {line}");
-    let status = Command::new(program).args(args).current_dir(root).status();
-    let status =
-        status.map_err(|error| Failure::step(format!("`{line}` could not be started: {error}")))?;
-    if status.success() { Ok(()) } else { Err(Failure::Program { line, code: status.code() }) }
 }

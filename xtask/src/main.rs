@@ -4,6 +4,7 @@
 //! it has to run before DuckDB is there to link them.
 
 mod cargo;
+mod checks;
 mod clients;
 mod demo;
 mod digest;
@@ -76,6 +77,17 @@ SESSIONS_REAL_LOGS=<dir> adds the tests that read real logs.",
 Needs Python 3.11 or newer with venv, npm, and the registries of both. Puts the clients into
 target/clients and tests/clients/typescript/node_modules.",
         run: clients::run,
+    },
+    Command {
+        name: "checks",
+        arguments: "[--bundled] [NAME]...",
+        about: "Run what other programs check: spelling, licences, exports, reports, sums",
+        details: "\
+NAME is one of spelling, licences, export, report, stats, ccusage and metadata; without one all run.
+Needs Python 3.11 or newer with venv, npm, and the registries of both; what else a check needs, it
+says. Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; without it exports and
+reports are made of the sample sessions, and the sums are not compared.",
+        run: checks::run,
     },
     Command {
         name: "demo",

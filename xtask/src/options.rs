@@ -1,7 +1,9 @@
-//! Reads the command line of xtask and writes to stdout.
+//! Reads the command line of xtask, writes to stdout and runs programs.
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
+use std::process::Command;
 
 use crate::failure::{Failure, Result};
 
@@ -67,6 +69,16 @@ pub(crate) fn typed<'a>(args: impl IntoIterator<Item = &'a str>) -> String {
         }
     };
     args.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs a program in the workspace's root, with its output where xtask's goes.
+pub(crate) fn step(root: &Path, program: &str, args: &[&str]) -> Result<()> {
+    let line = typed(std::iter::once(program).chain(args.iter().copied()));
+    eprintln!("$ {line}");
+    let status = Command::new(program).args(args).current_dir(root).status();
+    let status =
+        status.map_err(|error| Failure::step(format!("`{line}` could not be started: {error}")))?;
+    if status.success() { Ok(()) } else { Err(Failure::Program { line, code: status.code() }) }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::cargo::Cargo;
 use crate::failure::Result;
 use crate::options::Options;
 
-const REAL_LOGS: &str = "SESSIONS_REAL_LOGS";
+pub(crate) const REAL_LOGS: &str = "SESSIONS_REAL_LOGS";
 
 pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     let cargo = Cargo::new(root, options.bundled)?;

@@ -135,6 +135,7 @@ mod tests {
     use std::convert::Infallible;
 
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
 
     use super::*;
 
@@ -248,6 +249,13 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+                "tests/proptest-regressions/words.txt",
+            ))),
+            ..ProptestConfig::default()
+        })]
+
         #[test]
         fn rows_are_what_a_look_at_every_text_says(
             rows in proptest::collection::vec("([abc]{1,9}[ -]?){0,6}", 0..60),

@@ -10,7 +10,7 @@ use crate::Usage;
 mod name;
 
 /// The table of the repository.
-const BUILT_IN: &str = include_str!("../prices.toml");
+const BUILT_IN: &str = include_str!("../../prices.toml");
 
 /// Prices of a model, in US dollars per million tokens. A rate that is not known is absent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
