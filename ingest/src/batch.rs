@@ -110,6 +110,35 @@ macro_rules! finish {
     };
 }
 
+/// A value that no other column has in all rows.
+#[cfg(test)]
+macro_rules! sample {
+    (optional TextList $column:expr, $row:expr, $files:expr) => {
+        $files
+    };
+    (optional $kind:ident $column:expr, $row:expr, $files:expr) => {
+        Some(sample!(required $kind $column, $row, $files))
+    };
+    (required Text $column:expr, $row:expr, $files:expr) => {
+        $column.name()
+    };
+    (required Word $column:expr, $row:expr, $files:expr) => {
+        $column.name()
+    };
+    (required EventType $column:expr, $row:expr, $files:expr) => {
+        EventType::ToolResult
+    };
+    (required Provider $column:expr, $row:expr, $files:expr) => {
+        Provider::Codex
+    };
+    (required Bool $column:expr, $row:expr, $files:expr) => {
+        ($column as usize >> $row) & 1 == 1
+    };
+    ($need:ident $kind:ident $column:expr, $row:expr, $files:expr) => {
+        $column as _
+    };
+}
+
 /// What stands behind the name of a column that is given.
 macro_rules! given {
     ($given:ident $($what:tt)*) => { $($what)* };
@@ -129,6 +158,15 @@ macro_rules! declare {
         }
 
         impl<'a> EventCells<'a> {
+            /// Cells of which each column has another value over the rows, where texts are its name.
+            #[cfg(test)]
+            fn distinct(row: usize, files: &'a [String]) -> Self {
+                use schemas::table::EventColumn;
+                Self {
+                    $($($name: sample!($need $kind EventColumn::$given, row, files),)?)*
+                }
+            }
+
             /// The cells of a row that was read back.
             pub fn of(row: &'a EventRow) -> Self {
                 Self { $($($name: given!($given cell_of!($need $kind row.$name)),)?)* }
@@ -240,45 +278,12 @@ mod tests {
     #[test]
     fn every_column_comes_back_with_its_own_value() {
         let files = ["src/a.rs".to_owned(), "b c.md".to_owned()];
-        let event = EventCells {
-            session_id: "session",
-            event_index: 1,
-            turn_index: 2,
-            step_index: 3,
-            event_type: EventType::ToolResult,
-            subtype: Some("subtype"),
-            timestamp: Some(4),
-            provider: Provider::Codex,
-            text: "text",
-            tool_name: Some("tool"),
-            tool_kind: Some("kind"),
-            tool_call_id: Some("call"),
-            files: &files,
-            command: Some("command"),
-            spawned_agent_id: Some("agent"),
-            is_error: Some(true),
-            exit_code: Some(5),
-            duration_ms: Some(6),
-            model: Some("model"),
-            git_branch: Some("branch"),
-            input_tokens: Some(7),
-            output_tokens: Some(8),
-            cache_read_tokens: Some(9),
-            cache_write_tokens: Some(10),
-            cache_write_1h_tokens: Some(11),
-            reasoning_tokens: Some(12),
-            request_id: Some("request"),
-            is_replay: true,
-            is_sidechain: false,
-            source_offset: 13,
-            source_length: 14,
-            record_hash: 15,
-        };
         let mut batch = EventBatch::default();
-        batch.push(&event);
+        // As many rows as there are bits in the number of a column, and one of nothing.
+        (0..8).for_each(|row| batch.push(&EventCells::distinct(row, &files)));
         batch.push(&EventCells::default());
-        assert_eq!((batch.len(), batch.text_bytes()), (2, 4));
-        let rows = batch.finish(&events_schema(), 16);
+        assert_eq!((batch.len(), batch.text_bytes()), (9, 8 * "text".len()));
+        let rows = batch.finish(&events_schema(), 99);
         assert!(batch.is_empty() && batch.text_bytes() == 0);
         let mut values = BTreeSet::new();
         for (column, array) in EventColumn::ALL.iter().zip(rows.columns()) {
@@ -287,10 +292,10 @@ mod tests {
             assert!(is_new, "{} has the values of another", column.name());
         }
         let read: Vec<EventRow> = serde_arrow::from_record_batch(&rows).expect("rows");
-        assert_eq!(read[0].text_bytes, 4);
-        assert_eq!((read[0].segment, read[1].segment), (16, 16));
+        assert_eq!((read[0].text_bytes, read[8].text_bytes), (4, 0));
+        assert_eq!((read[0].segment, read[8].segment), (99, 99));
         let mut again = EventBatch::default();
         read.iter().for_each(|row| again.push(&EventCells::of(row)));
-        assert_eq!(again.finish(&events_schema(), 16), rows);
+        assert_eq!(again.finish(&events_schema(), 99), rows);
     }
 }
