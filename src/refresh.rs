@@ -107,6 +107,9 @@ impl Shared {
             Ok(Err(error)) => state.known.lag = Lag::Trouble(error.message),
             Err(_) => state.known.lag = Lag::Trouble("it failed inside".to_owned()),
         }
+        if let Lag::Trouble(trouble) = &state.known.lag {
+            tracing::warn!(?trouble, "the logs could not be taken in");
+        }
         state.running = None;
         state.ended = Some(Instant::now());
         self.done.notify_all();
@@ -124,6 +127,10 @@ impl Shared {
             .partition(|file| stuck.get(&file.key()) == Some(&(file.size, file.modified_us)));
         let mut known = freshness(&before, idle.len());
         if !changed.is_empty() {
+            tracing::info!(files = changed.len(), "logs changed");
+            for file in &changed {
+                tracing::debug!(path = ?file.path, bytes = file.size, "changed");
+            }
             known.pending = changed.len();
             known.lag = Lag::Reading;
             self.lock().known = known.clone();

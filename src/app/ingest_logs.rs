@@ -73,6 +73,13 @@ pub fn ingest_logs(
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = report.bytes_read as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
     report.mb_per_second = (rate * 10.0).round() / 10.0;
+    tracing::info!(
+        files = report.files,
+        events = report.events,
+        bytes = report.bytes_read,
+        ms = report.elapsed_ms,
+        "ingested"
+    );
     Ok(report)
 }
 

@@ -40,6 +40,9 @@ pub(super) struct Args {
     /// Print nothing but data
     #[arg(long, short, global = true)]
     pub(super) quiet: bool,
+    /// Tell on stderr what is done; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
+    #[arg(long, short, action = clap::ArgAction::Count, global = true)]
+    pub(super) verbose: u8,
     /// How much the metadata of answers say: core or full
     #[arg(long, global = true, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
     pub(super) metadata: MetadataLevel,

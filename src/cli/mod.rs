@@ -24,7 +24,7 @@ pub use self::reference::help;
 use crate::app;
 use crate::app::ingest_logs::{IngestOptions, ingest_logs, watch_logs};
 use crate::app::{environment, settings};
-use crate::output::{Bar, Printer, Show};
+use crate::output::{Bar, Printer, Show, logging};
 use crate::store::{Store, Verify};
 use crate::tools::{Call, Interface, Tools};
 
@@ -142,6 +142,10 @@ fn debug(command: String, arguments: &[OsString]) -> DebugMetadata {
 }
 
 fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
+    // A query's process tells on stderr how it went, and nothing else.
+    if !matches!(args.command, Command::SqlWorker) {
+        logging::start(args.verbose, environment::variable(logging::VARIABLE).as_deref())?;
+    }
     let named_store = args.store.clone();
     let store = Store::new(args.store.unwrap_or_else(environment::default_store));
     let call = Call::new(Timestamp::now(), &|| false);

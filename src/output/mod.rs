@@ -4,6 +4,7 @@ mod analyze;
 mod files;
 mod health;
 mod labels;
+pub mod logging;
 mod progress;
 mod stats;
 mod text;

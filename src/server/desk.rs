@@ -102,6 +102,7 @@ impl Desk {
         stop: &(dyn Fn() -> bool + Sync),
         run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
     ) -> Answered {
+        let start = Instant::now();
         let mut debug = self.debug(asked);
         let work = || self.work(tools, asked, stop, run, &mut debug.tool_context);
         // A bug in one call must not end the server.
@@ -109,6 +110,7 @@ impl Desk {
             std::panic::catch_unwind(AssertUnwindSafe(work))
                 .unwrap_or_else(|_| Err(crash(&asked.tool)))
         });
+        note(asked, start, &result);
         debug.rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
         let result = result.and_then(|answer| {
             debug.tokens_output = answer.metadata.tokens;
@@ -211,6 +213,26 @@ impl Desk {
             threshold: 0.0,
             tool_context: ToolContext { tool: asked.tool.clone(), generation: None },
         }
+    }
+}
+
+/// Tells how a call went, but not what it asked.
+fn note(asked: &Asked, start: Instant, result: &Result<Answer<Value>, ToolError>) {
+    let (tool, ms) = (&asked.tool, start.elapsed().as_millis());
+    match result {
+        Ok(Answer { metadata, .. }) => {
+            tracing::debug!(
+                tool,
+                ms,
+                cached = metadata.cached,
+                tokens = metadata.tokens,
+                "answered"
+            );
+        }
+        Err(error) if error.code == ErrorCode::InternalError => {
+            tracing::error!(tool, ms, "failed inside");
+        }
+        Err(error) => tracing::debug!(tool, ms, code = error.code.as_str(), "refused"),
     }
 }
 

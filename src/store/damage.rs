@@ -82,6 +82,7 @@ pub(super) fn set_aside_damaged(
     for segment in &bad {
         let from = SegmentEntry::dir(dir, segment.number);
         let to = dir.join("damaged").join(format!("{:010}", segment.number));
+        tracing::warn!(segment = segment.number, "set aside, as it is damaged");
         if from.exists() {
             fs::rename(&from, &to).map_err(StoreError::io(&from))?;
         }

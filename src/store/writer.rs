@@ -229,6 +229,7 @@ impl Writer {
             }
         }
         written?;
+        tracing::info!(generation = next.generation, segments = next.segments.len(), "committed");
         *manifest = next;
         Ok(())
     }

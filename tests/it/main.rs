@@ -23,6 +23,7 @@ mod http;
 mod http_probes;
 mod layers;
 mod limits;
+mod logging;
 mod mcp;
 mod oracle;
 mod outputs;

@@ -1,0 +1,108 @@
+//! What the program tells of its work while it goes on: off unless it is asked for.
+//!
+//! ```text
+//! sessions -v ...                       to stderr: what is read, committed, answered
+//! sessions -vv ...                      each call and each file as well
+//! SESSIONS_LOG=debug sessions mcp       the same as -vv
+//! SESSIONS_LOG=info:/tmp/sessions.log   into a file, behind what it holds
+//! ```
+//!
+//! It names counts, times, tools and paths, and never what was asked or what a log says. Other
+//! crates are left out, as theirs may.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::Mutex;
+
+use schemas::{ErrorCode, ToolError};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::error::unusable_path;
+
+/// The variable that names a level, and a file.
+pub const VARIABLE: &str = "SESSIONS_LOG";
+
+/// The levels that can be asked for.
+const LEVELS: [(&str, LevelFilter); 4] = [
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+];
+
+/// Begins to tell, for as often as `-v` was given or as the value of [`VARIABLE`] says. Of both, what tells more
+/// counts.
+///
+/// # Errors
+/// If the variable names no level, or a file that cannot be written.
+pub fn start(verbose: u8, variable: Option<&str>) -> Result<(), ToolError> {
+    let flags = match verbose {
+        0 => LevelFilter::OFF,
+        1 => LevelFilter::INFO,
+        2.. => LevelFilter::DEBUG,
+    };
+    let (named, path) = variable.map_or(Ok((LevelFilter::OFF, None)), parse)?;
+    let level = flags.max(named);
+    if level == LevelFilter::OFF {
+        return Ok(());
+    }
+    match path {
+        None => install(level, std::io::stderr),
+        Some(path) => {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let file = options.open(path).map_err(|error| {
+                let what = format!("{error}. {VARIABLE} names this file: name another one");
+                unusable_path(path, what)
+            })?;
+            install(level, Mutex::new(file));
+        }
+    }
+    Ok(())
+}
+
+/// Reads `LEVEL` or `LEVEL:FILE`.
+fn parse(value: &str) -> Result<(LevelFilter, Option<&Path>), ToolError> {
+    let (name, file) = value.split_once(':').unwrap_or((value, ""));
+    let level = LEVELS.iter().find(|(known, _)| *known == name);
+    let Some((_, level)) = level else {
+        let names = LEVELS.map(|(name, _)| name).join(", ");
+        let message = format!(
+            "{VARIABLE}: '{value}' is not valid. Give a level ({names}), or a level and a file: debug:/tmp/sessions.log"
+        );
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", VARIABLE));
+    };
+    Ok((*level, (!file.is_empty()).then(|| Path::new(file))))
+}
+
+fn install<W>(level: LevelFilter, writer: W)
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let own = Targets::new().with_target("sessions", level).with_target("ingest", level);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
+    // Another one is there only if this was called twice.
+    let _ = tracing_subscriber::registry().with(own).with(lines).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_may_name_a_file() {
+        assert_eq!(parse("info").ok(), Some((LevelFilter::INFO, None)));
+        let file = Path::new("/tmp/a:b.log");
+        assert_eq!(parse("debug:/tmp/a:b.log").ok(), Some((LevelFilter::DEBUG, Some(file))));
+        for wrong in ["", "loud", "trace", "/tmp/a.log"] {
+            let error = parse(wrong).expect_err(wrong);
+            assert!(error.message.contains("error, warn, info, debug"), "{error}");
+        }
+    }
+}
