@@ -7,7 +7,7 @@ use std::path::Path;
 use schemas::{ErrorCode, ToolError};
 
 use crate::clean::clean;
-use crate::sql::{Fault, SqlError, Wrong};
+use crate::sql::{Fault, Mistake, SqlError};
 use crate::store::StoreError;
 
 /// A store's error as a tool answers it.
@@ -124,7 +124,7 @@ pub fn sql_error(error: SqlError) -> ToolError {
 fn fault_error(fault: &Fault) -> ToolError {
     let answer = |code| ToolError::new(code, fault.to_string());
     match fault {
-        Fault::Wrong(Wrong { place, name, .. }) => {
+        Fault::Mistake(Mistake { place, name, .. }) => {
             let mut error = answer(ErrorCode::SqlError);
             if let Some((line, column)) = place {
                 error = error.with("line", *line).with("column", *column);

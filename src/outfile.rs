@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use schemas::ToolError;
 
@@ -80,17 +80,28 @@ pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
 /// Refuses a place inside a store: what lies there is written by an ingest, and a reader takes any
 /// other content for damage.
 fn refuse_store(path: &Path, place: &Path) -> Result<(), ToolError> {
-    let place = std::path::absolute(place).map_err(|error| file_error(path, &error))?;
-    // Folders below the first that exists are not there yet, and no links.
-    let Some(parent) = place.ancestors().skip(1).find_map(|dir| dir.canonicalize().ok()) else {
-        return Ok(());
-    };
-    let Some(store) = parent.ancestors().find(|dir| is_store(dir)) else { return Ok(()) };
+    let place = resolve(place).map_err(|error| file_error(path, &error))?;
+    let Some(store) = place.ancestors().skip(1).find(|dir| is_store(dir)) else { return Ok(()) };
     let store = store.display();
     let what = format_args!(
         "this is inside the store {store}, which holds its own files only. Name a file outside it"
     );
     Err(unusable_path(path, what))
+}
+
+/// Where a path leads once its folders are made: links are followed, and `..` leaves a folder that
+/// is still to be made.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut place = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        if part == Component::ParentDir {
+            place.pop();
+        } else {
+            place.push(part);
+        }
+        place = place.canonicalize().unwrap_or(place);
+    }
+    Ok(place)
 }
 
 /// Names the kind of a file that is not a regular one.

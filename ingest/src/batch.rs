@@ -139,7 +139,7 @@ macro_rules! sample {
     };
 }
 
-/// What stands behind the name of a column that is given.
+/// What stands behind the name, which only limits a repetition to the columns that are given.
 macro_rules! given {
     ($given:ident $($what:tt)*) => { $($what)* };
 }

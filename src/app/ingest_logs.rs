@@ -140,7 +140,7 @@ fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> 
 }
 
 fn unreadable_path(path: &Path, reason: impl Display) -> ToolError {
-    unusable_path(path, format_args!("cannot be read: {reason}. Check the path and its rights"))
+    unusable_path(path, format_args!("{reason}. Check the path and its rights"))
 }
 
 /// How long is waited before another writer's turn is looked for again.

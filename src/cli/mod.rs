@@ -289,3 +289,36 @@ fn counting(store: Store, interface: Interface) -> Result<&'static Tools, Failur
 fn lasting(tools: Tools) -> &'static Tools {
     Box::leak(Box::new(tools))
 }
+
+#[cfg(test)]
+mod tests {
+    use schemas::tool::TOOLS;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Commands that answers name are such as clap knows.
+    #[test]
+    fn what_answers_name_can_be_typed() {
+        let program = Args::command();
+        for tool in TOOLS {
+            let command = program.find_subcommand(tool.command).expect(tool.name);
+            let takes = |flag: &str| {
+                command.get_arguments().any(|argument| argument.get_long() == Some(flag))
+            };
+            let has_places = command.get_positionals().next().is_some();
+            let schema: Value = (tool.input)();
+            let arguments = schema["properties"].as_object().expect(tool.name);
+            // What `label` does to sessions is given by several flags.
+            for argument in arguments.keys().filter(|name| *name != "updates") {
+                let line = Interface::Commands.call(tool.name, &[(argument, "x")]);
+                let words: Vec<_> = line.split(' ').skip(2).collect();
+                match words.as_slice() {
+                    [flag, "x"] => assert!(takes(flag.trim_start_matches("--")), "{line}"),
+                    ["x"] => assert!(has_places, "{line}"),
+                    _ => panic!("{line}"),
+                }
+            }
+        }
+    }
+}

@@ -121,8 +121,8 @@ struct Count {
     spent: Spent,
 }
 
-/// Reads the session at this position and adds it to the sums. Copied history is left out; with `since`, what
-/// happened before it too.
+/// Reads the session at this position and adds it to the sums. Copied history is left out; with
+/// `since`, what happened before it too.
 pub(super) fn page(
     snapshot: &Snapshot,
     at: usize,

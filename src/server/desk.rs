@@ -43,21 +43,14 @@ pub(super) struct Asked {
     /// The tool's own name.
     pub(super) tool: String,
     pub(super) arguments: Value,
-    /// The arguments as text.
-    text: String,
 }
 
 impl Asked {
-    pub(super) fn new(id: String, tool: &str, mut arguments: Value) -> Self {
-        // The same in any order are the same call.
-        arguments.sort_all_objects();
-        let text = arguments.to_string();
-        Self { id, tool: tool.to_owned(), arguments, text }
-    }
-
-    /// What tells the call from others.
+    /// What tells the call from others; the same for the same arguments in any order.
     fn key(&self) -> String {
-        format!("{} {}", self.tool, self.text)
+        let mut key = format!("{} ", self.tool);
+        write_sorted(&self.arguments, &mut key);
+        key
     }
 }
 
@@ -205,7 +198,7 @@ impl Desk {
             tool_version: env!("CARGO_PKG_VERSION"),
             schema_version: CONTRACT_VERSION,
             adapter: self.adapter,
-            tokens_input: asked.text.len().div_ceil(BYTES_PER_TOKEN),
+            tokens_input: asked.arguments.to_string().len().div_ceil(BYTES_PER_TOKEN),
             tokens_output: 0,
             api_calls_made: 0,
             rate_limit_remaining: self.limiter.as_ref().map(Ratelimiter::available),
@@ -213,6 +206,33 @@ impl Desk {
             threshold: 0.0,
             tool_context: ToolContext { tool: asked.tool.clone(), generation: None },
         }
+    }
+}
+
+/// Writes JSON with the keys of objects in order.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
+fn write_sorted(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            out.push('{');
+            for (name, value) in fields {
+                out.push_str(&format!("{name:?}:"));
+                write_sorted(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(values) => {
+            out.push('[');
+            values.iter().for_each(|value| {
+                write_sorted(value, out);
+                out.push(',');
+            });
+            out.push(']');
+        }
+        value => out.push_str(&value.to_string()),
     }
 }
 
@@ -251,4 +271,33 @@ fn crash(tool: &str) -> ToolError {
         ErrorCode::InternalError,
         format!("{tool} failed inside. Other calls go on; please report this with the arguments"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(arguments: Value) -> String {
+        Asked { id: "1".to_owned(), tool: "list_sessions".to_owned(), arguments }.key()
+    }
+
+    #[test]
+    fn the_order_of_arguments_makes_no_other_call() {
+        let call =
+            key(json!({ "limit": 1, "session_ids": ["a", "b"], "x": { "c": null, "d": 2 } }));
+        assert_eq!(
+            call,
+            key(json!({ "x": { "d": 2, "c": null }, "session_ids": ["a", "b"], "limit": 1 }))
+        );
+        for other in [
+            json!({ "limit": 1, "session_ids": ["b", "a"], "x": { "c": null, "d": 2 } }),
+            json!({ "limit": "1", "session_ids": ["a", "b"], "x": { "c": null, "d": 2 } }),
+            json!({ "limit": 1, "session_ids": ["a,b"], "x": { "c": null, "d": 2 } }),
+            json!({ "limit": 1, "session_ids": ["a", "b"], "x": { "c": null }, "d": 2 }),
+        ] {
+            assert_ne!(call, key(other));
+        }
+    }
 }

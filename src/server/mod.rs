@@ -244,8 +244,11 @@ impl ServerHandler for Server {
             self.take_request()?;
             return Err(self.unknown(&request.name));
         };
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let asked = Arc::new(Asked::new(context.id.to_string(), spec.name, arguments));
+        let asked = Arc::new(Asked {
+            id: context.id.to_string(),
+            tool: spec.name.to_owned(),
+            arguments: Value::Object(request.arguments.unwrap_or_default()),
+        });
         let (server, cancelled) = (self.clone(), context.ct.clone());
         let work = {
             let asked = Arc::clone(&asked);

@@ -47,7 +47,7 @@ pub enum SqlError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Fault {
     #[error("{0}")]
-    Wrong(Wrong),
+    Mistake(Mistake),
     #[error("{}", refusal(.reason))]
     NotAllowed {
         reason: String,
@@ -80,15 +80,15 @@ pub enum Fault {
 
 /// What is wrong with the text of a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wrong {
+pub struct Mistake {
     pub message: String,
     /// 1-based line and column.
     pub place: Option<(usize, usize)>,
-    /// A column that there is not.
+    /// The unknown column.
     pub name: Option<String>,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
@@ -96,8 +96,8 @@ impl fmt::Display for Wrong {
 
 impl Fault {
     /// A query that is wrong at no place in particular.
-    pub(super) fn wrong(message: impl Into<String>) -> Self {
-        Self::Wrong(Wrong { message: message.into(), ..Wrong::default() })
+    pub(super) fn mistake(message: impl Into<String>) -> Self {
+        Self::Mistake(Mistake { message: message.into(), ..Mistake::default() })
     }
 }
 

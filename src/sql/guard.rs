@@ -7,7 +7,7 @@
 use schemas::view::VIEWS;
 use serde_json::{Map, Value};
 
-use super::{Fault, Wrong, hint};
+use super::{Fault, Mistake, hint};
 use crate::clean::clean;
 
 /// Functions that give rows and read nothing.
@@ -72,9 +72,9 @@ fn not_parsed(sql: &str, parsed: &Value) -> Fault {
         Some((line, column, near)) => {
             let message = format!("{message}\nat line {line}, column {column}: {near}");
             let message = clean(&message);
-            Fault::Wrong(Wrong { message, place: Some((line, column)), name: None })
+            Fault::Mistake(Mistake { message, place: Some((line, column)), name: None })
         }
-        None => Fault::wrong(clean(message)),
+        None => Fault::mistake(clean(message)),
     }
 }
 
@@ -133,7 +133,7 @@ impl Guard {
             ("FUNCTION" | "WINDOW", _) => function(field("function_name")),
             ("PARAMETER", _) => {
                 let message = "Parameters cannot be given. Write the value into the SQL";
-                Err(Fault::wrong(message))
+                Err(Fault::mistake(message))
             }
             ("", "BASE_TABLE") => self.table(node),
             ("", "TABLE_FUNCTION") => {

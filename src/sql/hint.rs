@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemas::view::{VIEWS, View};
 use serde_json::Value;
 
-use super::{Fault, Wrong};
+use super::{Fault, Mistake};
 use crate::clean::clean;
 
 /// Names less alike than this are no help.
@@ -27,7 +27,7 @@ pub(super) fn sql_error(error: &duckdb::Error, sql: &str, before: usize, used: &
         return Fault::OutOfMemory;
     }
     let Some(parsed) = parsed(&whole) else {
-        return Fault::wrong(clean(&whole));
+        return Fault::mistake(clean(&whole));
     };
     let text = parsed["exception_message"].as_str().unwrap_or(&whole);
     let mut said = clean(text.trim_end());
@@ -44,7 +44,7 @@ pub(super) fn sql_error(error: &duckdb::Error, sql: &str, before: usize, used: &
         said = format!("{said}\nLeave out a semicolon and what follows it");
     }
     let place = place.map(|(line, column, _)| (line, column));
-    Fault::Wrong(Wrong { message: said, place, name: help.map(|(_, name)| name) })
+    Fault::Mistake(Mistake { message: said, place, name: help.map(|(_, name)| name) })
 }
 
 /// What DuckDB says in words.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use schemas::tool::query::QueryFormat;
 use serde::{Deserialize, Serialize};
 
-pub use error::{Fault, SqlError, Wrong};
+pub use error::{Fault, Mistake, SqlError};
 pub use sandbox::Sandbox;
 pub use views::schema_text;
 pub use worker::serve;

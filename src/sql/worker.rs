@@ -69,8 +69,9 @@ fn answer(request: &Request, out: Box<dyn Write + Send>) -> Result<Summary, Faul
     let parsed: String = connection
         .query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get(0))
         .map_err(|error| hint::sql_error(&error, sql, 0, &[]))?;
-    let parsed: Value = serde_json::from_str(&parsed)
-        .map_err(|_| Fault::wrong("The query is nested too deeply. Use WITH to name its parts"))?;
+    let parsed: Value = serde_json::from_str(&parsed).map_err(|_| {
+        Fault::mistake("The query is nested too deeply. Use WITH to name its parts")
+    })?;
     let used = guard::views_of(sql, &parsed)?;
     create(&connection, request, &used).map_err(|error| engine_error(&error))?;
     let plan = plan(&connection, request, sql, &used)?;

@@ -7,7 +7,7 @@ use super::Snapshot;
 /// Sessions that are named when a prefix fits several.
 const CANDIDATES: usize = 10;
 
-/// Why an id, or the beginning of one, is that of no one session.
+/// Why an id or a prefix names no single session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookupError {
     /// It has fewer characters than this.

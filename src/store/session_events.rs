@@ -19,8 +19,7 @@ pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
 /// Rows of a batch.
 const BATCH_ROWS: usize = 4096;
 
-/// Where the rows of each session lie: positions of segments and spans in them, in the order of the
-/// events, those of one session behind those of the one before.
+/// All live spans, by session and then by event, each with the position of its segment.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     /// Where the rows of a session begin; one more than there are sessions.

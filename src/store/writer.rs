@@ -25,7 +25,7 @@ use super::lock::StoreLock;
 use super::manifest::{Manifest, Retired, SegmentEntry};
 use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
-use super::{ALL_EVENTS, StoreError, compact, files, folder};
+use super::{ALL_EVENTS, StoreError, column_of, compact, files, folder};
 
 /// A segment is committed at the first checkpoint after its events take this much on disk.
 const SEGMENT_BYTES: usize = 32 << 20;
@@ -56,7 +56,7 @@ pub struct Writer {
     lock: StoreLock,
 }
 
-/// What tells a record from the one before it.
+/// Columns that tell a record from the one before it.
 const RECORD_COLUMNS: [EventColumn; 2] = [EventColumn::SourceOffset, EventColumn::RecordHash];
 
 impl Writer {
@@ -343,10 +343,9 @@ impl<'w> Target for &'w Writer {
         // The events of one record stand together; a line may hold several records.
         let mut last = None;
         while let Some(batch) = events.next_batch()? {
-            let (offsets, column) = (
-                batch.column(0).as_primitive::<Int64Type>(),
-                batch.column(1).as_primitive::<Int64Type>(),
-            );
+            let number = |name| column_of(&batch, name)?.as_primitive_opt::<Int64Type>();
+            let [offsets, column] = RECORD_COLUMNS.map(number);
+            let (Some(offsets), Some(column)) = (offsets, column) else { continue };
             for (offset, hash) in offsets.values().iter().zip(column.values()) {
                 let record = Some((*offset, *hash));
                 if last != record && *hash != 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memchr::memmem;
 use schemas::envelope::{Answer, Metadata, Pagination, Severity, Status, Warning, WarningCode};
@@ -45,16 +45,16 @@ impl Tools {
         tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
     ) -> Result<Answer<T>, ToolError> {
         self.snapshot(call)?;
-        envelope(self.view(call)?, tool)
+        envelope(call, self.view(call)?, tool)
     }
 }
 
 /// Runs a tool over what a call answers from, and puts its reply into the envelope.
 pub(super) fn envelope<T: Serialize>(
+    call: &Call<'_>,
     View { snapshot, freshness }: &View,
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
 ) -> Result<Answer<T>, ToolError> {
-    let start = Instant::now();
     let reply = tool(snapshot)?;
     let manifest = snapshot.manifest();
     let newest = manifest.segments.iter().filter_map(|segment| segment.times);
@@ -105,7 +105,7 @@ pub(super) fn envelope<T: Serialize>(
     let json = serde_json::to_vec(&answer).unwrap_or_default();
     answer.warnings.extend(masked(&json));
     answer.metadata.tokens = json.len().div_ceil(BYTES_PER_TOKEN);
-    answer.metadata.duration_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+    answer.metadata.duration_ms = u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(answer)
 }
 

@@ -8,10 +8,11 @@ use schemas::{ErrorCode, Timestamp, ToolError, limits};
 use super::fresh::Freshness;
 use crate::store::Snapshot;
 
-/// What a call is given beside its arguments. Each call is made anew: all that it answers is of the
-/// state of the store in which it found it first.
+/// What a call is given beside its arguments. Make one for each call: who looks at the store first
+/// takes the snapshot, and everything answers from that.
 pub struct Call<'a> {
     pub(crate) now: Timestamp,
+    begun: Instant,
     /// Asked now and then; true ends the call.
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
     /// How long a search may take; then it answers what it found so far.
@@ -34,6 +35,7 @@ impl<'a> Call<'a> {
     pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self {
             now,
+            begun: Instant::now(),
             stop,
             search_time: Duration::from_secs(limits::SEARCH_SECONDS),
             deadline: None,
@@ -69,6 +71,11 @@ impl<'a> Call<'a> {
             Some(view) => Ok(view),
             None => take().map(|view| self.view.get_or_init(|| view)),
         }
+    }
+
+    /// How long it takes so far.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     /// Ends a call that nobody waits for any more, or that took too long.

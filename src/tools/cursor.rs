@@ -33,7 +33,7 @@ pub(super) fn decode<P: DeserializeOwned>(
     };
     let bytes = URL_SAFE_NO_PAD.decode(cursor.trim()).map_err(|_| invalid("it is none of ours"))?;
     let cursor: Cursor<P> =
-        serde_json::from_slice(&bytes).map_err(|_| invalid("it is none of this tool's"))?;
+        serde_json::from_slice(&bytes).map_err(|_| invalid("it is of another kind of call"))?;
     if cursor.b != binding(args) {
         return Err(invalid("it belongs to a call with other arguments"));
     }

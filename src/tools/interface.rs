@@ -24,7 +24,7 @@ impl Interface {
     /// A call with these arguments: `list_sessions(limit=1)`, or `sessions list --limit 1` at a
     /// terminal. What a command takes without a flag stands as it is; an argument without a value
     /// stands for any.
-    pub(super) fn call(self, name: &str, arguments: &[(&str, &str)]) -> String {
+    pub(crate) fn call(self, name: &str, arguments: &[(&str, &str)]) -> String {
         let command = TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.command);
         let (Self::Commands, Some(command)) = (self, command) else {
             let arguments = arguments.iter().map(|argument| match argument {
@@ -40,7 +40,7 @@ impl Interface {
         for (name, value) in arguments {
             line.push(' ');
             if !takes_without_flag(command, name) {
-                line.push_str(&flag(name));
+                line.push_str(&flag(command, name));
                 line.push(' ');
             }
             match value.trim_matches(['[', ']']) {
@@ -114,16 +114,24 @@ impl Interface {
     }
 }
 
-/// Arguments that stand behind their command without a flag.
+/// Arguments that stand behind their command without a flag; `cli` has a test that asks clap.
 fn takes_without_flag(command: &str, argument: &str) -> bool {
     matches!(
         (command, argument),
-        ("event", "event_ids") | ("query", "sql") | ("show" | "analyze", "session_id")
+        ("search", "query")
+            | ("event", "event_ids")
+            | ("query", "sql")
+            | ("show" | "analyze", "session_id")
+            | ("label", "session_ids")
+            | ("tools", "tools")
     )
 }
 
-/// The flag of an argument; one that takes a list may be repeated, and names one value.
-fn flag(argument: &str) -> String {
+/// The flag of an argument: `session_ids` is given as `--session-id`, which may be repeated.
+fn flag(command: &str, argument: &str) -> String {
+    if (command, argument) == ("stats", "group_by") {
+        return "--by".to_owned();
+    }
     let name = argument.strip_suffix("ids").map(|of| format!("{of}id"));
     format!("--{}", name.as_deref().unwrap_or(argument).replace('_', "-"))
 }

@@ -184,7 +184,7 @@ impl Tools {
         args: &MetadataArgs,
         call: &Call<'_>,
     ) -> Result<Answer<MetadataData>, ToolError> {
-        envelope(self.view(call)?, |_| metadata::run(args))
+        envelope(call, self.view(call)?, |_| metadata::run(args))
     }
 
     /// `update_session_labels`.
@@ -252,9 +252,9 @@ impl Tools {
             "No logs have been ingested into {} yet. {}",
             self.store.dir().display(),
             if reading {
-                "They are being read now: call again in a few seconds"
+                "They are being read now: ask again in a few seconds"
             } else {
-                "Run `sessions ingest` once in a shell, then call again"
+                "Run `sessions ingest` once in a shell, then ask again"
             }
         );
         let error = ToolError::new(ErrorCode::IndexEmpty, message);

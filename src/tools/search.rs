@@ -317,7 +317,7 @@ fn hint(
     });
     if let Some(name) = mistaken.and_then(|term| term.split_once(':')).map(|(name, _)| name) {
         return format!(
-            "{searched} '{name}:' is no qualifier and was searched as text; narrow with the arguments of this tool."
+            "{searched} '{name}:' is no qualifier and was searched as text; it is an argument of its own."
         );
     }
     match filters.as_slice() {

@@ -116,6 +116,7 @@ fn no_output_goes_into_a_store() {
         env.store().join("below/new.jsonl"),
         env.path("link.jsonl"),
         env.path("folder/new.jsonl"),
+        env.path("none").join("..").join(env.store().file_name().expect("a name")).join("x"),
     ];
     for output in outputs() {
         for place in &places {

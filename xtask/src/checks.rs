@@ -28,8 +28,8 @@ struct Check {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
-    /// A program, with how to get it.
-    Program(&'static str, &'static str),
+    /// One of these programs, with how to get it.
+    Program(&'static [&'static str], &'static str),
     /// Real logs, in the folder that [`REAL_LOGS`] names.
     Logs,
 }
@@ -38,13 +38,16 @@ const CHECKS: &[Check] = &[
     Check { name: "spelling", needs: Needs::Nothing, run: spelling },
     Check {
         name: "licences",
-        needs: Needs::Program("cargo-deny", "cargo install cargo-deny --locked"),
+        needs: Needs::Program(&["cargo-deny"], "cargo install cargo-deny --locked"),
         run: licences,
     },
     Check { name: "export", needs: Needs::Nothing, run: export },
     Check {
         name: "report",
-        needs: Needs::Program("chromium", "the package chromium of the system"),
+        needs: Needs::Program(
+            &["chromium", "chromium-browser", "google-chrome"],
+            "the package chromium of the system",
+        ),
         run: report,
     },
     Check { name: "stats", needs: Needs::Logs, run: stats },
@@ -87,8 +90,8 @@ impl Setup<'_> {
     /// Why a check cannot run.
     fn missing(&self, needs: Needs) -> Option<Failure> {
         match needs {
-            Needs::Program(program, from) if !is_installed(program) => {
-                Some(Failure::step(format!("needs {program}: {from}")))
+            Needs::Program(programs, from) if !programs.iter().any(is_installed) => {
+                Some(Failure::step(format!("needs {}: {from}", programs.join(" or "))))
             }
             Needs::Logs if self.logs.is_none() => Some(Failure::step(format!(
                 "needs real logs: set {REAL_LOGS}=<dir> to a folder with one folder an agent"
@@ -131,7 +134,7 @@ impl Setup<'_> {
     }
 }
 
-fn is_installed(program: &str) -> bool {
+fn is_installed(program: &&str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
@@ -160,6 +163,9 @@ fn stats(setup: &Setup<'_>) -> Result<()> {
 }
 
 fn ccusage(setup: &Setup<'_>) -> Result<()> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Err(Failure::step("needs Linux on x86-64, for which the package is"));
+    }
     setup.npm(CCUSAGE)?;
     let ccusage = format!("{PACKAGES}/node_modules/@ccusage/ccusage-linux-x64/bin/ccusage");
     // The package does not say that it is a program.

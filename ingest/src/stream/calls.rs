@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clean::clean;
+
 /// Calls without a result that are remembered; more are open only in damaged logs.
 const REMEMBERED: usize = 256;
 
@@ -20,7 +22,7 @@ pub(super) struct OpenCall {
     pub(super) at: Option<i64>,
 }
 
-/// A list of paths as a text with one to a line, as stores have it.
+/// One path to a line: the form in saved states.
 mod lines {
     use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 
@@ -56,5 +58,30 @@ impl OpenCalls {
     pub(super) fn close(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.0.iter().rposition(|call| call.id == id)?;
         self.0.remove(at)
+    }
+}
+
+/// Paths without what nobody sees. Where that leaves line breaks, each line is one, as saved states
+/// have one to a line.
+pub(super) fn cleaned_files(files: &[String]) -> Vec<String> {
+    let cleaned = files.iter().map(|file| clean(file));
+    let lines = cleaned.flat_map(|file| file.lines().map(str::to_owned).collect::<Vec<_>>());
+    lines.filter(|file| !file.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of a call must be what a result finds in the state that was saved between them.
+    #[test]
+    fn files_of_a_call_are_the_same_after_they_were_saved() {
+        let files = ["src/a\rb.rs", "\u{200b}", "c d\u{2028}e.rs", "x.rs"].map(str::to_owned);
+        let files = cleaned_files(&files);
+        assert_eq!(files, ["src/a", "b.rs", "c d", "e.rs", "x.rs"]);
+        let (id, command) = ("a".to_owned(), String::new());
+        let call = OpenCall { id, step: 1, tool: None, files, command, at: None };
+        let saved = serde_json::to_string(&call).expect("writes");
+        assert_eq!(serde_json::from_str::<OpenCall>(&saved).expect("reads"), call);
     }
 }

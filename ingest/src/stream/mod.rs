@@ -17,7 +17,7 @@ use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
-use self::calls::{OpenCall, OpenCalls};
+use self::calls::{OpenCall, OpenCalls, cleaned_files};
 pub(crate) use self::dropped::{Dropped, Messages};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::short;
@@ -316,7 +316,7 @@ impl Stream {
         // A secret may be split by what nobody sees, and matches must not end at a colour.
         let text = clean(draft.text);
         let command = clean(draft.command);
-        let files: Vec<_> = draft.files.iter().map(|file| clean(file).into_owned()).collect();
+        let files = cleaned_files(draft.files);
         let said = self.mask(&text, &command, &files);
         let (mut command, mut files) = (said.command.into_owned(), said.files);
         let draft = Draft {
