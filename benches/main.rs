@@ -1,7 +1,7 @@
-//! Workloads by name on generated logs, each asserting its answer: `cargo xtask bench [GB]...`.
+//! Runs named workloads on generated logs and asserts their answers: `cargo xtask bench [GB]...`.
 //!
-//! Prints a table for `benches/records/`. What a search is measured against stands beside it, taken
-//! in the same run: `rg` over the same raw files, and plain `memmem` over all text in memory.
+//! Prints a table for `benches/records/`. Each search is listed next to its baselines from the same
+//! run: `rg` over the same raw files, and plain `memmem` over all text in memory.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -23,14 +23,14 @@ use crate::corpus::agents::AGENTS;
 use crate::measure::{Server, Times, rg, seconds};
 use crate::workloads::{Workload, workloads};
 
-/// The same logs every time.
+/// The seed of the generated logs, which are the same in every run.
 const SEED: u64 = 42;
 
-/// Gigabytes of logs when nothing is said.
+/// Gigabytes of logs if the command line gives no size.
 const DEFAULT_GB: f64 = 0.1;
 
 fn main() {
-    // Cargo adds flags of its own.
+    // Cargo adds flags of its own, which are not numbers.
     let sizes: Vec<f64> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![DEFAULT_GB] } else { sizes };
     for size in sizes {
@@ -40,7 +40,7 @@ fn main() {
     worst::run(dir.path());
 }
 
-/// Generates, ingests and measures; everything is removed at the end.
+/// Generates, ingests and measures. Removes everything at the end.
 fn run(gigabytes: f64) {
     let dir = tempfile::tempdir().expect("tempdir");
     let (logs, store) = (dir.path().join("logs"), dir.path().join("store"));
@@ -52,7 +52,7 @@ fn run(gigabytes: f64) {
     others(&corpus, &store);
 }
 
-/// First ingest and a second one that finds nothing to do, each in a process of its own.
+/// Measures a first ingest and a second one that finds nothing to do, each in a process of its own.
 fn ingest(corpus: &Corpus, logs: &Path, store: &Path) {
     let logs = logs.to_string_lossy();
     let first = measure::command(&["--json", "ingest", &logs], store);
@@ -72,7 +72,7 @@ fn ingest(corpus: &Corpus, logs: &Path, store: &Path) {
     println!("| skip index | {:.1} % |\n", share(skip));
 }
 
-/// First ingests of logs as other agents write them, each into a store of its own.
+/// Measures first ingests of logs as other agents write them, each into a store of its own.
 fn agents(dir: &Path, bytes: u64) {
     println!("| agent | MB/s of a first ingest | MB | events | store |\n|---|---|---|---|---|");
     for agent in AGENTS {
@@ -96,7 +96,7 @@ fn agents(dir: &Path, bytes: u64) {
     println!();
 }
 
-/// The searches, warm in this process and cold in one of their own.
+/// Measures the searches, warm in this process and cold in a process of their own.
 fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
     let store = Store::new(dir);
     let text = all_text(&store);
@@ -138,7 +138,8 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
     println!("\nServer after all of them: {} MB at its peak.\n", server.peak_mb());
 }
 
-/// What the scan of a workload looks at; ranked ones count what they insist on.
+/// Returns the work of a workload's scan. For a ranked search it counts only what the query
+/// requires.
 fn work(store: &Store, workload: &Workload) -> sessions::search::Work {
     let query = Query::parse(&workload.args.query, Timestamp(0)).expect("parses");
     let request = Request {
@@ -157,7 +158,7 @@ fn work(store: &Store, workload: &Workload) -> sessions::search::Work {
     search(&snapshot, &request, &|| false).expect("finds").work
 }
 
-/// All text of the store in one piece, as a naive search would hold it.
+/// Returns all text of the store in one piece, as a naive search would hold it.
 fn all_text(store: &Store) -> Vec<u8> {
     let snapshot = store.snapshot().expect("snapshot");
     let mut text = Vec::new();
@@ -172,7 +173,7 @@ fn all_text(store: &Store) -> Vec<u8> {
     text
 }
 
-/// The other tools.
+/// Measures the other tools.
 fn others(corpus: &Corpus, dir: &Path) {
     let tools = Tools::new(Store::new(dir));
     println!("| tool | p50 ms | p99 ms |\n|---|---|---|");

@@ -1,4 +1,4 @@
-//! Times, commands, memory.
+//! Measures times, commands, memory and the sizes of files.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use schemas::tool::search::SearchArgs;
 use serde_json::{Value, json};
 
-/// How long a workload is repeated, and how often at least and at most.
+/// A workload is repeated for this long, but at least `LEAST` and at most `MOST` times.
 const ENOUGH: Duration = Duration::from_secs(3);
 const LEAST: usize = 7;
 const MOST: usize = 500;
 
-/// Milliseconds.
+/// Statistics of measured times, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub p50: f64,
@@ -21,7 +21,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Of measured seconds.
+    /// Computes the statistics of measured seconds.
     pub(crate) fn of(seconds: impl Iterator<Item = f64>) -> Self {
         let mut ms: Vec<f64> = seconds.map(|seconds| seconds * 1e3).collect();
         ms.sort_by(f64::total_cmp);
@@ -30,14 +30,14 @@ impl Times {
     }
 }
 
-/// Seconds that `f` takes.
+/// Returns the seconds that `f` takes.
 pub(crate) fn seconds<T>(f: impl FnOnce() -> T) -> f64 {
     let start = Instant::now();
     std::hint::black_box(f());
     start.elapsed().as_secs_f64()
 }
 
-/// Times `f`, warmed up once.
+/// Measures `f` repeatedly, after one call to warm up.
 pub(crate) fn repeat(f: impl Fn()) -> Times {
     f();
     let start = Instant::now();
@@ -48,7 +48,7 @@ pub(crate) fn repeat(f: impl Fn()) -> Times {
     Times::of(all.into_iter())
 }
 
-/// What a command of the program came to.
+/// The result of a command of the program.
 pub(crate) struct Ran {
     pub seconds: f64,
     pub peak_mb: u64,
@@ -61,7 +61,7 @@ fn program(store: &Path) -> Command {
     command
 }
 
-/// Runs the program in a process of its own; its answer is JSON.
+/// Runs the program in a process of its own and parses its answer, which is JSON.
 pub(crate) fn command(args: &[&str], store: &Path) -> Ran {
     let start = Instant::now();
     let mut child = program(store).args(args).stdout(Stdio::piped()).spawn().expect("starts");
@@ -73,7 +73,7 @@ pub(crate) fn command(args: &[&str], store: &Path) -> Ran {
     Ran { seconds, peak_mb: peak.join().expect("ends"), json }
 }
 
-/// Looks at the peak memory of a process until it ends.
+/// Watches the peak memory of a process until it ends.
 fn watch_peak(pid: u32) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
         let mut peak = 0;
@@ -85,14 +85,16 @@ fn watch_peak(pid: u32) -> std::thread::JoinHandle<u64> {
     })
 }
 
-/// Peak resident memory in MB, where the system tells it; `None` when the process is gone.
+/// Returns the peak resident memory in MB where the system provides it, or `None` if the process is
+/// gone.
 fn peak_mb(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kb| kb / 1024)
 }
 
-/// Milliseconds of `rg` over the logs, best of three; `None` when it is not installed.
+/// Returns the milliseconds of `rg` over the logs, the best of three runs, or `None` if it is not
+/// installed.
 pub(crate) fn rg(pattern: &str, logs: &Path) -> Option<f64> {
     let once = || {
         let mut command = Command::new("rg");
@@ -102,17 +104,17 @@ pub(crate) fn rg(pattern: &str, logs: &Path) -> Option<f64> {
         Some(start.elapsed().as_secs_f64() * 1e3)
     };
     let first = once()?;
-    // One that takes seconds needs no second try.
+    // A run that takes seconds is not repeated.
     let more = if first < 2000.0 { 2 } else { 0 };
     (0..more).filter_map(|_| once()).chain([first]).min_by(f64::total_cmp)
 }
 
-/// Bytes of all files below a folder.
+/// Returns the bytes of all files below a folder.
 pub(crate) fn bytes_below(dir: &Path) -> u64 {
     sum(dir, &|_| true)
 }
 
-/// Bytes of the files of one name.
+/// Returns the bytes of all files of one name below a folder.
 pub(crate) fn bytes_of(dir: &Path, name: &str) -> u64 {
     sum(dir, &|path| path.file_name().is_some_and(|file| file == name))
 }
@@ -132,7 +134,7 @@ fn sum(dir: &Path, wanted: &dyn Fn(&Path) -> bool) -> u64 {
     bytes.sum()
 }
 
-/// A server, to see what it takes.
+/// A running server, to measure what it takes.
 pub(crate) struct Server {
     child: Child,
     requests: Option<ChildStdin>,

@@ -1,4 +1,4 @@
-//! What is measured, and what must come out.
+//! The workloads that are measured, and the answers that they must give.
 
 use schemas::EventType;
 use schemas::Timestamp;
@@ -12,20 +12,20 @@ use sessions::tools::{Call, Tools};
 
 use crate::corpus::{self, Corpus};
 
-/// A search.
+/// A search with its baselines and its expected answer.
 pub(crate) struct Workload {
     pub name: &'static str,
     pub args: SearchArgs,
-    /// What `rg` would be asked.
+    /// The pattern that `rg` searches for comparison.
     pub rg: Option<String>,
-    /// What a naive scan would look for.
+    /// The text that a naive scan searches for comparison.
     pub needle: Option<&'static str>,
     expect: Expect,
 }
 
-/// What the first page must be.
+/// The expected first page.
 enum Expect {
-    /// So many matches over all pages.
+    /// This many matches over all pages.
     Total(usize),
     /// A full page.
     Full,
@@ -34,7 +34,7 @@ enum Expect {
 }
 
 impl Workload {
-    /// Runs it and looks at the answer.
+    /// Runs the search and asserts its answer.
     pub(crate) fn check(&self, tools: &Tools) {
         let answer =
             tools.search(&self.args, &Call::new(Timestamp(0), &|| false)).expect("answers");
@@ -60,7 +60,7 @@ fn query(query: &str) -> SearchArgs {
     SearchArgs { query: query.to_owned(), limit: Some(10), ..SearchArgs::default() }
 }
 
-/// The searches, each of another kind.
+/// Returns the searches, each of another kind.
 pub(crate) fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
     let simple = |name, text: &'static str, expect| Workload {
         name,
@@ -144,10 +144,10 @@ pub(crate) fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
     ]
 }
 
-/// A call of another tool, asserting its answer.
+/// A name and a call of another tool, which asserts its answer.
 type Other = (&'static str, Box<dyn Fn(&Tools)>);
 
-/// The tools that read one session or list many.
+/// Returns calls of the tools that read one session or list many.
 pub(crate) fn others(corpus: &Corpus) -> Vec<Other> {
     let session = Corpus::session_id(3);
     let event = EventArgs { event_ids: vec![format!("{session}:10")], ..EventArgs::default() };

@@ -1,5 +1,5 @@
-//! Logs that cost the most for their size: many files, many records, much behind few bytes. Time and
-//! memory of each must stay in proportion.
+//! Measures logs that cost the most for their size: many files, many records, or few bytes that
+//! unpack to many. Time and memory of each must stay in proportion.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -10,21 +10,21 @@ use flate2::write::GzEncoder;
 
 use crate::measure::{Ran, command};
 
-/// Peak memory of an ingest, whatever it reads.
+/// Highest peak memory of an ingest in MB, whatever it reads.
 const MOST_MB: u64 = 400;
 
 const FILES: u64 = 100_000;
 const LINES: u64 = 3_000_000;
-/// 3.6 MB when compressed.
+/// Lines of the compressed log, which takes 3.6 MB.
 const COMPRESSED_LINES: u64 = 1_200_000;
 
-/// A way to cost much.
+/// A kind of log that costs much.
 struct Shape {
     name: &'static str,
-    /// Writes logs of it into a folder; returns their bytes, unpacked.
+    /// Writes logs of this kind into a folder and returns their unpacked bytes.
     write: fn(&Path) -> io::Result<u64>,
     files: u64,
-    /// Events they give.
+    /// Events that the logs contain.
     events: u64,
 }
 
@@ -95,7 +95,7 @@ fn odd_records(dir: &Path) -> io::Result<u64> {
     lines(dir, "{\"a\":1}\n", 1_000_000)
 }
 
-/// A log of one prompt and then the same line again and again.
+/// Writes a log of one prompt and then the same line `count` times.
 fn lines(dir: &Path, line: &str, count: u64) -> io::Result<u64> {
     let mut out = BufWriter::new(File::create(dir.join("log.jsonl"))?);
     let first = prompt(1, 0);

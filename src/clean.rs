@@ -1,19 +1,19 @@
-//! Text from logs is untrusted: removes what a terminal or a model should not see, and cuts texts.
+//! Removes from untrusted log text what a terminal or a model should not see, and truncates texts.
 
-/// Text fit for a terminal and a model's context: what `ingest` keeps of a text, with plain line
-/// breaks.
+/// Returns a text that is safe for a terminal and a model's context: the characters that `ingest`
+/// keeps, with plain line breaks.
 pub(crate) fn clean(text: &str) -> String {
     let cleaned = ingest::clean::clean(text);
     if cleaned.contains('\r') { cleaned.replace('\r', "") } else { cleaned.into_owned() }
 }
 
-/// A text for a place in a line of its own, as a path or a title: its line breaks and tabs are blanks.
+/// Returns a text, such as a path or a title, on one line: line breaks and tabs become spaces.
 pub(crate) fn one_line(text: &str) -> String {
     text.replace(['\n', '\r', '\t'], " ")
 }
 
-/// The beginning of `text` that takes at most `bytes` inside a JSON string, and how many
-/// characters it leaves out.
+/// Returns the beginning of `text` that takes at most `bytes` bytes inside a JSON string, and the
+/// number of characters that it omits.
 pub(crate) fn head(text: &str, bytes: usize) -> (&str, usize) {
     let mut room = bytes;
     for (at, c) in text.char_indices() {
@@ -25,7 +25,7 @@ pub(crate) fn head(text: &str, bytes: usize) -> (&str, usize) {
     (text, 0)
 }
 
-/// Bytes that a character takes inside a JSON string.
+/// Returns the number of bytes that a character takes inside a JSON string.
 fn json_bytes(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

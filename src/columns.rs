@@ -1,7 +1,7 @@
-//! Columns of text for people.
+//! Formats rows as aligned columns of text.
 
-/// Rows under each other beneath the names of their columns; those that are `right` end at the
-/// same place, as numbers do.
+/// Formats rows as a table under the names of their columns. Columns marked in `right` are aligned
+/// to the right, as numbers are.
 pub(crate) fn aligned(names: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
     let length = |text: &str| text.chars().count();
     let widths: Vec<_> = names

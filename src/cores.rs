@@ -1,17 +1,17 @@
-//! How many threads to use, and work shared out among them.
+//! Chooses the number of threads and distributes work among them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads that run side by side on this machine; asked of the system once, as the answer takes
-/// several files to read.
+/// Returns the number of threads that can run in parallel on this machine. The system is asked only
+/// once, because the answer takes several file reads.
 pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Hands `at_a_time` of the `units` to each core, and the next ones when it is done; the results
-/// are in no order.
+/// Runs `work` on `at_a_time` units per call, in parallel on all cores. The order of the results is
+/// unspecified.
 pub(crate) fn in_parallel<U: Sync, T: Send, E: Send>(
     units: &[U],
     at_a_time: usize,

@@ -1,4 +1,4 @@
-//! The one place that turns errors into messages, exit codes and tool errors.
+//! The only place that converts errors to tool errors: a code, a message and advice.
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use crate::clean::clean;
 use crate::sql::{Fault, Mistake, SqlError};
 use crate::store::StoreError;
 
-/// A store's error as a tool answers it.
+/// Converts an error of the store to a tool error.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the advice for other errors of a disk is the same"
@@ -103,7 +103,7 @@ pub fn store_error(error: StoreError) -> ToolError {
     }
 }
 
-/// A query's error as a tool answers it.
+/// Converts an error of an SQL query to a tool error.
 pub fn sql_error(error: SqlError) -> ToolError {
     let message = error.to_string();
     let answer = |code| ToolError::new(code, message);
@@ -146,7 +146,8 @@ fn fault_error(fault: &Fault) -> ToolError {
     }
 }
 
-/// A file or folder that somebody named and that cannot be used. `what` says why, and what to do.
+/// Creates the error for a file or folder that the user named and that cannot be used. `what` gives
+/// the reason and the next step.
 pub(crate) fn unusable_path(path: &Path, what: impl Display) -> ToolError {
     let message = format!("{}: {what}", path.display());
     ToolError::new(ErrorCode::InvalidArgument, message).with_path(path)

@@ -1,14 +1,15 @@
-//! Case folding and normal forms: what "the same text" means to a search.
+//! Case folding and normal forms: the definition of "the same text" for a search.
 //!
-//! ASCII letters fold among themselves, every other character to one character outside ASCII. So
-//! a needle of ASCII matches only ASCII, whatever stands around it. A needle beyond ASCII is in a
-//! text when it is in the text as written or, both composed (NFC), in the composed text.
+//! ASCII letters fold among themselves, and every other character folds to one character outside
+//! ASCII. So an ASCII needle matches only ASCII, whatever surrounds it. A needle beyond ASCII is in
+//! a text if it is in the text as written or, both composed (NFC), in the composed text.
 
 use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-/// Folds one character: upper case first, so that letters with two lower forms (σ ς) meet.
+/// Folds one character. It is converted to upper case first, so that letters with two lower-case
+/// forms (σ ς) become equal.
 pub(crate) fn fold_char(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
@@ -20,13 +21,13 @@ pub(crate) fn fold_char(c: char) -> char {
     single(c.to_uppercase()).and_then(lower).or_else(|| lower(c)).unwrap_or(c)
 }
 
-/// Punctuation, arrows, boxes, Chinese, Japanese, Korean, emoji: most of what is beyond ASCII in
-/// logs, known without a table.
+/// Returns true for punctuation, arrows, boxes, Chinese, Japanese, Korean and emoji. These are most
+/// of the characters beyond ASCII in logs, and need no table.
 const fn has_no_case(c: char) -> bool {
     matches!(c, '\u{2000}'..='\u{20ff}' | '\u{2190}'..='\u{24b5}' | '\u{2500}'..='\u{2bff}' | '\u{2e80}'..='\u{a63f}' | '\u{ac00}'..='\u{d7ff}' | '\u{1f000}'..)
 }
 
-/// How many bytes at the beginning of `text` are ASCII.
+/// Returns the number of ASCII bytes at the beginning of `text`.
 fn ascii_prefix(text: &[u8]) -> usize {
     let (eights, rest) = text.as_chunks::<8>();
     for (number, eight) in eights.iter().enumerate() {
@@ -38,7 +39,7 @@ fn ascii_prefix(text: &[u8]) -> usize {
     eights.len() * 8 + rest.iter().take_while(|byte| byte.is_ascii()).count()
 }
 
-/// The characters beyond ASCII.
+/// Returns the characters of a text beyond ASCII.
 fn beyond_ascii(text: &str) -> impl Iterator<Item = char> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -49,12 +50,12 @@ fn beyond_ascii(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// The one item of `chars`, if it is one.
+/// Returns the only item of `chars`; `None` if there is not exactly one.
 fn single(mut chars: impl Iterator<Item = char>) -> Option<char> {
     chars.next().filter(|_| chars.next().is_none())
 }
 
-/// Folds a text. ASCII, which most of it is, goes byte by byte.
+/// Folds a text. ASCII, which most text is, is folded byte by byte.
 pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     if beyond_ascii(text).all(has_no_case) {
         return match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -78,32 +79,34 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Common characters that are composed in themselves and join nothing.
+/// Returns true for common characters that are already composed and do not combine with others.
 const fn is_composed(c: char) -> bool {
     matches!(c, '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{21ff}' | '\u{2500}'..='\u{27ff}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{1f300}'..='\u{1faff}')
 }
 
-/// The composed form (NFC) of a text, where it differs.
+/// Returns the composed form (NFC) of a text; `None` if it is the same.
 pub(crate) fn composed(text: &str) -> Option<String> {
     may_compose(beyond_ascii(text)).then(|| compose(text)).flatten()
 }
 
-/// Whether composing may change a text of which these are the characters beyond ASCII. What is
-/// composed in itself is left out: that can only make two marks look out of order, and composing
-/// settles it.
+/// Returns true if composing may change a text with these characters beyond ASCII. Characters that
+/// are already composed are skipped. Skipping them can only make two marks look out of order, and
+/// composing then gives the right result.
 fn may_compose(beyond_ascii: impl Iterator<Item = char>) -> bool {
     is_nfc_quick(beyond_ascii.filter(|c| !is_composed(*c))) != IsNormalized::Yes
 }
 
-/// The two letters that a case-insensitive regex takes for ASCII: s and k.
+/// Returns true for the two letters that a case-insensitive regex treats as ASCII: s and k.
 const fn is_like_ascii(c: char) -> bool {
     matches!(c, '\u{17f}' | '\u{212a}')
 }
 
-/// Every folded form of `text` in which a needle may be found: as written, composed, and with the
-/// two letters that a case-insensitive regex takes for ASCII (ſ for s, the Kelvin sign for k).
+/// Returns every folded form of `text` in which a needle may be found: as written, composed, and
+/// with the two letters that a case-insensitive regex treats as ASCII (ſ for s, the Kelvin sign for
+/// k).
 pub(crate) fn forms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    // One look for both, as most texts have neither; it ends early where composing is needed.
+    // One pass serves both checks, because most texts have neither; it ends early if composing is
+    // needed.
     let mut like_ascii = false;
     let looked_at = beyond_ascii(text).inspect(|c| like_ascii |= is_like_ascii(*c));
     let composed = may_compose(looked_at).then(|| compose(text));
@@ -118,8 +121,8 @@ fn compose(text: &str) -> Option<String> {
     Some(text.nfc().collect()).filter(|composed| composed != text)
 }
 
-/// Where in `text` the byte `at` of another form of it comes from: composed first if `compose`,
-/// then folded unless `case_sensitive`.
+/// Returns the offset in `text` that corresponds to byte `at` of another form of it, which is
+/// composed first if `compose`, then folded unless `case_sensitive`.
 pub(crate) fn unfold_offset(text: &str, at: usize, compose: bool, case_sensitive: bool) -> usize {
     let width = |c: char| if case_sensitive { c.len_utf8() } else { fold_char(c).len_utf8() };
     let mut folded = 0;
@@ -129,7 +132,7 @@ pub(crate) fn unfold_offset(text: &str, at: usize, compose: bool, case_sensitive
             return offset;
         }
         let mut end = offset + c.len_utf8();
-        // A letter is composed with all that follows and may change with it.
+        // A letter is composed with all marks that follow it and may change with them.
         while compose && let Some((_, next)) = pieces.next_if(|(_, next)| joins(*next)) {
             end += next.len_utf8();
         }
@@ -141,7 +144,7 @@ pub(crate) fn unfold_offset(text: &str, at: usize, compose: bool, case_sensitive
     text.len()
 }
 
-/// Whether `c` may be composed with what stands before it.
+/// Returns true if `c` may be composed with the character before it.
 fn joins(c: char) -> bool {
     !c.is_ascii() && is_nfc_quick(std::iter::once(c)) != IsNormalized::Yes
         || unicode_normalization::char::is_combining_mark(c)

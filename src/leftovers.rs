@@ -1,5 +1,6 @@
-//! Temporary files next to an output. Their names tell that they belong to this program, and a
-//! lock tells that they are in use, so that the files of killed runs can be found and removed.
+//! Creates temporary files next to an output. Their names show that they belong to this program,
+//! and a lock shows that they are in use, so that the files of killed runs can be found and
+//! removed.
 //!
 //! ```text
 //! .sessions-tmp-<process id>-<12 letters and digits>
@@ -40,7 +41,7 @@ pub(crate) fn create_temporary(dir: &Path) -> io::Result<NamedTempFile> {
         tempfile::Builder::new().prefix(&prefix).rand_bytes(RANDOM_CHARS).tempfile_in(dir)?;
     // A lock of Windows keeps even this process from reading the file by its name.
     if cfg!(unix) {
-        // Where the file system has no locks, nothing is ever taken for abandoned either.
+        // If the file system has no locks, no file is ever treated as abandoned either.
         let _ = file.as_file().try_lock();
     }
     Ok(file)
@@ -88,7 +89,7 @@ fn is_abandoned(path: &Path, process: u32) -> bool {
     open_without_waiting(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// Nothing is removed where locks are not taken.
+/// Returns false: nothing is removed where locks are not taken.
 #[cfg(not(unix))]
 fn is_abandoned(_path: &Path, _process: u32) -> bool {
     false

@@ -1,8 +1,9 @@
 //! `sessions`: search, read and count the session logs of coding agents.
 //!
-//! Layers, each knowing only those before it: `store` <- `search`, `sql` <- `tools` <- `report`,
-//! `export`, `server` (MCP) <- `cli`. Only `sql` names duckdb, only `server` names rmcp, only `cli` names clap, only
-//! `output` prints; `tests/it/layers.rs` enforces it. ARCHITECTURE.md tells the rest.
+//! The layers depend only on those before them: `store` <- `search`, `sql` <- `tools` <- `report`,
+//! `export`, `server` (MCP) <- `cli`. Only `sql` names duckdb, only `server` names rmcp,
+//! only `cli` names clap, and only `output` prints. `tests/it/layers.rs` enforces this.
+//! ARCHITECTURE.md describes the rest.
 
 pub mod app;
 mod clean;

@@ -1,4 +1,4 @@
-//! The `sessions` binary: everything is in the library.
+//! The `sessions` binary. All code is in the library.
 
 fn main() -> std::process::ExitCode {
     sessions::cli::run(std::env::args_os())

@@ -1,5 +1,5 @@
-//! Files that the user asks for: readable by the owner only, there as a whole or not at all, never
-//! over another file unasked, and never in place of anything that is not a regular file.
+//! Writes files that the user requested: readable by the owner only, whole or not at all, never
+//! over another file without consent, and never in place of anything that is not a regular file.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader};
@@ -11,17 +11,18 @@ use crate::error::unusable_path;
 use crate::leftovers::{create_temporary, open_without_waiting};
 use crate::store::is_store;
 
-/// What became of a file.
+/// The outcome of writing a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
     Written(u64),
-    /// It was there already, byte for byte.
+    /// The file already existed with the same bytes.
     Unchanged,
 }
 
-/// Writes a file by `fill` and puts it in its place. Where another file is, `replace` says whether
-/// that may go; `instead` is the advice when it may not. A place that holds anything but a regular
-/// file is refused before `fill` runs, whatever `replace` says, and so is one inside a store.
+/// Writes a file with `fill` and moves it to its place. If another file is there, `replace` decides
+/// whether it may be replaced; `instead` is the advice if not. A place that holds anything but a
+/// regular file is refused before `fill` runs, whatever `replace` returns, and so is a place inside
+/// a store.
 pub(crate) fn put(
     path: &Path,
     replace: impl FnOnce() -> bool,
@@ -34,12 +35,12 @@ pub(crate) fn put(
     let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(failed)?;
 
-    // Next to its place, so that it gets there in one step.
+    // The temporary file is next to its place, so that one step moves it there.
     let mut file = create_temporary(dir).map_err(failed)?;
     fill(file.as_file_mut())?;
     let bytes = fs::metadata(file.path()).map_err(failed)?.len();
 
-    // Filling may take minutes, in which the place may have changed.
+    // Filling may take minutes, and the place may have changed meanwhile.
     let place = find_place(path)?;
     if !place.exists() {
         file.persist_noclobber(&place).map_err(|error| failed(error.error))?;
@@ -55,12 +56,12 @@ pub(crate) fn put(
     Ok(Put::Written(bytes))
 }
 
-/// Returns where an output to `path` goes: the file that a link leads to, else `path` itself.
+/// Returns the place of an output to `path`: the file to which a link leads, else `path` itself.
 ///
 /// # Errors
 ///
 /// If something that is not a regular file is there, or a link that leads nowhere: replacing it
-/// would take away a device, a pipe or a link that other programs use.
+/// would remove a device, a pipe or a link that other programs use.
 pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {
@@ -77,8 +78,8 @@ pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
     }
 }
 
-/// Refuses a place inside a store: what lies there is written by an ingest, and a reader takes any
-/// other content for damage.
+/// Refuses a place inside a store: only an ingest writes files there, and a reader treats any other
+/// content as damage.
 fn refuse_store(path: &Path, place: &Path) -> Result<(), ToolError> {
     let place = resolve(place).map_err(|error| file_error(path, &error))?;
     let Some(store) = place.ancestors().skip(1).find(|dir| is_store(dir)) else { return Ok(()) };
@@ -89,8 +90,8 @@ fn refuse_store(path: &Path, place: &Path) -> Result<(), ToolError> {
     Err(unusable_path(path, what))
 }
 
-/// Where a path leads once its folders are made: links are followed, and `..` leaves a folder that
-/// is still to be made.
+/// Returns the place to which a path leads once its folders are created: links are followed, and
+/// `..` also leaves a folder that does not exist yet.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut place = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
@@ -132,7 +133,8 @@ fn not_a_file(path: &Path, kind: &str) -> ToolError {
     unusable_path(path, what)
 }
 
-/// Opens the regular file at `path`, or where a link at `path` leads, without waiting for anybody.
+/// Opens the regular file at `path`, or at the target of a link, without waiting for another
+/// process.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let file = open_without_waiting(&fs::canonicalize(path)?)?;
     if !file.metadata()?.is_file() {
@@ -141,7 +143,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A file or folder that cannot be read or written.
+/// Creates the error for a file or folder that cannot be read or written.
 pub(crate) fn file_error(path: &Path, error: &io::Error) -> ToolError {
     let what = format_args!("{error}. Check the path, its rights and the room on the disk");
     unusable_path(path, what)

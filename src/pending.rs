@@ -1,5 +1,4 @@
-//! Which logs are not in the store as they are now: told by name, size and time, without opening
-//! a file.
+//! Finds logs that differ from the store by name, size and time, without opening a file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,17 +7,17 @@ use ingest::discover::{Candidate, discover, file_of};
 use ingest::plan::unchanged;
 use schemas::session::{SourceRow, SourceStatus};
 
-/// What is on disk beside what the store knows.
+/// The differences between the files on disk and the store.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Files that grew, appeared or were rewritten.
     pub changed: Vec<Candidate>,
-    /// Files that are no longer there.
+    /// Files that no longer exist.
     pub vanished: Vec<String>,
 }
 
-/// Looks through `roots` and at every file that was ingested from elsewhere; `known` are the
-/// files as the store knows them, `store` is left out.
+/// Searches `roots` and every file that was ingested from elsewhere. `known` are the files as the
+/// store knows them; the folder `store` is skipped.
 pub(crate) fn pending(
     roots: &[PathBuf],
     store: &Path,

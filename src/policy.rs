@@ -1,11 +1,12 @@
-//! What a page of ours may do in a browser: run and apply what is named here by its hash, and
-//! nothing else. So no text from a log can, and nothing is loaded from anywhere.
+//! Builds the content security policy of our HTML pages. A browser runs and applies only the
+//! scripts and styles that are named by their hash. So no text from a log can run, and nothing is
+//! loaded from elsewhere.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// The content of the `Content-Security-Policy` of a page with these scripts and styles inside.
+/// Returns the content of the `Content-Security-Policy` of a page with these scripts and styles.
 pub(crate) fn policy(scripts: &[&str], styles: &[&str]) -> String {
     let hashes = |sources: &[&str]| match sources {
         [] => "'none'".to_owned(),

@@ -1,5 +1,5 @@
-//! Refresh on call: looks whether logs grew and takes the difference in, behind the calls of a
-//! server. A call waits for it for a moment only.
+//! Refreshes the store on calls of a server: checks whether logs grew and ingests the changes in
+//! the background. A call waits for this only for a moment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -19,13 +19,13 @@ use crate::pending::pending;
 use crate::store::{Snapshot, Store, Verify};
 use crate::tools::{Freshness, Lag, Refresh};
 
-/// A look is not repeated within this time.
+/// Minimum time between the end of one check and the start of the next.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// More changed files than this are not named one by one.
+/// Maximum number of changed files that are ingested by name; if there are more, whole folders are.
 const NAMED: usize = 200;
 
-/// Keeps a store up with the logs of this machine and with those it was made from.
+/// Keeps a store up to date with the logs of this machine and with those from which it was built.
 pub(crate) struct Refresher(Arc<Shared>);
 
 struct Shared {
@@ -36,14 +36,15 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// When the run that is going on began.
+    /// Start of the current run.
     running: Option<Instant>,
-    /// When the last run ended.
+    /// End of the last run.
     ended: Option<Instant>,
     known: Freshness,
-    /// The files of the store, as of a generation.
+    /// The files of the store, with the generation in which they were read.
     sources: Option<(u64, Arc<Sources>)>,
-    /// Files that could not be taken in, by what they were then: not tried again until they change.
+    /// Files that could not be ingested, with their size and time then: not tried again until they
+    /// change.
     stuck: HashMap<String, (u64, i64)>,
 }
 
@@ -77,7 +78,7 @@ impl Refresh for Refresher {
                 begun
             }
         };
-        // A long run is waited for by the call that began it, and not by every one after it.
+        // Only the call that started a long run waits for it, not every later call.
         while state.running == Some(begun) {
             let left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
@@ -98,7 +99,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One look, with the ingest that it leads to.
+    /// Runs one check and the ingest that results from it.
     fn run(&self) {
         let result = std::panic::catch_unwind(AssertUnwindSafe(|| self.look()));
         let mut state = self.lock();
@@ -153,7 +154,7 @@ impl Shared {
         Ok(known)
     }
 
-    /// Takes in files that changed, as the others in the store were taken in.
+    /// Ingests changed files, with the same masking as the other files in the store.
     fn ingest(
         &self,
         roots: &[PathBuf],
@@ -174,7 +175,7 @@ impl Shared {
         ingest_logs(&self.store, &paths, &options, &()).map(|_| ())
     }
 
-    /// The files of the store as it is now, read anew when it was written since.
+    /// Returns the current files of the store. They are re-read if the store was written since.
     fn sources(&self) -> Result<Arc<Sources>, ToolError> {
         let snapshot = self.store.snapshot().map_err(store_error)?;
         let generation = snapshot.manifest().generation;
@@ -194,7 +195,7 @@ fn read(snapshot: &Snapshot) -> Result<Sources, ToolError> {
     Ok(rows.into_iter().map(|row| (row.path.clone(), row)).collect())
 }
 
-/// What is known when nothing is pending.
+/// Returns the freshness of a store without pending files.
 fn freshness(sources: &Sources, stuck: usize) -> Freshness {
     let count = |status| sources.values().filter(|row| row.status == status).count();
     Freshness {
@@ -204,13 +205,14 @@ fn freshness(sources: &Sources, stuck: usize) -> Freshness {
     }
 }
 
-/// Whether nothing became of a file.
+/// Returns true if the ingest did not change the source row of a file.
 fn same(before: Option<&SourceRow>, after: Option<&SourceRow>) -> bool {
     let seen = |row: &SourceRow| (row.size, row.modified_us);
     before.map(seen) == after.map(seen)
 }
 
-/// Whether the logs of the store were read without masking: then it stays so.
+/// Returns true if all logs of the store were read without masking; new ones are then read the same
+/// way.
 fn is_unmasked(sources: &Sources) -> bool {
     let mut logs = sources.values().filter(|row| row.session_id.is_some()).peekable();
     logs.peek().is_some() && logs.all(|row| row.redaction_rules == 0)

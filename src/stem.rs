@@ -1,6 +1,6 @@
-//! English words without their endings.
+//! Removes the endings of English words.
 
-/// The word without an English ending, if enough is left.
+/// Returns the word without its English ending, if at least four letters remain.
 pub(crate) fn stem(word: &str) -> &str {
     if !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return word;

@@ -1,7 +1,7 @@
-//! `sessions ingest --watch`: ingests what changes, as it changes.
+//! Watches folders for `sessions ingest --watch`, which ingests logs as they change.
 //!
-//! File events say what changed; a look at everything every half minute finds what they missed,
-//! and is all there is where a system gives no events. Changes are collected for a moment, so a
+//! File events report what changed. A check of all files every half minute finds what they missed,
+//! and is the only source where a system gives no events. Changes are collected for a moment, so a
 //! log that grows all the time costs a bounded number of runs.
 
 use std::collections::BTreeSet;
@@ -13,34 +13,35 @@ use ingest::container::Container;
 use ingest::discover::{Candidate, is_log_name};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-/// After the first sign of a change this long is waited for more of them.
+/// Time to wait for further changes after a change.
 const SETTLE: Duration = Duration::from_millis(150);
 
-/// Longest time from the first sign to the run.
+/// Maximum time from the first change to the run.
 const LONGEST: Duration = Duration::from_millis(400);
 
-/// Everything is looked at this often.
+/// Interval between checks of all files.
 const POLL: Duration = Duration::from_secs(30);
 
-/// The same where there are no file events.
+/// Interval between checks of all files where there are no file events.
 const POLL_ONLY: Duration = Duration::from_secs(1);
 
-/// More changed files than this are not named one by one.
+/// Maximum number of changed files that are listed by name; if there are more, all files are
+/// checked.
 const NAMED: usize = 200;
 
-/// What to ingest next.
+/// The files to ingest next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Changed {
     /// These files.
     Files(Vec<PathBuf>),
-    /// Whatever is new below the roots.
+    /// Everything that is new below the roots.
     Anything,
 }
 
-/// Watches folders.
+/// A watcher of folders.
 pub struct Watch {
     events: Receiver<notify::Result<notify::Event>>,
-    /// Kept for its thread; `None` where the system gives no events.
+    /// Kept because it owns the thread that sends events; `None` where the system gives no events.
     watcher: Option<RecommendedWatcher>,
     looked: Instant,
 }
@@ -56,12 +57,12 @@ impl Watch {
         Self { events, watcher, looked: Instant::now() }
     }
 
-    /// Whether the system tells of changes; else they are looked for every second.
+    /// Returns true if the system reports changes; otherwise all files are checked every second.
     pub fn has_events(&self) -> bool {
         self.watcher.is_some()
     }
 
-    /// Waits until something changed below the roots, or until it is time to look at everything.
+    /// Waits until something changes below the roots, or until the next check of all files is due.
     pub fn wait(&mut self) -> Changed {
         let poll = if self.watcher.is_some() { POLL } else { POLL_ONLY };
         let mut files = BTreeSet::new();
@@ -70,7 +71,7 @@ impl Watch {
         loop {
             let wait = match first {
                 None => poll.saturating_sub(self.looked.elapsed()),
-                // A log that never stops growing must not put the run off for ever.
+                // A log that never stops growing must not delay the run forever.
                 Some(first) => SETTLE.min(LONGEST.saturating_sub(first.elapsed())),
             };
             match self.events.recv_timeout(wait) {
@@ -107,17 +108,17 @@ impl Watch {
     }
 }
 
-/// What a change of a file asks for.
+/// The files to ingest after a change of one file.
 enum Wanted {
     File,
-    /// It is a part of a log that is put together from many.
+    /// All files, because the changed one is a part of a log that consists of many files.
     Everything,
     Nothing,
 }
 
 fn wanted(path: &Path) -> Wanted {
     if !path.is_file() {
-        // Folders are found with the files in them, what vanished with the next look.
+        // Folders are found through the files in them; the next check finds files that vanished.
         return Wanted::Nothing;
     }
     match Candidate::named(path.to_owned()) {

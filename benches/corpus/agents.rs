@@ -1,5 +1,5 @@
-//! The same kind of conversations as other agents write them, for their rates of ingest: each agent is
-//! a table of templates. Lines and shares of text in them follow real logs.
+//! Writes conversations in the log formats of other agents, to measure how fast they are ingested.
+//! Each agent is a table of templates. Lines and the shares of text in them follow real logs.
 
 use std::io;
 use std::path::Path;
@@ -8,21 +8,21 @@ use super::log::date;
 use super::text::{Language, PROSE, Random, Writer};
 use super::{Corpus, tools};
 
-/// How an agent writes. In the templates `%0` is the session's id, `%1` the time, `%2` a text, `%3`
-/// the id of a call, `%4` its output, `%5` the time in milliseconds.
+/// The log format of an agent. In the templates `%0` is the session's id, `%1` the time, `%2` a
+/// text, `%3` the id of a call, `%4` its output, `%5` the time in milliseconds.
 pub(crate) struct Agent {
     pub name: &'static str,
-    /// Where its logs lie, before and after the id.
+    /// The path of a log, before and after the session's id.
     file: (&'static str, &'static str),
     begin: &'static str,
     prompt: &'static str,
     thought: &'static str,
     call: &'static str,
     answer: &'static str,
-    /// Between two of them.
+    /// The text between two of the templates above.
     separator: &'static str,
     end: &'static str,
-    /// Bytes of a session: documents are smaller.
+    /// Bytes of a session, smaller for logs that are one document.
     bytes: u64,
 }
 
@@ -73,7 +73,7 @@ pub(crate) const AGENTS: &[Agent] = &[
     },
 ];
 
-/// Logs that were written.
+/// The size of the logs that were written.
 pub(crate) struct Written {
     pub bytes: u64,
     pub sessions: u64,
@@ -98,7 +98,7 @@ impl Agent {
         Ok(written)
     }
 
-    /// One conversation.
+    /// Returns the log of one conversation.
     fn log(&self, id: &str, writer: &mut Writer<'_>) -> String {
         let mut millis = 1_782_511_720_000;
         let mut log = String::new();
@@ -140,7 +140,7 @@ fn prose(writer: &mut Writer<'_>, median: u64, quarters: u64) -> String {
     writer.text(PROSE, bytes, None)
 }
 
-/// What a command prints.
+/// Returns the output of a command.
 fn output(writer: &mut Writer<'_>) -> String {
     let tool = tools::draw(&mut writer.random);
     let shapes = if tool.shapes.is_empty() { tools::PRINTS } else { tool.shapes };

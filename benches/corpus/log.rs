@@ -1,5 +1,5 @@
-//! Records as Claude Code writes them: prompts, answers with a line for each block, tool calls,
-//! results with their structured twins, and what the client notes beside them.
+//! Writes records as Claude Code does: prompts, answers with a line for each block, tool calls,
+//! results with their structured twins, and the client's own notes.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,13 +8,14 @@ use std::path::Path;
 use super::text::{CODE, Language, PROSE, Random, Shape, Writer};
 use super::{Corpus, tools};
 
-/// Milliseconds: 2025-05-01, and the eighteen months after it in which sessions begin.
+/// The earliest start of a session (2025-05-01), and the eighteen months in which sessions begin,
+/// both in milliseconds.
 const FIRST_START: u64 = 1_746_057_600_000;
 const STARTS: usize = 548 * 86_400_000;
 
 const PROJECTS: usize = 24;
 
-/// The versions of those months, and whether they note the progress of tools.
+/// The client versions of those months, and whether they record the progress of tools.
 const VERSIONS: &[(&str, bool)] = &[
     ("2.0.14", false),
     ("2.0.76", false),
@@ -31,37 +32,37 @@ const MODELS: &[&str] = &[
     "claude-opus-4-6",
 ];
 
-/// How many files a session reads and edits, again and again.
+/// Number of files that a session reads and edits repeatedly.
 const FILES: usize = 12;
 
-/// Bytes of the longest text.
+/// Longest text, in bytes.
 const MOST_TEXT: u64 = 200_000;
 
 /// A file that the session works on.
 struct Source<'a> {
     path: &'a str,
     text: String,
-    /// Where its lines start, and its end.
+    /// Where the lines start, and where the text ends.
     lines: Vec<usize>,
 }
 
-/// A log that is being written.
+/// A log while it is written.
 pub(super) struct Log<'a> {
     out: BufWriter<File>,
     bytes: u64,
     writer: Writer<'a>,
-    /// The fields that every record has alike.
+    /// The fields that are the same in every record.
     constant: String,
     model: &'static str,
-    /// Milliseconds since 1970.
+    /// Time of the last record, in milliseconds since 1970.
     time: u64,
-    /// The uuid of the record before, quoted.
+    /// The quoted uuid of the record before.
     parent: String,
     notes_progress: bool,
     files: Vec<Source<'a>>,
-    /// What to plant, each from some byte of the log on.
+    /// The texts to plant, each with the byte of the log from which on it may be planted.
     plants: Vec<(u64, String)>,
-    /// Tokens of the conversation so far.
+    /// Number of tokens of the conversation up to now.
     context: u64,
 }
 
@@ -118,19 +119,19 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// A turn of two given texts.
+    /// Writes a turn of two given texts.
     pub(super) fn exchange(&mut self, prompt: &str, answer: &str) -> io::Result<()> {
         self.prompt(prompt)?;
         self.answer(answer)
     }
 
-    /// The bytes of the log.
+    /// Finishes the log and returns its size in bytes.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.out.flush()?;
         Ok(self.bytes)
     }
 
-    /// The text of one event; whatever has to be planted by now is in it.
+    /// Returns the text of one event. It contains a planted text if one is due.
     fn text(&mut self, shape: Shape, median: u64, quarters: u64) -> String {
         let due = self.plants.iter().position(|(from, _)| *from <= self.bytes);
         let plant = due.map(|at| self.plants.swap_remove(at).1);
@@ -149,7 +150,7 @@ impl<'a> Log<'a> {
         )
     }
 
-    /// A response that calls tools, and their results.
+    /// Writes a response that calls tools, and their results.
     fn step(&mut self) -> io::Result<()> {
         let mut blocks = Vec::new();
         if self.writer.random.percent(40) {
@@ -178,7 +179,7 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// The last response of a turn, and what the client notes after it.
+    /// Writes the last response of a turn and the client's notes after it.
     fn answer(&mut self, text: &str) -> io::Result<()> {
         self.message(&[format!(r#"{{"type":"text","text":"{text}"}}"#)], r#""end_turn""#)?;
         if self.writer.random.percent(60) {
@@ -197,8 +198,8 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// One response, a line for each block. All lines repeat its usage; in some responses it is
-    /// not final before the last.
+    /// Writes one response, with a line for each block. All lines repeat its usage. In some
+    /// responses only the usage of the last line is final.
     fn message(&mut self, blocks: &[String], stop: &str) -> io::Result<()> {
         let random = &mut self.writer.random;
         let (id, request) = (random.letters(22), random.letters(20));
@@ -219,7 +220,8 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// A tool's call, as a block, its result, as fields of a record, and what a command printed.
+    /// Returns a tool's call as a block, its result as fields of a record, and the output of a
+    /// command.
     fn call(&mut self, id: &str) -> (String, String, Option<String>) {
         let random = &mut self.writer.random;
         let tool = tools::draw(random);
@@ -246,7 +248,7 @@ impl<'a> Log<'a> {
         (block, result, (tool.name == "Bash").then_some(text))
     }
 
-    /// What the client notes while a tool runs, in some versions.
+    /// Writes the client's notes while a tool runs, which only some versions make.
     fn progress(&mut self, id: &str, printed: Option<&str>) -> io::Result<()> {
         let random = &mut self.writer.random;
         let notes = if self.notes_progress { random.around(2, 5) } else { 0 };
@@ -262,7 +264,7 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// Chooses a file to work on, mostly one that was touched before.
+    /// Chooses a file to work on, mostly one that was used before.
     fn file(&mut self) -> usize {
         let known = self.files.len();
         if known == FILES || known > 0 && self.writer.random.percent(80) {
@@ -274,7 +276,8 @@ impl<'a> Log<'a> {
         known
     }
 
-    /// Which versions of files are kept. It is outside the chain, as all of its kind.
+    /// Writes the record of the file versions that are kept. It is outside the chain, as all of its
+    /// kind.
     fn snapshot(&mut self) -> io::Result<()> {
         let (id, time) = (self.writer.random.uuid(), date(self.time));
         let files = self.files.iter().take(5).map(|Source { path, .. }| {
@@ -289,7 +292,7 @@ impl<'a> Log<'a> {
         ))
     }
 
-    /// A record of the chain, in which each names the one before.
+    /// Writes a record of the chain, in which each record names the one before.
     fn record(&mut self, kind: &str, fields: &str) -> io::Result<()> {
         self.time += self.writer.random.around(1500, 8);
         let uuid = format!(r#""{}""#, self.writer.random.uuid());
@@ -314,7 +317,7 @@ impl<'a> Source<'a> {
         Self { path, text, lines }
     }
 
-    /// Some of its lines, about `bytes`, without and with their numbers.
+    /// Returns some lines of the file, about `bytes` of them, without and with their numbers.
     fn part(&self, bytes: u64, random: &mut Random) -> (&str, String) {
         let count = (self.lines.len() - 1).min(1 + bytes as usize / 32);
         let first = random.below(self.lines.len() - count);
@@ -327,13 +330,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The first lines of a text, of about `bytes` at most.
+/// Returns the first lines of a text, at most about `bytes` of them.
 fn lines_within(text: &str, bytes: usize) -> &str {
     let breaks = text.match_indices(r"\n").map(|(at, _)| at).chain([text.len()]);
     &text[..breaks.take_while(|at| *at <= bytes).last().unwrap_or(0)]
 }
 
-/// RFC 3339 in UTC; days become dates by Howard Hinnant's `civil_from_days`.
+/// Formats a time as RFC 3339 in UTC. Days become dates by Howard Hinnant's `civil_from_days`.
 pub(super) fn date(millis: u64) -> String {
     let (days, rest) = (millis / 86_400_000 + 719_468, millis % 86_400_000);
     let (era, day) = (days / 146_097, days % 146_097);

@@ -1,5 +1,6 @@
-//! Writes a folder of invented Claude Code logs, as large as asked: here which sessions, and what
-//! is planted in them; in `log` the records, in `tools` calls and results, in `text` the words.
+//! Writes a folder of invented Claude Code logs of the requested size. This file chooses the
+//! sessions and what is planted in them; `log` writes the records, `tools` has calls and results,
+//! and `text` the words.
 //!
 //! Sizes, shares and frequencies follow real logs. The same seed and size give the same bytes.
 
@@ -13,34 +14,34 @@ use std::path::Path;
 use log::Log;
 use text::{Language, Random};
 
-/// Stands in one event of every 16th session, as do the next three.
+/// A word in one event of every 16th session. The next three constants are planted as often.
 pub(crate) const RARE_WORD: &str = "zyzzogeton";
 
-/// Its words are common, but stand together in no other event.
+/// A phrase of common words that occur together in no other event.
 pub(crate) const PHRASE: &str = "lazy proxy quorum";
 
-/// A word beyond ASCII.
+/// A word with a character outside ASCII.
 pub(crate) const FOREIGN_WORD: &str = "wärmezähler";
 
-/// Finds the planted ids among many that begin alike.
+/// A pattern that finds the planted ids among many that begin alike.
 pub(crate) const ERROR_ID: &str = "err_[0-9]{5}_quokka";
 
-/// Common words that meet in one event of every 32nd session and nowhere else.
+/// Common words that occur together in one event of every 32nd session and nowhere else.
 pub(crate) const TOGETHER: [&str; 3] = ["jitter", "quota", "frozen"];
 
-/// The session that ends with [`QUESTION`] and [`ANSWER`].
+/// The number of the session that ends with [`QUESTION`] and [`ANSWER`].
 pub(crate) const ANSWER_SESSION: usize = 20;
 
-/// A prompt whose words are common but for one.
+/// A prompt that has only one rare word.
 pub(crate) const QUESTION: &str =
     "why does the flumox cache poison the widget ledger after a restart?";
 
-/// What a search for [`QUESTION`] must find first, with the question itself.
+/// The answer that a search for [`QUESTION`] must find first, together with the question itself.
 pub(crate) const ANSWER: &str = "the flumox cache does poison the widget ledger: after a restart it \
     replays stale pages before the ledger is locked, so widgets are counted from an old flumox \
     page. clear the flumox cache first and the ledger is right after every restart.";
 
-/// Sentences that share words with [`QUESTION`], all but the rare one.
+/// Sentences that contain common words of [`QUESTION`], but not the rare one.
 const DECOYS: [&str; 4] = [
     "why does the cache lose the widget after a restart",
     "the widget ledger is right, the cache is stale after the restart",
@@ -48,14 +49,14 @@ const DECOYS: [&str; 4] = [
     "why the restart opens the ledger before the widget cache",
 ];
 
-/// Bytes of a session: the median, how many quarters of a doubling are one standard deviation,
-/// and the limits.
+/// Bytes of a session: the median, the standard deviation in quarters of a doubling, and the
+/// limits.
 const MEDIAN: u64 = 300 << 10;
 const QUARTERS: u64 = 7;
 const SMALLEST: u64 = 20 << 10;
 const LARGEST: u64 = 20 << 20;
 
-/// What was written, and how many events hold each planted thing.
+/// The numbers of what was written, and of the events that contain each planted text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Corpus {
     pub bytes: u64,
@@ -73,7 +74,7 @@ impl Corpus {
     pub(crate) fn generate(dir: &Path, seed: u64, bytes: u64) -> std::io::Result<Self> {
         let mut random = Random(seed);
         let language = Language::new(&mut random);
-        // However small the corpus, it has sessions enough for everything that is planted.
+        // Even the smallest corpus has enough sessions for everything that is planted.
         let largest = LARGEST.min(bytes / 32).max(SMALLEST);
         let mut corpus = Self::default();
         while corpus.bytes + SMALLEST <= bytes {
@@ -91,12 +92,12 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Whatever the seed, a number has the same id.
+    /// Returns the id of a session, which depends only on its number and not on the seed.
     pub(crate) fn session_id(number: usize) -> String {
         Random(number as u64).uuid()
     }
 
-    /// Counts and returns what a session must hold, each in an event of its own.
+    /// Counts and returns the texts to plant in a session, each in an event of its own.
     fn plants(&mut self, number: usize) -> Vec<String> {
         let mut plants = Vec::new();
         let mut plant = |every: usize, first: usize, count: &mut usize, text: String| {

@@ -1,12 +1,13 @@
-//! Invented text: words as skewed as in real logs, in the shapes of prompts, files and outputs.
+//! Invents text: words as unevenly frequent as in real logs, in the shapes of prompts, files and
+//! outputs.
 //!
-//! All of it is written as it stands inside a JSON string: `\n` is two characters here.
+//! All of it is escaped as inside a JSON string: `\n` is two characters here.
 
 use std::fmt::Write as _;
 
 use super::{PHRASE, TOGETHER};
 
-/// Templates of the lines that a text is made of; `Writer::fill` says what the letters mean.
+/// Templates of the lines of a text. [`Writer::fill`] explains their letters.
 pub(super) type Shape = &'static [&'static str];
 
 pub(super) const PROSE: Shape =
@@ -55,7 +56,7 @@ pub(super) const DIFF: Shape = &[
 pub(super) const HISTORY: Shape = &["%h %s", "%h %w: %s (#%n)"];
 pub(super) const PATHS: Shape = &["%p"];
 
-/// The most frequent words; the rest of the vocabulary is made of syllables.
+/// The most frequent words. The rest of the vocabulary consists of syllables.
 const HEAD: &str = "the to a of and in is for it this that with on be i as not are test file let \
     from now by if we or run an error all at add use code can need type but check no function \
     will name me which command so user when line should new output one path there first change \
@@ -81,17 +82,18 @@ const FOREIGN: &[&str] = &[
 const FOLDERS: &[&str] = &["src", "lib", "tests", "docs", "api", "core", "internal", "web"];
 const ENDINGS: &[&str] = &["rs", "ts", "py", "go", "md", "json", "tsx", "toml"];
 
-/// The octave of a word's rank (1, 2-3, 4-7 …) is one of these, as in real prose.
+/// The octaves from which a word's rank is drawn (1, 2-3, 4-7 …), as frequent as in real prose.
 const OCTAVES: [u64; 32] = [
     0, 0, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 11, 12, 13,
     14, 15,
 ];
 
-/// Ranks of words that depend on the text: each text knows one of `TOGETHER` and one of `PHRASE`.
+/// Ranks of words that depend on the text: each text uses one of `TOGETHER` and one of `PHRASE`.
 const TOGETHER_RANK: usize = 40;
 const PHRASE_RANK: usize = 41;
 
-/// SplitMix64. All draws are made of integers, so every platform makes the same.
+/// The random numbers of SplitMix64. All draws use integers, so they are the same on every
+/// platform.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -114,24 +116,24 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// Log-normal: one standard deviation is `quarters` of a doubling. The number of set bits is
-    /// as good as normally distributed, with a deviation of 4 around 32.
+    /// Draws a log-normal number, with `quarters` of a doubling as standard deviation. The number
+    /// of set bits is close to normally distributed, with a deviation of 4 around 32.
     pub(super) fn around(&mut self, median: u64, quarters: u64) -> u64 {
         let step = 16 * quarters;
-        // In 256ths of a doubling.
+        // The unit is a 256th of a doubling.
         let exponent = u64::from(self.next().count_ones()) * step + self.next() % step;
         let power = u128::from(256 + exponent % 256) << (exponent / 256);
         ((u128::from(median) * power) >> (2 * quarters + 8)) as u64
     }
 
-    /// An index below `2^octaves`, the smaller the likelier.
+    /// Draws an index below `2^octaves`. Smaller ones are more likely.
     fn skewed(&mut self, octaves: u64) -> usize {
         let drawn = self.next();
         let start = 1 << (OCTAVES[(drawn % 32) as usize] * octaves / 16);
         (start - 1 + (drawn >> 32) % start) as usize
     }
 
-    /// Letters and digits, as of ids and signatures.
+    /// Draws letters and digits as in ids and signatures.
     pub(super) fn letters(&mut self, count: usize) -> String {
         const LETTERS: &[u8; 64] =
             b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789Xx";
@@ -151,7 +153,7 @@ impl Random {
     }
 }
 
-/// What texts are made of, the most frequent first.
+/// The vocabulary of the texts, the most frequent words first.
 pub(super) struct Language {
     words: Vec<String>,
     foreign: Vec<String>,
@@ -176,7 +178,7 @@ impl Language {
     }
 }
 
-/// Two or three words as `snake_case`, `camelCase` or `PascalCase`.
+/// Draws two or three words as `snake_case`, `camelCase` or `PascalCase`.
 fn identifier(words: &[String], random: &mut Random) -> String {
     let style = random.below(4);
     let mut parts =
@@ -199,13 +201,13 @@ fn path(words: &[String], random: &mut Random) -> String {
     path + "." + random.pick(ENDINGS)
 }
 
-/// Writes texts, one after the other.
+/// A writer of texts, one after the other.
 pub(super) struct Writer<'a> {
     pub(super) random: Random,
     language: &'a Language,
-    /// Which of the words that never meet this text has.
+    /// The index of the words of `TOGETHER` and `PHRASE` that this text may contain.
     apart: usize,
-    /// Whether some words of this text are beyond ASCII.
+    /// True if some words of this text contain characters outside ASCII.
     foreign: bool,
 }
 
@@ -214,7 +216,7 @@ impl<'a> Writer<'a> {
         Self { random, language, apart: 0, foreign: false }
     }
 
-    /// A text of about `bytes`, with `plant` in its middle.
+    /// Writes a text of about `bytes`, with `plant` in its middle.
     pub(super) fn text(&mut self, shape: Shape, bytes: u64, mut plant: Option<String>) -> String {
         let (bytes, flows) = (bytes as usize, shape == PROSE);
         self.apart = self.random.below(TOGETHER.len());
@@ -235,8 +237,8 @@ impl<'a> Writer<'a> {
         text
     }
 
-    /// Writes a template, in which `%0` to `%9` are the given texts and letters mean: word,
-    /// identifier, path, number, two digits, an error's five, hash, uuid, 24 letters, several words.
+    /// Writes a template. `%0` to `%9` are the given texts. The letters mean: word, identifier,
+    /// path, number, two digits, an error's five, hash, uuid, 24 letters, several words.
     pub(super) fn fill(&mut self, template: &str, given: &[&str], out: &mut String) {
         let mut parts = template.split('%');
         out.push_str(parts.next().unwrap_or_default());

@@ -1,25 +1,25 @@
-//! Tools as templates: how often each is called, with what, and what comes back.
+//! Tools as templates: how often each is called, with which input, and what it returns.
 
 use super::text::{
     CODE, DIFF, HISTORY, JSON, LISTING, MATCHES, PATHS, PROSE, Random, Shape, TESTS,
 };
 
-/// Templates for `Writer::fill`, in which `%0` is a path, `%1` a text of one of the shapes, `%2`
-/// a part of the file, `%3` the same with line numbers, `%4` the whole file.
+/// Templates for `Writer::fill`, in which `%0` is a path, `%1` a text of one of the shapes, `%2` a
+/// part of the file, `%3` the same part with line numbers, `%4` the whole file.
 pub(super) struct Tool {
-    /// Calls in a hundred.
+    /// Calls of this tool in a hundred calls.
     share: usize,
     pub(super) name: &'static str,
     pub(super) shapes: &'static [Shape],
-    /// Bytes of the text and of the part: the median, and the spread as of `Random::around`.
+    /// Bytes of the text and of the part: the median, and the spread as in `Random::around`.
     pub(super) bytes: (u64, u64),
     pub(super) input: &'static str,
     pub(super) result: &'static str,
-    /// The result again, structured; a bare string if the call failed.
+    /// The result again in structured form, or a bare string if the call failed.
     pub(super) twin: &'static str,
 }
 
-/// Shapes of what commands print.
+/// Shapes of the outputs of commands.
 pub(super) const PRINTS: &[Shape] = &[LISTING, TESTS, DIFF, HISTORY, JSON, MATCHES, CODE];
 
 const TOOLS: &[Tool] = &[
@@ -97,14 +97,14 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// What is noted while a tool runs, and while a command does; `%0` is the output so far.
+/// Records of the progress of a tool, and of a command. `%0` is the output up to now.
 pub(super) const PROGRESS: &[&str] = &[HOOK];
 pub(super) const PRINTED: &[&str] = &[HOOK, BASH, BASH];
 
 const HOOK: &str = r#"{"type":"hook_progress","hookEvent":"PostToolUse","hookName":"PostToolUse:Bash","command":"./hooks/after.sh"}"#;
 const BASH: &str = r#"{"type":"bash_progress","output":"%0","fullOutput":"%0","elapsedTimeSeconds":%d,"totalLines":%d}"#;
 
-/// One of the tools, as often as its share says.
+/// Draws a tool, as often as its share says.
 pub(super) fn draw(random: &mut Random) -> &'static Tool {
     let mut left = random.below(TOOLS.iter().map(|tool| tool.share).sum());
     let drawn = TOOLS.iter().find(|tool| {

@@ -1,4 +1,4 @@
-//! What the arguments of a tool call tell: readable text, the files they name, the command line.
+//! Extracts readable text, file paths and the command line from the arguments of a tool call.
 
 use schemas::ToolKind;
 
@@ -6,7 +6,7 @@ use crate::json::{Fields, Parser, Value, embedded, string};
 use crate::render;
 use crate::stream::Draft;
 
-/// Arguments that hold one path, in every provider's tools.
+/// Names of arguments that hold one path, in the tools of all providers.
 const PATHS: &[&str] = &[
     "file_path",
     "notebook_path",
@@ -22,26 +22,27 @@ const PATHS: &[&str] = &[
     "DirectoryPath",
 ];
 
-/// Arguments that hold several.
+/// Names of arguments that hold several paths.
 const LISTS: &[&str] = &["paths", "file_paths", "files"];
 
-/// Arguments that hold a command line, as text or as its words.
+/// Names of arguments that hold a command line, as text or as a list of words.
 const COMMANDS: &[&str] = &["command", "cmd", "CommandLine", "commandLine", "script", "commands"];
 
-/// How a patch of `apply_patch` begins.
+/// First line of a patch of `apply_patch`.
 const PATCH: &str = "*** Begin Patch";
 
-/// Lines of a patch (`apply_patch`) that name a file.
+/// Beginnings of the lines of an `apply_patch` patch that name a file.
 const HEADS: &[&str] =
     &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
 
-/// Longest command line kept in its column, in bytes; the text of the call has all of it.
+/// Maximum length in bytes of a command line in its column. The text of the call has all of it.
 const COMMAND_BYTES: usize = 4096;
 
-/// Longest list of files kept in its column, in bytes; answers repeat it.
+/// Maximum length in bytes of the list of files in its column. The bound exists because answers
+/// repeat the list.
 const FILES_BYTES: usize = 32 << 10;
 
-/// What a call's arguments tell.
+/// Text, files and command line of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
     text: String,
@@ -52,7 +53,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Takes arguments that are a JSON value.
+    /// Reads arguments that are a JSON value.
     pub(crate) fn read(&mut self, input: Value<'_>) {
         render::value(input, &mut self.text);
         PATHS.iter().filter_map(|name| input.non_empty(name)).for_each(|path| self.file(path));
@@ -70,14 +71,14 @@ impl Arguments {
         self.finish();
     }
 
-    /// Takes a command line, as text or as its words, that is all there is.
+    /// Reads a call whose only argument is a command line, as text or as a list of words.
     pub(crate) fn line(&mut self, command: Value<'_>) {
         self.command(command);
         self.text.push_str(&self.command);
         self.finish();
     }
 
-    /// Takes changes by the path of the file.
+    /// Reads changes that are keyed by the path of the file.
     pub(crate) fn changes(&mut self, changes: Value<'_>) {
         render::value(changes, &mut self.text);
         changes
@@ -95,25 +96,26 @@ impl Arguments {
         }
     }
 
-    /// Takes arguments that are JSON inside a string, or else plain text.
+    /// Reads arguments that are JSON inside a string, or else plain text.
     pub(crate) fn read_json_text(&mut self, text: &str, parser: &mut Parser) {
         if !embedded(text, parser, |value| self.read(value)) {
             self.plain(text);
         }
     }
 
-    /// Takes arguments that are plain text.
+    /// Reads arguments that are plain text.
     pub(crate) fn plain(&mut self, text: &str) {
         self.text.push_str(text);
         self.finish();
     }
 
-    /// A draft of the call.
+    /// Returns a draft of the call.
     pub(crate) fn draft(&self) -> Draft<'_> {
         Draft { text: &self.text, files: &self.files, command: &self.command, ..Draft::default() }
     }
 
-    /// `bash -lc 'x'` is the command x; other words are joined by spaces.
+    /// Appends a command given as words: of `bash -lc 'x'` the command x, of others the words
+    /// joined by spaces.
     fn words<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
         let words: Vec<_> = words.collect();
         let line = match words.as_slice() {
@@ -127,7 +129,7 @@ impl Arguments {
         self.command.push_str(&line);
     }
 
-    /// Bounds the command, and takes the paths of a patch in the text.
+    /// Limits the length of the command, and adds the paths of a patch in the text.
     fn finish(&mut self) {
         if self.command.len() > COMMAND_BYTES {
             self.command.truncate(render::end(&self.command, COMMAND_BYTES));
@@ -138,11 +140,12 @@ impl Arguments {
         }
     }
 
-    /// Takes the paths that the text names as a patch.
+    /// Adds the paths that the text names as a patch.
     pub(crate) fn patch(&mut self) {
         let text = std::mem::take(&mut self.text);
         for line in text.lines() {
-            // In the argument `patch` it may be the first line, behind the name.
+            // In the argument `patch`, a file header may be on the first line, after the argument's
+            // name.
             let line = line.trim_start().trim_start_matches("patch: ");
             let path = HEADS.iter().find_map(|head| line.strip_prefix(head));
             path.inspect(|path| self.file(path.trim()));
@@ -154,14 +157,14 @@ impl Arguments {
         let room = FILES_BYTES.saturating_sub(self.files_bytes);
         let fits = !path.is_empty() && path.len() < room.min(4096) && !path.contains('\n');
         if fits && self.files.iter().all(|known| known != path) {
-            // One more, for what stands between two of them.
+            // One byte more for the separator between two paths.
             self.files_bytes += path.len() + 1;
             self.files.push(path.to_owned());
         }
     }
 }
 
-/// The kind of a tool, told by its name; a shell that is given a patch edits.
+/// Returns the kind of a tool by its name. A shell whose command is a patch counts as an edit.
 pub(crate) fn tool_kind(name: &str, command: &str) -> ToolKind {
     let kind = ToolKind::of(name);
     let patches = command.contains("apply_patch") && command.contains(PATCH);

@@ -1,4 +1,4 @@
-//! Arrow: the schemas of [`schemas::table`], and the builder of event batches.
+//! Builds Arrow batches of events, and the Arrow schemas of [`schemas::table`].
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use schemas::session::EventRow;
 use schemas::table::{ColumnType, EVENTS, Table};
 use schemas::{EventType, Provider, Usage, event_columns};
 
-/// The Arrow schema of a table.
+/// Returns the Arrow schema of a table.
 pub fn arrow_schema(table: &Table) -> SchemaRef {
     let fields = table.columns.iter().map(|column| {
         let kind = match column.kind {
@@ -29,12 +29,12 @@ pub fn arrow_schema(table: &Table) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Bytes of text that there is room for at first, and at most after a batch: room that grows is
-/// copied.
+/// Bytes of text that a batch reserves at first, and at most after a batch. Growing the buffer
+/// copies it.
 const ROOM: usize = 256 << 10;
 const MOST_ROOM: usize = 4 << 20;
 
-/// The type of a cell of an event; `'a` is how long its texts live.
+/// The type of a cell of an event; `'a` is the lifetime of its texts.
 macro_rules! cell {
     ($a:lifetime optional TextList) => { &$a [String] };
     ($a:lifetime optional $kind:ident) => { Option<cell!($a required $kind)> };
@@ -49,7 +49,7 @@ macro_rules! cell {
     ($a:lifetime required Bool) => { bool };
 }
 
-/// A value that was read back, as a cell.
+/// Converts a value that was read back into a cell.
 macro_rules! cell_of {
     (optional Text $value:expr) => {
         $value.as_deref()
@@ -80,7 +80,7 @@ macro_rules! builder {
     (Bool) => { BooleanBuilder };
 }
 
-/// Adds a cell to its builder.
+/// Appends a cell to its builder.
 macro_rules! append {
     (required EventType $builder:expr, $cell:expr) => {
         $builder.append_value($cell.as_str())
@@ -100,7 +100,7 @@ macro_rules! append {
     };
 }
 
-/// What a builder collected; it is empty afterwards.
+/// Takes the column that a builder collected; the builder is empty afterwards.
 macro_rules! finish {
     (Timestamp $builder:expr) => {
         std::mem::take(&mut $builder).with_timezone("UTC").finish()
@@ -110,7 +110,7 @@ macro_rules! finish {
     };
 }
 
-/// A value that no other column has in all rows.
+/// Returns a value that no other column has in all rows.
 #[cfg(test)]
 macro_rules! sample {
     (optional TextList $column:expr, $row:expr, $files:expr) => {
@@ -139,7 +139,7 @@ macro_rules! sample {
     };
 }
 
-/// What stands behind the name, which only limits a repetition to the columns that are given.
+/// Expands to the tokens after the name. The name only limits a repetition to the given columns.
 macro_rules! given {
     ($given:ident $($what:tt)*) => { $($what)* };
 }
@@ -148,7 +148,7 @@ macro_rules! declare {
     ($(column {
         [$(given $given:ident)? $(derived $derived:ident)?] $name:ident: $need:ident $kind:ident = $doc:literal
     })*) => {
-        /// One event, complete: what [`crate::stream::Stream`] makes of a draft.
+        /// A complete event: a draft with the fields that [`crate::stream::Stream`] adds.
         #[derive(Debug, Default)]
         pub struct EventCells<'a> {
             $($(
@@ -158,7 +158,8 @@ macro_rules! declare {
         }
 
         impl<'a> EventCells<'a> {
-            /// Cells of which each column has another value over the rows, where texts are its name.
+            /// Returns sample cells: over the rows no two columns have the same values. Texts are
+            /// the name of their column.
             #[cfg(test)]
             fn distinct(row: usize, files: &'a [String]) -> Self {
                 use schemas::table::EventColumn;
@@ -167,23 +168,23 @@ macro_rules! declare {
                 }
             }
 
-            /// The cells of a row that was read back.
+            /// Returns the cells of a row that was read back.
             pub fn of(row: &'a EventRow) -> Self {
                 Self { $($($name: given!($given cell_of!($need $kind row.$name)),)?)* }
             }
         }
 
-        /// A builder for each column of `events`.
+        /// One builder for each column of `events`.
         #[derive(Default)]
         struct Builders { $($name: builder!($kind)),* }
 
         impl Builders {
-            /// Adds what is given of an event; the derived columns are left to the caller.
+            /// Appends the given columns of an event; the caller appends the derived ones.
             fn append(&mut self, event: &EventCells<'_>) {
                 $($(given!($given append!($need $kind self.$name, event.$name));)?)*
             }
 
-            /// The columns in the order of the table; the builders are empty afterwards.
+            /// Takes the columns in the order of the table; the builders are empty afterwards.
             fn finish(&mut self) -> Vec<ArrayRef> {
                 vec![$(Arc::new(finish!($kind self.$name))),*]
             }
@@ -194,7 +195,7 @@ macro_rules! declare {
 event_columns!(declare);
 
 impl EventCells<'_> {
-    /// Cells that hold these counts alone.
+    /// Returns cells that hold these counts alone.
     pub fn of_usage(usage: Usage) -> Self {
         Self {
             input_tokens: usage.input,
@@ -216,19 +217,19 @@ pub struct EventBatch {
 }
 
 impl EventBatch {
-    /// A batch with room for the texts of a log.
+    /// Creates a batch with room for the texts of a log.
     pub fn with_room() -> Self {
         let mut batch = Self::default();
         batch.builders.text = StringBuilder::with_capacity(ROOM >> 8, ROOM);
         batch
     }
 
-    /// Events collected.
+    /// Number of events collected.
     pub fn len(&self) -> usize {
         self.builders.record_hash.len()
     }
 
-    /// True when nothing is collected.
+    /// Returns true if nothing is collected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -246,11 +247,11 @@ impl EventBatch {
         self.text_bytes += event.text.len();
     }
 
-    /// The rows collected so far as a batch of `schema` (that of [`EVENTS`]), written in
-    /// `segment`; the builder is empty afterwards.
+    /// Takes the rows collected so far as a batch of `schema` (that of [`EVENTS`]), written in
+    /// `segment`. The builder is empty afterwards.
     ///
     /// # Panics
-    /// Never: the columns are those of the schema, as both come of one list.
+    /// Never: the columns match the schema, as both come from one list.
     pub fn finish(&mut self, schema: &SchemaRef, segment: i64) -> RecordBatch {
         let rows = self.len();
         self.builders.segment.append_value_n(segment, rows);
@@ -261,7 +262,7 @@ impl EventBatch {
     }
 }
 
-/// The Arrow schema of `events`.
+/// Returns the Arrow schema of `events`.
 pub fn events_schema() -> SchemaRef {
     arrow_schema(&EVENTS)
 }

@@ -1,20 +1,20 @@
-//! Branches of a log: what hangs on what, and the events that were left behind when a person went
-//! back. A branch costs the same however many there were before.
+//! Branches of a log: tracks parents of records, and the events that were abandoned when the user
+//! went back. The cost of a branch does not depend on the number of earlier branches.
 
 use std::collections::{HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-/// Records that are remembered: one goes back to what one remembers.
+/// Number of parents remembered. Only going back to one of them is noticed.
 const REMEMBERED: usize = 8192;
 
-/// What hangs on what.
+/// Parents of the records on the current path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, i32)>", into = "Vec<(u64, i32)>")]
 pub(crate) struct Branches {
-    /// A parent, each once, and the index of the first event of the record that hangs on it.
+    /// Each parent once, with the index of the first event of the record that follows it.
     path: VecDeque<(u64, i32)>,
-    /// The parents in it.
+    /// The parents in `path`.
     parents: HashSet<u64>,
 }
 
@@ -23,8 +23,8 @@ impl Branches {
         self.path.is_empty()
     }
 
-    /// A record whose events begin at `now` hangs on `parent`. When another one hung on it already,
-    /// gives back where that one began: a person went back there.
+    /// Links a record whose events begin at `now` to `parent`. If another record already had this
+    /// parent, the user went back there: returns where the events of that record began.
     pub(crate) fn hang(&mut self, parent: u64, now: i32) -> Option<i32> {
         let mut since = None;
         if !self.parents.insert(parent) {
@@ -58,17 +58,16 @@ impl From<Branches> for Vec<(u64, i32)> {
     }
 }
 
-/// Ranges of events that were left behind, ascending, as they stand in the session's row:
-/// `3-20,30-31`.
+/// Ranges of abandoned events, ascending, in the form of the session's row: `3-20,30-31`.
 #[derive(Default)]
 pub(crate) struct Abandoned {
     text: String,
-    /// The first event of every range, and where the text ended before it.
+    /// The first event of every range, and the length of the text before it.
     ranges: Vec<(i32, usize)>,
 }
 
 impl Abandoned {
-    /// The ranges of a session's row.
+    /// Parses the ranges of a session's row.
     pub(crate) fn of(text: &str) -> Self {
         let mut abandoned = Self::default();
         for range in text.split(',') {
@@ -80,12 +79,12 @@ impl Abandoned {
         abandoned
     }
 
-    /// The column of the session's row; nothing when there is no range.
+    /// Returns the column of the session's row; `None` if there is no range.
     pub(crate) fn column(&self) -> Option<String> {
         Some(self.text.clone()).filter(|text| !text.is_empty())
     }
 
-    /// Adds a range; ranges that begin in it are swallowed.
+    /// Adds a range. It replaces earlier ranges that begin at or after `first`.
     pub(crate) fn add(&mut self, first: i32, last: i32) {
         while let Some((_, at)) = self.ranges.pop_if(|(start, _)| *start >= first) {
             self.text.truncate(at);

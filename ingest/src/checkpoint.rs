@@ -1,4 +1,4 @@
-//! Knows a file again: unchanged, grown, or written anew.
+//! Recognises whether a log file still begins with the content that was read before.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -7,10 +7,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::container::Content;
 
-/// Bytes at the head and before the checkpoint that are hashed.
+/// Maximum number of bytes hashed at the head, and again before the checkpoint.
 const PRINT: u64 = 1024;
 
-/// Hashes that tell whether what was read before is still there.
+/// Hashes that show whether the content read before is still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     pub head_hash: i64,
@@ -19,7 +19,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of the first `consumed` bytes of a log, whose position stays.
+    /// Takes the fingerprint of the first `consumed` bytes of a log. The read position is restored.
     pub(crate) fn take(content: &mut Content, consumed: u64) -> io::Result<Self> {
         let position = content.stream_position()?;
         let head_length = consumed.min(PRINT);
@@ -29,7 +29,7 @@ impl Fingerprint {
         Ok(Self { head_hash, head_length: head_length.cast_signed(), tail_hash })
     }
 
-    /// Whether the log still begins with what the checkpoint stands for.
+    /// Returns whether the log still begins with the content read up to the checkpoint.
     pub(crate) fn matches(content: &mut Content, row: &SourceRow) -> io::Result<bool> {
         let consumed = row.consumed.cast_unsigned();
         if content.length()? < consumed {

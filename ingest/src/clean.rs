@@ -1,17 +1,17 @@
-//! Removes what a reader cannot see from text of logs: terminal escapes, control characters and
+//! Removes invisible parts from the text of logs: terminal escapes, control characters and
 //! characters that Unicode draws as nothing.
 //!
-//! A secret may be split by such characters, so cleaning comes before masking. Everything that is
-//! printed or answered passes the same function.
+//! Such characters may split a secret, so cleaning comes before masking. All printed or answered
+//! text passes the same function.
 
 use std::borrow::Cow;
 
-/// The longest terminal escape with a string in it, such as a title or a link, in characters.
+/// Maximum length in characters of the string in a terminal escape, such as a title or a link.
 const MAX_ESCAPE_CHARS: usize = 4096;
 
 /// Returns `text` without terminal escapes, control characters and invisible characters. Tabs and
-/// line breaks stay, U+2028, U+2029 and a carriage return inside a line become line breaks, and
-/// joiners stay inside emoji and between letters of scripts that need them. To clean again changes
+/// line breaks stay. U+2028, U+2029 and a carriage return inside a line become line breaks. Joiners
+/// stay inside emoji and between letters of scripts that need them. Cleaning a cleaned text changes
 /// nothing.
 pub fn clean(text: &str) -> Cow<'_, str> {
     let Some(mut plain) = find_suspect(text) else { return Cow::Borrowed(text) };
@@ -32,10 +32,10 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     if cleaned == text { Cow::Borrowed(text) } else { Cow::Owned(cleaned) }
 }
 
-/// Bytes that are looked at in one go.
+/// Number of bytes examined at once.
 const CHUNK_BYTES: usize = 64;
 
-/// Returns where the first character stands that may have to be removed or replaced.
+/// Returns the position of the first character that may have to be removed or replaced.
 fn find_suspect(text: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -53,13 +53,13 @@ fn find_suspect(text: &str) -> Option<usize> {
                 return Some(at + start);
             }
         }
-        // Where the last character goes on behind the chunk, what follows are no first bytes.
+        // The last character may continue after the chunk; its remaining bytes begin no character.
         at += rest.ceil_char_boundary(chunk.len());
     }
     None
 }
 
-/// By each byte, whether [suspects](is_suspect) begin with it.
+/// For each byte, whether a [suspect](is_suspect) may begin with it.
 const FIRST_BYTES: [bool; 256] = {
     let mut firsts = [false; 256];
     let mut pair = 0;
@@ -71,8 +71,8 @@ const FIRST_BYTES: [bool; 256] = {
     firsts
 };
 
-/// Whether a character of these first two bytes in UTF-8 may be [suspect](is_suspect). Two bytes tell
-/// most of what is written from what is not seen, without decoding it.
+/// Returns whether a character with these first two UTF-8 bytes may be [suspect](is_suspect). The
+/// two bytes separate most visible from invisible characters without decoding.
 const fn begins_suspect(first: u8, second: u8) -> bool {
     match first {
         0x20..=0x7e | b'\n' | b'\t' => false,
@@ -96,23 +96,24 @@ const fn begins_suspect(first: u8, second: u8) -> bool {
     }
 }
 
-/// Whether all bytes are printable ASCII, tabs or line feeds. Written without branches, so that the
-/// compiler makes vector code of it.
+/// Returns whether all bytes are printable ASCII, tabs or line feeds. Has no branches, so that the
+/// compiler vectorizes it.
 fn is_plain_ascii(bytes: &[u8; CHUNK_BYTES]) -> bool {
     let is_odd = |byte: u8| (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
     !bytes.iter().fold(false, |odd, byte| odd | is_odd(*byte))
 }
 
-/// Whether a character may have to be removed or replaced.
+/// Returns whether a character may have to be removed or replaced.
 fn is_suspect(c: char) -> bool {
     !matches!(c, '\n' | '\t') && (c.is_control() || is_invisible(c))
 }
 
-/// What stays of a character between the last one that was kept and the text after it.
+/// Returns the character that replaces `c`, given the last one kept and the text after it. `None`
+/// removes it.
 fn kept_as(c: char, before: Option<char>, after: &str) -> Option<char> {
     match c {
         '\n' | '\t' => Some(c),
-        // Terminals write over a line behind a carriage return.
+        // After a carriage return, terminals overwrite the line.
         '\r' => match after.chars().next() {
             Some('\n') => Some('\r'),
             Some('\r') | None => None,
@@ -131,7 +132,7 @@ fn kept_as(c: char, before: Option<char>, after: &str) -> Option<char> {
     }
 }
 
-/// Whether a joiner stands inside an emoji, or between letters of a script that needs it.
+/// Returns whether a joiner is inside an emoji, or between letters of a script that needs it.
 fn is_joiner_needed(joiner: char, before: char, after: char) -> bool {
     let is_in_emoji = joiner == '\u{200d}'
         && (is_emoji(before) || matches!(before, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}'))
@@ -139,7 +140,7 @@ fn is_joiner_needed(joiner: char, before: char, after: char) -> bool {
     is_in_emoji || is_joining_script(before) && is_joining_script(after)
 }
 
-/// Whether a character is a pictograph, which a variation selector or a joiner may follow.
+/// Returns whether a character is a pictograph, which a variation selector or a joiner may follow.
 fn is_emoji(c: char) -> bool {
     matches!(c,
         '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}'
@@ -148,7 +149,7 @@ fn is_emoji(c: char) -> bool {
         | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Whether a character is visible and of a script in which joiners change words or their shapes.
+/// Returns whether a character is visible and of a script in which joiners change words or shapes.
 fn is_joining_script(c: char) -> bool {
     let is_of_script = matches!(c,
         // Arabic, Syriac, Thaana, N'Ko, Mandaic.
@@ -164,9 +165,10 @@ fn is_joining_script(c: char) -> bool {
     is_of_script && !is_invisible(c)
 }
 
-/// Whether a character is default-ignorable, of category Cf, Zl or Zp, or a letter drawn as nothing.
+/// Returns whether a character is default-ignorable, of category Cf, Zl or Zp, or a letter drawn as
+/// nothing.
 fn is_invisible(c: char) -> bool {
-    // Most letters and the signs that draw tables, at once.
+    // Excludes most letters and box-drawing characters at once.
     if matches!(c, '\0'..='\u{ac}' | '\u{ae}'..='\u{34e}' | '\u{2070}'..='\u{27ff}' | '\u{3165}'..='\u{fdff}')
     {
         return false;
@@ -181,8 +183,8 @@ fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The length in bytes of the terminal escape that `text` begins with. An unfinished one ends where
-/// a line ends, or is only its first character when it is longer than any.
+/// Returns the length in bytes of the terminal escape that `text` begins with. An unfinished escape
+/// ends at the end of its line. If it is longer than any escape, only its introducer counts.
 fn escape_length(text: &str) -> Option<usize> {
     let mut chars = text.char_indices();
     let (_, first) = chars.next()?;
@@ -205,14 +207,15 @@ fn escape_length(text: &str) -> Option<usize> {
     }
 }
 
-/// The length of parameters and the final character behind them.
+/// Returns the length in bytes of the parameters and the final character after them.
 fn sequence_length(text: &str, is_parameter: impl Fn(char) -> bool) -> usize {
     let end = text.find(|c| !is_parameter(c)).unwrap_or(text.len());
     let is_final = text[end..].starts_with(|c| matches!(c, '\u{30}'..='\u{7e}'));
     end + usize::from(is_final)
 }
 
-/// The length of a string up to its terminator, that included. A line break ends it, too.
+/// Returns the length in bytes of a string including its terminator. A line break also ends it, and
+/// is not included.
 fn string_length(text: &str) -> usize {
     for (at, c) in text.char_indices().take(MAX_ESCAPE_CHARS) {
         match c {

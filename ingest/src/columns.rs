@@ -1,6 +1,6 @@
-//! Masks the columns of rows on their way to the store, as `schemas::table` says for each.
+//! Masks the columns of rows before they reach the store, as `schemas::table` says for each column.
 //!
-//! Text, command and files of an event are masked together when the event is read; all other
+//! Text, command and files of an event are masked together when the event is read. All other
 //! columns are masked here, at ingest and when rows are masked again.
 
 use std::collections::HashMap;
@@ -21,25 +21,25 @@ use crate::stream::short;
 /// Columns of an event that are masked together when it is read.
 const MASKED_TOGETHER: &[&str] = &["text", "command", "files"];
 
-/// Values that are remembered, and the longest of them in bytes: names and ids repeat.
+/// Number of values remembered, and the maximum length of each in bytes. Names and ids repeat.
 const REMEMBERED: usize = 1024;
 const MAX_REMEMBERED_BYTES: usize = 256;
 
-/// Parts behind an underscore in which a secret is looked for: `toolu_<secret>`.
+/// Maximum number of parts, each after an underscore, searched for a secret: `toolu_<secret>`.
 const MAX_PARTS: usize = 16;
 
-/// Shorter parts hold no secret that its own shape tells.
+/// Minimum length in bytes of such a part; shorter parts hold no secret recognisable by its shape.
 const MIN_PART_BYTES: usize = 16;
 
-/// Masks values of columns and remembers those that it saw.
+/// Masks values of columns and remembers the values seen.
 #[derive(Default)]
 pub(crate) struct ColumnMasker {
-    /// What a value is shown as; `None` for itself.
+    /// The masked form of each value; `None` if it equals the value.
     known: HashMap<String, Option<(String, Found)>>,
 }
 
 impl ColumnMasker {
-    /// Returns the rows of `events` as they may be kept. Secrets are added to `found`.
+    /// Returns the rows of `events` cleaned and masked. Secrets are added to `found`.
     pub(crate) fn events(
         &mut self,
         redactor: Option<&Redactor>,
@@ -103,7 +103,7 @@ impl ColumnMasker {
         Arc::new(shown.collect::<StringArray>())
     }
 
-    /// Returns a row of a table as it may be kept. Secrets are added to `found`.
+    /// Returns a row of a table cleaned and masked. Secrets are added to `found`.
     pub(crate) fn row<R: Serialize + DeserializeOwned + Clone>(
         &mut self,
         redactor: Option<&Redactor>,
@@ -126,7 +126,7 @@ impl ColumnMasker {
         serde_json::from_value(Value::Object(cells)).unwrap_or_else(|_| row.clone())
     }
 
-    /// What a value is shown as; `None` for itself.
+    /// Returns the cleaned and masked form of a value; `None` if it equals the value.
     fn shown(
         &mut self,
         redactor: Option<&Redactor>,
@@ -159,7 +159,8 @@ impl ColumnMasker {
                 for (key, value) in fields {
                     let key = self.name(redactor, key, found).unwrap_or_else(|| key.clone());
                     let value = self.json(redactor, value, found);
-                    // Names that differed only in their secrets are one now.
+                    // Keys that differed only in their secrets are now equal, so their counts are
+                    // added.
                     let before = shown.get(&key).and_then(Value::as_u64);
                     let sum = before.zip(value.as_u64()).map(|(a, b)| Value::from(a + b));
                     shown.insert(key, sum.unwrap_or(value));
@@ -195,12 +196,12 @@ impl ColumnMasker {
     }
 }
 
-/// Returns a name, an id or a path as it may be shown: without its secrets, and cleaned.
+/// Returns a name, an id or a path cleaned and without its secrets.
 pub fn shown_name(redactor: Option<&Redactor>, name: &str) -> String {
     look_at_name(redactor, name).0
 }
 
-/// Cleans and masks a name. Secrets glued to a prefix with an underscore are looked for, too.
+/// Cleans and masks a name. Also finds secrets joined to a prefix by an underscore.
 fn look_at_name(redactor: Option<&Redactor>, name: &str) -> (String, Found) {
     let name = clean(name);
     let (masked, mut found) = look(redactor, &name);
@@ -228,10 +229,10 @@ pub(crate) fn shown_id(redactor: Option<&Redactor>, id: &str) -> String {
     short(&shown_name(redactor, id)).to_owned()
 }
 
-/// What a placeholder begins with, up to the kind of secret.
+/// The beginning of a placeholder, up to the kind of secret.
 const PLACEHOLDER: &str = "[REDACTED:";
 
-/// Whether `shown` is how the path `path` is shown: the same, or the same cleaned and with
+/// Returns whether `shown` is the shown form of `path`: equal to it, or cleaned and with
 /// placeholders for its secrets. The store keeps the path of a log in `sources` only.
 pub fn shows_path(shown: &str, path: &str) -> bool {
     if shown == path {

@@ -1,5 +1,5 @@
-//! How the content of a log is reached: a plain file, a compressed one, or one put together from
-//! other files (Codex compresses what is older than a week).
+//! Opens the content of a log: a plain file, a compressed one, or one assembled from other files
+//! (Codex compresses logs older than a week).
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -13,45 +13,46 @@ use crate::plan::{MAX_DOCUMENT, too_large};
 use crate::provider::opencode::database::assemble_database;
 use crate::provider::opencode::store::assemble_tree;
 
-/// Decompressed content up to this is held in memory; more goes to a temporary file without a name.
+/// Decompressed bytes held in memory. Longer content goes to a temporary file without a name.
 const IN_MEMORY: usize = 16 << 20;
 
-/// Content that every compressed file may have: what it costs is no harm.
+/// Bytes that any compressed file may unpack to, whatever its size: this much does no harm.
 const UNPACKED_FREELY: u64 = 256 << 20;
 
-/// How often larger than its compressed file content beyond that may be. Logs shrink 5 to 20 times,
-/// one that repeats a picture in a hundred records a hundred times; a bomb shrinks 1,000 times (gzip)
-/// to 30,000 times (zstd).
+/// Factor by which content beyond [`UNPACKED_FREELY`] may exceed its compressed file. Logs shrink 5
+/// to 20 times, a log that repeats a picture in a hundred records shrinks a hundred times. A bomb
+/// shrinks 1,000 times (gzip) to 30,000 times (zstd).
 const UNPACKED_RATIO: u64 = 1000;
 
-/// Content that no compressed file may exceed: twice the largest log known, of 3.8 GB.
+/// Bytes that no compressed file may exceed unpacked: twice the largest known log, of 3.8 GB.
 const UNPACKED_MOST: u64 = 8 << 30;
 
-/// A document beyond this, in bytes, is a giant: it is held whole, and more than once while it is
-/// put together and decoded.
+/// Size in bytes beyond which a document is a giant. A document is held in memory whole, and more
+/// than once while it is assembled and decoded.
 const GIANT_BYTES: u64 = 8 << 20;
 
 static GIANT_DOCUMENT: Mutex<()> = Mutex::new(());
 
-/// Waits until no other thread holds a giant document, if one of `bytes` is a giant itself.
+/// Waits until no other thread holds a giant document, if `bytes` is the size of a giant. The guard
+/// holds the turn.
 pub(crate) fn giant_turn(bytes: u64) -> Option<MutexGuard<'static, ()>> {
     (bytes > GIANT_BYTES).then(|| GIANT_DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What a candidate's content is kept in.
+/// How the content of a candidate is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     Plain,
     Zstd,
     Gzip,
-    /// A session of OpenCode in a tree of files; the path is that of its own file.
+    /// An OpenCode session in a tree of files; the path is that of the session's own file.
     OpenCodeTree,
-    /// A session in a database of OpenCode; the path is `<database>#<session id>`.
+    /// A session in an OpenCode database; the path is `<database>#<session id>`.
     OpenCodeDatabase,
 }
 
 impl Container {
-    /// The compression that a file's name tells, and the name without it.
+    /// Splits a file name into the compression that its extension shows and the name without it.
     pub(crate) fn of_name(name: &str) -> (Self, &str) {
         match (name.strip_suffix(".zst"), name.strip_suffix(".gz")) {
             (Some(plain), _) => (Self::Zstd, plain),
@@ -61,7 +62,7 @@ impl Container {
     }
 }
 
-/// The files in which a log may lie, plain or compressed.
+/// Returns the files that may hold a log, plain or compressed.
 pub(crate) fn files_of(log: &Path) -> [PathBuf; 3] {
     ["", ".zst", ".gz"].map(|extension| {
         let mut file = log.as_os_str().to_owned();
@@ -70,24 +71,24 @@ pub(crate) fn files_of(log: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Whether a log is there, plain or compressed.
+/// Returns whether a log exists, plain or compressed.
 pub(crate) fn is_there(log: &Path) -> bool {
     files_of(log).iter().any(|file| file.is_file())
 }
 
-/// The content of a log, which can be read from any place.
+/// The content of a log, readable from any position.
 pub(crate) enum Content {
     File(File),
-    /// Unpacked; and why that is not all of it.
+    /// Unpacked content, and the reason if it is not complete.
     Unpacked(SpooledTempFile, Option<String>),
-    /// Put together.
+    /// Assembled content.
     Memory(Cursor<Vec<u8>>),
 }
 
 impl Content {
-    /// Opens a candidate's content. What a damaged compressed file holds before the damage is
-    /// content; only when that is nothing it is an error. One that unpacks to more than any log is
-    /// content up to there.
+    /// Opens a candidate's content. The content of a damaged compressed file ends at the damage; it
+    /// is an error only if nothing precedes the damage. Content that unpacks to more than the limit
+    /// is cut there.
     pub(crate) fn open(file: &Candidate) -> io::Result<Self> {
         match file.container {
             Container::Plain => Ok(Self::File(File::open(&file.path)?)),
@@ -98,7 +99,7 @@ impl Content {
         }
     }
 
-    /// The content from its beginning, for those who need no more than that.
+    /// Opens the content for reading from its beginning, without seeking.
     pub(crate) fn stream(file: &Candidate) -> io::Result<Box<dyn Read>> {
         Ok(match file.container {
             Container::Plain => Box::new(File::open(&file.path)?),
@@ -109,7 +110,7 @@ impl Content {
         })
     }
 
-    /// Why this is not all of a compressed file's content, and what can be done about it.
+    /// Returns why this is not the complete content of a compressed file, and what the user can do.
     pub(crate) fn cut(&self) -> Option<&str> {
         match self {
             Self::Unpacked(_, cut) => cut.as_deref(),
@@ -117,7 +118,7 @@ impl Content {
         }
     }
 
-    /// Bytes of the content.
+    /// Returns the length of the content in bytes.
     pub(crate) fn length(&mut self) -> io::Result<u64> {
         match self {
             Self::File(file) => Ok(file.metadata()?.len()),
@@ -131,7 +132,7 @@ impl Content {
     }
 }
 
-/// Unpacks a compressed file, as far as it goes.
+/// Opens a compressed file as a decompressing reader.
 fn packed(file: &Candidate) -> io::Result<Box<dyn Read>> {
     let packed = File::open(&file.path)?;
     Ok(match file.container {
@@ -143,12 +144,12 @@ fn packed(file: &Candidate) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// Bytes that a compressed file may unpack to.
+/// Returns the number of bytes that a compressed file may unpack to.
 fn most(file: &Candidate) -> u64 {
     file.size.saturating_mul(UNPACKED_RATIO).clamp(UNPACKED_FREELY, UNPACKED_MOST)
 }
 
-/// Keeps what is unpacked, at most so many bytes.
+/// Unpacks and keeps at most `most` bytes.
 fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
     let mut spool = SpooledTempFile::new(IN_MEMORY);
     let mut buffer = vec![0; 128 << 10];
@@ -167,7 +168,7 @@ fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
         };
         let room = usize::try_from(most - kept).unwrap_or(usize::MAX);
         let fitting = bytes.get(..room).unwrap_or(bytes);
-        // A full disk is no end of the log: an error, after which the next run tries again.
+        // A full disk is not the end of the log but an error, after which the next run tries again.
         spool.write_all(fitting)?;
         kept += fitting.len() as u64;
         if fitting.len() < bytes.len() {
@@ -181,8 +182,8 @@ fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
     Ok(Content::Unpacked(spool, cut))
 }
 
-/// The document of a session that lies in several places; [`io::ErrorKind::FileTooLarge`] where it
-/// would be larger than any that is read.
+/// Assembles the document of a session that is spread over several places. Fails with
+/// [`io::ErrorKind::FileTooLarge`] if the document exceeds [`MAX_DOCUMENT`].
 fn assemble(file: &Candidate) -> io::Result<Vec<u8>> {
     if file.size > MAX_DOCUMENT {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_large(file.size)));

@@ -1,4 +1,4 @@
-//! Finds log files: the known roots of every provider, or the paths that were named.
+//! Finds log files in the known roots of every provider, or in the paths given.
 
 use std::fs::Metadata;
 use std::io;
@@ -21,7 +21,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A single file.
+    /// Returns the candidate for a single file.
     pub fn named(path: PathBuf) -> io::Result<Self> {
         let metadata = std::fs::metadata(&path)?;
         Ok(Self::file(path, &metadata))
@@ -37,29 +37,31 @@ impl Candidate {
         Self { size: metadata.len(), modified_us, container, path }
     }
 
-    /// The file of a log that the store knows as `key`, plain or compressed, if it is there.
+    /// Finds the log that the store knows as `key`, plain or compressed. `None` if it does not
+    /// exist.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         let found = discover(file_of(key).as_slice());
         found.files.into_iter().find(|file| file.key() == key)
     }
 
-    /// The path as the store keeps it: a log stays the same one when it is compressed.
+    /// Returns the path as the store keeps it: without the extension of a compression, so that a
+    /// log stays the same one when it is compressed.
     pub fn key(&self) -> String {
         let path = self.path.to_string_lossy();
         Container::of_name(&path).1.to_owned()
     }
 }
 
-/// The file in which a log lies that the store knows as `key`, if it is there: plain or compressed,
-/// or the database of a session.
+/// Finds the file of the log that the store knows as `key`: plain, compressed, or the database of a
+/// session. `None` if it does not exist.
 pub fn file_of(key: &str) -> Option<PathBuf> {
     let database = key.rsplit_once('#').map_or(key, |(database, _)| database);
     let mut paths = files_of(Path::new(key)).into_iter().chain([database.into()]);
     paths.find(|path| path.exists())
 }
 
-/// Whether the log that the store knows as `key` is no longer in any of the files in which it may
-/// be. A file that cannot be reached, as in a folder without permission, is not gone.
+/// Returns whether the log that the store knows as `key` is in none of its possible files any more.
+/// A file that cannot be reached, as in a folder without permission, is not gone.
 pub(crate) fn is_gone(key: &str) -> bool {
     match file_of(key) {
         Some(file) => {
@@ -70,8 +72,8 @@ pub(crate) fn is_gone(key: &str) -> bool {
     }
 }
 
-/// Returns the folder that keeps the file of a log from being reached, and why. `None` if the file
-/// is there, or known not to be.
+/// Returns the folder that makes the file of a log unreachable, and the error. `None` if the file
+/// exists, or is known not to exist.
 pub(crate) fn find_obstacle(key: &str) -> Option<(PathBuf, io::Error)> {
     let log = Path::new(database_of(key).unwrap_or(key));
     let is_other = |error: &io::Error| error.kind() != io::ErrorKind::NotFound;
@@ -84,24 +86,24 @@ pub(crate) fn find_obstacle(key: &str) -> Option<(PathBuf, io::Error)> {
     })
 }
 
-/// The database of the session that the store knows as `key`, if it is in one.
+/// Returns the database of the session that the store knows as `key`, if it is in one.
 fn database_of(key: &str) -> Option<&str> {
     let (database, _) = key.rsplit_once('#')?;
     opencode::store::is_database(database.as_ref()).then_some(database)
 }
 
-/// What a search for files found.
+/// The result of a search for files.
 #[derive(Debug, Default)]
 pub struct Discovery {
     /// Sorted by path.
     pub files: Vec<Candidate>,
     pub problems: Vec<Problem>,
-    /// The roots that could be read: what is missing below them has vanished.
+    /// The roots that could be read. A known file missing below them has vanished.
     pub roots: Vec<PathBuf>,
 }
 
-/// The roots of every provider, moved by the environment variables that the agents themselves
-/// honour. Only those that exist.
+/// Returns the existing roots of every provider. The environment variables that the agents
+/// themselves honour move them.
 pub fn default_roots(places: &Places<'_>) -> Vec<PathBuf> {
     let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| (format.roots)(places)).collect();
     roots.retain(|root| root.exists());
@@ -110,12 +112,12 @@ pub fn default_roots(places: &Places<'_>) -> Vec<PathBuf> {
     roots
 }
 
-/// Walks `roots`; a root may be a single file, which is taken whatever its name. Symbolic links
-/// are followed for roots only.
+/// Walks `roots`. A root may be a single file, which is taken whatever its name. Symbolic links are
+/// followed for roots only.
 pub fn discover(roots: &[PathBuf]) -> Discovery {
     let mut found = Discovery::default();
     for root in roots {
-        // One file has one name, however it was spelled.
+        // Gives each file one name, however its path was spelled.
         match root.canonicalize().and_then(|path| Ok((std::fs::metadata(&path)?, path))) {
             Ok((metadata, path)) if metadata.is_file() => found.add(&path, &metadata),
             Ok((metadata, path)) if metadata.is_dir() => walk(&path, &mut found),
@@ -123,21 +125,21 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
             Err(error) => found.unreadable(root, &error),
         }
     }
-    // Of a log that lies there plain and compressed, the plain one counts: it may still grow.
+    // If a log exists both plain and compressed, the plain file counts: it may still grow.
     found.files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
     found.files.dedup_by_key(|file| file.key());
     found
 }
 
 fn walk(root: &Path, found: &mut Discovery) {
-    // A folder must at least list: else everything below it would count as vanished.
+    // A root that cannot be listed is not read: everything below it would count as vanished.
     if let Err(error) = std::fs::read_dir(root) {
         return found.unreadable(root, &error);
     }
     found.roots.push(root.to_owned());
     let mut walker = ignore::WalkBuilder::new(root);
     walker.standard_filters(false).follow_links(false);
-    // The parts of OpenCode's tree are read with their sessions.
+    // The parts of an OpenCode tree are read with their sessions.
     walker.filter_entry(|entry| !opencode::store::is_part(entry.path()));
     for entry in walker.build() {
         match entry {
@@ -159,14 +161,15 @@ fn walk(root: &Path, found: &mut Discovery) {
     }
 }
 
-/// Whether a file inside a folder may be a log, by its name.
+/// Returns whether a file inside a folder may be a log, by its name.
 pub fn is_log_name(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let (_, plain) = Container::of_name(&name);
-    // OpenClaw keeps copies under names that go on after the extension (docs/formats.md#openclaw).
+    // OpenClaw keeps copies under names that continue after the extension
+    // (docs/formats.md#openclaw).
     let copy =
         [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| plain.contains(mark));
-    // Its trajectories tell the same once more in another schema.
+    // OpenClaw's trajectories repeat the log in another schema.
     let log = plain.ends_with(".jsonl") && !plain.ends_with(".trajectory.jsonl");
     log || plain.ends_with(".json") || copy || opencode::store::is_database(path)
 }
@@ -186,7 +189,7 @@ fn error_path(error: &ignore::Error) -> Option<PathBuf> {
 }
 
 impl Discovery {
-    /// Leaves out what lies below `dir`: a store is no log.
+    /// Leaves out files below `dir`, the folder of a store, which holds no logs.
     #[must_use]
     pub fn without(mut self, dir: &Path) -> Self {
         if let Ok(dir) = dir.canonicalize() {
@@ -195,9 +198,9 @@ impl Discovery {
         self
     }
 
-    /// Whether a log that was not found, known as `key`, is gone: not if it cannot be reached, or if
-    /// the folder or database in which it is kept could not be read. What is behind a link was
-    /// found at its own path, as links are not followed.
+    /// Returns whether a log that was not found, known as `key`, is gone. It is not gone if it
+    /// cannot be reached, or if its folder or database could not be read. A log behind a link was
+    /// found at its own path, because links are not followed.
     pub fn has_lost(&self, key: &str) -> bool {
         let database = database_of(key);
         let log = Path::new(database.unwrap_or(key));
@@ -223,7 +226,7 @@ impl Discovery {
         }
     }
 
-    /// Every session in a database is a log of its own.
+    /// Adds every session in a database as its own log.
     fn add_database(&mut self, database: &Path) -> io::Result<()> {
         for session in database_sessions(database)? {
             let mut path = database.as_os_str().to_owned();

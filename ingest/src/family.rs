@@ -1,4 +1,4 @@
-//! Which of several logs that share history is the original, and which were forked from it.
+//! Orders logs that share history: the original first, then the logs forked from it.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -12,45 +12,46 @@ use crate::discover::Candidate;
 use crate::link::in_order;
 use crate::stream::micros;
 
-/// Stands before the id of a record, 36 characters.
+/// Bytes that precede the id of a record; the id has 36 characters.
 const KEY: &[u8] = b"\"uuid\":\"";
 const ID: usize = 36;
 
-/// Stands before the time of a record.
+/// Bytes that precede the time of a record.
 const TIME: &[u8] = b"\"timestamp\":\"";
 const LONGEST_TIME: usize = 32;
 
-/// A file that changed so much later than its last record, in microseconds, was copied: its time is
-/// that of the copy.
+/// A file that changed more than this many microseconds after its last record was copied: its time
+/// is that of the copy.
 const COPIED_LATER: i64 = 3_600_000_000;
 
 const CHUNK: usize = 1 << 20;
 
-/// Larger families are not looked into: they are ordered by what their logs say and by size.
+/// Number of logs up to which a group's files are compared. Larger groups are ordered by what their
+/// logs say and by size.
 const COMPARED: usize = 64;
 
 /// A log that begins with the same record as others.
 pub(crate) struct Member<'w> {
     pub(crate) session_id: &'w str,
     pub(crate) native_id: &'w str,
-    /// Native id of the log that it hangs on.
+    /// Native id of the parent log.
     pub(crate) parent: Option<&'w str>,
-    /// The sessions that it was taken to repeat when it was read before.
+    /// The sessions that this log was found to repeat when it was read before.
     pub(crate) ancestors: Option<Vec<&'w str>>,
-    /// The file, where it can be read anew; where not, the log stays a copy of its ancestors.
+    /// The file, if it can be read again. If not, the log stays a copy of its ancestors.
     pub(crate) file: Option<&'w Candidate>,
 }
 
-/// Orders a family, originals before their copies: the order that it has in the store, then larger
-/// logs before smaller ones, but what another log names as its parent, or holds whole and changed
-/// after, as a fork at its end does, before that one. Logs of one id stay together. Where files were
-/// copied their times say nothing, and what is held whole is the original.
+/// Orders logs that share history, originals before their copies. The base order is that of the
+/// store, then larger logs before smaller ones. A log comes before another one that names it as its
+/// parent, or that contains it whole and changed later, as a fork at its end does. Logs of one id
+/// stay together. The times of copied files are ignored: there the contained log is the original.
 pub(crate) fn originals_first(mut members: Vec<Member<'_>>) -> Vec<&str> {
     members.sort_by_key(|member| {
         let rank = member.ancestors.as_ref().map_or(usize::MAX, Vec::len);
         let size = member.file.map_or(0, |file| file.size);
         let path = member.file.map(|file| &file.path);
-        // The ids of OpenCode descend with time.
+        // The ids of OpenCode sessions descend with time.
         let age = Some(Reverse(member.native_id)).filter(|id| id.0.starts_with("ses_"));
         (rank, member.parent.is_some(), age, Reverse(size), path, member.session_id)
     });
@@ -65,7 +66,7 @@ pub(crate) fn originals_first(mut members: Vec<Member<'_>>) -> Vec<&str> {
     order.into_iter().flat_map(|at| logs[at].iter().map(|member| member.session_id)).collect()
 }
 
-/// For every log the places of those that must stand before it.
+/// Returns, for every log, the positions of the logs that must come before it.
 fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
     let free = |log: &&Vec<Member<'_>>| log[0].parent.is_none() && log[0].file.is_some();
     let compared = logs.iter().filter(free).count() > 1 && logs.len() <= COMPARED;
@@ -92,7 +93,7 @@ fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
             (None, Some(ancestors)) => {
                 logs[other].iter().any(|member| ancestors.contains(&member.session_id))
             }
-            // A fork with nothing of its own yet is no original.
+            // A fork without records of its own is not an original.
             _ => {
                 let other_log = &logs[other][0];
                 let is_older = changed(other_log) <= changed(log) || is_copied(at);
@@ -105,9 +106,9 @@ fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
     (0..logs.len()).map(of_one).collect()
 }
 
-/// What stands in a log.
+/// The record ids and the latest time found in a log.
 struct Records {
-    /// The ids of the records, by hash.
+    /// Hashes of the record ids.
     ids: HashSet<u64>,
     /// The latest time, in microseconds.
     last: Option<i64>,
@@ -132,7 +133,8 @@ fn records(file: &Candidate) -> io::Result<Records> {
             micros(Some(text))
         };
         records.last = records.last.max(found.filter_map(time).max());
-        // One may go on in the next chunk; one that is found twice is the same.
+        // Keeps the end, as an id may continue in the next chunk. An id found twice is harmless in
+        // a set.
         let rest = buffer.len().saturating_sub(KEY.len() + ID - 1);
         buffer.drain(..rest);
     }

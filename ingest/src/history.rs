@@ -1,29 +1,30 @@
-//! Which records of a log are copies of another log's.
+//! Decides which records of a log are copies of another log's records.
 
 use std::collections::HashSet;
 
-/// Records of other streams that this one may repeat.
+/// Records of other streams that this stream may repeat.
 #[derive(Debug, Default)]
 pub struct History {
-    /// Where records have ids of their own, those: a copy is known wherever it stands.
+    /// Ids of the records, for formats with record ids: a copy is recognised at any position.
     ids: Option<HashSet<u64>>,
-    /// Records in their order, for those known by their content, which may repeat by chance: only a
-    /// run that follows the order counts as copied.
+    /// Records in order, for formats whose records are known by content only. Contents may repeat
+    /// by chance, so only a run that follows the order counts as copied.
     order: Vec<u64>,
-    /// All of them are captures of the session that this one is a capture of.
+    /// True if all streams are captures of the session that this stream captures too.
     of_same_session: bool,
 }
 
-/// How far ahead the next copied record may stand in the parent's order; records that gave no
-/// event are missing from it on either side.
+/// Number of records searched ahead in the parent's order for the next copied record. Records that
+/// gave no event are missing from the order on either side.
 const ORDER_WINDOW: usize = 64;
 
 impl History {
-    /// The records of several streams, each in its order; `with_ids` where they are known by ids,
-    /// `of_same_session` where all are captures of the session that this one is a capture of.
+    /// Creates the history from several streams, each in its order. `with_ids` is true if records
+    /// are known by ids; `of_same_session` if all streams are captures of the session that this one
+    /// captures too.
     pub fn new(streams: Vec<Vec<u64>>, with_ids: bool, of_same_session: bool) -> Self {
         let ids = with_ids.then(|| streams.iter().flatten().copied().collect());
-        // Of several captures of one session the one that holds most of it.
+        // The longest stream: of several captures of one session, it holds most of the session.
         let order = streams.into_iter().max_by_key(Vec::len).unwrap_or_default();
         Self { ids, order, of_same_session }
     }
@@ -36,7 +37,7 @@ impl History {
         self.order.is_empty()
     }
 
-    /// Whether `hash` is a copy; `at` is the place in the order reached so far.
+    /// Returns whether `hash` is a copy. `at` is the position in the order reached so far.
     pub(crate) fn contains(&self, hash: u64, at: &mut usize) -> bool {
         match &self.ids {
             Some(ids) => ids.contains(&hash),
@@ -44,12 +45,12 @@ impl History {
         }
     }
 
-    /// Whether another stream has a record of this id.
+    /// Returns whether another stream has a record with this id.
     pub(crate) fn has_id(&self, id: u64) -> bool {
         self.ids.as_ref().is_some_and(|ids| ids.contains(&id))
     }
 
-    /// Goes on to the record with this content, which may stand far ahead in the order.
+    /// Moves on to the record with this content, which may be far ahead in the order.
     pub(crate) fn seek(&self, content: u64, at: &mut usize) {
         let ahead = self.order.get(*at..).unwrap_or_default();
         if let Some(found) = ahead.iter().position(|other| *other == content) {
@@ -57,7 +58,8 @@ impl History {
         }
     }
 
-    /// Whether the record with this content comes next in the order, from the place reached so far.
+    /// Returns whether the record with this content comes next in the order, within
+    /// [`ORDER_WINDOW`] records of the position reached so far. Moves past it if so.
     pub(crate) fn goes_on_with(&self, content: u64, at: &mut usize) -> bool {
         let from = (*at).min(self.order.len());
         let to = (from + ORDER_WINDOW).min(self.order.len());

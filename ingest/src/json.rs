@@ -1,4 +1,4 @@
-//! Decodes one line into JSON objects with simd-json, and repairs what can be repaired.
+//! Decodes one line into JSON objects with simd-json, and repairs damaged lines if possible.
 //!
 //! Two objects on one line both count. Invalid UTF-8, raw control characters and lone surrogates
 //! are replaced and reported, never fatal (docs/formats.md#lines-and-documents).
@@ -12,11 +12,11 @@ use simd_json::{INPUT_PADDING, Node, Tape};
 /// A decoded JSON value that borrows from the parser.
 pub type Value<'a> = simd_json::tape::Value<'a, 'a>;
 
-/// What a line turned out to hold.
+/// One item found on a line.
 pub enum Found<'a> {
-    /// An object, and where in the line it stands.
+    /// An object, and its byte range in the line.
     Object(Value<'a>, Range<usize>),
-    /// Something that is no object, or no JSON.
+    /// A value that is not an object, or text that is not JSON.
     Problem(ProblemKind, Range<usize>, String),
 }
 
@@ -34,11 +34,12 @@ impl Default for Parser {
     }
 }
 
-/// A buffer that grew beyond this for one giant record is given back.
+/// Bytes kept of the buffers between lines. Buffers that grew beyond this for one giant record are
+/// freed.
 const KEEP: usize = 8 << 20;
 
 impl Parser {
-    /// Hands every object of `line` to `found`, and every problem. Blank lines hold nothing.
+    /// Passes every object and every problem of `line` to `found`. Blank lines hold nothing.
     pub fn each(&mut self, line: &[u8], found: &mut dyn FnMut(Found<'_>)) {
         let line_len = line.len();
         let start = line.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(line_len);
@@ -60,8 +61,8 @@ impl Parser {
         }
     }
 
-    /// How far the objects go in a line that may still be written: nothing that comes behind the
-    /// last of them changes it or those before.
+    /// Returns where the last complete object ends in a line that may still be written. Bytes that
+    /// follow later change neither this object nor those before it.
     pub fn whole(&mut self, line: &[u8]) -> usize {
         let mut end = 0;
         self.each(line, &mut |found| {
@@ -72,7 +73,7 @@ impl Parser {
         end
     }
 
-    /// Decodes `body` as one value; false when it is no JSON.
+    /// Decodes `body` as one value. Returns false if it is not JSON.
     fn value(&mut self, body: &[u8], at: Range<usize>, found: &mut dyn FnMut(Found<'_>)) -> bool {
         self.scratch.clear();
         self.scratch.reserve(body.len() + INPUT_PADDING);
@@ -94,7 +95,7 @@ impl Parser {
         is_json
     }
 
-    /// Repairs the bytes, then takes every value that stands on the line.
+    /// Repairs the bytes, then decodes every value on the line.
     fn salvage(&mut self, body: &[u8], start: usize, found: &mut dyn FnMut(Found<'_>)) {
         let (text, repairs) = repair(body);
         let whole = start..start + body.len();
@@ -127,23 +128,24 @@ impl Parser {
     }
 }
 
-/// serde_json's message without its line number, which is always 1 here.
+/// Returns serde_json's message without its line number, which is always 1 here.
 fn describe(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let cut = message.rfind(" at line ").unwrap_or(message.len());
     format!("{} at column {}", &message[..cut], error.column())
 }
 
-/// A line as legible JSON.
+/// A line repaired to legible JSON.
 #[derive(Default)]
 struct Legible {
     json: String,
-    /// Places in `json` and in the line from which on both go side by side, up to the next.
+    /// Pairs of a position in `json` and the matching position in the line. Both advance together
+    /// from one pair to the next.
     seams: Vec<(usize, usize)>,
 }
 
 impl Legible {
-    /// Where in the line stands what is at a place in `json`.
+    /// Returns the position in the line for a position in `json`.
     fn place(&self, at: usize) -> usize {
         let next = self.seams.partition_point(|(here, _)| *here <= at);
         let before = next.checked_sub(1).and_then(|last| self.seams.get(last));
@@ -151,8 +153,8 @@ impl Legible {
     }
 }
 
-/// Makes valid UTF-8 without raw control characters or lone surrogate escapes, and says what it
-/// did. Every repair is made on the spot: what stands elsewhere on the line does not matter.
+/// Makes a line valid UTF-8 without raw control characters or lone surrogate escapes, and returns
+/// the problems repaired. Each repair depends only on its own place in the line.
 fn repair(body: &[u8]) -> (Legible, Vec<(ProblemKind, String)>) {
     use std::fmt::Write as _;
     let mut legible = Legible::default();
@@ -168,7 +170,7 @@ fn repair(body: &[u8]) -> (Legible, Vec<(ProblemKind, String)>) {
                 let _ = write!(legible.json, "\\u{:04x}", u32::from(c));
                 legible.seams.push((legible.json.len(), at));
             } else {
-                // Between values only blanks may stand.
+                // Between values only blanks are valid JSON.
                 legible.json.push(if is_control { ' ' } else { c });
             }
             in_text ^= c == '"' && !escaped;
@@ -196,7 +198,8 @@ fn repair(body: &[u8]) -> (Legible, Vec<(ProblemKind, String)>) {
     (legible, repairs)
 }
 
-/// Replaces `\uD8xx` without its other half by `\ufffd`; `None` when there is nothing to replace.
+/// Replaces `\uD8xx` without its other half by `\ufffd`. Returns `None` if there is nothing to
+/// replace.
 fn mend_surrogates(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let unit = |at: usize| -> Option<u32> {
@@ -222,36 +225,37 @@ fn mend_surrogates(text: &str) -> Option<String> {
     out.and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
-/// The largest number that is taken for one; beyond it the agents' own numbers are not exact.
+/// Largest absolute value accepted as a whole number; beyond it the agents' own numbers are not
+/// exact.
 const MOST: u64 = 1 << 53;
 
-/// Reading fields without caring whether they are there or of the expected type.
+/// Reads fields that may be missing or of another type than expected.
 pub trait Fields<'a>: Sized {
     fn field(&self, key: &str) -> Option<Value<'a>>;
 
-    /// The field unless it is null.
+    /// Returns the field unless it is null.
     fn given(&self, key: &str) -> Option<Value<'a>> {
         self.field(key).filter(|value| !value.is_null())
     }
 
-    /// A string field.
+    /// Returns a string field.
     fn text(&self, key: &str) -> Option<&'a str>;
 
-    /// A string field that is not empty.
+    /// Returns a string field that is not empty.
     fn non_empty(&self, key: &str) -> Option<&'a str> {
         self.text(key).filter(|text| !text.is_empty())
     }
 
-    /// A whole number, also when written as a float. One that no count or time comes near is none,
-    /// so that hundreds of them can be added without a thought.
+    /// Returns a whole number, also if it is written as a float. Numbers far beyond any count or
+    /// time are `None`, so that hundreds of them can be added without overflow.
     fn int(&self, key: &str) -> Option<i64>;
 
     fn flag(&self, key: &str) -> Option<bool>;
 
-    /// The elements of an array field; nothing when it is none.
+    /// Returns the elements of an array field; nothing if the field is not an array.
     fn items(&self, key: &str) -> Vec<Value<'a>>;
 
-    /// The field when it is an object.
+    /// Returns the field if it is an object.
     fn object(&self, key: &str) -> Option<Value<'a>>;
 }
 
@@ -286,7 +290,7 @@ impl<'a> Fields<'a> for Value<'a> {
     }
 }
 
-/// Decodes JSON that stands in a string; false when it is no object.
+/// Decodes the JSON in a string. Returns false if it is not a single object.
 pub(crate) fn embedded(json: &str, parser: &mut Parser, mut found: impl FnMut(Value<'_>)) -> bool {
     if !json.trim_start().starts_with('{') {
         return false;
@@ -303,7 +307,7 @@ pub(crate) fn embedded(json: &str, parser: &mut Parser, mut found: impl FnMut(Va
     whole
 }
 
-/// The text of a string value.
+/// Returns the text of a string value.
 pub fn string<'a>(value: Value<'a>) -> Option<&'a str> {
     value.into_string()
 }

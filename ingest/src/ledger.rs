@@ -1,6 +1,6 @@
-//! The sums of a session that are more than one number: tokens by model, abandoned branches, what
-//! the decoder did not know, what was masked. They are columns of JSON or short text in the
-//! session's row, from which a later run goes on.
+//! Keeps the sums of a session that are more than one number: tokens by model, abandoned branches,
+//! items unknown to the decoder, masked secrets. They are columns of JSON or short text in the
+//! session's row, from which a later run continues.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,13 +11,14 @@ use crate::branches::Abandoned;
 use crate::redact;
 use crate::stream::Draft;
 
-/// Names of unknown things that are told apart; the rest is counted together.
+/// Number of unknown names counted separately; further names are counted together.
 const DRIFT_NAMES: usize = 100;
 
-/// Characters of a name that are kept.
+/// Number of characters kept of an unknown name.
 const DRIFT_NAME_CHARS: usize = 80;
 
-/// Models that are told apart, and more than any session has; the rest has no name, and no price.
+/// Number of models counted separately, more than any session has. Further models are counted
+/// without a name, and so without a price.
 const MODELS: usize = 256;
 
 /// Counts by name.
@@ -31,15 +32,15 @@ pub(crate) struct Ledger {
     redactions: Counts,
 }
 
-/// The last requests, and how long their prompts were: a request may be counted in pieces, and others
-/// may come in between.
+/// The last requests, each with the length of its longest prompt in tokens. A request may be
+/// counted in pieces, with other requests in between.
 pub(crate) type LastRequests = VecDeque<(String, i64)>;
 
-/// Requests that are remembered.
+/// Number of requests remembered.
 const REQUESTS: usize = 8;
 
 impl Ledger {
-    /// The ledger as of a session's row.
+    /// Reads the ledger from a session's row.
     pub(crate) fn of(row: &SessionRow) -> Self {
         fn parse<T: serde::de::DeserializeOwned + Default>(json: Option<&String>) -> T {
             json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
@@ -52,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// Writes it into the row, with what was masked since.
+    /// Writes the ledger into the row, adding the secrets masked since.
     pub(crate) fn write(&self, row: &mut SessionRow, masked: redact::Counts) {
         fn json<T: serde::Serialize>(value: &T, empty: bool) -> Option<String> {
             if empty { None } else { serde_json::to_string(value).ok() }
@@ -67,7 +68,7 @@ impl Ledger {
         row.redactions = json(&redactions, redactions.is_empty());
     }
 
-    /// Adds the tokens of an event that counts, and remembers its request.
+    /// Adds the tokens of an own event, and remembers its request.
     pub(crate) fn usage(
         &mut self,
         model: Option<&str>,
@@ -86,7 +87,7 @@ impl Ledger {
             }
             requests.truncate(REQUESTS);
         }
-        // A shutdown sums up many requests.
+        // A shutdown record sums up many requests, so it has no prompt length.
         let prompt = if draft.subtype == Some("shutdown") { 0 } else { prompt };
         let over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
         let place = |models: &[ModelUsage], model: Option<&str>| {
@@ -104,7 +105,7 @@ impl Ledger {
         }
     }
 
-    /// Counts something unknown.
+    /// Counts an item unknown to the decoder.
     pub(crate) fn drift(&mut self, kind: &str, name: &str) {
         let end = name.char_indices().nth(DRIFT_NAME_CHARS).map_or(name.len(), |(at, _)| at);
         let mut key = [kind, ":", &name[..end]].concat();
@@ -123,7 +124,7 @@ impl Ledger {
         self.abandoned.add(first, last);
     }
 
-    /// Puts ranges `first..end` of events in the place of all that were abandoned.
+    /// Replaces all abandoned ranges by the ranges `first..end`.
     pub(crate) fn abandon_only(&mut self, ranges: &[(i32, i32)]) {
         self.abandoned = Abandoned::default();
         ranges.iter().for_each(|(first, end)| self.abandoned.add(*first, end - 1));

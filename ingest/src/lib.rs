@@ -1,10 +1,10 @@
-//! From the log files of coding agents to Arrow batches.
+//! Reads the log files of coding agents into Arrow batches.
 //!
-//! `discover` finds files, `plan` compares them with the checkpoints, `run` decodes what changed
-//! into batches and hands them with new checkpoints to a [`run::Sink`]. Nothing here knows how
-//! the store keeps them, and nothing prints.
+//! `discover` finds files, and `plan` compares them with the checkpoints. `run` decodes what
+//! changed into batches and hands them with new checkpoints to a [`run::Sink`]. This crate does not
+//! know how the store keeps them, and it prints nothing.
 //!
-//! A line that cannot be read becomes a [`schemas::problem::Problem`] and costs that line only.
+//! A line that cannot be read becomes a [`schemas::problem::Problem`]; only that line is lost.
 
 mod arguments;
 pub mod batch;

@@ -3,28 +3,29 @@
 use std::io::{self, Read};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// First read of a file and growth step of the buffer: it stays in the nearer caches, and most logs
-/// are small.
+/// Bytes of the first read of a file, and growth step of the buffer: it fits the nearer caches, and
+/// most logs are small.
 const CHUNK: usize = 128 << 10;
 
-/// The same where only the beginning of a file is wanted.
+/// Bytes of the first read if only the beginning of a file is needed.
 pub(crate) const SMALL_CHUNK: usize = 32 << 10;
 
-/// Longest line that is decoded; a longer one is reported and passed over without being held in
-/// memory: ingest stays under 400 MB whatever the size of a line.
+/// Maximum length in bytes of a line that is decoded. A longer line is reported and skipped without
+/// being held in memory, so that ingest stays under 400 MB whatever the size of a line.
 pub const MAX_LINE: usize = 32 << 20;
 
-/// A buffer beyond this is a giant; only one reader of the process holds one at a time.
+/// Buffer size in bytes beyond which a buffer is a giant. Only one reader of the process holds a
+/// giant at a time.
 const GIANT: usize = 8 << 20;
 
 static GIANT_BUFFER: Mutex<()> = Mutex::new(());
 
-/// What stands between two newlines, and where in the file.
+/// The bytes between two newlines, with their position in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A line with its newline; `bytes` is without line ending and byte order mark.
     Whole { offset: u64, bytes: &'a [u8] },
-    /// The end of the file without a newline: complete or not, the decoder tells.
+    /// The end of the file without a newline. The decoder decides whether it is complete.
     Tail { offset: u64, bytes: &'a [u8] },
     /// A line over [`MAX_LINE`]; `head` is its beginning.
     Oversized { offset: u64, length: u64, head: &'a [u8], ended: bool },
@@ -37,7 +38,7 @@ pub struct Lines<R> {
     /// The part of `buffer` not yet handed out.
     start: usize,
     end: usize,
-    /// Where in that part no newline is known to be.
+    /// Length of the part of `buffer[start..end]` known to contain no newline.
     searched: usize,
     /// File offset of `buffer[start]`.
     offset: u64,
@@ -48,12 +49,12 @@ pub struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    /// `offset` is where in the file `file` stands.
+    /// Creates a reader of lines. `offset` is the current position of `file`.
     pub fn new(file: R, offset: u64) -> Self {
         Self::with_bounds(file, offset, MAX_LINE, CHUNK)
     }
 
-    /// As [`Self::new`] with another bound on the length of a line and another size of reads.
+    /// Like [`Self::new`] with another maximum length of a line and another size of reads.
     pub fn with_bounds(file: R, offset: u64, max_line: usize, chunk: usize) -> Self {
         Self {
             file,
@@ -69,24 +70,26 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// What is read from; whoever moves its position puts it back.
+    /// Returns the file that is read. A caller that moves its position must restore it.
     pub(crate) fn source(&mut self) -> &mut R {
         &mut self.file
     }
 
-    /// File offset of what was not handed out yet.
+    /// Returns the file offset of the first byte not yet handed out.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next line, or `None` at the end of the file. A call after an error goes on after it.
+    /// Returns the next line, or `None` at the end of the file. A call after an error continues
+    /// after the error.
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             let pending = &self.buffer[self.start..self.end];
             if let Some(found) = memchr::memchr(b'\n', &pending[self.searched..]) {
                 let length = self.searched + found;
                 if length > self.max_line {
-                    // However the bytes came, the same lines are too long.
+                    // The length alone decides, so that the same lines are too long however the
+                    // reads were split.
                     return self.skip_oversized().map(Some);
                 }
                 let (offset, from) = (self.offset, self.start);
@@ -117,7 +120,7 @@ impl<R: Read> Lines<R> {
         self.searched = 0;
     }
 
-    /// Reads more, moving what is pending to the front of the buffer.
+    /// Reads more bytes, after moving the pending ones to the front of the buffer.
     fn fill(&mut self) -> io::Result<()> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -149,7 +152,7 @@ impl<R: Read> Lines<R> {
         Ok(())
     }
 
-    /// Passes over the rest of a line that is too long, keeping its beginning.
+    /// Skips the rest of a line that is too long, and keeps its beginning.
     fn skip_oversized(&mut self) -> io::Result<Line<'_>> {
         const HEAD: usize = 4096;
         let offset = self.offset;
@@ -171,7 +174,7 @@ impl<R: Read> Lines<R> {
             self.fill()?;
         }
         let length = self.offset - offset - u64::from(ended);
-        // The buffer shrinks again: one such line must not pin its memory.
+        // Shrinks the buffer again: one such line must not pin its memory.
         let rest = self.buffer[self.start..self.end].to_vec();
         (self.start, self.end) = (head.len(), head.len() + rest.len());
         head.extend_from_slice(&rest);
@@ -181,8 +184,8 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Cuts a carriage return at the end and, at the start of the file, a byte order mark; says where
-/// the rest begins.
+/// Removes a carriage return at the end and, at the start of the file, a byte order mark. Returns
+/// the offset of the remaining bytes, and the bytes.
 fn trim(line: &[u8], offset: u64) -> (u64, &[u8]) {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -1,5 +1,5 @@
-//! Which log belongs to which: parents, the sessions whose records a log may repeat, and the units
-//! of work that follow from it.
+//! Links logs that belong together: finds parents and the sessions whose records a log may repeat,
+//! and groups work into units accordingly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -14,11 +14,12 @@ use crate::provider::{Claim, format};
 type ByNative = HashMap<(Provider, String), Vec<String>>;
 type ByRecord = HashMap<(Provider, u64), Vec<String>>;
 
-/// Steps from fork to original that are looked at for a ring.
+/// Number of steps from fork to original that are checked for a cycle.
 const FORKS: usize = 64;
 
-/// Finds parents and ancestors among the sessions known and planned. What was settled of a log that
-/// was read before stays, unless `news` concern it: what came since does not make it a copy.
+/// Finds parents and ancestors among the sessions known and planned. Ancestors settled when a log
+/// was read before stay settled, unless `news` concern it: a log that came later does not make it a
+/// copy.
 pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
     let is_settled = |work: &Work| {
         let stays = matches!(work.change, Change::Grown | Change::Same | Change::Gone);
@@ -37,7 +38,7 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
         let parent = work.claim.parent.as_ref().and_then(|native| first(provider, native));
         work.parent_session_id =
             parent.or(work.claim.parent.as_ref()).filter(|id| **id != work.session_id).cloned();
-        // Those that come before it, so that one of them stays the original.
+        // Only logs that come before this one, so that one log of the group stays the original.
         let before = |ids: Option<&Vec<String>>| -> Vec<String> {
             let others = |id: &&String| **id != work.session_id;
             ids.into_iter().flatten().take_while(others).cloned().collect()
@@ -50,12 +51,12 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
         } else if format(provider).unique_ids {
             let mut ancestors = before(family);
             ancestors.extend(before(same_id));
-            // A fork may begin with another record than its original, as behind a compaction.
+            // A fork may begin with another record than its original, as after a compaction.
             ancestors.extend(original(&work.session_id, &forks).cloned());
             ancestors
         } else {
-            // Other captures of the session; or what it goes on with; or the original of a fork that
-            // names none.
+            // Ancestors are the other captures of the session, else the session that the log
+            // continues, else the original of a fork that names none.
             let mut ancestors = before(same_id);
             if ancestors.is_empty() {
                 let parent = parent.filter(|id| hands_on(&work.claim) && **id != work.session_id);
@@ -66,15 +67,15 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
             }
             ancestors
         };
-        // What was copied stays a copy: nothing can be read again.
+        // Copies stay copies: the log is gone and cannot be read again.
         if let Some(row) = work.source.as_ref().filter(|_| work.change == Change::Gone) {
             work.ancestors.extend(recorded(row).into_iter().map(str::to_owned));
         }
         work.ancestors.sort();
         work.ancestors.dedup();
         let copies_from = work.ancestors.first().filter(|_| work.parent_session_id.is_none());
-        // Logs of one id are copies of one session, not forks; and nobody is forked from a fork of
-        // its own, which does not matter where that is read anew.
+        // Logs of one id are copies of one session, not forks. A session is not forked from its own
+        // fork, unless that fork is read again.
         let is_fork_of_it = |id: &String| {
             let parent = known.sessions.get(id).and_then(|row| row.parent_session_id.as_ref());
             parent == Some(&work.session_id) && !planned.contains(id)
@@ -89,13 +90,13 @@ pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
     }
 }
 
-/// Whether a log may begin with records of the parent that it names. Subagents begin anew, but for
-/// those of Codex; what they say may be alike by chance.
+/// Returns whether a log may begin with records of the parent that it names. Subagents begin
+/// without a copied history, except those of Codex; their records may be equal by chance.
 fn hands_on(claim: &Claim) -> bool {
     claim.relation != Some(Relation::SubagentOf) || claim.provider == Provider::Codex
 }
 
-/// The sessions of an id, those in the store first, in the order of their numbers.
+/// Groups sessions by native id: those in the store first, in the order of their numbers.
 fn by_native(works: &[Work], known: &Known) -> ByNative {
     let mut by_native = ByNative::new();
     let mut sessions: Vec<_> = known.sessions.values().collect();
@@ -113,8 +114,8 @@ fn by_native(works: &[Work], known: &Known) -> ByNative {
     by_native
 }
 
-/// The sessions that begin with a record, originals first; only of families that have a log for
-/// which that is not settled.
+/// Groups sessions by first record, originals first. Only groups with an unsettled log are
+/// included.
 fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) -> ByRecord {
     let key = |work: &Work| Some((work.claim.provider, work.claim.first_record?));
     let mut families: BTreeMap<(Provider, u64), Vec<Member<'_>>> = BTreeMap::new();
@@ -157,7 +158,7 @@ fn by_record(works: &[Work], known: &Known, is_settled: impl Fn(&Work) -> bool) 
     ordered.collect()
 }
 
-/// From forks to the sessions that their logs name as the originals.
+/// Maps forks to the sessions that their logs name as originals.
 fn forks<'s>(
     works: &[Work],
     first: impl Fn(Provider, &str) -> Option<&'s String>,
@@ -173,14 +174,15 @@ fn forks<'s>(
     works.iter().filter_map(fork).collect()
 }
 
-/// The original that a fork names, unless it hangs on the fork in its turn.
+/// Returns the original that a fork names, unless that original descends from the fork.
 fn original<'f>(fork: &str, forks: &'f HashMap<String, String>) -> Option<&'f String> {
     let original = forks.get(fork)?;
     let chain = std::iter::successors(Some(original), |id| forks.get(*id)).take(FORKS);
     chain.clone().all(|id| id != fork).then_some(original)
 }
 
-/// Joins works that depend on each other, ancestors first; units by time, oldest first.
+/// Groups works that depend on each other into units, ancestors first. Units are sorted by time,
+/// oldest first.
 pub(crate) fn units(works: Vec<Work>) -> Vec<Vec<Work>> {
     let index: HashMap<String, usize> =
         works.iter().enumerate().map(|(at, w)| (w.session_id.clone(), at)).collect();
@@ -221,8 +223,8 @@ fn ancestors_first(mut works: Vec<Work>) -> Vec<Work> {
     in_order(&ancestors).into_iter().filter_map(|at| works.get_mut(at)?.take()).collect()
 }
 
-/// Places in the order in which they can be done: always the first one of which nothing that it
-/// hangs on waits. Where all hang on each other, the first one has to do without.
+/// Returns positions in an order in which each comes after its ancestors, the lowest ready position
+/// first. In a cycle, the first position comes without its ancestors.
 pub(crate) fn in_order(ancestors: &[Vec<usize>]) -> Vec<usize> {
     let mut children = vec![Vec::new(); ancestors.len()];
     for (at, ancestors) in ancestors.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! A target whose rows are masked on their way: every column that ingest writes passes here.
+//! A target that masks rows before they reach the store. Every column that ingest writes passes
+//! here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -12,20 +13,20 @@ use crate::columns::ColumnMasker;
 use crate::redact::{Found, Redactor};
 use crate::run::{Sink, Target};
 
-/// The store, to which rows go masked by the table of columns.
+/// A store whose rows are masked by the table of columns before they are written.
 pub(crate) struct MaskedTarget<'t, T> {
     pub(crate) target: &'t T,
     pub(crate) redactor: Option<&'t Redactor>,
 }
 
-/// A sink of the store, to which rows go masked.
+/// A sink whose rows are masked before they are written.
 pub(crate) struct MaskedSink<'t, S> {
     sink: S,
     redactor: Option<&'t Redactor>,
     masker: ColumnMasker,
-    /// The session that the last rows belong to.
+    /// The session of the last rows.
     session_id: String,
-    /// The secrets masked in its names and ids in this run, by hash.
+    /// The secrets masked in names and ids of the session in this run: from hash to kind.
     secrets: HashMap<u64, String>,
 }
 
@@ -65,7 +66,7 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
 
     fn events(&mut self, batch: &RecordBatch) -> Result<(), Self::Error> {
         let mut found = Found::new();
-        // Rows whose columns are not those of the table do not come from here.
+        // All batches come from ingest, so their columns are those of the table.
         let masked = self.masker.events(self.redactor, batch, &mut found);
         let masked = masked.expect("columns of the events table");
         let ids = masked.column_by_name("session_id").and_then(|ids| ids.as_string_opt::<i32>());
@@ -107,7 +108,7 @@ impl<S> MaskedSink<'_, S> {
     }
 }
 
-/// Adds secrets by kind to the counts of a session.
+/// Adds the number of secrets per kind to the counts of a session.
 pub(crate) fn add_counts(counts: &mut Option<String>, secrets: &HashMap<u64, String>) {
     if secrets.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Hands records to decoders. A decoder that panics, which is a defect of it, costs the record it
-//! was at and nothing else.
+//! Passes records to decoders. If a decoder panics, which is a defect of the decoder, only the
+//! current record is lost.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +22,7 @@ pub(crate) fn line_records(
     stream: &mut Stream,
     tally: &mut Tally,
 ) {
-    // Nothing is in it to decode or to show.
+    // An empty object has nothing to decode or show.
     if bytes.trim_ascii() == b"{}" {
         return tally.object(Outcome::Merged("empty_object"));
     }
@@ -49,7 +49,7 @@ pub(crate) fn line_records(
     });
 }
 
-/// Lets a decoder of lines tell what stands behind the last record.
+/// Lets a decoder of lines report what follows the last record.
 pub(crate) fn line_end(decoder: &mut dyn LineDecoder, at: RecordAt, stream: &mut Stream) {
     if caught(|| decoder.end(at, stream)).is_none() {
         failed(at, stream);
@@ -69,7 +69,8 @@ pub(crate) fn document_records(
     stream.end_document();
 }
 
-/// A line too long to decode keeps its place as a notification that says where it lies.
+/// Records a line that is too long to decode as a notification, which keeps its place and says
+/// where the line is.
 pub(crate) fn oversized(at: RecordAt, stream: &mut Stream) {
     let message = format!("a line of {} bytes was not decoded", at.length);
     stream.begin_record(at, None, None);
@@ -79,12 +80,12 @@ pub(crate) fn oversized(at: RecordAt, stream: &mut Stream) {
 }
 
 thread_local! {
-    /// True while this thread runs what may panic and is caught.
+    /// True while this thread runs code whose panics are caught.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a decoder. Returns `None` if it panicked, and prints nothing of that: it is reported as a
-/// problem of the log. What the decoder had given until then stays: whole events.
+/// Runs a decoder. Returns `None` if it panicked. The panic is not printed, because it is reported
+/// as a problem of the log. Events that the decoder gave before stay; they are whole.
 pub(crate) fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,5 +1,5 @@
-//! Masks rows once more, by rules that came after those they were masked by: for sessions whose log
-//! is gone, of which the store's rows are all there is.
+//! Masks rows again by newer rules, for sessions whose log is gone and that exist only as rows of
+//! the store.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::redact::{Found, Redactor, Secrets, look};
 use crate::stream::Messages;
 use crate::worker::rules_version;
 
-/// Masks the rows of one session.
+/// Masks the rows of one session again.
 pub struct Remask<'r> {
     redactor: &'r Redactor,
-    /// The segment that the rows go to.
+    /// The segment that the rows are written to.
     segment: i64,
     secrets: Secrets,
     masker: ColumnMasker,
 }
 
 impl<'r> Remask<'r> {
-    /// Rows will be as if they had been read into `segment`.
+    /// Creates a masker whose rows look as if they had been read into `segment`.
     pub fn new(redactor: &'r Redactor, segment: i64) -> Self {
         Self { redactor, segment, secrets: Secrets::default(), masker: ColumnMasker::default() }
     }
 
-    /// Rows of `events`, all columns.
+    /// Masks rows of `events`, which have all columns.
     pub fn events(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let (texts, commands) = self.texts(batch);
         let sizes = texts.iter().flatten().map(|text| i32::try_from(text.len()));
@@ -59,7 +59,7 @@ impl<'r> Remask<'r> {
         RecordBatch::try_new(Arc::clone(&schema), columns)
     }
 
-    /// The session, with what was masked in it and its events added to its counts.
+    /// Masks the session's row and adds the secrets masked in it and in its events to its counts.
     pub fn session(mut self, row: &SessionRow) -> SessionRow {
         let mut found = Found::new();
         let mut masked = self.masker.row(Some(self.redactor), &SESSIONS, row, &mut found);
@@ -69,20 +69,21 @@ impl<'r> Remask<'r> {
         masked
     }
 
-    /// The log's file. A decoder's state is left out: it may hold what is masked now, and without
-    /// it a log that comes back is read anew. That of a document names its messages by hash.
+    /// Masks the row of the log's file. The state of a decoder of lines is dropped, because it may
+    /// hold text that is masked now; without it a log that comes back is read again. The state of a
+    /// document is kept: it identifies messages by hash.
     pub fn source(&self, row: &SourceRow) -> SourceRow {
         let redaction_rules = rules_version(Some(self.redactor));
         let state = row.state.clone().filter(|state| Messages::of(Some(state)).is_some());
         SourceRow { redaction_rules, state, ..row.clone() }
     }
 
-    /// A problem of the log.
+    /// Masks a problem of the log.
     pub fn problem(&mut self, problem: &Problem) -> Problem {
         self.masker.row(Some(self.redactor), &PROBLEMS, problem, &mut Found::new())
     }
 
-    /// Texts and commands, masked together as when they were read.
+    /// Masks texts and commands together, as when they were read.
     fn texts(&mut self, batch: &RecordBatch) -> (StringArray, StringArray) {
         let column = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
         let (texts, commands) = (column("text"), column("command"));

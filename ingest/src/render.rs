@@ -1,14 +1,14 @@
-//! Text as a person would read it: tool inputs, tool results, notifications.
+//! Renders tool inputs, tool results and notifications as readable text.
 
 use simd_json::prelude::*;
 
 use crate::json::{Fields, Value, string};
 
-/// Longest text of a notification, in bytes; the rest is in the source, and the text says so.
+/// Maximum text of a notification in bytes. The rest is in the source, and the text says so.
 const NOTIFICATION_BYTES: usize = 16 << 10;
 
 /// Appends a value: strings as they are, objects as `key: value` lines, array elements as `- `
-/// lines, what lies deeper indented.
+/// lines. Deeper levels are indented.
 pub(crate) fn value(value: Value<'_>, out: &mut String) {
     nested(value, 0, out);
 }
@@ -34,7 +34,7 @@ fn nested(value: Value<'_>, depth: usize, out: &mut String) {
     }
 }
 
-/// Begins a line at a depth, unless one was begun for a list element.
+/// Begins a line at a depth, unless a list element has begun one.
 fn line(depth: usize, out: &mut String) {
     if out.ends_with("- ") {
         return;
@@ -52,13 +52,14 @@ pub(crate) fn new_line(out: &mut String) {
     }
 }
 
-/// Appends a line of its own.
+/// Appends `line` on a line of its own.
 pub(crate) fn add_line(line: &str, out: &mut String) {
     new_line(out);
     out.push_str(line);
 }
 
-/// Text of a notification: the fields of `record` except `skip` and empty ones, cut at a bound.
+/// Appends the text of a notification: the fields of `record` except empty ones and those in
+/// `skip`, cut at [`NOTIFICATION_BYTES`].
 pub(crate) fn fields(record: Value<'_>, skip: &[&str], out: &mut String) {
     let Some(object) = record.as_object() else { return value(record, out) };
     for (key, field) in &object {
@@ -80,7 +81,7 @@ fn is_empty(value: Value<'_>) -> bool {
         || value.as_object().is_some_and(|object| object.is_empty())
 }
 
-/// Cuts a notification's text at its bound and says how much is missing.
+/// Cuts a notification's text at [`NOTIFICATION_BYTES`] and appends how many bytes are missing.
 pub(crate) fn cut(out: &mut String) {
     if out.len() > NOTIFICATION_BYTES {
         let at = end(out, NOTIFICATION_BYTES);
@@ -90,23 +91,23 @@ pub(crate) fn cut(out: &mut String) {
     }
 }
 
-/// Where a text is cut that may have so many bytes: between two words, as most secrets are known only
-/// whole, and are looked for afterwards.
+/// Returns where to cut a text to at most `most` bytes. The cut is between two words if possible:
+/// secrets are masked after cutting, and most are recognised only whole.
 pub(crate) fn end(text: &str, most: usize) -> usize {
     let most = text.floor_char_boundary(most);
     let blank = text[..most].rfind(char::is_whitespace).unwrap_or_default();
     if blank * 2 > most { blank } else { most }
 }
 
-/// Appends the content of a message or tool result: a string, or a list of blocks of which text
-/// is joined by newlines and binary data is named by type and size.
+/// Appends the content of a message or tool result: a string, or a list of blocks. The text of
+/// blocks is joined by newlines; binary data is named by type and size.
 pub(crate) fn content(content: Value<'_>, out: &mut String) {
     let Some(blocks) = content.as_array() else {
         let is_text = matches!(content.text("type"), Some("text" | "input_text" | "output_text"));
         return if is_text { block(content, out) } else { value(content, out) };
     };
     for block in blocks.iter() {
-        // Codex puts tags around images, as texts of their own.
+        // Codex puts tags around images, as separate text blocks.
         if block
             .text("text")
             .is_some_and(|text| text == "</image>" || text.starts_with("<image name="))
@@ -118,7 +119,7 @@ pub(crate) fn content(content: Value<'_>, out: &mut String) {
     }
 }
 
-/// Appends one content block.
+/// Appends one content block as text.
 pub(crate) fn block(block: Value<'_>, out: &mut String) {
     if let Some(source) = block.object("source") {
         return binary(source.text("media_type"), source.text("data"), out);

@@ -1,4 +1,4 @@
-//! What an ingest did, in numbers.
+//! Reports the numbers and problems of an ingest run.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::provider::Tally;
 
-/// Problems listed one by one in a report; all are counted and kept in the store.
+/// Number of problems listed in a report. All problems are counted and kept in the store.
 const LISTED: usize = 50;
 
-/// Numbers of one run.
+/// The numbers of one run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub files: u64,
@@ -20,7 +20,7 @@ pub struct Report {
     pub files_rewritten: u64,
     pub files_vanished: u64,
     pub files_empty: u64,
-    /// No logs themselves; they tell of the log beside them.
+    /// Files that are not logs but describe the log next to them.
     pub files_beside: u64,
     pub files_unknown: u64,
     pub files_failed: u64,
@@ -29,25 +29,25 @@ pub struct Report {
     pub lines: u64,
     /// JSON objects decoded.
     pub objects: u64,
-    /// Objects that are part of another event or hold none, by reason.
+    /// Objects that are part of another event or give no event, by reason.
     pub objects_merged: BTreeMap<&'static str, u64>,
     pub sessions: u64,
     pub events: u64,
     pub replay_events: u64,
     pub by_provider: BTreeMap<String, ProviderReport>,
     pub problems: BTreeMap<&'static str, u64>,
-    /// The first problems of this run.
+    /// The first problems of this run, at most `LISTED`.
     pub problem_list: Vec<Problem>,
     /// Damaged segments that were set aside; their logs are read again where they still exist.
     pub segments_set_aside: u64,
-    /// What the user should know of the store's folder, in whole sentences.
+    /// Notes for the user about the store's folder, in whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     pub elapsed_ms: u64,
     pub mb_per_second: f64,
 }
 
-/// The same by provider.
+/// The numbers of one provider.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderReport {
     pub files: u64,
@@ -57,7 +57,7 @@ pub struct ProviderReport {
 }
 
 impl Report {
-    /// Counts a problem and lists it while there is room.
+    /// Counts a problem, and lists it if there is room.
     pub fn problem(&mut self, problem: &Problem) {
         *self.problems.entry(problem.kind.as_str()).or_default() += 1;
         if self.problem_list.len() < LISTED {

@@ -1,19 +1,21 @@
-//! Which repository a working directory belongs to: worktrees of one repository belong together.
+//! Finds the repository of a working directory. All worktrees of a repository belong to it.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-/// How folders are called in which people and agents keep the worktrees of a repository.
+/// Name, or end of the name, of folders in which users and agents keep the worktrees of a
+/// repository.
 const WORKTREES: &str = "worktrees";
 
-/// The folder of the repository that `cwd` lies in: told by the path where that says it, else by
-/// git's own files where the folder is on this machine.
+/// Returns the folder of the repository that contains `cwd`. The path decides if it names a folder
+/// of worktrees, else git's own files if the folder is on this machine.
 pub(crate) fn folder(cwd: &str) -> Option<String> {
     told(cwd).or_else(|| look(Path::new(cwd)))
 }
 
-/// By a folder of worktrees in the repository (`.worktrees`, `.claude/worktrees`, `.git/worktrees`), or
-/// beside it (`harbor.worktrees`, `harbor__worktrees`).
+/// Derives the repository from a folder of worktrees in the path: one inside the repository
+/// (`.worktrees`, `.claude/worktrees`, `.git/worktrees`), or one next to it (`harbor.worktrees`,
+/// `harbor__worktrees`).
 fn told(cwd: &str) -> Option<String> {
     let at = cwd.find(&format!("{WORKTREES}/"))?;
     let before = &cwd[..at];
@@ -25,8 +27,8 @@ fn told(cwd: &str) -> Option<String> {
     inside.or_else(beside).filter(|folder| !folder.is_empty()).map(str::to_owned)
 }
 
-/// Where the repository of a folder on this machine was cloned from: the `url` of the remote `origin`
-/// in git's configuration. None where it has none, or the folder is not here.
+/// Returns the address that a folder on this machine was cloned from: the `url` of the remote
+/// `origin` in git's configuration. `None` if it has none, or if the folder is not on this machine.
 pub(crate) fn origin(folder: &str) -> Option<String> {
     let config = Path::new(folder).join(".git/config");
     let config = std::fs::read_to_string(config).ok().filter(|_| folder.starts_with('/'))?;
@@ -38,13 +40,13 @@ pub(crate) fn origin(folder: &str) -> Option<String> {
     Some(url.trim().to_owned()).filter(|url| is_address(url))
 }
 
-/// Whether a repository is told by its address, and not by a folder.
+/// Returns whether a repository is given by its address, and not by a folder.
 pub(crate) fn is_address(repository: &str) -> bool {
     address(repository).contains("://")
 }
 
-/// The address of a repository in one form, without who reads it: `git@host:owner/name.git`,
-/// `ssh://git@host/owner/name` and `https://token@host/owner/name.git` are
+/// Normalizes the address of a repository and removes the user. `git@host:owner/name.git`,
+/// `ssh://git@host/owner/name` and `https://token@host/owner/name.git` all become
 /// `https://host/owner/name`. A folder stays as it is.
 pub(crate) fn address(repository: &str) -> Cow<'_, str> {
     let schemes = ["https://", "http://", "ssh://", "git://"];
@@ -54,14 +56,15 @@ pub(crate) fn address(repository: &str) -> Cow<'_, str> {
     };
     let Some((host, name)) = parts else { return repository.into() };
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    // The port of another service than the one that answers to browsers.
+    // Drops the SSH port, which is not the port of the web service.
     let of_ssh = repository.starts_with("ssh://").then(|| host.split_once(':')).flatten();
     let host = of_ssh.map_or(host, |(host, _)| host);
     let name = name.trim_end_matches('/');
     format!("https://{host}/{}", name.strip_suffix(".git").unwrap_or(name)).into()
 }
 
-/// Follows `.git` upwards; that of a worktree is a file that names the repository's own.
+/// Searches `cwd` and its parents for `.git`. In a worktree, `.git` is a file that names the
+/// repository's own folder.
 fn look(cwd: &Path) -> Option<String> {
     if !cwd.is_absolute() {
         return None;
@@ -79,7 +82,7 @@ fn look(cwd: &Path) -> Option<String> {
     })
 }
 
-/// Last part of a path, with either separator.
+/// Returns the last part of a path, with either separator.
 pub(crate) fn name(path: &str) -> Option<&str> {
     path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().filter(|name| !name.is_empty())
 }

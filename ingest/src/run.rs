@@ -1,4 +1,4 @@
-//! Carries out a plan: workers decode files side by side, each into a sink of its own.
+//! Carries out a plan: parallel workers decode files, each into its own sink.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -18,18 +18,18 @@ use crate::redact::{Found, Redactor};
 use crate::report::Report;
 use crate::worker::Worker;
 
-/// Where rows go. One worker owns one sink.
+/// Receives rows. Each worker owns one sink.
 pub trait Sink {
     type Error: std::error::Error + Send;
 
-    /// Number of the segment that the next rows go to.
+    /// Returns the number of the segment that the next rows go to.
     fn segment(&mut self) -> Result<i64, Self::Error>;
 
-    /// Rows of one session, in order.
+    /// Takes rows of one session, in order.
     fn events(&mut self, batch: &RecordBatch) -> Result<(), Self::Error>;
 
-    /// The session and its file as of the rows handed over so far, and the problems since the
-    /// last time. The sink may commit here, and only here.
+    /// Takes the session and its file as of the rows handed over so far, and the problems since the
+    /// last checkpoint. The sink may commit here, and only here.
     fn checkpoint(
         &mut self,
         session: SessionRow,
@@ -37,35 +37,35 @@ pub trait Sink {
         problems: Vec<Problem>,
     ) -> Result<(), Self::Error>;
 
-    /// Commits what is left.
+    /// Commits the remaining rows.
     fn finish(self) -> Result<(), Self::Error>;
 }
 
-/// The store as ingest sees it.
+/// The store, as ingest uses it.
 pub trait Target: Sync {
     type Error: std::error::Error + Send;
     type Sink: Sink<Error = Self::Error>;
 
-    /// A sink for one worker.
+    /// Returns a sink for one worker.
     fn sink(&self) -> Result<Self::Sink, Self::Error>;
 
-    /// Identities of the records of a session, in order, from the events that are committed.
+    /// Returns the identities of the records of a session, in order, from its committed events.
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Self::Error>;
 
-    /// The decoder state saved for a file.
+    /// Returns the decoder state saved for a file.
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
-    /// Events of a session that are committed, by ranges of their indices, which ascend.
+    /// Reads the committed events of a session whose indices are in the ranges `of`, which ascend.
     fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, Self::Error>;
 }
 
-/// Who wants to know how far it is.
+/// Receives progress while a plan runs, and can cancel it.
 pub trait Progress: Sync {
-    /// So many files and bytes will be read.
+    /// Reports how many files and bytes will be read.
     fn planned(&self, _files: u64, _bytes: u64) {}
-    /// So many bytes more were read.
+    /// Reports how many more bytes were read.
     fn advanced(&self, _bytes: u64) {}
-    /// Asked between records; true ends the run at the next checkpoint.
+    /// Returns whether to end the run at the next checkpoint. Asked between records.
     fn cancelled(&self) -> bool {
         false
     }
@@ -73,7 +73,10 @@ pub trait Progress: Sync {
 
 impl Progress for () {}
 
-/// Carries out `plan`, masking secrets by the rules of `redactor`. An error is the store's; trouble with logs is in the report.
+/// Carries out `plan`, masking secrets by the rules of `redactor`.
+///
+/// # Errors
+/// Returns errors of the store only. Problems with logs are in the report.
 pub fn run<T: Target>(
     plan: Plan,
     target: &T,
@@ -83,7 +86,7 @@ pub fn run<T: Target>(
     let target = &MaskedTarget { target, redactor: redactor.map(Arc::as_ref) };
     let mut report =
         Report { files: plan.files, files_unchanged: plan.unchanged, ..Report::default() };
-    // What goes on under another name has not vanished.
+    // A log that continues under another name has not vanished.
     let moved = plan.units.iter().flatten().filter_map(|work| {
         work.source.as_ref().map(|row| &row.path).filter(|path| **path != work.file.key())
     });
@@ -109,7 +112,7 @@ pub fn run<T: Target>(
     let failed = AtomicBool::new(false);
     let error = Mutex::new(None);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    // A small difference is not worth a second segment.
+    // One more worker for every 4 MiB: a small gain is not worth a second segment.
     let workers =
         workers.min(plan.units.len()).min(1 + usize::try_from(plan.bytes >> 22).unwrap_or(workers));
     std::thread::scope(|scope| {
@@ -152,7 +155,7 @@ pub fn run<T: Target>(
     }
 }
 
-/// Writes what changes without reading.
+/// Writes the rows that change without reading a file.
 fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
     if plan.settled.is_empty() && plan.sessions.is_empty() {
         return Ok(());
@@ -171,10 +174,11 @@ fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
     for row in &plan.settled {
         let session = row.session_id.as_deref().and_then(|id| sessions.get(id).copied());
         let problems = problems.remove(row.path.as_str()).unwrap_or_default();
-        // What is known of the store comes without the state, by which a log goes on that comes back.
+        // The known rows come without the decoder state, which a log that comes back needs to
+        // continue.
         let state = target.state(plan.moved.get(&row.path).unwrap_or(&row.path))?;
         let row = SourceRow { state, ..row.clone() };
-        // A row without a session is kept under an empty id, which is no session.
+        // A row without a session is stored under an empty session id.
         sink.checkpoint(session.cloned().unwrap_or_default(), row, problems)?;
     }
     sink.finish()

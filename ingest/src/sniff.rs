@@ -1,4 +1,4 @@
-//! Tells from its beginning whose log a file is.
+//! Recognises from the beginning of a file which agent's log it is.
 
 use std::io;
 use std::path::Path;
@@ -13,26 +13,28 @@ use crate::provider::{Claim, FORMATS, Format, Head, Reader};
 use crate::records::caught;
 use crate::redact::Redactor;
 
-/// Objects looked at; the ones that name a session stand at the top.
+/// Maximum number of objects examined. Objects that name a session are at the top.
 const OBJECTS: usize = 12;
 
-/// Lines looked at, in a document that gives no objects.
+/// Maximum number of lines examined in a document that gives no objects.
 const LINES: usize = 2000;
 
-/// Beginning of a document over several lines that is looked at, in bytes.
+/// Maximum number of bytes examined at the beginning of a document over several lines.
 const DOCUMENT: usize = 64 << 10;
 
-/// What the beginning of a file told.
+/// The result of examining the beginning of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sniffed {
     Log(Claim),
     Empty,
-    /// Nothing a decoder knows; the reason for the report.
+    /// No decoder recognises the file; the text is the reason for the report.
     Unknown(&'static str),
 }
 
-/// Looks at the beginning of a log. The ids that it names are cleaned and masked by `redactor`.
-/// Errors are those of opening and reading it.
+/// Examines the beginning of a log. The ids that it names are cleaned and masked by `redactor`.
+///
+/// # Errors
+/// Returns the errors of opening and reading the file.
 pub fn sniff(file: &Candidate, redactor: Option<&Redactor>) -> io::Result<Sniffed> {
     let sniffed = guarded(|| look(file))?;
     Ok(match sniffed {
@@ -41,7 +43,7 @@ pub fn sniff(file: &Candidate, redactor: Option<&Redactor>) -> io::Result<Sniffe
     })
 }
 
-/// Looks at many logs, on all cores; gives back what each told, in their order.
+/// Sniffs many logs on all cores. Returns the results in the order of `files`.
 pub(crate) fn sniff_all(
     files: Vec<Candidate>,
     redactor: Option<&Redactor>,
@@ -65,7 +67,8 @@ pub(crate) fn sniff_all(
     results
 }
 
-/// A look that panics, which is a defect of it, is an error of this file: the others are logs still.
+/// Runs `look` and turns a panic, which is a defect of the code, into an error of this file, so
+/// that the other files are still read.
 fn guarded(look: impl FnOnce() -> io::Result<Sniffed>) -> io::Result<Sniffed> {
     let failed = "looking at it failed, which is a defect of sessions; please report it";
     caught(look).unwrap_or_else(|| Err(io::Error::other(failed)))
@@ -86,13 +89,14 @@ fn look(file: &Candidate) -> io::Result<Sniffed> {
     Ok(claim.map_or(Sniffed::Unknown("no known agent writes such records"), Sniffed::Log))
 }
 
-/// A list is a document: no reader of lines can do anything with it.
+/// Returns whether a format may read a file. A list is a document, which no reader of lines can
+/// read.
 fn reads(format: &Format, head: &Head<'_>) -> bool {
     !head.is_list || matches!(format.reader, Reader::Document(_))
 }
 
-/// The objects on the first lines, or the fields at the top of a document over several lines;
-/// `None` when there is nothing at all.
+/// Returns the objects on the first lines, or the top-level fields of a document over several
+/// lines. `None` if the file is blank.
 fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     let mut lines = Lines::with_bounds(Content::stream(file)?, 0, MAX_LINE, SMALL_CHUNK);
     let name = file.path.to_str();
@@ -126,7 +130,7 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     if !anything {
         return Ok(None);
     }
-    // A document on one line is an object with a list in it; one over several lines gives none.
+    // A document on one line is one object; one over several lines gives no objects.
     let single = objects.len() == 1 && number == 1;
     let text = || String::from_utf8_lossy(&beginning);
     if beginning.trim_ascii_start().starts_with(b"[") {
@@ -137,7 +141,8 @@ fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
     Ok(Some(Head { path, objects, document, is_list: false }))
 }
 
-/// The scalar fields at the top of a document that may be cut anywhere, and its first message.
+/// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
+/// message.
 fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     struct Top<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
 
@@ -150,7 +155,7 @@ fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> 
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
             while let Some(key) = map.next_key::<String>()? {
-                // The key alone tells something even when its value is cut.
+                // The key alone is useful even if its value is cut.
                 self.0.insert(key.clone(), serde_json::Value::Null);
                 if key == "messages" {
                     let mut messages = Vec::new();

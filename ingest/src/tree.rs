@@ -1,14 +1,14 @@
-//! A log that is a tree, in which a person goes back to any entry: what lies between the root and
-//! the last entry is the session, the rest was left behind (docs/formats.md#pi).
+//! A log that is a tree, in which the user may go back to any entry. The session is the path from
+//! the root to the last entry; all other events were abandoned (docs/formats.md#pi).
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Entries, and times that a person went elsewhere, that are remembered.
+/// Number of entries remembered, and number of times that the user went to another branch.
 const REMEMBERED: usize = 8192;
 
-/// What an entry hangs on that is the first of its session.
+/// The parent of the first entry of a session.
 pub(crate) const ROOT: u64 = 0;
 
 /// Events `first..end`.
@@ -16,11 +16,11 @@ type Range = (i32, i32);
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tree {
-    /// The last entries as they stand in the log.
+    /// The last entries, in the order of the log.
     entries: VecDeque<Entry>,
-    /// Entries that follow each other in the log and in the tree.
+    /// Runs of entries that follow each other both in the log and in the tree.
     runs: Vec<Run>,
-    /// Where the events of the first entry begin that hangs on the root.
+    /// Index of the first event of the first entry.
     root: Option<i32>,
 }
 
@@ -34,7 +34,7 @@ struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Run {
     begins: i32,
-    /// The run that it hangs on, and where the events end of the entry there.
+    /// The run that this one continues, and the index at which the events of its parent entry end.
     on: Option<(usize, i32)>,
 }
 
@@ -43,8 +43,8 @@ impl Tree {
         self.entries.is_empty()
     }
 
-    /// An entry whose events begin at `now` hangs on `parent`. When that is not the entry before it,
-    /// gives back all that is left behind now.
+    /// Adds an entry below `parent` whose events begin at `now`. If `parent` is not the entry
+    /// before it, returns all ranges of events that are abandoned now.
     pub(crate) fn add(&mut self, id: u64, parent: u64, now: i32) -> Option<Vec<Range>> {
         if self.runs.is_empty() {
             self.runs.push(Run::default());
@@ -62,7 +62,8 @@ impl Tree {
         on.map(|_| self.left())
     }
 
-    /// The run of an entry that is not the last, and where its events end; `None` when it is not known.
+    /// Returns the run of an entry that is not the last, and where its events end. `None` if the
+    /// entry is not known.
     fn place(&self, parent: u64, begun: i32, now: i32) -> Option<(usize, i32)> {
         if self.runs.len() == REMEMBERED {
             return None;
@@ -75,7 +76,7 @@ impl Tree {
         Some((self.entries[at].run, end))
     }
 
-    /// The events that do not lie between the root and the last run, ascending.
+    /// Returns the events that are not between the root and the last run, ascending.
     fn left(&self) -> Vec<Range> {
         let mut left = Vec::new();
         let mut run = self.runs.last();

@@ -1,5 +1,5 @@
 //! The table `events`: its columns are declared here, once. The row as it is read back and the names
-//! that readers ask for follow from that in this file, the cells and builders of a batch in
+//! for readers are derived from them in this file, the cells and builders of a batch in
 //! `ingest::batch`.
 
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::table::{Column, ColumnType, Masking, OWN_WORDS, Table};
 use crate::{EventType, Provider, Usage};
 
-/// Hands the columns of `events`, in their order, to the macro of this name: for each
-/// `column { [given Name] name: required Kind = "What it holds." }`.
+/// Passes the columns of `events`, in their order, to the macro of the given name. Each column is
+/// written as `column { [given Name] name: required Kind = "What it holds." }`.
 ///
-/// * `given` is in the cells of an event; `derived` follows from them, and who writes the batch adds it.
+/// * `given` columns are in the cells of an event. `derived` ones are computed from these by the code
+///   that writes the batch.
 /// * `Name` is the column as a value of [`EventColumn`](crate::table::EventColumn).
-/// * `required` is never null, `optional` is where the log does not say, and `internal` is required
-///   and bookkeeping of the store, which the SQL views leave out.
-/// * `Kind` is a [`ColumnType`](crate::table::ColumnType), or for texts that are words of this
-///   program `EventType`, `Provider` and, for any other, `Word`. A `Text` is masked.
+/// * `required` columns are never null. `optional` ones are null where the log gives no value.
+///   `internal` ones are required bookkeeping of the store, which the SQL views leave out.
+/// * `Kind` is a [`ColumnType`](crate::table::ColumnType). For texts that are words of this program
+///   it is `EventType`, `Provider` or, for any other, `Word`. A `Text` is masked.
 #[macro_export]
 macro_rules! event_columns {
     ($for_each:ident) => {
@@ -148,7 +149,7 @@ macro_rules! event_columns {
     };
 }
 
-/// The type of a value as it is read back.
+/// Expands to the Rust type of a value as it is read back.
 macro_rules! owned {
     (optional $kind:ident) => { Option<owned!(required $kind)> };
     (internal $kind:ident) => { owned!(required $kind) };
@@ -163,7 +164,7 @@ macro_rules! owned {
     (required Bool) => { bool };
 }
 
-/// The column as the tables describe it.
+/// Expands to the column as the tables describe it.
 macro_rules! described {
     ($name:ident $need:ident EventType $doc:literal) => { described!($name $need Word $doc) };
     ($name:ident $need:ident Provider $doc:literal) => { described!($name $need Word $doc) };
@@ -182,7 +183,7 @@ macro_rules! declare {
     ($(column {
         [$(given $given:ident)? $(derived $derived:ident)?] $name:ident: $need:ident $kind:ident = $doc:literal
     })*) => {
-        /// Events, the rows of a stream together and in order.
+        /// The table of events. The rows of a stream are contiguous and in order.
         pub const EVENTS: Table = Table {
             name: "events",
             doc: "One row per event.",
@@ -203,7 +204,7 @@ macro_rules! declare {
             }
         }
 
-        /// A row of `events` as it is read back; columns that were not asked for are empty.
+        /// A row of `events` as it is read back. Columns that were not requested are empty.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct EventRow { $(#[doc = $doc] pub $name: owned!($need $kind)),* }
@@ -213,7 +214,7 @@ macro_rules! declare {
 event_columns!(declare);
 
 impl EventRow {
-    /// The token counts.
+    /// Returns the token counts.
     pub fn usage(&self) -> Usage {
         Usage {
             input: self.input_tokens,

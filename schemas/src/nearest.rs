@@ -1,10 +1,10 @@
-//! "Did you mean": the known word that a mistyped one is closest to.
+//! Finds the known word that is closest to a mistyped one, for "did you mean" messages.
 
-/// Longer words are no mistyped names.
+/// Longest word in characters that counts as mistyped. Longer words are not mistyped names.
 const MOST_CHARS: usize = 80;
 
-/// The closest of `known`, if it is close enough to be what was meant: what `wanted` is the
-/// beginning of, or what a few edits make of it.
+/// Returns the word of `known` that is closest to `wanted`, if it is close enough to be the word
+/// that was meant. It is if `wanted` is its beginning, or becomes the word by a few edits.
 pub fn nearest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let wanted = wanted.trim().to_lowercase();
     let length = wanted.chars().count();
@@ -14,7 +14,7 @@ pub fn nearest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Op
     let most = 1 + length / 5;
     let distance = |word: &str| {
         let word = word.to_lowercase();
-        // What was cut short is as close as what was mistyped once.
+        // A word that was cut short is as close as one that was mistyped once.
         let cut_short = length >= 3 && word.starts_with(&wanted);
         if cut_short { 1 } else { strsim::osa_distance(&wanted, &word) }
     };

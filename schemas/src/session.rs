@@ -1,4 +1,4 @@
-//! Rows of the tables as plain structs; field names are the column names of [`crate::table`].
+//! Rows of the tables as plain structs. Field names are the column names of [`crate::table`].
 //! Timestamps are microseconds since the epoch.
 
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    /// The token sums.
+    /// Returns the token sums.
     pub fn usage(&self) -> Usage {
         Usage {
             input: self.input_tokens,
@@ -81,7 +81,7 @@ impl SessionRow {
         self.reasoning_tokens = usage.reasoning;
     }
 
-    /// The token sums with copied history.
+    /// Returns the token sums with copied history.
     pub fn recorded(&self) -> Usage {
         Usage {
             input: self.recorded_input_tokens,
@@ -103,7 +103,7 @@ impl SessionRow {
         self.recorded_reasoning_tokens = usage.reasoning;
     }
 
-    /// Whether an event lies on a branch that a rewind left behind.
+    /// Whether an event is on a branch that a rewind abandoned.
     pub fn is_abandoned(&self, event_index: i32) -> bool {
         let ranges = self.abandoned.as_deref().unwrap_or("").split(',');
         let inside = |range: &str| {
@@ -113,27 +113,28 @@ impl SessionRow {
         ranges.into_iter().any(|range| inside(range) == Some(true))
     }
 
-    /// Whether anybody said or did anything in it: logs of aborted starts hold records too, also
-    /// the bare command that ended them, which gives no title, and Claude warms its subagents up.
+    /// Whether the session has a conversation, that is a prompt, a message or a tool call. Logs of
+    /// aborted starts contain records too, such as the bare command that ended them, which gives no
+    /// title. Warm-ups of Claude's subagents do not count either.
     pub fn is_conversation(&self) -> bool {
         let warm_up = self.agent_id.is_some() && self.title.as_deref() == Some("Warmup");
         let asked = self.user_messages > 0 && self.title.is_some();
         (asked || self.messages + self.tool_calls > 0) && !warm_up
     }
 
-    /// Milliseconds between the first and the last time named in the log.
+    /// Returns the milliseconds between the first and the last time named in the log.
     pub fn duration_ms(&self) -> Option<i64> {
         Some((self.ended_at? - self.started_at?) / 1000)
     }
 }
 
-/// Tokens of one model in a session, counted once; the elements of `usage_by_model`.
+/// Tokens of one model in a session, each counted once. `usage_by_model` is a list of these.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelUsage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Requests whose prompt had more tokens than this, one of [`LONG_PROMPTS`] or 0: some models
-    /// charge more for those.
+    /// The prompt of these requests had more tokens than this, which is one of [`LONG_PROMPTS`] or
+    /// 0. Some models charge more for long prompts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub prompt_over: i64,
     #[serde(flatten)]
@@ -145,24 +146,24 @@ fn is_zero(count: &i64) -> bool {
     *count == 0
 }
 
-/// The sizes of prompts above which some model costs more, ascending.
+/// The sizes of prompts in tokens above which some model costs more, ascending.
 pub const LONG_PROMPTS: &[i64] = &[200_000, 256_000, 272_000];
 
 impl ModelUsage {
-    /// What it costs in US dollars by a price table; `None` for a model without a price.
+    /// Returns the cost in US dollars by a price table, or `None` for a model without a price.
     pub fn cost(&self, prices: &PriceTable) -> Option<f64> {
         let rate = prices.rate(self.model.as_deref()?)?;
         rate.cost(&self.usage, rate.is_long(self.prompt_over + 1))
     }
 }
 
-/// What became of a file.
+/// The result of reading a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceStatus {
     Ok,
     Empty,
-    /// No log, but a file that tells of the log beside it.
+    /// The file is not a log, but belongs to the log next to it.
     Beside,
     UnknownFormat,
     Failed,

@@ -1,9 +1,10 @@
 //! The tables of the store as plain data. The Arrow schemas, the SQL views and the documentation of
-//! the columns all come from here. Types are those that Parquet, DuckDB and Spark share.
+//! the columns are all derived from them. Column types are those that Parquet, DuckDB and Spark
+//! share.
 
 pub use crate::events::{EVENTS, EventColumn};
 
-/// Column types.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
     Text,
@@ -12,16 +13,16 @@ pub enum ColumnType {
     Bool,
     /// A list of texts.
     TextList,
-    /// Microseconds, UTC.
+    /// Microseconds since the epoch, UTC.
     Timestamp,
-    /// A day, UTC; in views only.
+    /// A day in UTC; only in views.
     Date,
-    /// In views only.
+    /// A floating-point number; only in views.
     Double,
 }
 
 impl ColumnType {
-    /// The type's name in SQL.
+    /// Returns the type's name in SQL.
     pub const fn sql(self) -> &'static str {
         match self {
             Self::Text => "VARCHAR",
@@ -36,25 +37,26 @@ impl ColumnType {
     }
 }
 
-/// One column.
+/// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub name: &'static str,
     pub kind: ColumnType,
-    /// `None` in the log's own words: unknown is not zero.
+    /// True if the column may be null, which means that the log does not give the value. Unknown is
+    /// not zero.
     pub nullable: bool,
     pub doc: &'static str,
-    /// Bookkeeping of the store; left out of the SQL views.
+    /// True for bookkeeping of the store, which is left out of the SQL views.
     pub internal: bool,
     pub masking: Masking,
 }
 
-/// How secrets are kept out of a column. Text is masked unless its column says why not.
+/// How secrets are kept out of a column. Text is masked unless its column gives a reason not to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Masking {
     /// The column holds no text.
     NotText,
-    /// The column holds text, each value of which is masked.
+    /// The column holds text, and each of its values is masked.
     Masked,
     /// The column holds JSON whose keys and strings are masked.
     MaskedJson,
@@ -63,7 +65,7 @@ pub enum Masking {
 }
 
 impl Masking {
-    /// The masking of a column that says nothing else.
+    /// Returns the default masking of a column of this type.
     const fn of(kind: ColumnType) -> Self {
         match kind {
             ColumnType::Text | ColumnType::TextList => Self::Masked,
@@ -78,36 +80,36 @@ impl Masking {
 }
 
 impl Column {
-    /// A column that always has a value.
+    /// Creates a column that always has a value.
     pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
         Self { name, kind, nullable: false, doc, internal: false, masking: Masking::of(kind) }
     }
 
-    /// A column that is null where the log does not say.
+    /// Creates a column that is null where the log gives no value.
     pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
         Self { nullable: true, ..Self::required(name, kind, doc) }
     }
 
-    /// A column for the store alone.
+    /// Creates a column for the store alone.
     pub(crate) const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
         Self { internal: true, ..Self::required(name, kind, doc) }
     }
 
-    /// The same column, never masked for this reason.
+    /// Returns the same column, never masked for this reason.
     const fn exempt(self, reason: &'static str) -> Self {
         Self { masking: Masking::Exempt(reason), ..self }
     }
 
-    /// The same column, holding JSON of ours with foreign names in it.
+    /// Returns the same column, holding JSON written by this program that contains foreign names.
     const fn json(self) -> Self {
         Self { masking: Masking::MaskedJson, ..self }
     }
 }
 
-/// Why columns of fixed words are not masked.
+/// The reason why columns with a fixed set of words are not masked.
 pub(crate) const OWN_WORDS: &str = "its values are words of this program";
 
-/// One table: a Parquet file of that name in every segment that has rows for it.
+/// A table: a Parquet file of that name in every segment that has rows for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
     pub name: &'static str,
@@ -129,7 +131,8 @@ const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Co
 
 use ColumnType::{BigInt, Bool, Text, Timestamp};
 
-/// Sessions; the row with the highest segment number of a session counts.
+/// The table of sessions. Of several rows of a session, the one with the highest segment number
+/// counts.
 pub const SESSIONS: Table = Table {
     name: "sessions",
     doc: "One row per session: one log file, one stream.",
@@ -211,7 +214,8 @@ pub const SESSIONS: Table = Table {
     ],
 };
 
-/// Source files with the checkpoint of each; the row with the highest segment number of a path counts.
+/// The table of source files with the checkpoint of each. Of several rows of a path, the one with
+/// the highest segment number counts.
 pub const SOURCES: Table = Table {
     name: "sources",
     doc: "One row per file that was looked at, with how far it was read.",
@@ -244,7 +248,7 @@ pub const SOURCES: Table = Table {
     ],
 };
 
-/// Problems found while reading.
+/// The table of problems found while reading.
 pub const PROBLEMS: Table = Table {
     name: "problems",
     doc: "One row per problem found while reading logs.",
@@ -258,7 +262,7 @@ pub const PROBLEMS: Table = Table {
     ],
 };
 
-/// Every table.
+/// All tables of the store.
 pub const TABLES: &[Table] = &[EVENTS, SESSIONS, SOURCES, PROBLEMS];
 
 #[cfg(test)]

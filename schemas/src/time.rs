@@ -1,8 +1,9 @@
-//! Time: microseconds since the Unix epoch inside, RFC 3339 in UTC with milliseconds outside.
+//! Represents time as microseconds since the Unix epoch, and prints it as RFC 3339 in UTC with
+//! milliseconds.
 
 use crate::ToolError;
 
-/// Microseconds since 1970-01-01T00:00:00Z.
+/// A time in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
@@ -10,29 +11,29 @@ pub struct Timestamp(pub i64);
 pub const ACCEPTED: &str = "a span back from now such as '30m', '24h', '7d', '2w', a date '2026-11-01', or RFC 3339 '2026-11-01T09:30:00Z' (UTC)";
 
 impl Timestamp {
-    /// The present.
+    /// Returns the current time.
     pub fn now() -> Self {
         Self(jiff::Timestamp::now().as_microsecond())
     }
 
-    /// Reads RFC 3339; `None` for anything else.
+    /// Parses RFC 3339. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
 
-    /// Its day in UTC as `2026-11-01`; `None` outside jiff's range, as for the two below.
+    /// Returns the day in UTC as `2026-11-01`, or `None` if the time is outside jiff's range.
     pub fn day(self) -> Option<String> {
         Some(self.date()?.to_string())
     }
 
-    /// The Monday that its week begins with.
+    /// Returns the Monday of the week, or `None` if the time is outside jiff's range.
     pub fn week(self) -> Option<String> {
         let date = self.date()?;
         let since_monday = jiff::Span::new().days(date.weekday().to_monday_zero_offset());
         Some(date.checked_sub(since_monday).ok()?.to_string())
     }
 
-    /// Its month as `2026-11`.
+    /// Returns the month as `2026-11`, or `None` if the time is outside jiff's range.
     pub fn month(self) -> Option<String> {
         let date = self.date()?;
         Some(format!("{:04}-{:02}", date.year(), date.month()))
@@ -43,7 +44,8 @@ impl Timestamp {
         Some(time.to_zoned(jiff::tz::TimeZone::UTC).date())
     }
 
-    /// Reads the forms of [`ACCEPTED`], spans counted back from `now`. Dates are midnight UTC.
+    /// Parses the forms of [`ACCEPTED`]. Spans are counted back from `now`, and dates are midnight
+    /// UTC.
     pub fn parse_since(field: &str, text: &str, now: Self) -> Result<Self, ToolError> {
         let text = text.trim();
         let invalid = || ToolError::invalid_value(field, text, &[ACCEPTED]);
@@ -71,7 +73,8 @@ impl Timestamp {
 }
 
 impl std::fmt::Display for Timestamp {
-    /// RFC 3339, UTC, milliseconds. A time outside jiff's range is shown as its count.
+    /// Writes RFC 3339 in UTC with milliseconds. A time outside jiff's range is written as its
+    /// number.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0) {
             Ok(time) => write!(f, "{time:.3}"),

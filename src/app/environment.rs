@@ -1,5 +1,5 @@
-//! The environment of the process: its variables, the home directory and the places that follow from
-//! them. No other module reads a variable.
+//! The environment of the process: its variables, the home directory and the paths derived from
+//! them. No other module reads an environment variable.
 
 use std::path::{Path, PathBuf};
 
@@ -11,45 +11,46 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The program that runs, as other programs can start it.
+/// Returns the path of the running program, for other programs to start it.
 pub fn program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sessions"))
 }
 
-/// This program, to be started again. Its file may have been replaced since; what runs is meant.
+/// Returns the path to start this program again. If its file has been replaced since, the path
+/// still refers to the program that is running.
 pub fn running() -> PathBuf {
     let running = Path::new("/proc/self/exe");
     if running.exists() { running.to_owned() } else { std::env::current_exe().unwrap_or_default() }
 }
 
-/// The user's home directory.
+/// Returns the user's home directory.
 pub fn home() -> PathBuf {
     etcetera::home_dir().unwrap_or_default()
 }
 
-/// Where the store is when nobody says.
+/// Returns the default path of the store.
 pub fn default_store() -> PathBuf {
     own_dir("XDG_DATA_HOME", ".local/share")
 }
 
-/// Where the user's settings files are when nobody says.
+/// Returns the default folder of the user's settings files.
 pub(super) fn settings_dir() -> PathBuf {
     own_dir("XDG_CONFIG_HOME", ".config")
 }
 
-/// The folder of this program in one of the XDG base directories: the one that the variable names,
-/// else `usual` in the home directory.
+/// Returns the folder of this program in one of the XDG base directories: the directory that the
+/// variable names, otherwise `usual` in the home directory.
 fn own_dir(name: &str, usual: &str) -> PathBuf {
     let named = variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     named.unwrap_or_else(|| home().join(usual)).join("sessions")
 }
 
-/// The logs of every known agent on this machine.
+/// Returns the log folders of every known agent on this machine.
 pub fn known_roots() -> Vec<PathBuf> {
     default_roots(&Places::new(&home(), &variable))
 }
 
-/// The folder in which the process was started; `None` if it is gone.
+/// Returns the folder in which the process was started; `None` if it was deleted.
 pub fn current_dir() -> Option<PathBuf> {
     std::env::current_dir().ok()
 }

@@ -1,4 +1,4 @@
-//! The token that clients of the HTTP server have to show.
+//! The token that clients of the HTTP server have to send.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::settings::{read_text, wrong_file};
 use crate::error::store_error;
 use crate::store::Store;
 
-/// Most bytes of a file with a token: what has more holds none.
+/// Maximum size of a token file in bytes; a larger file is refused.
 const TOKEN_BYTES: u64 = 64 << 10;
 
-/// What clients of the HTTP server have to show, and the file where it lies if it lies in one: the
-/// file that was named, the variable `SESSIONS_HTTP_TOKEN`, or a file in the store that is made
-/// when it is not there.
+/// Returns the token that clients of the HTTP server have to send, and the path of its file if it
+/// is stored in one. The token comes from the named file, the variable `SESSIONS_HTTP_TOKEN`, or a
+/// file in the store that is created if it does not exist.
 pub fn http_token(
     store: &Store,
     named: Option<&Path>,
@@ -25,7 +25,7 @@ pub fn http_token(
     let check =
         |text: String, path: &Path| usable(&text).map_err(|reason| wrong_file(path, reason));
     if let Some(path) = named {
-        // What another program prints is as good as a file: `--token-file <(pass show sessions)`.
+        // The path may be the output of another program: `--token-file <(pass show sessions)`.
         let text = File::open(path).and_then(|file| read_text(file, TOKEN_BYTES));
         let text = text.map_err(|error| wrong_file(path, error))?;
         return Ok((check(text, path)?, Some(path.to_owned())));
@@ -55,7 +55,7 @@ pub fn http_token(
 
 const TOKEN_VARIABLE: &str = "SESSIONS_HTTP_TOKEN";
 
-/// A token that can stand in a header and is long enough not to be guessed.
+/// Returns the token if it can be used in a header and is too long to be guessed.
 fn usable(text: &str) -> Result<String, &'static str> {
     let token = text.trim();
     if token.len() < 16 {

@@ -1,4 +1,4 @@
-//! Takes logs into a store: once, or again whenever they change.
+//! Ingests logs into a store: once, or whenever they change.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use crate::error::{store_error, unusable_path};
 use crate::store::{Store, StoreError, Verify, Writer};
 use crate::watch::{Changed, Watch};
 
-/// How to ingest.
+/// The settings of an ingest.
 pub struct IngestOptions {
     pub verify: Verify,
-    /// Masks secrets; `None` keeps them.
+    /// The redactor that masks secrets; `None` keeps them.
     pub redactor: Option<Arc<Redactor>>,
-    /// How long another writer is waited for.
+    /// Maximum time to wait for another writer.
     pub patience: Duration,
 }
 
-/// Ingests what is new below `paths`, or below the known roots when there are none.
+/// Ingests new content below `paths`, or below the known roots if `paths` is empty.
 pub fn ingest_logs(
     store: &Store,
     paths: &[PathBuf],
@@ -43,7 +43,8 @@ pub fn ingest_logs(
     for path in paths {
         std::fs::metadata(path).map_err(|error| unreadable_path(path, error))?;
     }
-    // To look for files and to read what is known of them takes about as long.
+    // Finding files and reading the known sources take about the same time, so they run in
+    // parallel.
     let (found, known) = std::thread::scope(|scope| {
         let found = scope.spawn(|| discover(&roots).without(store.dir()));
         let known = writer(store, options).and_then(|writer| {
@@ -83,8 +84,8 @@ pub fn ingest_logs(
     Ok(report)
 }
 
-/// Ingests, and then whatever changes below `paths` (or the known roots), until `report` says
-/// that it has seen enough. Another writer's turn is waited for.
+/// Ingests, and then ingests every change below `paths` (or the known roots), until `report`
+/// returns that it has seen enough. If another writer holds the lock, the function waits for it.
 pub fn watch_logs(
     store: &Store,
     paths: &[PathBuf],
@@ -106,7 +107,7 @@ pub fn watch_logs(
                 std::thread::sleep(BUSY);
                 continue;
             }
-            // A file may vanish between its change and its turn.
+            // A file may vanish between its change and its ingest.
             Err(error) if !anything && error.code == ErrorCode::InvalidArgument => {}
             Err(error) => return Err(error),
         }
@@ -128,7 +129,7 @@ fn writer(store: &Store, options: &IngestOptions) -> Result<Writer, ToolError> {
     }
 }
 
-/// A path that was named and cannot be read at all is a wrong argument.
+/// Returns an error if a given path cannot be read at all: it is an invalid argument.
 fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {
     for path in paths {
         let of_path = found.problems.iter().find(|problem| Path::new(&problem.path) == path);
@@ -143,5 +144,5 @@ fn unreadable_path(path: &Path, reason: impl Display) -> ToolError {
     unusable_path(path, format_args!("{reason}. Check the path and its rights"))
 }
 
-/// How long is waited before another writer's turn is looked for again.
+/// Interval between attempts to take the write lock while another writer holds it.
 const BUSY: Duration = Duration::from_millis(200);

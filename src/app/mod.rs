@@ -1,4 +1,4 @@
-//! The composition root: the tools as a command or a server has them.
+//! The composition root: creates the tools for a command or a server.
 
 pub mod environment;
 pub mod http_token;
@@ -15,13 +15,14 @@ use crate::refresh::Refresher;
 use crate::store::Store;
 use crate::tools::{Caller, Interface, Refresh as _, Tools};
 
-/// The agent that started this process, as far as it tells: Claude Code names its session and its
-/// project to the MCP servers and commands it starts, Codex its thread to commands.
+/// Returns the known facts about the agent that started this process. Claude Code passes its
+/// session and its project to the MCP servers and commands it starts; Codex passes its thread to
+/// commands.
 fn caller(interface: Interface) -> Caller {
     let ids = ["CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"];
     let named = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
     let folders = environment::current_dir().into_iter().chain(named);
-    // Logs may hold the name with its links or without.
+    // Logs may contain the path with or without resolved links.
     let folders = folders.flat_map(|dir| [dir.canonicalize().ok(), Some(dir)]).flatten();
     Caller {
         session_ids: ids.into_iter().filter_map(environment::variable).collect(),
@@ -30,17 +31,17 @@ fn caller(interface: Interface) -> Caller {
     }
 }
 
-/// The tools over a store, knowing who calls and how.
+/// Creates the tools over a store, with the caller and its interface.
 pub fn tools(store: impl Into<Arc<Store>>, interface: Interface) -> Tools {
     Tools::new(store).with_caller(caller(interface)).with_masking(settings::redactor)
 }
 
-/// The tools as a server has them: they keep the store up with the logs. `near` says that the
-/// agent that calls started the server, so that its folder is the agent's.
+/// Creates the tools for a server, which keep the store up to date with the logs. `near` means that
+/// the calling agent started the server, so that the server's folder is the agent's.
 pub fn serving_tools(store: Store, near: bool) -> Result<Tools, ToolError> {
     let store = Arc::new(store);
     let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
-    // Before anybody asks: the first call finds it done.
+    // Starts the refresh early, so that it is done before the first call.
     refresh.refresh(Duration::ZERO);
     let tools = if near {
         tools(store, Interface::Tools)

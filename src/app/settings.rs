@@ -14,10 +14,11 @@ use super::environment::{settings_dir, variable};
 use crate::error::unusable_path;
 use crate::outfile::open_regular;
 
-/// Most bytes of a settings file: what has more is none.
+/// Maximum size of a settings file in bytes; a larger file is refused.
 const SETTINGS_BYTES: u64 = 4 << 20;
 
-/// The price table: the built-in one with what the user's file adds or replaces.
+/// Returns the price table: the built-in one with the additions and replacements of the user's
+/// file.
 pub fn prices() -> Result<PriceTable, ToolError> {
     let Some((path, text)) = own_file("SESSIONS_PRICES", "prices.toml")? else {
         return Ok(PriceTable::built_in());
@@ -25,7 +26,7 @@ pub fn prices() -> Result<PriceTable, ToolError> {
     PriceTable::with_overrides(&text).map_err(|error| wrong_file(&path, error))
 }
 
-/// The masking of secrets: the built-in rules and those of the user's file.
+/// Returns the redactor of secrets, with the built-in rules and those of the user's file.
 pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
     let rules = match own_file("SESSIONS_REDACT", "redact.toml")? {
         None => Vec::new(),
@@ -40,7 +41,8 @@ pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
     Ok(Arc::new(redactor))
 }
 
-/// A settings file of the user: the one that the variable names, else the usual one if it exists.
+/// Reads a settings file of the user: the one that the variable names, otherwise the usual one if
+/// it exists.
 fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolError> {
     let path = variable(name).map(PathBuf::from);
     let named = path.is_some();
@@ -52,7 +54,7 @@ fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolEr
     }
 }
 
-/// The text of a file that was opened, if it has at most `most` bytes.
+/// Reads the text of an open file, if it has at most `most` bytes.
 pub(super) fn read_text(file: File, most: u64) -> io::Result<String> {
     let mut text = String::new();
     file.take(most + 1).read_to_string(&mut text)?;
@@ -62,7 +64,7 @@ pub(super) fn read_text(file: File, most: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// A file of the user that holds something else than it should.
+/// Returns the error for a file of the user with invalid content.
 pub(super) fn wrong_file(path: &Path, error: impl Display) -> ToolError {
     unusable_path(path, format_args!("{error}. Mend the file or remove it"))
 }

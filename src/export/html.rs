@@ -1,5 +1,5 @@
-//! A session as one HTML page: answers as Markdown makes them, calls and results folded. No
-//! script; the page's policy allows none.
+//! A session as one HTML page: answers are rendered from Markdown, calls and results are folded.
+//! The page has no script; its policy allows none.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::tools::Whole;
 
 const STYLE: &str = include_str!("assets/transcript.css");
 
-/// Characters shown of what was said, and of what is folded.
+/// Maximum number of characters shown of a message, and of a folded text.
 const SAID: usize = 40_000;
 const FOLDED: usize = 8_000;
 
@@ -49,7 +49,7 @@ pub(super) fn transcript(whole: &Whole) -> String {
     out
 }
 
-/// The turns by their prompts, where there are enough to get lost.
+/// Writes the list of turns by their prompts, if there are enough to need one.
 fn contents(out: &mut String, turns: &[Turn<'_>]) {
     if turns.len() < 3 {
         return;
@@ -131,7 +131,7 @@ fn tool(event: &Event) -> String {
     format!("<b>{}</b>", escape(event.tool_name.as_deref().unwrap_or("tool")))
 }
 
-/// Opens a part: its name, remarks, and the id that leads to it.
+/// Opens a part: its name, its remarks, and the id that links to it.
 fn begin(out: &mut String, class: &str, name: &str, event: &Event, result: Option<&Event>) {
     let failed = result.unwrap_or(event).is_error == Some(true);
     let class = if failed { format!("{class} failed") } else { class.to_owned() };
@@ -150,7 +150,7 @@ fn said(out: &mut String, event: &Event, body: impl Fn(&str) -> String) {
     rest(out, event, left);
 }
 
-/// Texts that are shown when asked for; `summary` is HTML.
+/// Writes texts that are folded at first; `summary` is HTML.
 fn folded(out: &mut String, summary: &str, events: &[&Event]) {
     let _ = writeln!(out, "<details><summary>{summary}</summary>");
     for (at, event) in events.iter().enumerate() {

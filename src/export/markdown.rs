@@ -1,5 +1,5 @@
-//! A session as Markdown: answers as quotations, everything else from the log in fences, results
-//! folded.
+//! A session as Markdown: answers are quotations, other text from the log is in code fences, and
+//! results are folded.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::text::{code, fence, plain, quote};
 use super::transcript::{Part, cut, deed, facts, kinds, omitted, remarks, title, turns};
 use crate::tools::Whole;
 
-/// Characters shown of what was said, and of what is folded.
+/// Maximum number of characters shown of a message, and of a folded text.
 const SAID: usize = 40_000;
 const FOLDED: usize = 1_500;
 
@@ -69,7 +69,7 @@ fn part(out: &mut String, part: &Part<'_>) {
     }
 }
 
-/// What is behind the name of a part: remarks and the event's id.
+/// Returns the text after the name of a part: the remarks and the event's id.
 fn line(event: &Event, result: Option<&Event>) -> String {
     let mut out = String::new();
     for remark in remarks(event, result) {
@@ -82,7 +82,7 @@ fn line(event: &Event, result: Option<&Event>) -> String {
     out
 }
 
-/// Texts that are shown when asked for.
+/// Writes texts that are folded at first.
 fn folded(out: &mut String, name: &str, events: &[&Event]) {
     let _ = write!(out, "<details><summary>{name}</summary>\n\n");
     for event in events {

@@ -1,4 +1,4 @@
-//! `sessions export`: events for other programs, transcripts for people.
+//! `sessions export`: events for other programs, transcripts for readers.
 
 mod html;
 mod markdown;
@@ -20,18 +20,18 @@ use crate::store::{Snapshot, file_stem, lake_objects, write_arrow};
 use crate::tools::Whole;
 use crate::tools::selection::Selection;
 
-/// What to write, and where.
+/// The sessions to export, and the format and place to write them.
 #[derive(Debug)]
 pub struct ExportArgs {
     pub format: ExportFormat,
     pub selection: Selection,
-    /// A folder or a file, as the format needs; nothing is the caller's `print`.
+    /// A folder or a file, depending on the format; `None` writes to the caller's `print`.
     pub output: Option<PathBuf>,
-    /// Replace files that hold something else.
+    /// Replaces files with other content.
     pub force: bool,
 }
 
-/// What was written.
+/// A summary of what was written.
 #[derive(Debug, Serialize)]
 pub struct Exported {
     pub format: ExportFormat,
@@ -39,14 +39,15 @@ pub struct Exported {
     pub output: Option<String>,
     pub sessions: usize,
     pub events: u64,
-    /// Files written; those that were there already, byte for byte, are counted apart.
+    /// The number of files written; files that already existed with the same bytes are counted in
+    /// `files_unchanged`.
     pub files: usize,
     pub files_unchanged: usize,
     pub bytes: u64,
 }
 
-/// Exports the sessions chosen. Text for which no place is named goes to `print`, which answers
-/// whether to go on.
+/// Exports the selected sessions. Text without an output path goes to `print`, which returns
+/// whether to continue.
 pub fn export(
     snapshot: &Snapshot,
     args: &ExportArgs,
@@ -115,7 +116,7 @@ impl Work<'_> {
     /// Writes one object for each session and day (docs/answers.md#report-and-export).
     fn parquet(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
-        // A killed run may have left files in partitions that this one does not write to.
+        // A killed run may have left files in partitions that this run does not write to.
         remove_abandoned_below(dir, PARTITION_LEVELS);
         for at in sessions {
             for object in lake_objects(snapshot, *at).map_err(store_error)? {
@@ -159,7 +160,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// One file a session: `place` itself when one session was named and it is no folder.
+    /// Writes one file per session. If one session was named and `place` is not a folder, the file
+    /// is `place` itself.
     fn transcripts(
         &mut self,
         sessions: &[usize],
@@ -171,7 +173,7 @@ impl Work<'_> {
         let is_file = one && !place.is_dir();
         for at in sessions {
             let known = snapshot.sessions().get(*at);
-            // Logs of aborted starts hold nothing to read.
+            // Logs of aborted starts contain nothing to read.
             let Some(row) = known.filter(|row| one || row.is_conversation()) else { continue };
             let name = format!("{}.{}", file_stem(&row.session_id), self.done.format.extension());
             let path = if is_file { place.to_owned() } else { place.join(name) };
@@ -204,7 +206,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Puts a file that holds so many events in its place.
+    /// Writes a file with this number of events to its path.
     fn put(
         &mut self,
         path: &Path,
@@ -225,7 +227,7 @@ impl Work<'_> {
     }
 }
 
-/// Levels of folders below a lake's own: `p_provider=X/p_date=YYYY-MM-DD`.
+/// Number of folder levels below the root of a lake: `p_provider=X/p_date=YYYY-MM-DD`.
 const PARTITION_LEVELS: usize = 2;
 
 /// Removes abandoned temporary files in `dir` and in the partitions below it, down to `levels`
@@ -244,7 +246,7 @@ fn remove_abandoned_below(dir: &Path, levels: usize) {
     }
 }
 
-/// The events of a session as `get_event_details` gives them, one a line.
+/// Formats the events of a session as `get_event_details` returns them, one per line.
 fn lines(whole: &Whole) -> Result<String, ToolError> {
     let mut out = String::new();
     for event in &whole.events {

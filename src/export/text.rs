@@ -1,4 +1,5 @@
-//! Text from logs inside documents: as Markdown without HTML, as HTML without anything active.
+//! Converts text from logs for documents: to Markdown without HTML, and to HTML without active
+//! content.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -7,15 +8,16 @@ use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Ta
 
 use crate::clean::one_line;
 
-/// Passes over a text that taking HTML out may need, as what is left may read differently.
+/// Maximum number of passes that remove HTML from a text. The remaining text may parse differently,
+/// so one pass may not be enough.
 const PASSES: usize = 8;
 
-/// Answers are Markdown as GitHub knows it.
+/// Returns the parser options: answers are Markdown with GitHub's extensions.
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH
 }
 
-/// Characters that mean something in HTML, escaped.
+/// Escapes the characters that have a meaning in HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -31,8 +33,8 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Markdown as HTML: tags in it are shown as text, images by their description, and links that
-/// could do something lead nowhere.
+/// Renders Markdown as HTML. Tags in it are shown as text, images are shown by their description,
+/// and links that could run something lead nowhere.
 pub(super) fn render(markdown: &str) -> String {
     let mut out = String::with_capacity(markdown.len() * 3 / 2);
     html::push_html(&mut out, Parser::new_ext(markdown, options()).filter_map(safe));
@@ -46,7 +48,7 @@ fn safe(event: Event<'_>) -> Option<Event<'_>> {
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => return None,
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
         Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
-        // Below the headings of the page.
+        // Headings of an answer are below the headings of the page.
         Event::Start(Tag::Heading { .. }) => Event::Start(Tag::Heading {
             level: HeadingLevel::H4,
             id: None,
@@ -54,7 +56,7 @@ fn safe(event: Event<'_>) -> Option<Event<'_>> {
             attrs: Vec::new(),
         }),
         Event::End(TagEnd::Heading(_)) => Event::End(TagEnd::Heading(HeadingLevel::H4)),
-        // Alignment would be a style attribute, which the page's policy forbids.
+        // Alignment would need a style attribute, which the page's policy forbids.
         Event::Start(Tag::Table(columns)) => {
             Event::Start(Tag::Table(vec![Alignment::None; columns.len()]))
         }
@@ -66,8 +68,8 @@ fn safe(event: Event<'_>) -> Option<Event<'_>> {
     })
 }
 
-/// Markdown whose HTML is text, whose images are links, and whose links do nothing unexpected; as
-/// a quotation, which nothing inside can end.
+/// Converts Markdown to a quotation that no text inside can end. Its HTML becomes text, its images
+/// become links, and its links cannot run anything.
 pub(super) fn quote(markdown: &str) -> String {
     let mut text = markdown.to_owned();
     for _ in 0..PASSES {
@@ -88,7 +90,7 @@ fn quotation(text: &str) -> String {
     out
 }
 
-/// Where a text holds HTML, images, or links that could do something; in order.
+/// Finds HTML, images, and links that could run something; the ranges are in order.
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other part of Markdown does anything")]
 fn active(text: &str) -> Vec<Range<usize>> {
     let is_active = |event: &Event<'_>| match event {
@@ -103,7 +105,7 @@ fn active(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Takes from these parts of a text, in order, what makes them active.
+/// Removes what makes these parts of a text active; `parts` are in order.
 fn defuse(text: &str, parts: &[Range<usize>]) -> String {
     let mut out = String::with_capacity(text.len() + 8 * parts.len());
     let mut parts = parts.iter().peekable();
@@ -126,7 +128,7 @@ fn defuse(text: &str, parts: &[Range<usize>]) -> String {
     out
 }
 
-/// Whether an address leads to the web or to a file, and runs nothing.
+/// Returns true if an address leads to the web or to a file, and runs nothing.
 fn is_harmless(url: &str) -> bool {
     match url.split_once(':') {
         None => true,
@@ -139,13 +141,13 @@ fn is_harmless(url: &str) -> bool {
     }
 }
 
-/// A text in a fence that nothing inside can close.
+/// Puts a text in a fence that no text inside can close.
 pub(super) fn fence(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}text\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
-/// A line as inline code.
+/// Formats a line as inline code.
 pub(super) fn code(line: &str) -> String {
     let line = one_line(line);
     let ticks = "`".repeat(longest_run(&line) + 1);
@@ -153,7 +155,7 @@ pub(super) fn code(line: &str) -> String {
     if line.is_empty() { String::new() } else { format!("{ticks}{space}{line}{space}{ticks}") }
 }
 
-/// A line in which no character means anything to Markdown.
+/// Escapes a line so that no character has a meaning in Markdown.
 pub(super) fn plain(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
@@ -171,7 +173,7 @@ pub(super) fn plain(line: &str) -> String {
     out
 }
 
-/// The most backticks that stand together.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

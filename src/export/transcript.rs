@@ -1,4 +1,4 @@
-//! The order of a transcript: turns, and in each what was said and done, calls with their results.
+//! The structure of a transcript: turns, with messages, actions, and calls with their results.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use schemas::EventType;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
-/// A prompt with everything up to the next one.
+/// A prompt with everything up to the next prompt.
 #[derive(Default)]
 pub(super) struct Turn<'e> {
     pub(super) index: u32,
@@ -14,7 +14,7 @@ pub(super) struct Turn<'e> {
     pub(super) parts: Vec<Part<'e>>,
 }
 
-/// Something that was said or done.
+/// A message or an action.
 pub(super) enum Part<'e> {
     Prompt(&'e Event),
     Answer(&'e Event),
@@ -23,13 +23,13 @@ pub(super) enum Part<'e> {
         call: &'e Event,
         result: Option<&'e Event>,
     },
-    /// The log does not hold its call.
+    /// A result whose call is not in the log.
     Result(&'e Event),
-    /// Records of the agent that stand together.
+    /// Consecutive records of the agent.
     Notices(Vec<&'e Event>),
 }
 
-/// The turns in which there is something to read.
+/// Returns the turns that contain something to read.
 pub(super) fn turns(events: &[Event]) -> Vec<Turn<'_>> {
     let by_id: HashMap<&str, &Event> =
         events.iter().map(|event| (event.event_id.as_str(), event)).collect();
@@ -70,14 +70,14 @@ pub(super) fn turns(events: &[Event]) -> Vec<Turn<'_>> {
     turns.into_values().filter(|turn| !turn.parts.is_empty()).collect()
 }
 
-/// What a call does, in a line: its command, its file, or the beginning of its arguments.
+/// Describes a call in one line: its command, its file, or the beginning of its arguments.
 pub(super) fn deed(call: &Event) -> String {
     let what = call.command.as_ref().or(call.files.first()).or(call.text.as_ref());
     let line = what.and_then(|what| what.lines().find(|line| !line.trim().is_empty()));
     cut(line.unwrap_or_default().trim(), 120).0
 }
 
-/// When an event was, how long it took and how it came out.
+/// Returns the time of an event, its duration and its outcome.
 pub(super) fn remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
     let outcome = result.unwrap_or(event);
     let mut remarks: Vec<String> = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
     remarks
 }
 
-/// How many notices of which kind there are, in their order: "3 hook_progress, 1 meta".
+/// Returns the number of notices of each kind, in order of appearance: "3 hook_progress, 1 meta".
 pub(super) fn kinds(notices: &[&Event]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for notice in notices {
@@ -112,7 +112,7 @@ pub(super) fn kinds(notices: &[&Event]) -> String {
     counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What stands at the head of a transcript.
+/// Returns the facts in the heading of a transcript.
 pub(super) fn facts(session: &Session) -> Vec<(&'static str, String)> {
     let mut facts = vec![("Session", session.session_id.clone())];
     let version = session.agent_version.as_ref().map(|version| format!(" {version}"));
@@ -143,14 +143,14 @@ pub(super) fn facts(session: &Session) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The title in one line, else the id.
+/// Returns the title in one line, or the id if there is no title.
 pub(super) fn title(session: &Session) -> String {
     let words = session.title.as_deref().unwrap_or_default().split_whitespace();
     let title = words.collect::<Vec<_>>().join(" ");
     if title.is_empty() { session.session_id.clone() } else { title }
 }
 
-/// The beginning of a text, and how many characters are left out.
+/// Returns the beginning of a text, and the number of characters left out.
 pub(super) fn cut(text: &str, chars: usize) -> (String, usize) {
     match text.char_indices().nth(chars) {
         Some((at, _)) => {
@@ -161,7 +161,7 @@ pub(super) fn cut(text: &str, chars: usize) -> (String, usize) {
     }
 }
 
-/// The sentence about what was left out.
+/// Returns the sentence about the characters left out.
 pub(super) fn omitted(event: &Event, chars: usize) -> Option<String> {
     (chars > 0).then(|| format!("{chars} more characters: sessions event {}", event.event_id))
 }

@@ -1,4 +1,4 @@
-//! Findings as text for a person.
+//! Formats findings as text.
 
 use std::fmt::Write as _;
 
@@ -50,7 +50,7 @@ fn context_lines(context: &Context) -> String {
     )
 }
 
-/// The context over the session, a bar to a request.
+/// Draws the context size over the session, one bar per request.
 fn sparkline(context: &Context) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let bar = |[_, tokens]: &[i64; 2]| {
@@ -86,7 +86,7 @@ fn finding_lines(finding: &Finding) -> String {
     out
 }
 
-/// A labelled text, on the line of its label if it has one line.
+/// Writes a labelled text, on the line of its label if the text is a single line.
 fn part(out: &mut String, label: &str, text: Option<&str>) {
     let Some(text) = text.map(str::trim_end).filter(|text| !text.is_empty()) else { return };
     if text.contains('\n') {

@@ -1,4 +1,4 @@
-//! What was written to files, as text for a person.
+//! Formats the result of writing files as text.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! What an ingest did, what a store holds, and how the agents' logs are, as text for a person.
+//! Formats the results of an ingest, the contents of a store and the state of the agents' logs as
+//! text.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What became of labels, as text for a person.
+//! Formats the results of label updates as text.
 
 use std::fmt::Write as _;
 

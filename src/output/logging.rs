@@ -1,4 +1,4 @@
-//! What the program tells of its work while it goes on: off unless it is asked for.
+//! Logging of the program's own work, disabled by default.
 //!
 //! ```text
 //! sessions -v ...                       to stderr: what is read, committed, answered
@@ -7,8 +7,8 @@
 //! SESSIONS_LOG=info:/tmp/sessions.log   into a file, behind what it holds
 //! ```
 //!
-//! It names counts, times, tools and paths, and never what was asked or what a log says. Other
-//! crates are left out, as theirs may.
+//! Messages contain counts, times, tools and paths, and never arguments of calls or content of
+//! logs. The messages of other crates are dropped, because they may contain either.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -23,10 +23,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::error::unusable_path;
 
-/// The variable that names a level, and a file.
+/// The environment variable that names a level and, optionally, a file.
 pub const VARIABLE: &str = "SESSIONS_LOG";
 
-/// The levels that can be asked for.
+/// The levels that can be requested.
 const LEVELS: [(&str, LevelFilter); 4] = [
     ("error", LevelFilter::ERROR),
     ("warn", LevelFilter::WARN),
@@ -34,8 +34,8 @@ const LEVELS: [(&str, LevelFilter); 4] = [
     ("debug", LevelFilter::DEBUG),
 ];
 
-/// Begins to tell, for as often as `-v` was given or as the value of [`VARIABLE`] says. Of both, what tells more
-/// counts.
+/// Starts logging at the level given by the number of `-v` flags or by the value of [`VARIABLE`].
+/// If both are given, the more verbose one applies.
 ///
 /// # Errors
 /// If the variable names no level, or a file that cannot be written.
@@ -67,7 +67,7 @@ pub fn start(verbose: u8, variable: Option<&str>) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Reads `LEVEL` or `LEVEL:FILE`.
+/// Parses `LEVEL` or `LEVEL:FILE`.
 fn parse(value: &str) -> Result<(LevelFilter, Option<&Path>), ToolError> {
     let (name, file) = value.split_once(':').unwrap_or((value, ""));
     let level = LEVELS.iter().find(|(known, _)| *known == name);
@@ -87,7 +87,7 @@ where
 {
     let own = Targets::new().with_target("sessions", level).with_target("ingest", level);
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
-    // Another one is there only if this was called twice.
+    // A subscriber is already set only if this function was called twice.
     let _ = tracing_subscriber::registry().with(own).with(lines).try_init();
 }
 

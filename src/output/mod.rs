@@ -22,16 +22,16 @@ pub use text::Show;
 
 use crate::clean::clean;
 
-/// How a command answers.
+/// The output settings of a command.
 pub struct Printer {
     pub json: bool,
     pub quiet: bool,
-    /// Joins the metadata of answers.
+    /// The debug metadata to add to the metadata of answers.
     pub debug: Option<DebugMetadata>,
 }
 
 impl Printer {
-    /// Prints an answer: the envelope with `--json`, else text for a person.
+    /// Prints an answer: the envelope with `--json`, otherwise text.
     pub fn answer<T: Serialize + Show>(&self, answer: &Answer<T>) -> io::Result<()> {
         if self.json {
             let mut json = serde_json::to_value(answer).map_err(io::Error::other)?;
@@ -61,7 +61,7 @@ impl Printer {
         self.data(&format!("{json}\n"))
     }
 
-    /// Prints an error: the envelope with `--json`, else one line on stderr.
+    /// Prints an error: the envelope with `--json`, otherwise one line on stderr.
     pub fn error(&self, error: ToolError) -> io::Result<()> {
         if self.json {
             return self.json(&Failure::from(error));
@@ -69,8 +69,8 @@ impl Printer {
         writeln!(io::stderr(), "error: {}", clean(&error.message))
     }
 
-    /// Reports on stderr that the answer could not be written. Without a working stderr the exit
-    /// code has to say it alone.
+    /// Reports on stderr that the answer could not be written. If stderr does not work either, only
+    /// the exit code shows it.
     pub fn unwritten(&self, error: &io::Error) {
         let _ = writeln!(
             io::stderr(),
@@ -79,34 +79,35 @@ impl Printer {
         );
     }
 
-    /// Prints data. Characters that a reader cannot see are removed here, whatever they come from.
+    /// Prints data. Characters that a reader cannot see are removed here, regardless of their
+    /// origin.
     pub fn data(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(ingest::clean::clean(text).as_bytes())?;
         out.flush()
     }
 
-    /// stdout, for rows that are written as they come.
+    /// Returns stdout, for rows that are written as they arrive.
     pub fn rows(&self) -> Box<dyn Write + Send> {
         Box::new(BufWriter::new(io::stdout()))
     }
 
-    /// Whether a person reads stdout.
+    /// Returns true if stdout is a terminal.
     pub fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
     }
 
-    /// stderr, for a process that reads it.
+    /// Returns stderr, for output that another process reads.
     pub fn report(&self) -> io::Stderr {
         io::stderr()
     }
 
-    /// Prints what is wrong with the arguments, which may hold anything.
+    /// Prints what is wrong with the arguments; the text may contain any characters.
     pub fn wrong_usage(&self, text: &str) -> io::Result<()> {
         io::stderr().write_all(clean(text).as_bytes())
     }
 
-    /// Prints a remark, unless asked to be quiet.
+    /// Prints a remark, unless the user asked for quiet output.
     pub fn note(&self, text: &str) -> io::Result<()> {
         if self.quiet || text.is_empty() {
             return Ok(());

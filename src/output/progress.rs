@@ -1,15 +1,15 @@
-//! A progress bar on stderr, when that is a terminal.
+//! A progress bar on stderr, if stderr is a terminal.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ingest::run::Progress;
 
-/// Shows how far an ingest is.
+/// A bar that shows the progress of an ingest.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar that shows itself only where somebody can see it.
+    /// Creates a bar that is visible only if stderr is a terminal and `quiet` is false.
     pub fn new(quiet: bool) -> Self {
         let bar = ProgressBar::hidden();
         if !quiet && std::io::stderr().is_terminal() {
@@ -22,7 +22,7 @@ impl Bar {
         Self(bar)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! Statistics as tables with sparklines.
+//! Formats statistics as tables with sparklines.
 
 use schemas::tool::stats::{Group, GroupKey, Spread, StatsData};
 
@@ -6,10 +6,11 @@ use super::Show;
 use crate::clean::one_line;
 use crate::columns::aligned;
 
-/// A column: its name, whether it holds numbers, and what it shows of a group.
+/// A column: its name, whether it holds numbers, and the function that formats its value for a
+/// group.
 type Column = (&'static str, bool, fn(&Group) -> String);
 
-/// What stands behind the keys; columns that are empty in every row are left out.
+/// The columns after the keys; columns that are empty in every row are left out.
 const COLUMNS: &[Column] = &[
     ("sessions", true, |group| count(group.sessions as u64)),
     ("events", true, |group| count(group.events)),
@@ -26,7 +27,7 @@ const COLUMNS: &[Column] = &[
     ("trend", false, |group| sparkline(&group.trend)),
 ];
 
-/// What `sessions usage` shows.
+/// The columns of `sessions usage`.
 const USAGE: &[Column] = &[
     ("models", false, models),
     ("input", true, |group| tokens(group, input)),
@@ -37,13 +38,13 @@ const USAGE: &[Column] = &[
     ("cost", true, cost_in_part),
 ];
 
-/// The cost, marked where it is not that of all tokens.
+/// Formats the cost, marked with `*` if it does not cover all tokens.
 fn cost_in_part(group: &Group) -> String {
     let cost = group.cost_usd.map(dollars).unwrap_or_default();
     if group.unpriced_tokens > 0 { format!("{cost}*") } else { cost }
 }
 
-/// Names that are shown of the models of a day.
+/// Maximum number of model names shown for a day.
 const MODELS: usize = 2;
 
 fn models(group: &Group) -> String {
@@ -70,7 +71,7 @@ impl Show for StatsData {
     }
 }
 
-/// The table of tokens and cost by day, week or month, with a sum at its end.
+/// Formats the table of tokens and cost by day, week or month, with the total at the end.
 pub fn usage_table(data: &StatsData) -> String {
     let used: Vec<_> = data.groups.iter().filter(|group| group.tokens.is_some()).cloned().collect();
     let mut all = Group::default();
@@ -136,7 +137,8 @@ fn keys(group: &Group, group_by: &[GroupKey]) -> Vec<String> {
     group_by.iter().map(|key| short(value(key).unwrap_or("(none)"), 60)).collect()
 }
 
-/// One line, the end cut off: of paths the beginning, which says less.
+/// Shortens a text to one line by cutting its end. Paths are cut at the beginning, which is less
+/// informative.
 fn short(text: &str, most: usize) -> String {
     let line = one_line(text);
     let chars = line.chars().count();
@@ -171,7 +173,7 @@ fn total(group: &Group) -> i64 {
     group.tokens.map_or(0, |tokens| tokens.counted_once.total())
 }
 
-/// A count of tokens, nothing when the logs tell none.
+/// Formats a count of tokens; empty if the logs do not record any.
 fn tokens(group: &Group, of: fn(&Group) -> i64) -> String {
     let known = group.tokens.is_some();
     if known { count(u64::try_from(of(group)).unwrap_or(0)) } else { String::new() }
@@ -181,7 +183,7 @@ fn some(number: u64) -> String {
     if number == 0 { String::new() } else { count(number) }
 }
 
-/// Digits in groups of three.
+/// Formats a number with its digits in groups of three.
 fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -222,7 +224,7 @@ fn bytes(number: u64) -> String {
     }
 }
 
-/// Bars as high as the values are; nothing for fewer than two.
+/// Draws bars as high as the values; empty for fewer than two values.
 fn sparkline(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().max().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Answers as text for a person.
+//! Formats answers as text.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use schemas::{Confidence, EventType, Usage};
 
 use crate::clean::one_line;
 
-/// Text for a terminal. What comes from logs is cleaned already.
+/// Text for a terminal. Text from logs is already cleaned.
 pub trait Show {
     fn show(&self) -> String;
 }
@@ -26,7 +26,7 @@ pub(super) fn indent(text: &str, by: &str) -> String {
     out
 }
 
-/// What is said of an event or a turn on a branch that a rewind left behind.
+/// Returns the note on an event or a turn of a branch that a rewind abandoned.
 const fn left_behind(is_abandoned: bool) -> &'static str {
     if is_abandoned { "  left behind" } else { "" }
 }
@@ -214,7 +214,8 @@ fn event_lines(event: &Event) -> String {
     out
 }
 
-/// What is known of a call or of its result beside the text, which may hold the command already.
+/// Formats the fields of a call or of its result. A command or file that the text already contains
+/// is left out.
 fn tool_lines(event: &Event) -> String {
     let text = event.text.as_deref().unwrap_or("");
     let command = event.command.as_deref().filter(|command| !text.contains(command));
@@ -247,7 +248,7 @@ fn excerpt_lines(label: &str, excerpt: &Excerpt) -> String {
     format!("{label}{tool}  {}{more}\n{}", excerpt.event_id, indent(&excerpt.text, "    "))
 }
 
-/// What a session that hangs on another one is to that one.
+/// Describes a session from the view of the session that it is related to.
 fn seen_from_parent(relation: &str) -> &str {
     match relation.parse() {
         Ok(Relation::SubagentOf) => "subagent",

@@ -1,8 +1,8 @@
-//! `sessions report`: what the sessions of a store come to, as one HTML file with charts and a
+//! `sessions report`: the sums over the sessions of a store, as one HTML file with charts and a
 //! page for every session.
 //!
-//! The numbers are made here; `assets/report.js` draws them in the browser with Chart.js. What
-//! comes from logs reaches the page as JSON data and is shown as text only.
+//! This module computes the numbers; `assets/report.js` draws them in the browser with Chart.js.
+//! Text from logs reaches the page as JSON data and is shown as text only.
 
 mod page;
 mod read;
@@ -44,7 +44,7 @@ pub struct Report {
     sessions: Vec<SessionPage>,
 }
 
-/// Tokens, and what those of models with a price cost.
+/// Tokens, and the cost of those whose model has a price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 struct Spent {
     #[serde(flatten)]
@@ -77,7 +77,7 @@ struct Totals {
 }
 
 impl Report {
-    /// Reads the sessions chosen; with `since`, what happened in them from then on.
+    /// Reads the selected sessions; with `since`, only the events from then on.
     pub fn read(
         snapshot: &Snapshot,
         selection: &Selection,
@@ -91,7 +91,7 @@ impl Report {
         for at in chosen {
             let page =
                 session::page(snapshot, at, since, prices, &mut sums).map_err(store_error)?;
-            // What a log that holds no conversation spent counts, but there is nothing to show.
+            // The usage of a log without a conversation counts, but there is nothing to show.
             if snapshot.sessions()[at].is_conversation() {
                 sessions.push(page);
             }
@@ -117,12 +117,12 @@ impl Report {
         })
     }
 
-    /// Pages of sessions in it.
+    /// Returns the number of session pages in the report.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The page.
+    /// Renders the page.
     pub fn html(&self) -> Result<String, ToolError> {
         page::html(self).map_err(|error| {
             ToolError::new(ErrorCode::InternalError, format!("The report cannot be made: {error}"))
@@ -130,8 +130,8 @@ impl Report {
     }
 }
 
-/// Writes a page to a file; an earlier report there is replaced, any other file is not. Returns
-/// its size.
+/// Writes a page to a file. An earlier report there is replaced, any other file is not. Returns the
+/// size of the page.
 pub fn save(html: &str, path: &Path) -> Result<u64, ToolError> {
     let advice = "It is no report of sessions, so it stays. Name another file with -o";
     let put = outfile::put(
@@ -146,18 +146,19 @@ pub fn save(html: &str, path: &Path) -> Result<u64, ToolError> {
     })
 }
 
-/// True if the file begins as reports do.
+/// Returns true if the file begins as reports do.
 fn is_report(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = outfile::open_regular(path).and_then(|file| file.take(2048).read_to_end(&mut head));
     read.is_ok() && String::from_utf8_lossy(&head).contains(page::GENERATOR)
 }
 
-/// Longest chain of subagents that is followed: logs can name each other.
+/// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
+/// cycle.
 const DEPTH: usize = 16;
 
-/// Joins sessions with those that hang on them, and adds what subagents cost to the session that
-/// started them in the end.
+/// Links sessions to their children, and adds the cost of subagents to the session at the top of
+/// their chain.
 fn join(sessions: &mut [SessionPage]) {
     let at: HashMap<String, usize> =
         sessions.iter().enumerate().map(|(at, one)| (one.session_id.clone(), at)).collect();
@@ -168,7 +169,7 @@ fn join(sessions: &mut [SessionPage]) {
     let mut children: Vec<(usize, String)> = Vec::new();
     let mut costs: Vec<(usize, f64)> = Vec::new();
     for (session, parent) in sessions.iter_mut().zip(&parents) {
-        // A subagent whose parent is not here stands for itself.
+        // A subagent whose parent is not in the report is treated as a session of its own.
         session.is_subagent &= parent.is_some();
         children.extend(parent.map(|parent| (parent, session.session_id.clone())));
     }

@@ -1,18 +1,18 @@
-//! The HTML file: the data of a report and what shows it, all inside.
+//! The HTML file of a report: the data and the code that shows it, all in one file.
 
 use super::Report;
 use crate::policy::policy;
 
-/// Chart.js as npm has it; `assets/chart.js-LICENSE.md` is its licence.
+/// Chart.js as published on npm; `assets/chart.js-LICENSE.md` is its licence.
 const CHARTS: &str = include_str!("assets/chart.umd.min.js");
 const SCRIPT: &str = include_str!("assets/report.js");
 const STYLE: &str = include_str!("assets/report.css");
 
-/// By this a report is known again.
+/// The tag that identifies a file as a report.
 pub(super) const GENERATOR: &str = r#"<meta name="generator" content="sessions report">"#;
 
 pub(super) fn html(report: &Report) -> Result<String, serde_json::Error> {
-    // Nothing in the data can end the element that holds it.
+    // Without `<`, the data cannot end the element that contains it.
     let data = serde_json::to_string(report)?.replace('<', "\\u003c");
     let policy = policy(&[CHARTS, SCRIPT], &[STYLE]);
     Ok(format!(

@@ -1,4 +1,4 @@
-//! Reads what a report needs of a session's events: numbers of all, texts of few.
+//! Reads what a report needs of a session's events: the numbers of all events, the texts of a few.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use schemas::table::EventColumn;
 
 use crate::store::{ALL_EVENTS, Snapshot, StoreError, each_event};
 
-/// The columns that are read of every event.
+/// The columns that are read for every event.
 const NUMBERS: &[EventColumn] = &[
     EventColumn::EventIndex,
     EventColumn::TurnIndex,
@@ -31,12 +31,12 @@ const NUMBERS: &[EventColumn] = &[
     EventColumn::IsSidechain,
 ];
 
-/// Every event of a session, in order, without its text.
+/// Reads every event of a session, in order, without its text.
 pub(super) fn events(snapshot: &Snapshot, session: usize) -> Result<Vec<EventRow>, StoreError> {
     snapshot.events_of(session, ALL_EVENTS, NUMBERS).rows()
 }
 
-/// The texts of events, by their index in the session.
+/// Reads the texts of events, by their index in the session.
 pub(super) fn texts(
     snapshot: &Snapshot,
     session: usize,

@@ -1,4 +1,4 @@
-//! The page of one session, and what it adds to the sums.
+//! The page of one session, and its contribution to the sums.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,12 +14,12 @@ use crate::clean::clean;
 use crate::store::{Snapshot, StoreError};
 use crate::tools::{error_signature, is_subagent};
 
-/// Turns and failures shown at most; characters of an excerpt.
+/// Maximum number of turns and of failures shown, and of characters in an excerpt.
 const TURNS: usize = 60;
 const FAILURES: usize = 10;
 const EXCERPT: usize = 400;
 
-/// A session as its page shows it.
+/// A session in the form that its page shows.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SessionPage {
     pub(super) session_id: String,
@@ -41,19 +41,19 @@ pub(super) struct SessionPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parent_session_id: Option<String>,
     pub(super) is_subagent: bool,
-    /// Sessions that hang on this one.
+    /// The sessions whose parent is this one.
     pub(super) children: Vec<String>,
     pub(super) turns: usize,
     pub(super) tool_calls: usize,
     pub(super) tool_errors: usize,
     #[serde(flatten)]
     pub(super) spent: Spent,
-    /// Its cost and that of its subagents, theirs too.
+    /// The cost of the session and of all its subagents, including nested ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) family_cost_usd: Option<f64>,
     models: Vec<ModelSpent>,
     tools: Vec<ToolCount>,
-    /// The last ones.
+    /// The last failures.
     failures: Vec<Failure>,
     timeline: Vec<Turn>,
     timeline_omitted: usize,
@@ -81,11 +81,11 @@ struct Failure {
     text: String,
 }
 
-/// A prompt with its last answer and what lay between.
+/// A prompt with its last answer and the counts between them.
 #[derive(Debug, Default, Serialize)]
 struct Turn {
     turn_index: i32,
-    /// The first event.
+    /// The id of the first event.
     event_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
@@ -101,7 +101,7 @@ struct Turn {
     spent: Spent,
 }
 
-/// A turn while it is counted: texts are not known yet.
+/// A turn while it is counted: its texts are not known yet.
 #[derive(Default)]
 struct Counted {
     turn: Turn,
@@ -110,19 +110,19 @@ struct Counted {
     answer: Option<i32>,
 }
 
-/// What is counted over a session.
+/// The counts over a session.
 #[derive(Default)]
 struct Count {
     turns: BTreeMap<i32, Counted>,
     models: BTreeMap<String, Spent>,
     tools: BTreeMap<String, (usize, usize)>,
-    /// Failed results.
+    /// The failed results.
     failed: Vec<EventRow>,
     spent: Spent,
 }
 
 /// Reads the session at this position and adds it to the sums. Copied history is left out; with
-/// `since`, what happened before it too.
+/// `since`, earlier events are left out too.
 pub(super) fn page(
     snapshot: &Snapshot,
     at: usize,
@@ -257,7 +257,8 @@ impl Count {
 }
 
 impl Counted {
-    /// What comes before the first prompt is seldom more than settings.
+    /// Returns true if the turn is shown. Events before the first prompt are seldom more than
+    /// settings.
     fn is_shown(&self) -> bool {
         let turn = &self.turn;
         let said = self.prompt.is_some() || self.answer.is_some();
@@ -265,8 +266,8 @@ impl Counted {
     }
 }
 
-/// Prices token counts as the sums of a session are priced: by the size of the request's whole
-/// prompt, also where a request is counted in pieces.
+/// Prices token counts in the same way as the sums of a session: by the size of the request's whole
+/// prompt, even if a request is counted in several events.
 struct Pricer<'p> {
     prices: &'p PriceTable,
     request: Option<(String, i64)>,
@@ -286,7 +287,7 @@ impl Pricer<'_> {
     }
 }
 
-/// The texts of prompts, answers and failures.
+/// Reads the texts of prompts, answers and failures.
 fn texts(
     snapshot: &Snapshot,
     session: usize,
@@ -307,7 +308,7 @@ fn time(micros: Option<i64>) -> Option<String> {
     micros.map(|micros| Timestamp(micros).to_string())
 }
 
-/// The beginning of a text, fit to be shown.
+/// Returns the beginning of a text, cleaned for display.
 fn excerpt(text: &str) -> String {
     let (head, cut) = match text.char_indices().nth(EXCERPT) {
         Some((at, _)) => (text.get(..at).unwrap_or(text), "…"),

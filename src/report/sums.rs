@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::Spent;
 use crate::clean::clean;
 
-/// Errors shown at most.
+/// Maximum number of errors shown.
 const ERRORS: usize = 100;
 
-/// Tokens of a model on a day.
+/// The tokens of a model on a day.
 #[derive(Debug, Serialize)]
 pub(super) struct DaySpent {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub(super) struct DaySpent {
     pub(super) spent: Spent,
 }
 
-/// Sessions of an agent that began on a day.
+/// The number of sessions of an agent that began on a day.
 #[derive(Debug, Serialize)]
 pub(super) struct DayActivity {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub(super) struct DayActivity {
     sessions: usize,
 }
 
-/// How a tool fared.
+/// The calls, errors and durations of a tool.
 #[derive(Debug, Serialize)]
 pub(super) struct ToolSum {
     tool_name: String,
@@ -73,7 +73,7 @@ struct Failure {
     count: usize,
     sessions: BTreeSet<String>,
     tools: BTreeSet<String>,
-    /// Time, session and index of the latest.
+    /// The time, the session and the event index of the latest failure.
     last: (Option<i64>, String, u32),
 }
 
@@ -97,7 +97,7 @@ impl Sums {
         }
     }
 
-    /// Adds a session by the time it began.
+    /// Adds a session to the day on which it began.
     pub(super) fn began(&mut self, started_at: Option<&str>, provider: Provider) {
         *self.began.entry((started_at.map(date), provider.to_string())).or_default() += 1;
     }
@@ -114,14 +114,14 @@ impl Sums {
         }
     }
 
-    /// Adds what a tool answered.
+    /// Adds the result of a tool call.
     pub(super) fn answered(&mut self, tool: &str, event: &EventRow) {
         let sum = self.tools.entry(tool.to_owned()).or_default();
         sum.errors += usize::from(event.is_error == Some(true));
         sum.durations.extend(event.duration_ms);
     }
 
-    /// Adds a failed call by what its text has in common with others.
+    /// Adds a failed call to the failures with the same signature.
     pub(super) fn failed(
         &mut self,
         session: &str,
@@ -140,7 +140,7 @@ impl Sums {
         }
     }
 
-    /// Tokens by day and model, oldest first.
+    /// Returns the tokens by day and model, oldest first.
     pub(super) fn days(&self) -> Vec<DaySpent> {
         let day = |((date, model), spent): (&(Option<String>, String), &Spent)| DaySpent {
             date: date.clone(),
@@ -150,7 +150,7 @@ impl Sums {
         self.spent.iter().map(day).collect()
     }
 
-    /// Sessions by day and agent, oldest first.
+    /// Returns the sessions by day and agent, oldest first.
     pub(super) fn activity(&self) -> Vec<DayActivity> {
         let day = |((date, provider), sessions): (&(Option<String>, String), &usize)| DayActivity {
             date: date.clone(),
@@ -160,7 +160,7 @@ impl Sums {
         self.began.iter().map(day).collect()
     }
 
-    /// Tools, the most used first.
+    /// Returns the tools, the most used first.
     pub(super) fn tools(self) -> Vec<ToolSum> {
         let tool = |(tool_name, mut tool): (String, Tool)| {
             tool.durations.sort_unstable();
@@ -179,7 +179,7 @@ impl Sums {
         tools
     }
 
-    /// Errors that occurred more than once, the most frequent first.
+    /// Returns the errors that occurred more than once, the most frequent first.
     pub(super) fn recurring(&self) -> Vec<Recurring> {
         let error = |(signature, failure): (&String, &Failure)| {
             let (time, session, index) = &failure.last;
@@ -200,23 +200,24 @@ impl Sums {
         errors
     }
 
-    /// Models that spent tokens and have no price.
+    /// Returns the models that used tokens and have no price.
     pub(super) fn unpriced(&self) -> Vec<String> {
         self.unpriced.iter().cloned().collect()
     }
 }
 
-/// The name of a tool or model as it is shown.
+/// Returns the name of a tool or model for display.
 pub(super) fn shown(name: Option<&String>) -> String {
     name.map_or_else(|| "unknown".to_owned(), |name| clean(name))
 }
 
-/// The day of a time in RFC 3339.
+/// Returns the day of a time in RFC 3339.
 fn date(time: &str) -> String {
     time.split('T').next().unwrap_or(time).to_owned()
 }
 
-/// The value that so many percent do not exceed (nearest rank); `sorted` ascending.
+/// Returns the value that `percent` percent of the values do not exceed (nearest rank). `sorted` is
+/// in ascending order.
 fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied()

@@ -1,4 +1,4 @@
-//! What can be wrong with a query, and what ends a search.
+//! Errors of parsing a query and of running a search.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use schemas::limits;
 use super::query::QUALIFIERS;
 use crate::store::StoreError;
 
-/// Why a query cannot be understood.
+/// The reason why a query cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct QueryError {
-    /// 1-based character; `None` for what is wrong with the whole.
+    /// 1-based character; `None` if the whole query is wrong.
     pub position: Option<usize>,
     pub kind: QueryErrorKind,
 }
 
-/// What is wrong with a query.
+/// The kinds of mistakes in a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueryErrorKind {
     TooLong { bytes: usize },
@@ -87,10 +87,10 @@ impl fmt::Display for QueryError {
     }
 }
 
-/// What ended a search before it found anything to answer.
+/// The reason why a search ended without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// Nobody waits for it any more.
+    /// The caller no longer waits for the search.
     #[error("the search was cancelled")]
     Cancelled,
     #[error(transparent)]

@@ -1,32 +1,33 @@
-//! What a row promises to score, by what the index knows of it.
+//! Score estimates for rows, computed from the skip index alone.
 
 use super::score::{ONCE, Scorer, covering};
 use super::sums::Sums;
 
-/// What a word counts that only the block is known to have, and the length of a text, in bytes, for
-/// which it counts one more. With these the best answer to each of 80 questions, words of prompts of
-/// the real logs, is on the 32 pages that seem best, of a thousand.
+/// `MAYBE` is the share of a word's weight that counts if only the block is known to contain
+/// the word. The share grows by one for every `SURE_LENGTH` bytes of text. With these values, the
+/// best answer to each of 80 questions (words from prompts of real logs) is on the 32
+/// best-estimated pages of a thousand.
 const MAYBE: f64 = 0.5;
 const SURE_LENGTH: f64 = 32.0 * 1024.0;
 
-/// What prompts and messages may be expected to score, at their newest, that have words once and
-/// apart from each other.
+/// Estimates the score of prompts and messages at their newest, assuming that each word occurs
+/// once and apart from the others.
 pub(super) struct Estimator<'s> {
     weights: &'s Sums,
     all: f64,
     by_length: [ByLength; 32],
 }
 
-/// By the bits of a text's length.
+/// Factors for texts whose length has a given number of bits.
 struct ByLength {
-    /// What one occurrence is worth.
+    /// The factor for a word that occurs once.
     once: f64,
     /// The share of a word's weight that counts when it may be in the text.
     maybe: f64,
 }
 
-/// About the length of a text, in bytes, that has so many bits: three quarters of a power of two are
-/// the middle of those.
+/// Returns the approximate length in bytes of a text whose length has `bits` bits: three
+/// quarters of 2^`bits`, the middle of that range.
 pub(super) fn length(bits: u8) -> f64 {
     (1u64 << bits) as f64 * 0.75
 }
@@ -44,7 +45,8 @@ impl<'s> Estimator<'s> {
         Self { weights: &scorer.sums, all: scorer.all, by_length }
     }
 
-    /// Of the words that a text may have, and of those the doubtful ones, a [`super::sums::bit`] each.
+    /// Estimates the score of a text from its possible words and those of them that are
+    /// doubtful, one [`super::sums::bit`] each.
     pub(super) fn score(&self, words: u64, doubtful: u64, bits_of_length: u8) -> f64 {
         let of = &self.by_length[usize::from(bits_of_length) % 32];
         let mut covered = self.weights.of(words & !doubtful);

@@ -1,10 +1,11 @@
-//! What the rows that a segment lists for its words say of a query, without any text.
+//! Finds the rows that may match a query, and those that do, from the word postings alone.
 
 use super::pattern::Pattern;
 use super::query::{Clause, Query};
 use crate::store::{KnownRows, Letters, SHORTEST_WORD, SkipIndex, StoreError, WordsOfRows};
 
-/// The rows that may match all clauses and those that do; `None` when nothing is known of any.
+/// Returns the rows that may match all clauses and those that do; `None` if no clause can be
+/// decided.
 pub(super) fn known(index: &SkipIndex, query: &Query) -> Result<Option<KnownRows>, StoreError> {
     if query.clauses.is_empty() {
         return Ok(Some(KnownRows::all(index.rows())));
@@ -26,7 +27,7 @@ pub(super) fn known(index: &SkipIndex, query: &Query) -> Result<Option<KnownRows
     Ok(all)
 }
 
-/// The rows of both, or of the one that there is.
+/// Intersects two sets of rows; returns `rows` if there is no other set.
 fn both(all: Option<KnownRows>, rows: KnownRows) -> KnownRows {
     let Some(mut all) = all else { return rows };
     all.may.intersect_with(&rows.may);
@@ -34,7 +35,7 @@ fn both(all: Option<KnownRows>, rows: KnownRows) -> KnownRows {
     all
 }
 
-/// Rows in which one of the patterns occurs.
+/// Returns the rows in which one of the patterns occurs; `None` if the index cannot tell.
 fn of_clause(
     words: &WordsOfRows<'_>,
     clause: &Clause,
@@ -55,7 +56,7 @@ fn of_clause(
     Ok(any)
 }
 
-/// What is known of a pattern's rows.
+/// Returns the rows in which a pattern occurs; `None` if the index cannot tell.
 fn of_pattern(
     words: &WordsOfRows<'_>,
     pattern: &Pattern,
@@ -69,9 +70,10 @@ fn of_pattern(
     Ok(known)
 }
 
-/// What is known of the rows that hold a folded text. One of ASCII occurs only where all its words
-/// do, and certainly where it is one word or a part of one. Rows are known by their texts as they are
-/// written: of others, which are looked for composed, nothing is.
+/// Returns the rows that contain a folded text; `None` if the index cannot tell. An ASCII text
+/// occurs only in rows with all its words, and certainly in rows with the text if it is one word or
+/// a part of one. The index lists texts as written; other texts are searched composed, so the index
+/// cannot decide them.
 pub(super) fn of_text(
     words: &WordsOfRows<'_>,
     text: &str,

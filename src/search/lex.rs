@@ -1,12 +1,12 @@
-//! Cuts a query into words, phrases and regular expressions.
+//! Splits a query into words, phrases and regular expressions.
 
-/// A piece of a query.
+/// One word, phrase or regular expression of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
-    /// It was written with a minus before it.
+    /// True if a minus precedes the token.
     pub(super) excluded: bool,
-    /// 1-based position of its first character.
+    /// 1-based position of the token's first character.
     pub(super) position: usize,
 }
 
@@ -16,17 +16,17 @@ pub(super) enum TokenKind {
     /// `name:"value"`.
     Qualified(String, String),
     Phrase(String),
-    /// Between slashes.
+    /// The source between the slashes.
     Regex(String),
 }
 
-/// What was not closed, and where it begins.
+/// A token whose closing quote is missing, with its 1-based position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unclosed {
     pub(super) position: usize,
 }
 
-/// Cuts `text` into tokens.
+/// Splits `text` into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -45,7 +45,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
     Ok(tokens)
 }
 
-/// The first token and its length; `None` when a quote is not closed.
+/// Parses the first token and returns it with its length; `None` if a quote is not closed.
 fn token(text: &str) -> Option<(TokenKind, usize)> {
     if let Some(quoted) = text.strip_prefix('"') {
         let (phrase, length) = phrase(quoted)?;
@@ -65,8 +65,8 @@ fn token(text: &str) -> Option<(TokenKind, usize)> {
     Some((TokenKind::Word(text[..end].to_owned()), end))
 }
 
-/// The text up to the closing quote and the length with it. `\"` is a quote and `\\` a backslash;
-/// every other backslash stands for itself.
+/// Parses the text up to the closing quote; returns it with its length including that quote.
+/// `\"` means a quote and `\\` a backslash. Every other backslash is kept as written.
 fn phrase(text: &str) -> Option<(String, usize)> {
     let mut out = String::new();
     let mut chars = text.char_indices().peekable();
@@ -83,8 +83,8 @@ fn phrase(text: &str) -> Option<(String, usize)> {
     None
 }
 
-/// A regular expression: slash, something, slash, and then a space or the end. Paths and comments
-/// (`/etc/hosts`, `//`) are words.
+/// Parses a regular expression: a slash, at least one character, a slash, then a space or the
+/// end. Paths and comments (`/etc/hosts`, `//`) are words.
 fn regex(text: &str) -> Option<(&str, usize)> {
     let body = text.strip_prefix('/')?;
     let mut escaped = false;

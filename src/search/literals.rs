@@ -1,24 +1,26 @@
-//! The literals that every match of a regular expression contains, for the skip index.
+//! Extracts the literals that every match of a regular expression contains, for the skip index.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Alternatives of a group, at most: each is asked of the index.
+/// Maximum number of alternatives in a group; the index is queried for each.
 const MOST: usize = 64;
 
-/// Bytes of a literal that are enough; what comes behind is left out.
+/// Maximum number of bytes of a literal; further bytes are ignored.
 const LONGEST: usize = 64;
 
-/// What all alternatives have in common says enough when it is so long.
+/// Minimum number of bytes that all alternatives must share for this shared part to replace
+/// them.
 const ENOUGH: usize = 4;
 
-/// By what chance the filter of a block seems to hold a literal of so many bytes that it does not: a
-/// quarter for every run of three, half of that for every run of five.
+/// Returns the probability that a block's filter reports a literal of `length` bytes that the
+/// block does not contain: a quarter for every run of three bytes, half of that for every run of
+/// five.
 fn chance(length: usize) -> f64 {
     let runs = |of: usize| (length + 1).saturating_sub(of).min(64) as i32;
     0.25f64.powi(runs(3)) * 0.5f64.powi(runs(5))
 }
 
-/// ASCII literals of which every match contains one of each group, in small letters.
+/// Returns groups of lower-case ASCII literals: every match contains one literal of each group.
 pub(super) fn literals(hir: &Hir) -> Vec<Vec<String>> {
     let mut walk = Walk::default();
     walk.along(hir);
@@ -26,19 +28,19 @@ pub(super) fn literals(hir: &Hir) -> Vec<Vec<String>> {
     walk.groups
 }
 
-/// A way along a match.
+/// Collects literals while walking along a match.
 #[derive(Default)]
 struct Walk {
     groups: Vec<Vec<String>>,
-    /// What may stand directly before this place, all of one length; empty is nothing in
-    /// particular.
+    /// The literals that may directly precede this place, all of one length; empty if nothing
+    /// is known about the preceding text.
     run: Vec<String>,
 }
 
 impl Walk {
     fn along(&mut self, hir: &Hir) {
         match hir.kind() {
-            // An assertion takes no room.
+            // An assertion matches no characters.
             HirKind::Empty | HirKind::Look(_) => {}
             HirKind::Literal(literal) => {
                 let letters = str::from_utf8(&literal.0).unwrap_or("\u{fffd}").chars();
@@ -50,7 +52,8 @@ impl Walk {
             HirKind::Repetition(repetition) => {
                 let copies = repetition.min.min(8);
                 for _ in 0..copies {
-                    // Copies of what is long enough say nothing more, however deep they are nested.
+                    // Further copies of a long enough literal add nothing, however deeply they
+                    // are nested.
                     if self.run.first().is_some_and(|run| run.len() >= LONGEST) {
                         break;
                     }
@@ -72,10 +75,10 @@ impl Walk {
         }
     }
 
-    /// Goes on by one of these letters, or by something else.
+    /// Extends the run by one of these letters; `None` ends the run.
     fn one_of(&mut self, letters: Option<Vec<char>>) {
         let Some(letters) = letters else { return self.end() };
-        // The index looks no further, and copies of copies make a long way.
+        // The index uses no more bytes, and nested repetitions would make the run very long.
         if self.run.first().is_some_and(|run| run.len() >= LONGEST) {
             return;
         }
@@ -95,7 +98,8 @@ impl Walk {
         self.run = longer.collect();
     }
 
-    /// Whatever follows, it is not known what stands before it.
+    /// Ends the run and keeps it as a group if it is selective. The text before the next part
+    /// is unknown.
     fn end(&mut self) {
         let run = std::mem::take(&mut self.run);
         let common = common(&run);
@@ -107,7 +111,7 @@ impl Walk {
     }
 }
 
-/// The longest stretch in which all of these, which are equally long, are the same.
+/// Returns the longest part that all literals share at the same place; they have equal lengths.
 fn common(run: &[String]) -> &str {
     let Some((first, others)) = run.split_first() else { return "" };
     let same = |at: usize| others.iter().all(|other| other.as_bytes()[at] == first.as_bytes()[at]);
@@ -122,7 +126,8 @@ fn common(run: &[String]) -> &str {
     &first[best]
 }
 
-/// The small letters that a class stands for, if they are few.
+/// Returns the lower-case letters of a class; `None` if it has more than [`MOST`] characters or one
+/// without an ASCII form.
 fn letters(class: &Class) -> Option<Vec<char>> {
     let Class::Unicode(class) = class else { return None };
     let count = |range: &regex_syntax::hir::ClassUnicodeRange| range.len();
@@ -136,8 +141,9 @@ fn letters(class: &Class) -> Option<Vec<char>> {
     Some(letters)
 }
 
-/// A letter of ASCII as a small one; so are the two that match one when case does not matter, as
-/// the index knows. Others it folds by narrower rules than a regular expression.
+/// Returns the lower-case form of an ASCII letter, also for the two other letters (ſ and the
+/// Kelvin sign) that match one if case does not matter. Other letters give `None`: the index folds
+/// them by narrower rules than a regular expression.
 fn small(letter: char) -> Option<char> {
     match letter {
         '\u{17f}' => Some('s'),

@@ -1,5 +1,5 @@
-//! Tells which rows of a page of text match, with `memmem`, `aho-corasick` and `regex` over its
-//! bytes.
+//! Finds the rows of a page of text that match, with `memmem`, `aho-corasick` and `regex` over
+//! its bytes.
 
 use memchr::memmem::Finder;
 
@@ -9,13 +9,14 @@ use super::query::Query;
 use crate::fold::{composed, fold, unfold_offset};
 use crate::store::TextValues;
 
-/// One pattern, ready to be looked for.
+/// One pattern, prepared for searching.
 enum Needle {
-    /// Exactly as written.
+    /// The text exactly as written.
     Exact(Finder<'static>),
-    /// ASCII in any case: in the bytes with ASCII letters lowered.
+    /// ASCII in any case, searched in the bytes with ASCII letters lowered.
     Lower(Finder<'static>),
-    /// Beyond ASCII: as written, and composed in the composed text; both folded unless case matters.
+    /// Text beyond ASCII, searched as written, and composed in the composed text. Both are
+    /// folded unless case matters.
     Beyond(Box<Beyond>),
     Regex(LineRegex),
 }
@@ -25,39 +26,39 @@ struct Beyond {
     written: Finder<'static>,
     composed: Finder<'static>,
     case_sensitive: bool,
-    /// Letters of ASCII, lowered, that every text with the needle holds.
+    /// Lowered ASCII letters that every text with the needle contains.
     run: Option<Finder<'static>>,
 }
 
-/// How the rows that may match are found on a page.
+/// The way to find candidate rows on a page.
 enum Driver {
-    /// This needle is in every match; in the lowered bytes.
+    /// Every match contains this needle in its lowered bytes.
     Lower(Finder<'static>),
-    /// The same in the bytes as they are.
+    /// Every match contains this needle in its original bytes.
     Exact(Finder<'static>),
-    /// One of these is in every match; in the lowered bytes.
+    /// Every match contains one of these needles in its lowered bytes.
     Any(Multi),
-    /// Where this matches in the bytes as they are, its row may match.
+    /// A row may match if this expression matches in its original bytes.
     Regex(LineRegex),
-    /// Every row is looked at.
+    /// Every row is examined.
     Rows,
 }
 
-/// All clauses of a query.
+/// All clauses of a query, prepared for searching.
 pub(super) struct Matcher {
     driver: Driver,
-    /// The clause that it decides.
+    /// The required clause that a hit of `driver` already fulfils.
     driven: Option<usize>,
-    /// Of every clause one must occur.
+    /// The required clauses; one needle of each must occur.
     required: Vec<Vec<Needle>>,
-    /// Excluded ASCII terms, looked for all at once in the lowered bytes.
+    /// Excluded ASCII terms, all searched at once in the lowered bytes.
     excluded_lower: Option<Multi>,
     excluded: Vec<Needle>,
-    /// Whether anything looks at lowered bytes.
+    /// True if any search needs the lowered bytes.
     lowers: bool,
 }
 
-/// Below this share of rows that pass the filters each is looked at for itself.
+/// Rows are examined one by one if fewer than one in `SPARSE` rows of a page pass the filters.
 const SPARSE: usize = 4;
 
 impl Matcher {
@@ -68,7 +69,7 @@ impl Matcher {
         let (excluded, required): (Vec<_>, Vec<_>) =
             query.clauses.iter().partition(|clause| clause.excluded);
         let mut required: Vec<_> = required.iter().map(|clause| needles(&clause.any)).collect();
-        // The longest first: it is the likeliest to be rare and decides most rows alone.
+        // The longest first: it is probably the rarest and decides most rows alone.
         required.sort_by_key(|needles| std::cmp::Reverse(weight(needles)));
         let excluded: Vec<_> = excluded.iter().flat_map(|clause| needles(&clause.any)).collect();
         let (lower, excluded): (Vec<_>, Vec<_>) =
@@ -81,8 +82,8 @@ impl Matcher {
         Self { driver, driven, required, excluded_lower, excluded, lowers }
     }
 
-    /// Calls `found` with every one of `rows` (ascending) of a page whose text matches. `lower` is a
-    /// buffer to use.
+    /// Calls `found` with each of `rows` (ascending) whose text on the page matches. `lower` is
+    /// a scratch buffer.
     pub(super) fn rows(
         &self,
         page: &TextValues<'_>,
@@ -108,7 +109,7 @@ impl Matcher {
             value = page.row_at(at, value);
             let range = page.range(value);
             if at < range.start || at + length > range.end {
-                // In a length or across the border of two values: but one may follow.
+                // The hit is in a length field or crosses two values; a real one may follow.
                 at += 1;
                 continue;
             }
@@ -130,20 +131,20 @@ impl Matcher {
         }
     }
 
-    /// The next place from `at` where a match may be: how far on, and how long.
+    /// Returns the next possible match after `at`: its distance from `at` and its length.
     fn next_hit(&self, page: &[u8], lower: &[u8], at: usize) -> Option<(usize, usize)> {
         match &self.driver {
             Driver::Lower(finder) => Some((finder.find(&lower[at..])?, finder.needle().len())),
             Driver::Exact(finder) => Some((finder.find(&page[at..])?, finder.needle().len())),
             Driver::Any(any) => any.find(&lower[at..]),
-            // How long it is says nothing: it may reach into the next row.
+            // The length of this match is useless: it may extend into the next row.
             Driver::Regex(regex) => Some((regex.find_in_rows(&page[at..])?, 0)),
             Driver::Rows => None,
         }
     }
 
-    /// Whether a text matches; `lower` is the same with ASCII letters lowered, `known` a clause that
-    /// is known to hold.
+    /// Returns true if a text matches. `lower` is the text with ASCII letters lowered; `known`
+    /// is a clause that is known to hold.
     fn matches(&self, text: &[u8], lower: &[u8], known: Option<usize>) -> bool {
         let holds = |needle: &Needle| needle.is_in(text, lower);
         let mut required = self.required.iter().enumerate();
@@ -152,13 +153,13 @@ impl Matcher {
             && !self.excluded.iter().any(holds)
     }
 
-    /// Where the first required term begins and ends in `text`.
+    /// Returns the start and end of the first required term in `text`.
     pub(super) fn first_match(&self, text: &str) -> Option<(usize, usize)> {
         self.required.iter().flatten().filter_map(|needle| needle.find(text)).min()
     }
 }
 
-/// Length of the shortest needle of a clause.
+/// Returns the length of the shortest needle of a clause.
 fn weight(needles: &[Needle]) -> usize {
     let length = |needle: &Needle| match needle {
         Needle::Exact(finder) | Needle::Lower(finder) => finder.needle().len(),
@@ -167,18 +168,20 @@ fn weight(needles: &[Needle]) -> usize {
     needles.iter().map(length).min().unwrap_or(0)
 }
 
-/// Finds the rows by the first clause that bytes decide.
+/// Chooses the first clause that a byte search can decide, and returns its position if a hit
+/// fulfils it.
 fn driver(required: &[Vec<Needle>]) -> (Driver, Option<usize>) {
     for (at, needles) in required.iter().enumerate() {
         let driver = match needles.as_slice() {
             [Needle::Lower(finder)] => Driver::Lower(finder.clone()),
             [Needle::Exact(finder)] => Driver::Exact(finder.clone()),
             [Needle::Beyond(beyond)] => match &beyond.run {
-                // Not decided by it: the rest of the needle has to be looked for.
+                // The run does not decide the clause: the rest of the needle must be searched
+                // too.
                 Some(run) => return (Driver::Lower(run.clone()), None),
                 None => continue,
             },
-            // The row has to be looked at for itself: a match may reach into the next one.
+            // The row must be examined separately: a match may extend into the next one.
             [Needle::Regex(regex)] if regex.finds_rows() => {
                 return (Driver::Regex(regex.clone()), None);
             }
@@ -233,7 +236,8 @@ impl Needle {
         match self {
             Self::Exact(finder) => finder.find(text).is_some(),
             Self::Lower(finder) => finder.find(lower).is_some(),
-            // ASCII folds to ASCII, and this needle has more, unless it is composed to ASCII (K).
+            // ASCII folds to ASCII, so an ASCII text cannot contain this needle, unless the
+            // needle is composed to ASCII (K).
             Self::Beyond(beyond) => {
                 let may = !text.is_ascii() || beyond.composed.needle().is_ascii();
                 may && self.find(&String::from_utf8_lossy(text)).is_some()
@@ -242,7 +246,7 @@ impl Needle {
         }
     }
 
-    /// Where the needle begins and ends in `text`.
+    /// Returns the start and end of the needle in `text`.
     fn find(&self, text: &str) -> Option<(usize, usize)> {
         match self {
             Self::Exact(finder) => {
@@ -258,8 +262,9 @@ impl Needle {
     }
 }
 
-/// The longest run of ASCII in a composed needle, if it is of some length. What it holds is ASCII in
-/// a text that is not composed as well, but for three characters that others are composed to.
+/// Returns the longest ASCII run of a composed needle if it has more than two bytes. A text
+/// that is not composed contains the same ASCII run, except for three characters that others are
+/// composed to.
 fn ascii_run(composed: &str) -> Option<String> {
     let runs = composed.split(|c: char| !c.is_ascii() || matches!(c, 'k' | 'K' | ';' | '`'));
     runs.max_by_key(|run| run.len()).filter(|run| run.len() > 2).map(str::to_ascii_lowercase)
@@ -269,14 +274,15 @@ impl Beyond {
     fn find(&self, text: &str) -> Option<(usize, usize)> {
         self.place(&self.written, text, text, false).or_else(|| {
             let composed = composed(text);
-            // Where the text is composed already, only the needle may have changed.
+            // If the text is composed already, only the needle may have changed.
             let differs = composed.is_some() || self.written.needle() != self.composed.needle();
             let form = composed.as_deref().unwrap_or(text);
             differs.then(|| self.place(&self.composed, text, form, composed.is_some())).flatten()
         })
     }
 
-    /// Where `finder` finds its needle in `form`, which is `text` or `text` composed.
+    /// Returns the place in `text` where `finder` finds its needle in `form`, which is `text`
+    /// or `text` composed.
     fn place(
         &self,
         finder: &Finder<'_>,

@@ -1,7 +1,7 @@
-//! Finds events by their text: parses queries, scans the live rows of a snapshot newest first, or
-//! ranks them.
+//! Finds events by their text: parses queries, then scans the live rows of a snapshot newest
+//! first or ranks them.
 //!
-//! Knows the store and nothing of tools, MCP or the command line.
+//! Depends on the store and does not know tools, MCP or the command line.
 
 mod error;
 mod estimate;

@@ -1,21 +1,22 @@
-//! Looks for several needles at once: for the first of any, or for every place of each.
+//! Searches for several needles at once: the first hit of any, or every hit of each.
 
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
-/// Finds any of some needles: with SIMD when they are few, else by automaton.
+/// Finds any of several needles: with SIMD if they are few, else with an automaton.
 pub(super) enum Multi {
     Packed(packed::Searcher),
     Automaton(AhoCorasick),
 }
 
 impl Multi {
-    /// `None` when there are no needles, or too many for an automaton, which no query has.
+    /// Returns `None` if there are no needles, or too many for an automaton, which no query
+    /// has.
     pub(super) fn new<N: AsRef<[u8]>>(needles: &[N]) -> Option<Self> {
         if needles.is_empty() {
             return None;
         }
-        // A needle that begins with another is found with it; as a hit of its own it could hide the
-        // other one, where the end of a text cuts it off.
+        // A needle that begins with another is found with it. As a separate hit it could hide
+        // the other one if the end of a text cuts it off.
         let needles: Vec<&[u8]> = needles.iter().map(AsRef::as_ref).collect();
         let shortest = |at: &usize| {
             let others = needles.iter().enumerate().filter(|(other, _)| other != at);
@@ -39,7 +40,7 @@ impl Multi {
         }
     }
 
-    /// Where the first of them begins and how long it is.
+    /// Returns the start and the length of the first hit.
     pub(super) fn find(&self, haystack: &[u8]) -> Option<(usize, usize)> {
         let found = match self {
             Self::Packed(packed) => packed.find(haystack),
@@ -53,15 +54,16 @@ impl Multi {
     }
 }
 
-/// Finds every place of every needle, those that overlap others too.
+/// Finds every hit of every needle, including overlapping ones.
 pub(super) struct Every {
     any: Option<Multi>,
-    /// Each with its number, in the order of their bytes: those that begin alike stand together.
+    /// The needles with their numbers, sorted by bytes, so that those with a common prefix are
+    /// adjacent.
     needles: Vec<(Vec<u8>, usize)>,
 }
 
 impl Every {
-    /// Of needles with numbers.
+    /// Creates a searcher for numbered needles.
     pub(super) fn new<'n>(needles: impl Iterator<Item = (usize, &'n str)>) -> Self {
         let mut needles: Vec<_> =
             needles.map(|(number, needle)| (needle.as_bytes().to_vec(), number)).collect();
@@ -70,14 +72,13 @@ impl Every {
         Self { any: Multi::new(&bytes), needles }
     }
 
-    /// The number of each needle that is found, where it begins and where it ends, in the order of
-    /// the beginnings.
+    /// Calls `found` with the number, start and end of each hit, in the order of their starts.
     pub(super) fn each(&self, haystack: &[u8], found: &mut dyn FnMut(usize, usize, usize)) {
         let Some(any) = &self.any else { return };
         let mut from = 0;
         while let Some((at, length)) = any.find(&haystack[from..]) {
             let rest = &haystack[from + at..];
-            // What was found is the shortest of those that begin with it.
+            // The hit is the shortest needle with this beginning.
             let first =
                 self.needles.partition_point(|(needle, _)| needle.as_slice() < &rest[..length]);
             let alike = self.needles[first..].iter();
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(found(&["aa"], "aaaa"), [(0, 0), (1, 0), (2, 0)]);
         assert_eq!(found(&["ab", "ab"], "xab"), [(1, 0), (1, 1)]);
         assert_eq!(found(&[], "a"), []);
-        // So many that they are looked for by automaton.
+        // Enough needles that an automaton is used.
         let words: Vec<String> = (0..300).map(|number| format!("w{number}x")).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         assert_eq!(found(&words, "w7x w299xw29x"), [(0, 7), (4, 299), (9, 29)]);

@@ -1,4 +1,4 @@
-//! What a search is asked and what it answers.
+//! The request and the answer of a search.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -12,22 +12,22 @@ use super::query::Query;
 use super::snippet::Snippet;
 use crate::store::{Labels, RowFacts};
 
-/// What to look for.
+/// A search request.
 pub struct Request<'a> {
     pub query: &'a Query,
-    /// Positions in `Snapshot::sessions`; `None` is all.
+    /// Positions in `Snapshot::sessions`; `None` means all.
     pub sessions: Option<HashSet<usize>>,
     pub event_types: Vec<EventType>,
-    /// Microseconds.
+    /// Earliest time of a result, in microseconds.
     pub since: Option<i64>,
     pub limit: usize,
-    /// Only what comes after this position.
+    /// Only results after this position are returned.
     pub after: Option<Position>,
-    /// When to end with what was found so far.
+    /// The search ends at this time with the results found until then.
     pub deadline: Option<Instant>,
 }
 
-/// A place in the order of results: newest first, then by session, then latest event first.
+/// A position in the order of results: newest first, then by session, then latest event first.
 /// Events without a time come last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
@@ -60,30 +60,31 @@ pub struct Hit {
     pub facts: RowFacts,
     pub labels: Labels,
     pub snippet: Snippet,
-    /// How well it fits, 0 to 1, where results are ranked.
+    /// How well the event fits, 0 to 1; only if results are ranked.
     pub confidence: Option<f64>,
 }
 
 /// A page of matches.
 pub struct Found {
     pub hits: Vec<Hit>,
-    /// Where to go on when there is more: the last hit, or how far the time was enough for.
+    /// Where the next page starts if there is more: the last hit, or the point reached before
+    /// the deadline.
     pub next: Option<Position>,
-    /// Matches seen, those before this page left out.
+    /// Number of matches seen, without those of earlier pages.
     pub matched: usize,
-    /// Whether everything was looked at, so that `matched` is exact.
+    /// True if everything was searched, so that `matched` is exact.
     pub complete: bool,
-    /// The deadline came first.
+    /// True if the deadline ended the search.
     pub timed_out: bool,
     pub work: Work,
 }
 
-/// What a search looked at.
+/// The amount of data that a search examined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Blocks of the segments that filters leave.
+    /// Blocks of the segments that pass the filters.
     pub blocks: usize,
-    /// Blocks that the skip index leaves.
+    /// Candidate blocks that remain after the skip index.
     pub blocks_held: usize,
     /// Pages of text decompressed, and their bytes.
     pub pages: usize,

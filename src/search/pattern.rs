@@ -1,5 +1,5 @@
-//! What is looked for in a text: a substring or a regular expression, and what either asks of a
-//! block of text for the skip index.
+//! Search patterns: a substring or a regular expression, and the literals that the skip index must
+//! find for each.
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -7,27 +7,28 @@ use super::literals::literals;
 use crate::fold::composed;
 use crate::store::{Grams, grams};
 
-/// One thing to look for.
+/// One thing to search for.
 #[derive(Debug, Clone)]
 pub enum Pattern {
-    /// Anywhere in the text, case folded.
+    /// A text that may occur anywhere, with case folded.
     Text(String),
-    /// Over lines: `^` and `$` are the ends of one, `.` does not go beyond it.
+    /// A regular expression over lines: `^` and `$` match the ends of a line, `.` does not cross
+    /// them.
     Regex { source: String, regex: LineRegex },
 }
 
-/// A compiled regular expression. ASCII texts, which most are, have one of their own: without
-/// Unicode's word boundaries it runs ten times as fast and finds the same there.
+/// A compiled regular expression. ASCII texts, which most are, have a separate one: without Unicode
+/// word boundaries it runs ten times as fast and finds the same matches in them.
 #[derive(Debug, Clone)]
 pub struct LineRegex {
     unicode: Regex,
     ascii: Regex,
-    /// No match depends on what stands beside it, and none is empty.
+    /// True if no match depends on its surroundings and none is empty.
     free: bool,
 }
 
 impl LineRegex {
-    /// Where the first match begins and ends.
+    /// Returns the start and end of the first match.
     pub(super) fn find(&self, text: &[u8]) -> Option<(usize, usize)> {
         self.fitting(text).find(text).map(|found| (found.start(), found.end()))
     }
@@ -36,12 +37,13 @@ impl LineRegex {
         self.fitting(text).is_match(text)
     }
 
-    /// Whether every row with a match can be found by [`Self::find_in_rows`].
+    /// Returns true if [`Self::find_in_rows`] finds every row with a match.
     pub(super) fn finds_rows(&self) -> bool {
         self.free
     }
 
-    /// Where in many texts side by side a match begins: no later than the first match in one of them.
+    /// Returns the start of the first match in a sequence of texts, which is never after the first
+    /// match within one of them.
     pub(super) fn find_in_rows(&self, texts: &[u8]) -> Option<usize> {
         self.unicode.find(texts).map(|found| found.start())
     }
@@ -51,11 +53,11 @@ impl LineRegex {
     }
 }
 
-/// Most bytes that a compiled regular expression may take.
+/// Maximum size in bytes of a compiled regular expression.
 const REGEX_BYTES: usize = 8 << 20;
 const TOO_LARGE: &str = "it is too large when compiled; use smaller counts, or [a-z] and [0-9] instead of \\w, \\d and \\p";
 
-/// Why a regular expression is none, and at which of its characters (1-based).
+/// The reason why a regular expression is not valid, and the 1-based character of the mistake.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadRegex {
     pub(super) position: Option<usize>,
@@ -90,14 +92,14 @@ impl Pattern {
         };
         let unicode =
             build(true).map_err(|_| BadRegex { position: None, reason: TOO_LARGE.to_owned() })?;
-        // Classes like \p{Greek} need Unicode, and letters beyond ASCII may stand for ASCII (ſ).
+        // Classes like \p{Greek} need Unicode, and letters beyond ASCII may match ASCII (ſ).
         let escaped = ["\\x", "\\u", "\\U"].iter().any(|escape| source.contains(escape));
         let ascii = build(false).ok().filter(|_| source.is_ascii() && !escaped);
         let ascii = ascii.unwrap_or_else(|| unicode.clone());
         Ok(Self::Regex { source: source.to_owned(), regex: LineRegex { unicode, ascii, free } })
     }
 
-    /// What a text must hold to match: of every group one literal.
+    /// Returns groups of literals: a matching text contains one literal of each group.
     fn literals(&self) -> Vec<Vec<String>> {
         match self {
             Self::Text(text) => vec![std::iter::once(text.clone()).chain(composed(text)).collect()],
@@ -108,12 +110,12 @@ impl Pattern {
     }
 }
 
-/// What a text must hold for one of `patterns` to be in it: of every group, the trigrams of one
-/// alternative. No groups rule nothing out.
+/// Returns groups of trigram sets: a text with one of `patterns` contains all trigrams of one
+/// alternative of every group. An empty result excludes nothing.
 pub(super) fn needs(patterns: &[Pattern]) -> Vec<Vec<Grams>> {
     let groups = match patterns {
         [single] => single.literals(),
-        // One group: the most telling of every pattern.
+        // One group that joins the most selective group of every pattern.
         several => {
             let shortest = |group: &Vec<String>| group.iter().map(String::len).min();
             let best = several.iter().map(|p| p.literals().into_iter().max_by_key(shortest));

@@ -1,5 +1,5 @@
-//! What the skip indexes say of a ranked question: which words each row may hold, and what that
-//! lets it score.
+//! Determines from the skip indexes which words of a ranked question each row may contain, and the
+//! score that this allows.
 
 use std::collections::HashMap;
 
@@ -14,48 +14,48 @@ use super::sums::bit;
 use crate::cores::in_parallel;
 use crate::store::{Grams, KnownRows, Outline, Segment, StoreError, grams};
 
-/// All rows of the segments that the filters leave.
+/// The rows of all segments that pass the filters, with their possible words.
 pub(super) struct Presence {
     segments: HashMap<usize, OfSegment>,
-    /// How often each word occurs.
+    /// Occurrences of each word.
     pub(super) terms: Vec<Occurs>,
-    /// Rows of the segments.
+    /// Number of rows in the segments.
     pub(super) all: usize,
 }
 
-/// How often a word occurs.
+/// The number of rows and blocks in which a word occurs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Occurs {
-    /// Rows known to hold it.
+    /// Rows known to contain the word.
     pub(super) rows: usize,
-    /// Blocks that may hold it, where it is not known of every row.
+    /// Blocks that may contain the word, if the index does not decide every row.
     pub(super) blocks: usize,
 }
 
 struct OfSegment {
     outlines: Vec<Outline>,
-    /// Rows by the bits of the length of their texts.
+    /// Number of rows by the bits of their text length.
     lengths: [u64; 32],
-    /// The [`bit`] of each word and its rows; those from the 64th on are together.
+    /// The [`bit`] of each word and its rows; words from the 64th on share one entry.
     words: Vec<(u64, KnownRows)>,
     terms: Vec<Occurs>,
 }
 
-/// What is known of a row.
+/// The possible words of a row, and its outline.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    /// The words that it may hold, a [`bit`] each.
+    /// The words that the row may contain, a [`bit`] each.
     words: u64,
-    /// Those of them that it need not hold.
+    /// The words among them that the row may also lack.
     doubtful: u64,
     outline: Outline,
 }
 
 impl Presence {
-    /// Asks the indexes.
+    /// Queries the skip indexes of all segments that pass the filters.
     pub(super) fn new(gate: &Gate<'_>, terms: &[Term]) -> Result<Self, StoreError> {
         let stems: Vec<Grams> = terms.iter().map(|term| grams(&term.stem)).collect();
-        // Rows are known by their texts as they are written; beyond ASCII they are scored composed.
+        // The index lists texts as written; texts beyond ASCII are scored composed.
         let is_known = terms.iter().all(|term| term.stem.is_ascii());
         let segments: Vec<_> = gate.open_segments().collect();
         let parts = in_parallel(&segments, 1, |segments| {
@@ -76,7 +76,7 @@ impl Presence {
         Ok(Self { segments, terms: occurs, all })
     }
 
-    /// Average length of the texts in bytes, empty ones left out.
+    /// Returns the average length of the texts in bytes, without empty ones.
     pub(super) fn average(&self) -> u64 {
         let lengths = (1..32).map(|bits| {
             let rows: u64 = self.segments.values().map(|of| of.lengths[usize::from(bits)]).sum();
@@ -86,14 +86,14 @@ impl Presence {
         (sum / rows.max(1) as f64) as u64
     }
 
-    /// Forgets the words that weigh nothing.
+    /// Removes the words that have no weight.
     pub(super) fn forget_weightless(&mut self, scorer: &Scorer) {
         for of in self.segments.values_mut() {
             of.words.retain(|(bit, _)| scorer.sums.of(*bit) > 0.0);
         }
     }
 
-    /// The rows of a page, in `held`.
+    /// Fills `held` with the rows of a page.
     pub(super) fn rows(&self, unit: &Unit, held: &mut Vec<Held>) {
         held.clear();
         let Some(of) = self.segments.get(&unit.segment) else { return };
@@ -113,17 +113,17 @@ impl Presence {
     }
 }
 
-/// Rows that are looked at in one go.
+/// Number of rows that are processed at once: the bits of one word of a bit set.
 const BITS: usize = usize::BITS as usize;
 
-/// The bits of a set from one on.
+/// Returns the bits of a set that start at position `from`.
 fn bits(set: &FixedBitSet, from: usize) -> usize {
     let words = &set.as_slice()[from / BITS..];
     let next = words.get(1).and_then(|next| next.checked_shl((BITS - from % BITS) as u32));
     words[0] >> (from % BITS) | next.unwrap_or(0)
 }
 
-/// The bits that are set.
+/// Returns the positions of the bits that are set.
 fn ones(mut word: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let one = (word != 0).then_some(word.trailing_zeros() as usize)?;
@@ -174,12 +174,12 @@ impl Held {
         self.outline.event_type
     }
 
-    /// The most that such a row can score.
+    /// Returns the maximum score of such a row.
     pub(super) fn bound(self, scorer: &Scorer, kind: EventType, time: Option<i64>) -> f64 {
         scorer.bound(self.words, time) * type_weight(kind)
     }
 
-    /// What such a row may be expected to score, at its newest.
+    /// Returns the expected score of such a row at its newest.
     pub(super) fn estimate(self, estimator: &Estimator<'_>) -> f64 {
         let score = estimator.score(self.words, self.doubtful, self.outline.bits);
         score * type_weight(self.outline.event_type)

@@ -1,5 +1,5 @@
-//! The query language: words, "phrases" and /regexes/ that must all occur, `OR` between two of
-//! them, `-` before what must not, qualifiers for what is rarely needed.
+//! Parses the query language: words, "phrases" and /regexes/ that must all occur, `OR` between two
+//! of them, `-` before terms that must not occur, and qualifiers for rarer needs.
 
 use schemas::tool::search::{ParsedQuery, SearchSort};
 use schemas::{Timestamp, limits};
@@ -15,31 +15,32 @@ pub struct Query {
     pub clauses: Vec<Clause>,
     /// Qualifiers that name a value.
     pub filters: Vec<Filter>,
-    /// Upper and lower case differ: `case:yes`.
+    /// True if upper and lower case differ: `case:yes`.
     pub case_sensitive: bool,
-    /// Whether results must have failed, or must not: `is:error`, `-is:error`.
+    /// `Some(true)` selects failed events, `Some(false)` the others: `is:error`, `-is:error`.
     pub errors: Option<bool>,
-    /// Copied history too: `is:replay`.
+    /// True if copied history is included: `is:replay`.
     pub with_replay: bool,
-    /// Microseconds: `until:`.
+    /// Exclusive upper bound of the time, in microseconds: `until:`.
     pub until: Option<i64>,
     pub sort: SearchSort,
-    /// Goes on after the page is full until everything is counted: `total:exact`.
+    /// True if the search continues after the page is full until everything is counted:
+    /// `total:exact`.
     pub exact_total: bool,
-    /// What was taken for a qualifier, as written.
+    /// The terms that were parsed as qualifiers, as written.
     pub qualifiers: Vec<String>,
 }
 
-/// One of `any` must occur, or none of them.
+/// A term of the query: one of `any` must occur, or none of them if it is excluded.
 #[derive(Debug, Clone)]
 pub struct Clause {
     pub any: Vec<Pattern>,
     pub excluded: bool,
-    /// A bare word, which a ranked search does not insist on.
+    /// True for a bare word, which a ranked search does not require.
     pub optional: bool,
 }
 
-/// What a qualifier looks at.
+/// The field that a qualifier examines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     Tool,
@@ -51,7 +52,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Whether it is the session that has it, and not the event.
+    /// Returns true if the field belongs to the session and not to the event.
     pub fn is_of_session(self) -> bool {
         match self {
             Self::Agent | Self::Label => true,
@@ -60,7 +61,8 @@ impl Field {
     }
 }
 
-/// One of `any`, lower case, must be part of the field, or none of them.
+/// A condition on a field: one of `any` (lower case) must be part of it, or none of them if it is
+/// excluded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     pub field: Field,
@@ -69,7 +71,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether `value`, absent where the event has none, passes.
+    /// Returns true if `value` passes; `None` means that the event does not have the field.
     pub fn passes(&self, value: Option<&str>) -> bool {
         let holds = value.is_some_and(|value| {
             let value = value.to_lowercase();
@@ -79,23 +81,24 @@ impl Filter {
     }
 }
 
-/// The qualifiers, for messages.
+/// All qualifiers, as listed in messages.
 pub(super) const QUALIFIERS: &str = "tool: model: branch: file: agent: label: is:error is:replay until: case:yes sort:relevance total:exact";
 
-/// Whether a qualifier has this name before its colon.
+/// Returns true if a qualifier has this name before its colon.
 pub fn is_qualifier(name: &str) -> bool {
     QUALIFIERS.split(' ').any(|known| known.split(':').next() == Some(name))
 }
 
 impl Query {
-    /// Parses a query; words are taken as they stand, whatever they are called.
+    /// Parses a query.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, QueryError> {
         if text.len() > limits::QUERY_BYTES {
             return Err(QueryErrorKind::TooLong { bytes: text.len() }.into());
         }
         let tokens = lex::tokens(text)
             .map_err(|unclosed| QueryError::at(unclosed.position, QueryErrorKind::OpenQuote))?;
-        // A regex has to know, wherever the qualifier stands.
+        // A regex needs the case setting when it is compiled, wherever the qualifier is in the
+        // query.
         let case = |token: &&Token| token.kind == TokenKind::Word("case:yes".to_owned());
         let case_sensitive = tokens.iter().find(case).is_some_and(|token| !token.excluded);
         let mut query = Self { case_sensitive, ..Self::default() };
@@ -106,11 +109,11 @@ impl Query {
         Ok(query)
     }
 
-    /// Takes a token as a qualifier if it is one; other words with a colon are plain words.
+    /// Applies a token as a qualifier if it is one; other words with a colon are plain words.
     fn qualifier(&mut self, token: &Token, now: Timestamp) -> Result<bool, QueryError> {
         let (name, value, quoted) = match &token.kind {
             TokenKind::Word(word) => match word.split_once(':') {
-                // `file:///` is an address.
+                // `file:///` begins a URL.
                 Some((name, value)) if !value.is_empty() && !value.starts_with("//") => {
                     (name, value, false)
                 }
@@ -165,10 +168,10 @@ impl Query {
         Ok(true)
     }
 
-    /// Reads the tokens in order: `OR` joins the two terms beside it, `AND` is what a space is, `NOT`
-    /// is a minus.
+    /// Reads the tokens in order: `OR` joins the terms on both sides, `AND` means the same as a
+    /// space, and `NOT` means a minus.
     fn read(&mut self, tokens: Vec<Token>, now: Timestamp) -> Result<(), QueryError> {
-        // The operator that waits for what comes next, and whether a term stands before it.
+        // The pending operator, and whether a term directly precedes the current token.
         let mut operator: Option<(String, usize)> = None;
         let mut after_term = false;
         for mut token in tokens {
@@ -225,7 +228,7 @@ impl Query {
         self.clauses.is_empty() && self.qualifiers.is_empty()
     }
 
-    /// `None` for an empty phrase, which is in every text.
+    /// Builds the pattern of a token; `None` for an empty phrase, which every text contains.
     fn pattern(&self, token: &Token) -> Result<Option<Pattern>, QueryError> {
         Ok(match &token.kind {
             TokenKind::Word(text) | TokenKind::Phrase(text) => {
@@ -234,7 +237,8 @@ impl Query {
             TokenKind::Qualified(..) => Some(Pattern::Text(written(token))),
             TokenKind::Regex(source) => {
                 let pattern = Pattern::regex(source, self.case_sensitive).map_err(|bad| {
-                    // After the slash, and the minus if there is one.
+                    // The position counts from after the slash, and after the minus if there is
+                    // one.
                     let inside = bad.position.map_or(0, |at| at + usize::from(token.excluded));
                     let (begin, reason) = (token.position, bad.reason);
                     let kind = QueryErrorKind::WrongRegex { begin, reason };
@@ -245,13 +249,14 @@ impl Query {
         })
     }
 
-    /// What a block of text must hold for a row of it to match, for the skip index.
+    /// Returns the trigrams that a block must contain for one of its rows to match, for the skip
+    /// index.
     pub(super) fn needs(&self) -> Vec<Vec<Grams>> {
         let required = self.clauses.iter().filter(|clause| !clause.excluded);
         required.flat_map(|clause| pattern::needs(&clause.any)).collect()
     }
 
-    /// How the query was understood, every term as it could be written.
+    /// Describes how the query was parsed, with every term as it could be written.
     pub fn echo(&self) -> ParsedQuery {
         let ranked = self.sort == SearchSort::Relevance;
         let mut echo =
@@ -268,7 +273,7 @@ impl Query {
     }
 }
 
-/// A token as it was written, quotes aside.
+/// Returns a token as it was written, without the quotes of a phrase.
 fn written(token: &Token) -> String {
     let minus = if token.excluded { "-" } else { "" };
     match &token.kind {
@@ -278,7 +283,7 @@ fn written(token: &Token) -> String {
     }
 }
 
-/// A pattern as a term of the language: parsed again it gives the same.
+/// Returns a pattern as a query term that parses to the same pattern.
 fn echo_pattern(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Regex { source, .. } => format!("/{source}/"),

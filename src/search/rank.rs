@@ -1,5 +1,5 @@
-//! Ranks what matches a question, best first: of the pages that promise most, and of those the rows
-//! that can reach the page of results.
+//! Ranks events that match a question, best first. It scores the most promising pages, and on them
+//! the rows that can reach the page of results.
 
 use std::cmp::Ordering;
 use std::time::Instant;
@@ -21,38 +21,39 @@ use super::weigh::weigh;
 use crate::cores::in_parallel;
 use crate::store::{PageReader, Snapshot, StoreError};
 
-/// Pages taken at a time.
+/// Number of pages that are scored at once: the first and the largest wave.
 const FIRST_WAVE: usize = 16;
 const LARGEST_WAVE: usize = 64;
 
-/// Pages with rows that pass the filters that are looked at, the most promising of all, unless
-/// everything is to be counted: what a question is answered from does not grow with the store. On
-/// so many are 99 in 100 of the ten best answers to the questions of [`Estimator`].
+/// Maximum number of pages with passing rows that are scored, the most promising ones, unless
+/// everything is to be counted. With this limit the work of a question does not grow with the
+/// store. On this many pages are 99 in 100 of the ten best answers to the questions of
+/// [`Estimator`].
 const MOST_PAGES: usize = 128;
 
-/// Pages whose scores a core estimates at a time.
+/// Number of pages whose scores a core estimates at once.
 const ESTIMATED_AT_ONCE: usize = 1024;
 
-/// Whether a row is what people and agents said, which scores highest.
+/// Returns true for texts of users and agents, which score highest.
 fn is_said(kind: EventType) -> bool {
     matches!(kind, EventType::User | EventType::Message)
 }
 
-/// Where a ranked page ended. It carries what scores are made of, so that every page of one
-/// search ranks alike, whatever was ingested in between.
+/// The end of a ranked page of results. It carries the weights, so that every page of one search
+/// ranks alike, whatever was ingested in between.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranked {
     weights: Weights,
-    /// The bits of the last score: JSON would round it.
+    /// The bits of the last score, because JSON would round the number.
     score: u64,
     session_id: String,
     event_index: u32,
 }
 
-/// A ranked page of matches.
+/// A page of ranked matches.
 pub struct RankedFound {
     pub hits: Vec<Hit>,
-    /// Where to go on when there is more, after each of the hits.
+    /// For each hit, the position after it, from which a next page can start.
     pub ends: Vec<Ranked>,
     pub more: bool,
     pub matched: usize,
@@ -61,15 +62,16 @@ pub struct RankedFound {
     pub work: Work,
 }
 
-/// What a row must have to be scored and kept.
+/// The conditions for a row to be scored and kept.
 struct Bar {
     threshold: f64,
-    /// One of these words, if it was said, and if not; `None` is no such condition.
+    /// Essential words: one of `said` must occur in texts of users and agents, one of `printed` in
+    /// others; `None` means no such condition.
     said: Option<Multi>,
     printed: Option<Multi>,
 }
 
-/// A match and what it scored.
+/// A match and its score.
 #[derive(Clone, Copy)]
 struct Candidate {
     row: Row,
@@ -77,19 +79,19 @@ struct Candidate {
     confidence: f64,
 }
 
-/// Whether a query has a word to rank by.
+/// Returns true if a query has a word to rank by.
 pub fn can_rank(query: &Query) -> bool {
     !terms(query).is_empty()
 }
 
-/// A ranking under way.
+/// The state of a ranking in progress.
 struct Ranking<'a> {
     gate: Gate<'a>,
     scorer: Scorer,
     presence: Presence,
-    /// What must and must not occur besides.
+    /// The terms that must or must not occur in addition to the ranked words.
     matcher: Matcher,
-    /// Whether something must occur.
+    /// True if a term must occur.
     insists: bool,
     after: Option<&'a Ranked>,
     best: Vec<Candidate>,
@@ -98,7 +100,7 @@ struct Ranking<'a> {
     work: Work,
 }
 
-/// Runs the query, best first; `after` is where the page before ended.
+/// Runs the query, best first; `after` is the end of the page before.
 pub fn ranked(
     snapshot: &Snapshot,
     request: &Request<'_>,
@@ -128,22 +130,23 @@ pub fn ranked(
     if stop() {
         return Err(SearchError::Cancelled);
     }
-    // Below a threshold not everything was counted; where all is to be counted there is none.
+    // Rows below the threshold are not counted; there is no threshold if everything is to be
+    // counted.
     let counted = request.query.exact_total || ranking.best.len() <= request.limit;
     let complete = !ranking.timed_out && counted && whole;
     Ok(ranking.found(snapshot, complete)?)
 }
 
 impl Ranking<'_> {
-    /// The score that a row must reach to be among the best found so far.
+    /// Returns the score that a row must reach to be among the best found until now.
     fn threshold(&self) -> f64 {
         let request = self.gate.request;
         let worst = self.best.get(request.limit).filter(|_| !request.query.exact_total);
         worst.map_or(0.0, |worst| worst.score)
     }
 
-    /// Ranks the rows of these pages, the most promising of which come first; false when the rest
-    /// was left.
+    /// Ranks the rows of these pages, which are sorted most promising first. Returns false if the
+    /// rest was skipped.
     fn run(
         &mut self,
         units: &[Unit],
@@ -158,7 +161,7 @@ impl Ranking<'_> {
                 return Ok(false);
             }
             let threshold = self.threshold();
-            // What is insisted on is enough to be found.
+            // A required term alone is enough for a row to be found.
             let essential = |threshold: f64| {
                 (!self.insists).then(|| self.scorer.essential(threshold)).flatten()
             };
@@ -185,8 +188,8 @@ impl Ranking<'_> {
         Ok(true)
     }
 
-    /// Scores the rows of some pages that have an essential word. On how many of the pages the
-    /// filters left rows; false when it was told to halt.
+    /// Scores the rows of some pages that have an essential word. The number is the count of pages
+    /// with rows that pass the filters; the flag is false if the scan was told to halt.
     fn score(
         &self,
         units: &[Unit],
@@ -206,7 +209,7 @@ impl Ranking<'_> {
             rows.retain(|row| {
                 let (held, facts) = (held.get(row.row - unit.page.start), &row.facts);
                 let bound = held.map(|held| held.bound(&self.scorer, facts.event_type, facts.time));
-                // What scores alike is ordered by id: it may still come before.
+                // Equal scores are ordered by id, so this row may still come first.
                 bound.is_none_or(|bound| bound >= bar.threshold)
             });
             if rows.is_empty() {
@@ -236,7 +239,7 @@ impl Ranking<'_> {
         Ok((found, work, open, true))
     }
 
-    /// The page of results.
+    /// Builds the page of results.
     fn found(mut self, snapshot: &Snapshot, complete: bool) -> Result<RankedFound, StoreError> {
         let limit = self.gate.request.limit;
         let more = self.best.len() > limit;
@@ -264,7 +267,7 @@ impl Ranking<'_> {
     }
 }
 
-/// Best first, among equals by session, then the latest event first.
+/// Orders candidates: best first, then by session, then latest event first.
 fn order(snapshot: &Snapshot, a: &Candidate, b: &Candidate) -> Ordering {
     let id = |c: &Candidate| &snapshot.sessions()[c.row.session].session_id;
     (b.score.total_cmp(&a.score))
@@ -272,7 +275,7 @@ fn order(snapshot: &Snapshot, a: &Candidate, b: &Candidate) -> Ordering {
         .then_with(|| b.row.event_index.cmp(&a.row.event_index))
 }
 
-/// The pages that may hold a match, the most promising first.
+/// Returns the pages that may contain a match, most promising first.
 fn units(
     gate: &Gate<'_>,
     scorer: &Scorer,
@@ -304,12 +307,13 @@ fn units(
     Ok(units)
 }
 
-/// Whether something must occur, by which an event is found without a word of the question.
+/// Returns true if a term must occur, so that an event is found even without a word of the
+/// question.
 fn insists(insisted: &Query) -> bool {
     insisted.clauses.iter().any(|clause| !clause.excluded)
 }
 
-/// Whether a candidate stands behind the end of the page before, in the order of [`order`].
+/// Returns true if a candidate comes after the end of the page before, in the order of [`order`].
 fn comes_after(gate: &Gate<'_>, candidate: &Candidate, end: &Ranked) -> bool {
     let id = &gate.snapshot.sessions()[candidate.row.session].session_id;
     let order = (f64::from_bits(end.score).total_cmp(&candidate.score))

@@ -1,4 +1,4 @@
-//! Finds what matches, newest first: the pages that filters and the skip index leave, in waves
+//! Finds matches, newest first: scans the pages that pass the filters and the skip index, in waves
 //! over the cores, until the page of results is full.
 
 use std::cmp::{Ordering, Reverse};
@@ -13,19 +13,21 @@ use super::snippet;
 use crate::cores::in_parallel;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
-/// Pages taken at a time: few at first, as a common word fills the answer from the newest ones.
+/// Number of pages scanned at once: few at first, because a common word fills the page of results
+/// from the newest ones.
 const FIRST_WAVE: usize = 8;
 const LARGEST_WAVE: usize = 512;
 const COUNTING_WAVE: usize = 2048;
 
-/// Pages looked at for the sake of the total, when the page of results is full.
+/// Number of pages after which a full page of results ends the scan, unless an exact total is
+/// requested.
 const COUNT_PAGES: usize = 32;
 
 /// A match, in the order of results.
 struct Candidate(Row);
 
 impl Candidate {
-    /// Sessions are in the order of their ids.
+    /// Returns the sort key. Positions of sessions have the order of their ids.
     fn key(&self) -> (Reverse<Option<i64>>, usize, Reverse<u32>) {
         (Reverse(self.0.facts.time), self.0.session, Reverse(self.0.event_index))
     }
@@ -51,7 +53,8 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-/// Runs the query, newest first. `stop` is asked between pages of text and ends it with an error.
+/// Runs the query, newest first. `stop` is called between pages of text; true ends the search with
+/// an error.
 pub fn search(
     snapshot: &Snapshot,
     request: &Request<'_>,
@@ -65,7 +68,7 @@ pub fn search(
     let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let halt = || stop() || late();
     let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
-    // One more than is shown tells whether there is more.
+    // One more than the limit shows whether there are more.
     let keep = request.limit + 1;
     let (mut matched, mut done, mut wave) = (0, 0, FIRST_WAVE);
     let (mut is_full, mut timed_out) = (false, false);
@@ -73,7 +76,7 @@ pub fn search(
         let shown = best.peek().filter(|_| best.len() == keep);
         if !is_full && shown.is_some_and(|worst| worst.0.facts.time > units[done].newest) {
             is_full = true;
-            // What is left is counted, by the index where that tells.
+            // The remaining pages only need to be counted, from the index if it can decide them.
             let rest = units.split_off(done);
             units.extend(rest.into_iter().filter(|unit| match gate.count(unit) {
                 Some(count) => {
@@ -122,11 +125,12 @@ pub fn search(
     let mut rows: Vec<Row> = best.into_sorted_vec().into_iter().map(|found| found.0).collect();
     let mut next = None;
     if timed_out {
-        // A page not looked at may hold matches that come before what is older than its newest row.
+        // An unread page may contain matches that come before anything older than its newest row.
         let frontier = units[done].newest;
         rows.retain(|row| row.facts.time > frontier);
         let reached = Position { time: frontier, session_id: String::new(), event_index: u32::MAX };
-        // What was shown before stays behind the cursor, even where a page reaches before it.
+        // The cursor never moves back: the unread page may reach before results that were already
+        // shown.
         next = request.after.clone().max(Some(reached));
     }
     if rows.len() > request.limit {
@@ -137,8 +141,8 @@ pub fn search(
     Ok(Found { hits, next, matched, complete: done == units.len(), timed_out, work })
 }
 
-/// The first `keep` rows of some pages that match, in no order, and how many do; `None` when it was
-/// told to halt.
+/// Returns the first `keep` matching rows of some pages, unordered, and the number of all; `None`
+/// if it was told to halt.
 fn scan(
     gate: &Gate<'_>,
     matcher: &Matcher,
@@ -153,7 +157,8 @@ fn scan(
             return Ok(None);
         }
         let first = unit.page.start;
-        // Filters come before the text; without any, the facts of what matches are enough.
+        // Filters run before the text is read; without filters, only the facts of matching rows are
+        // read.
         let mut rows = if gate.looks_at_rows(unit) { Some(gate.rows(unit, None)?) } else { None };
         if let Some(rows) = &mut rows {
             found.extend(rows.iter().filter(|row| row.is_certain));
@@ -188,7 +193,7 @@ fn scan(
     Ok(Some((found, count, work)))
 }
 
-/// Those of `rows` whose positions are among `matching`; both ascend.
+/// Returns the rows whose positions are in `matching`; both are ascending.
 pub(super) fn among(rows: Vec<Row>, matching: &[usize]) -> impl Iterator<Item = Row> {
     let mut matching = matching.iter().copied().peekable();
     rows.into_iter().filter(move |row| {
@@ -197,7 +202,7 @@ pub(super) fn among(rows: Vec<Row>, matching: &[usize]) -> impl Iterator<Item = 
     })
 }
 
-/// Reads a page and counts it.
+/// Reads a page and adds it to `work`.
 pub(super) fn read<'r>(
     snapshot: &Snapshot,
     unit: &Unit,
@@ -210,10 +215,10 @@ pub(super) fn read<'r>(
     Ok(page)
 }
 
-/// Pages that a core takes at a time.
+/// Number of pages that a core takes at once.
 pub(super) const SHARE: usize = 8;
 
-/// Reads what is shown of the rows, in their order; `place` finds the match in a row's text.
+/// Reads the results for `rows`, in their order; `place` finds the match in a row's text.
 pub(super) fn hits(
     snapshot: &Snapshot,
     rows: &[Row],

@@ -1,5 +1,5 @@
-//! How well a text answers a question: rare words count most, whole words more than parts, words
-//! that stand together more than words apart, what was said more than what a tool printed.
+//! Scores how well a text answers a question. Rare words count most, whole words more than parts,
+//! adjacent words more than words apart, and texts of users and agents more than tool output.
 
 use std::borrow::Cow;
 
@@ -13,75 +13,77 @@ use super::sums::{Sums, bit, neighbours};
 use crate::fold::{composed, fold};
 use crate::stem::stem;
 
-/// How soon more occurrences of a word stop to count, and how much long texts are held back (BM25).
+/// BM25 parameters: how soon further occurrences of a word stop counting, and how much long texts
+/// are penalized.
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.6;
 
-/// What one occurrence of a word is worth against many.
+/// The part of a word's weight that does not depend on how often the word occurs.
 pub(super) const ONCE: f64 = 0.4;
 
-/// Share of the score that depends on how much of the question is covered.
+/// The share of the score that depends on how much of the question is covered.
 const COVERAGE: f64 = 0.6;
 
-/// Bytes between two neighbours of the question that still stand together, and what that is worth.
+/// Maximum distance in bytes at which two neighbours of the question still count as adjacent, and
+/// the weight of such a pair.
 const NEAR: usize = 40;
 const TOGETHER: f64 = 0.4;
 
-/// Share of the score that fades with age, and its half-life in microseconds: 30 days.
+/// The share of the score that fades with age, and its half-life in microseconds: 30 days.
 const FADING: f64 = 0.1;
 const HALF_LIFE: f64 = 30.0 * 86_400e6;
 
-/// A word must weigh this share of the heaviest for an event to be found by it alone, and this
-/// share to count at all: of the rest every text has some.
+/// A word must weigh the share `TELLING` of the heaviest word for an event to be found by it alone,
+/// and the share `COUNTS` to count at all: every text has some of the lighter words.
 const TELLING: f64 = 0.5;
 const COUNTS: f64 = 0.15;
 
 /// One word of the question.
 #[derive(Debug, Clone)]
 pub(super) struct Term {
-    /// What is looked for: folded and without its ending.
+    /// The text to search for: folded and without its ending.
     pub(super) stem: String,
-    /// Letters that were taken off.
+    /// Number of bytes of the removed ending.
     ending: usize,
 }
 
-/// What scores are made of beside the text.
+/// The inputs of a score besides the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Weights {
-    /// Of every term, by its rarity, in thousandths; 0 for those that do not count.
+    /// The weight of every term by its rarity, in thousandths; 0 for terms that do not count.
     pub(super) terms: Vec<u32>,
     /// Average length of a text in bytes.
     pub(super) average: u64,
-    /// The newest event, from which age counts, in microseconds.
+    /// Time of the newest event, from which age is measured, in microseconds.
     pub(super) newest: i64,
-    /// Weight of the words that no event has: they are part of the question all the same.
+    /// Total weight of the words that no event has: they are still part of the question.
     pub(super) absent: u32,
 }
 
-/// The words of a question, ready to be looked for.
+/// The words of a question, prepared for searching.
 pub(super) struct Scorer {
     pub(super) terms: Vec<Term>,
     pub(super) weights: Weights,
-    /// No term has letters beyond ASCII: texts need not be folded beyond it.
+    /// True if no term has letters beyond ASCII, so that folding ASCII is enough.
     pub(super) ascii: bool,
     /// The stems of the terms that count.
     stems: Every,
-    /// Weights of the terms, and of two neighbours that stand together, under the second.
+    /// Weights of the terms, and of pairs of adjacent neighbours, stored under the second term.
     pub(super) sums: Sums,
     pairs: Sums,
-    /// What all terms weigh together.
+    /// Total weight of all terms.
     pub(super) all: f64,
 }
 
-/// What a text scored.
+/// The score of a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Score {
     pub(super) score: f64,
-    /// 0 to 1: the share of the question's weight that it covers.
+    /// The share of the question's weight that the text covers, 0 to 1.
     pub(super) confidence: f64,
 }
 
-/// The words of a query that are ranked by.
+/// Returns the words of a query by which results are ranked.
 pub(super) fn terms(query: &Query) -> Vec<Term> {
     let positive = query.clauses.iter().filter(|clause| !clause.excluded);
     let mut terms: Vec<Term> = Vec::new();
@@ -101,15 +103,15 @@ pub(super) fn terms(query: &Query) -> Vec<Term> {
             }
         }
     }
-    // Words of one or two letters say something only when there are no others.
+    // Words of one or two bytes count only if there are no longer ones.
     if terms.iter().any(|term| term.stem.len() > 2) {
         terms.retain(|term| term.stem.len() > 2);
     }
     terms
 }
 
-/// The words of a folded text: runs without space or outer punctuation; Chinese, Japanese and
-/// Korean text, which has no spaces, in pairs of characters.
+/// Splits a folded text into words: runs without spaces and outer punctuation. Chinese, Japanese
+/// and Korean text, which has no spaces, is split into pairs of characters.
 fn words(text: &str) -> impl Iterator<Item = Term> {
     let mut words = Vec::new();
     for run in text.split_whitespace() {
@@ -154,8 +156,9 @@ impl Scorer {
         Self { terms, weights, ascii, stems, sums, pairs, all }
     }
 
-    /// The words of which an event must have one: the telling ones, and of those only the heaviest
-    /// when the rest together is not worth `threshold`, the score to beat.
+    /// Returns a search for the essential words: an event must have at least one. These are the
+    /// heavy words, without the lightest that together with all lighter words cannot reach
+    /// `threshold`, the score to beat.
     pub(super) fn essential(&self, threshold: f64) -> Option<Multi> {
         let heaviest = (0..self.terms.len()).map(|term| self.weight(term)).fold(0.0, f64::max);
         let mut order: Vec<usize> = (0..self.terms.len()).collect();
@@ -170,19 +173,21 @@ impl Scorer {
         Multi::new(&stems)
     }
 
-    /// The most that a prompt or message with these terms, a [`bit`] each, can score at its newest.
+    /// Returns the maximum score of a prompt or message with these terms (a [`bit`] each) at the
+    /// time `newest`.
     pub(super) fn bound(&self, terms: u64, newest: Option<i64>) -> f64 {
         let words = self.sums.of(terms);
         let pairs = self.pairs.of(neighbours(terms));
         (words + TOGETHER * pairs) * covering(words, self.all) * self.fading(newest)
     }
 
-    /// How many occurrences in a text of so many bytes are worth half of endlessly many.
+    /// Returns the number of occurrences that are worth half of infinitely many, in a text of
+    /// `length` bytes.
     pub(super) fn held_back(&self, length: f64) -> f64 {
         SATURATION * (1.0 - LENGTH + LENGTH * length / self.weights.average.max(1) as f64)
     }
 
-    /// Scores a text as [`form`] gives it.
+    /// Scores a text in the form that [`form`] returns.
     pub(super) fn score(&self, text: &[u8], kind: EventType, time: Option<i64>) -> Score {
         let mut counts = vec![0.0f64; self.terms.len()];
         let mut quality = vec![0.0f64; self.terms.len()];
@@ -220,8 +225,8 @@ impl Scorer {
         Score { score, confidence: covered / f64::max(asked, f64::MIN_POSITIVE) }
     }
 
-    /// How well an occurrence is the word: 1 the word itself in another form, less the beginning
-    /// of a longer one, least the middle of one.
+    /// Rates an occurrence: 1 for the word itself in another form, less for the beginning of a
+    /// longer word, least for the middle of one.
     fn fit(&self, text: &[u8], term: usize, start: usize, end: usize) -> f64 {
         let letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let begins = !letter(start.checked_sub(1).and_then(|at| text.get(at)));
@@ -246,10 +251,10 @@ impl Scorer {
         1.0 - FADING + FADING * (-age / HALF_LIFE).exp2()
     }
 
-    /// Where the heaviest of the question's words stand together in `text`.
+    /// Returns the place in `text` where the heaviest words of the question occur close together.
     pub(super) fn place(&self, text: &str) -> Option<(usize, usize)> {
         let form = form(text);
-        // A text that changed its length is shown from its beginning.
+        // A text whose length changed is shown from its beginning.
         if form.len() != text.len() {
             return None;
         }
@@ -274,12 +279,12 @@ impl Scorer {
     }
 }
 
-/// A text that has more of the question's weight is worth more than its words alone.
+/// Returns the factor that rewards a text for the share of the question's weight that it covers.
 pub(super) fn covering(covered: f64, all: f64) -> f64 {
     1.0 - COVERAGE + COVERAGE * covered / f64::max(all, f64::MIN_POSITIVE)
 }
 
-/// A text as it is scored: composed and folded.
+/// Returns the form of a text that is scored: composed and folded.
 pub(super) fn form(text: &str) -> Cow<'_, str> {
     match composed(text) {
         Some(composed) => Cow::Owned(fold(&composed).into_owned()),
@@ -287,8 +292,8 @@ pub(super) fn form(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text as it is scored; terms in `ascii` need no more than ASCII letters lowered. `lower` is a
-/// buffer to use.
+/// Returns the form of a text that is scored. If `ascii` is true, all terms are ASCII and only
+/// ASCII letters are lowered. `lower` is a scratch buffer.
 pub(super) fn scored_form<'t>(text: &[u8], lower: &'t mut Vec<u8>, ascii: bool) -> Cow<'t, [u8]> {
     if !ascii
         && !text.is_ascii()
@@ -302,13 +307,14 @@ pub(super) fn scored_form<'t>(text: &[u8], lower: &'t mut Vec<u8>, ascii: bool) 
     lower.as_slice().into()
 }
 
-/// The weight, in thousandths, of a word that so many of `all` events have; never nothing.
+/// Returns the weight, in thousandths, of a word that `events` of `all` events have; at least 1.
 pub(super) fn rarity(events: f64, all: f64) -> u32 {
     let weight = (1.0 + (all - events + 0.5).max(0.0) / (events + 0.5)).ln();
     (weight * 1000.0).round().max(1.0) as u32
 }
 
-/// What people and agents said answers questions; what tools printed holds the words.
+/// Returns the weight of an event type: texts of users and agents answer questions, tool output
+/// only contains the words.
 pub(super) const fn type_weight(kind: EventType) -> f64 {
     match kind {
         EventType::User | EventType::Message => 1.0,

@@ -1,8 +1,8 @@
-//! Cuts the text around a match.
+//! Cuts out the text around a match.
 
 use schemas::limits::SNIPPET_CHARS;
 
-/// A piece of text and how many characters were left out on either side.
+/// A piece of text, and the number of characters omitted before and after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
     pub text: String,
@@ -18,7 +18,8 @@ pub fn around(text: &str, from: usize, to: usize) -> Snippet {
     let room = SNIPPET_CHARS - match_chars;
     let before_chars = text[..from].chars().count();
     let after_chars = text[to..].chars().count();
-    // A third before, the rest after; what one side does not need goes to the other.
+    // A third goes before the match and the rest after it; room that one side does not need goes to
+    // the other.
     let before = before_chars.min((room / 3).max(room.saturating_sub(after_chars)));
     let kept = match_chars + room - before;
     let start = text[..from].char_indices().rev().take(before).last().map_or(from, |(at, _)| at);

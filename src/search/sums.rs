@@ -1,11 +1,11 @@
-//! The weights of words that a row may hold, added up by tables: rows are many, and their words are
-//! bits.
+//! Sums the weights of a row's possible words from tables. Rows are many, and their words are bits.
 
-/// Weights of up to 64 words, by the bits of a byte of them at a time.
+/// The summed weights of up to 64 words: one table per byte of bits.
 pub(super) struct Sums(Vec<[f64; 256]>);
 
 impl Sums {
-    /// Of the weights of words. The last bit stands for all words from the 64th on.
+    /// Builds the tables from the weights of words. The last bit represents all words from the 64th
+    /// on.
     pub(super) fn new(weights: &[f64]) -> Self {
         let mut of_bits: Vec<f64> = weights.iter().copied().take(63).collect();
         of_bits.extend((weights.len() > 63).then(|| weights[63..].iter().sum::<f64>()));
@@ -18,19 +18,19 @@ impl Sums {
         Self(of_bits.chunks(8).map(table).collect())
     }
 
-    /// What the words weigh together whose bits are set.
+    /// Returns the total weight of the words whose bits are set.
     pub(super) fn of(&self, words: u64) -> f64 {
         let bytes = self.0.iter().zip(words.to_le_bytes());
         bytes.map(|(table, byte)| table[usize::from(byte)]).sum()
     }
 }
 
-/// The bit of a word.
+/// Returns the bit of a word.
 pub(super) const fn bit(word: usize) -> u64 {
     1 << if word < 63 { word } else { 63 }
 }
 
-/// Of each two neighbours that may both be there, the bit of the second.
+/// Returns the bit of the second word of each pair of neighbours that may both occur.
 pub(super) const fn neighbours(words: u64) -> u64 {
     const LAST: u64 = 1 << 63;
     words & (words << 1 | words & LAST)

@@ -1,4 +1,4 @@
-//! How rare the words of a ranked question are, which is what they weigh.
+//! Weighs the words of a ranked question by their rarity.
 
 use super::gate::{Gate, Unit};
 use super::multi::Every;
@@ -9,10 +9,10 @@ use super::score::{Term, Weights, rarity, scored_form};
 use crate::cores::in_parallel;
 use crate::store::{Block, PageReader, StoreError};
 
-/// Pages looked at to estimate how rare the words are of which no row is known.
+/// Number of pages sampled to estimate the rarity of words for which the index lists no row.
 const SAMPLE_PAGES: usize = 16;
 
-/// How rare the words are.
+/// Computes the weights of the words from their rarity.
 pub(super) fn weigh(
     gate: &Gate<'_>,
     terms: &[Term],
@@ -33,8 +33,8 @@ pub(super) fn weigh(
     Ok(Weights { terms: weights, average: presence.average(), newest, absent })
 }
 
-/// About how many rows have each word that no row is known to hold, from a sample of pages over the
-/// whole store.
+/// Estimates the number of rows with each word for which the index lists no row, from a sample of
+/// pages over the whole store.
 fn sample(
     gate: &Gate<'_>,
     terms: &[Term],
@@ -80,7 +80,8 @@ fn sample(
     }
     let share = presence.all as f64 / rows.max(1) as f64;
     for term in asked {
-        // A word that the sample does not have is about as frequent as blocks hold it.
+        // A word that is not in the sample is assumed to be about as frequent as the blocks that
+        // contain it.
         let blocks = presence.terms[term].blocks as f64;
         let count = counts[term] as f64;
         found[term] = if count == 0.0 { blocks.min(share) } else { count * share };

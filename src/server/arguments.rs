@@ -1,5 +1,5 @@
-//! Reads the arguments of a tool, and says exactly what is wrong with them: the field, its value,
-//! what is valid there, and what was probably meant.
+//! Reads the arguments of a tool and explains errors in them: the field, its value, the valid
+//! values, and the value that was probably meant.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
 
@@ -19,8 +19,8 @@ pub(super) fn parse<T: DeserializeOwned>(name: &str, mut arguments: Value) -> Re
     })
 }
 
-/// Takes for what it means what models write beside the schema: one value where a list is due, a
-/// list as text, a number as text and the other way round.
+/// Converts values that do not follow the schema but have a clear meaning, as models often write
+/// them: a single value for a list, a list as text, a number as text, or the reverse.
 fn fit(value: &mut Value, schema: &Value) {
     if let (Value::Object(values), Some(properties)) =
         (&mut *value, schema["properties"].as_object())
@@ -57,7 +57,7 @@ fn fit(value: &mut Value, schema: &Value) {
             text.trim().parse::<bool>().ok().map(Value::from)
         }
         Value::Number(number) if takes("string") => Some(number.to_string().into()),
-        // 5.0 is an integer to JSON Schema, and some clients write all numbers so.
+        // To JSON Schema 5.0 is an integer, and some clients write all numbers in this form.
         Value::Number(number) if takes("integer") && number.is_f64() => {
             let text = number.to_string();
             text.strip_suffix(".0").and_then(|text| text.parse::<i64>().ok()).map(Value::from)
@@ -69,7 +69,7 @@ fn fit(value: &mut Value, schema: &Value) {
     }
 }
 
-/// The error for `given` arguments that do not fit their schema.
+/// Returns the error for `given` arguments that do not fit their schema.
 fn explain(
     name: &str,
     schema: &Value,
@@ -77,7 +77,8 @@ fn explain(
     path: &serde_path_to_error::Path,
     reason: &str,
 ) -> ToolError {
-    // Where the trouble is: down the path as far as both sides know it.
+    // Follows the path to the faulty value, while both the schema and the value have the next
+    // segment.
     let (mut schema, mut value, mut field) = (schema, given, String::new());
     for segment in path.iter() {
         let (below, inner) = match segment {
@@ -85,7 +86,7 @@ fn explain(
             Segment::Seq { index } => (&schema["items"], value.get(index)),
             Segment::Enum { .. } | Segment::Unknown => break,
         };
-        // An argument that nobody knows has no schema: the object it stands in is at fault.
+        // An unknown argument has no schema: the error is reported for the object that contains it.
         let Some(inner) = inner.filter(|_| !below.is_null()) else { break };
         match segment {
             Segment::Map { key } if field.is_empty() => field.clone_from(key),
@@ -127,7 +128,7 @@ fn explain(
     }
     let valid = valid(schema);
     let valid: Vec<&str> = valid.iter().map(String::as_str).collect();
-    // Of a list the member that is wrong.
+    // In a list, the member that is invalid.
     let wrong = |text: &&Value| text.as_str().is_some_and(|text| !valid.contains(&text));
     let value = value.as_array().and_then(|values| values.iter().find(wrong)).unwrap_or(value);
     let shown = match value {
@@ -153,7 +154,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = &str> {
     schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str())
 }
 
-/// What a schema allows, in words.
+/// Describes the values that a schema allows.
 fn valid(schema: &Value) -> Vec<String> {
     let own = |schema: &Value| schema["enum"].as_array().map(|values| words(values));
     if let Some(values) = own(schema).or_else(|| own(&schema["items"])) {

@@ -1,4 +1,5 @@
-//! Answers kept for the same call a moment later, as long as nothing they depend on changed.
+//! A cache of answers for repeated calls, valid for a short time and only until the state that they
+//! depend on changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +8,10 @@ use std::time::{Duration, Instant};
 use schemas::envelope::Answer;
 use serde_json::Value;
 
-/// Bytes of JSON kept at most.
+/// Maximum number of bytes of JSON in the cache.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Answers by call, all of one state of the store.
+/// Answers by call, all from one state of the store.
 pub(super) struct AnswerCache {
     lifetime: Duration,
     kept: Mutex<Kept>,
@@ -18,7 +19,7 @@ pub(super) struct AnswerCache {
 
 #[derive(Default)]
 struct Kept {
-    /// What [`crate::tools::Tools::state`] said when they were given.
+    /// The result of [`crate::tools::Tools::state`] when the answers were computed.
     state: u64,
     answers: HashMap<String, Entry>,
     bytes: usize,
@@ -35,16 +36,16 @@ impl AnswerCache {
         Self { lifetime, kept: Mutex::default() }
     }
 
-    /// The answer to `call` that was given in this state of the store.
+    /// Returns the cached answer to `call` for this state of the store.
     pub(super) fn get(&self, state: u64, call: &str) -> Option<Arc<Answer<Value>>> {
         let kept = self.at(state);
         let entry = kept.answers.get(call)?;
         (entry.at.elapsed() < self.lifetime).then(|| Arc::clone(&entry.answer))
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     pub(super) fn put(&self, state: u64, call: String, answer: &Answer<Value>) {
-        // The text of a call is kept with its answer.
+        // The text of the call is stored with its answer.
         let bytes = call.len() + answer.metadata.tokens * schemas::limits::BYTES_PER_TOKEN;
         if bytes > MOST_BYTES {
             return;
@@ -63,7 +64,7 @@ impl AnswerCache {
         kept.answers.insert(call, entry);
     }
 
-    /// What is kept of this state of the store; what is of another one is forgotten.
+    /// Returns the cache of this state of the store. Answers of any other state are dropped.
     fn at(&self, state: u64) -> MutexGuard<'_, Kept> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.state != state {

@@ -7,7 +7,7 @@ use schemas::ToolError;
 use super::{prompts, resources};
 use crate::tools::Tools;
 
-/// Values that can follow what was typed.
+/// Completes the value that was typed for an argument.
 #[expect(clippy::wildcard_enum_match_arm, reason = "others cannot be completed")]
 pub(super) fn complete(
     tools: &Tools,
@@ -27,7 +27,7 @@ pub(super) fn complete(
             tools.complete_session(&argument.value)
         }
         Reference::Resource(template) if template.uri == resources::EVENT => {
-            // What follows the colon is a number that only the session's details can tell.
+            // The number after the colon is known only from the session's details.
             tools
                 .complete_session(&argument.value)
                 .map(|ids| ids.into_iter().map(|id| format!("{id}:")).collect())
@@ -37,7 +37,7 @@ pub(super) fn complete(
     answer(values)
 }
 
-/// At most as many as the protocol allows, and how many there are.
+/// Returns at most as many values as the protocol allows, and the total number.
 fn answer(values: Result<Vec<String>, ToolError>) -> Result<CompleteResult, ErrorData> {
     let mut values = values.map_err(|error| ErrorData::internal_error(error.message, None))?;
     let total = u32::try_from(values.len()).ok();

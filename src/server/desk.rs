@@ -1,5 +1,5 @@
-//! What stands between a request and the tools: how many calls and how long, logs that grew,
-//! answers given a moment ago, panics, and the metadata that only developers want.
+//! Dispatches requests to the tools: applies rate and time limits, ingests logs that grew, serves
+//! cached answers, catches panics, and adds the metadata that developers can enable.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -14,14 +14,15 @@ use serde_json::Value;
 use super::cache::AnswerCache;
 use crate::tools::{Call, Tools};
 
-/// How a server is started.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Whether clients may set labels and notes.
+    /// True if clients may set labels and notes.
     pub allow_labels: bool,
-    /// Requests a minute that cost work (`Desk::take_request` lists them); 0 is no limit.
+    /// Maximum number of requests a minute that cost work (`Desk::take_request` lists them); 0
+    /// means no limit.
     pub rate_limit: u32,
-    /// How long a call may take.
+    /// The maximum duration of a call.
     pub time_limit: Duration,
     pub metadata: MetadataLevel,
 }
@@ -40,13 +41,13 @@ impl Default for Options {
 /// A call of a tool.
 pub(super) struct Asked {
     pub(super) id: String,
-    /// The tool's own name.
+    /// The current name of the tool, not an alias.
     pub(super) tool: String,
     pub(super) arguments: Value,
 }
 
 impl Asked {
-    /// What tells the call from others; the same for the same arguments in any order.
+    /// Returns a key that identifies the call: the same for the same arguments in any order.
     fn key(&self) -> String {
         let mut key = format!("{} ", self.tool);
         write_sorted(&self.arguments, &mut key);
@@ -54,16 +55,16 @@ impl Asked {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 pub(super) struct Answered {
     pub(super) result: Result<Value, ToolError>,
     pub(super) debug: DebugMetadata,
 }
 
-/// One for all clients of a server.
+/// The dispatcher of a server, shared by all its clients.
 pub(super) struct Desk {
     options: Options,
-    /// The way in, as the debug metadata call it.
+    /// The transport, as the debug metadata names it.
     adapter: &'static str,
     limiter: Option<Ratelimiter>,
     cache: AnswerCache,
@@ -72,7 +73,7 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(options: Options, adapter: &'static str) -> Self {
         let rate = u64::from(options.rate_limit);
-        // A minute's calls may come at once.
+        // All calls of a minute may come at once.
         let limiter = Ratelimiter::builder(rate)
             .period(Duration::from_secs(60))
             .max_tokens(rate)
@@ -87,7 +88,7 @@ impl Desk {
         self.options.time_limit
     }
 
-    /// Answers a call; `run` runs the tool. It blocks, and never panics.
+    /// Answers a call; `run` runs the tool. It blocks, and it never panics.
     pub(super) fn answer(
         &self,
         tools: &Tools,
@@ -117,7 +118,7 @@ impl Desk {
         Answered { result, debug }
     }
 
-    /// What became of a call that did not come back in time.
+    /// Returns the outcome of a call that did not finish in time.
     pub(super) fn late(&self, asked: &Asked) -> Answered {
         let message = format!(
             "{} took longer than {} ms and was given up. Narrow it, or try again",
@@ -128,8 +129,8 @@ impl Desk {
         Answered { result: Err(error), debug: self.debug(asked) }
     }
 
-    /// Takes one request from those that the limit leaves for this minute. Calls of tools, reads
-    /// of resources, prompts, completions and `ai_help` count alike.
+    /// Takes one request from the number that remains for this minute. Tool calls, resource reads,
+    /// prompts, completions and `ai_help` count alike.
     ///
     /// # Errors
     ///
@@ -147,7 +148,7 @@ impl Desk {
             .with("limit_per_minute", self.options.rate_limit))
     }
 
-    /// Whether the call may be made at all.
+    /// Returns an error if the call is not allowed.
     fn admit(&self, asked: &Asked) -> Result<(), ToolError> {
         self.take_request()?;
         if asked.tool == label::SPEC.name && !self.options.allow_labels {
@@ -159,7 +160,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Takes in logs that grew, and answers from what was answered before or by the tool.
+    /// Ingests logs that grew, then answers from the cache or by running the tool.
     fn work(
         &self,
         tools: &Tools,
@@ -209,7 +210,7 @@ impl Desk {
     }
 }
 
-/// Writes JSON with the keys of objects in order.
+/// Writes JSON with the keys of objects sorted.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
 fn write_sorted(value: &Value, out: &mut String) {
     match value {
@@ -236,7 +237,7 @@ fn write_sorted(value: &Value, out: &mut String) {
     }
 }
 
-/// Tells how a call went, but not what it asked.
+/// Logs the outcome of a call, but not its arguments.
 fn note(asked: &Asked, start: Instant, result: &Result<Answer<Value>, ToolError>) {
     let (tool, ms) = (&asked.tool, start.elapsed().as_millis());
     match result {
@@ -261,7 +262,7 @@ fn to_json(answer: &Answer<Value>) -> Result<Value, ToolError> {
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))
 }
 
-/// The confidence of the best match, where matches are ranked.
+/// Returns the confidence of the best match, if the matches are ranked.
 fn confidence(data: &Value) -> Option<f64> {
     data.get("matches")?.get(0)?.get("confidence")?.as_f64()
 }

@@ -1,5 +1,5 @@
-//! Limits what one client over stdio may have under way. A client that sends and never reads the
-//! answers is not read from any more; one that has left is noticed.
+//! Limits the requests that one client over stdio may have in progress. A client that sends
+//! requests without reading the answers is no longer read from; a client that left is noticed.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,29 +11,32 @@ use rmcp::model::RequestId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-/// Units of room. Every request under way takes at least one, so no more run at a time.
+/// Number of units of room. Every request in progress takes at least one, so at most this many run
+/// at the same time.
 const UNITS: u32 = 32;
 
-/// Bytes of a request's text for which it takes one further unit: a parsed request takes many
-/// times the memory of its text, so large ones run one after the other.
+/// Number of bytes of a request's text for which it takes one further unit: a parsed request takes
+/// many times the memory of its text, so large ones run one after the other.
 const UNIT_BYTES: usize = 4 << 10;
 
-/// While there is no room, the input is not read, and its end would go unnoticed. This often the
-/// system is asked whether the client has closed it.
+/// Interval at which the system is asked whether the client has closed the input. While there is no
+/// room, the input is not read, and its end would not be noticed.
 const CLOSED_CHECK_PERIOD: Duration = Duration::from_millis(100);
 
-/// After the input has ended, answers are written for as long as one comes in each such period.
+/// After the input has ended, the server continues while at least one answer is written in each
+/// period of this length.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
 
-/// Values in the largest request: lists hold at most fifty ids. A value takes a hundred times the
-/// memory of its text when it is parsed and copied.
+/// Maximum number of values in a request; the largest request needs far fewer, because lists hold
+/// at most fifty ids. A value takes a hundred times the memory of its text when it is parsed and
+/// copied.
 const MAX_REQUEST_VALUES: usize = 10_000;
 
-/// The message to a request that [`has_too_many_values`].
+/// The error message for a request that [`has_too_many_values`].
 pub(super) const TOO_MANY_VALUES: &str =
     "The request has more than 10,000 values. Send less at once";
 
-/// True if a JSON text has more than [`MAX_REQUEST_VALUES`] values. It is told by the commas
+/// Returns true if a JSON text has more than [`MAX_REQUEST_VALUES`] values. It counts the commas
 /// outside strings, without parsing.
 pub(super) fn has_too_many_values(text: &[u8]) -> bool {
     if text.len() <= MAX_REQUEST_VALUES {
@@ -54,21 +57,21 @@ pub(super) fn has_too_many_values(text: &[u8]) -> bool {
     commas >= MAX_REQUEST_VALUES
 }
 
-/// The room that one request takes. It is free again when the last clone is dropped.
+/// The room that one request takes. It is released when the last clone is dropped.
 pub(super) type Room = Arc<OwnedSemaphorePermit>;
 
 /// The requests of one client and their answers.
 pub(super) struct Flow {
     units: Arc<Semaphore>,
-    /// Requests that are to be answered. An answer takes its room out when it is sent.
+    /// The requests without an answer so far. Sending an answer removes its room.
     unanswered: Mutex<HashMap<RequestId, Room>>,
-    /// Messages written so far.
+    /// The number of messages written so far.
     written: AtomicU64,
-    /// Why a message could not be written; the first reason.
+    /// The first error in writing a message.
     failure: Mutex<Option<io::Error>>,
     input_ended: Notify,
     output_failed: Notify,
-    /// True if the client has closed the input, though not all of it has been read.
+    /// Returns true if the client has closed the input, even if not all of it has been read.
     is_input_closed: fn() -> bool,
 }
 
@@ -85,7 +88,8 @@ impl Flow {
         }
     }
 
-    /// Waits until there is room for a request of `bytes`. `None` only if the room was closed.
+    /// Waits until there is room for a request of `bytes`. Returns `None` only if the room was
+    /// closed.
     pub(super) async fn wait_for_room(&self, bytes: usize) -> Option<Room> {
         let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(UNITS);
         let units = (1 + extra).min(UNITS);
@@ -103,13 +107,13 @@ impl Flow {
         }
     }
 
-    /// Notes that the request `id` is to be answered.
+    /// Records that the request `id` is to be answered.
     pub(super) fn begin(&self, id: RequestId, room: Room) {
         self.unanswered().insert(id, room);
     }
 
-    /// Takes back the room of a request that is being answered, or never will be. A handler that
-    /// still runs for it has a clone.
+    /// Removes the room of a request that is being answered or never will be. A handler that still
+    /// runs for it holds a clone.
     pub(super) fn take(&self, id: &RequestId) -> Option<Room> {
         self.unanswered().remove(id)
     }
@@ -118,7 +122,7 @@ impl Flow {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes how the writing of a message went.
+    /// Records the result of writing a message.
     pub(super) fn note_written(&self, result: &io::Result<()>) {
         let Err(error) = result else {
             self.written.fetch_add(1, Ordering::Relaxed);
@@ -131,13 +135,13 @@ impl Flow {
         self.output_failed.notify_one();
     }
 
-    /// Notes that the client sends nothing more.
+    /// Records that the client sends nothing more.
     pub(super) fn end_input(&self) {
         self.input_ended.notify_one();
     }
 
-    /// Waits until serving is of no more use: the output has failed, or the input has ended and
-    /// no further answer is written.
+    /// Waits until serving has no more use: the output has failed, or the input has ended and no
+    /// further answer is written.
     pub(super) async fn wait_until_useless(&self) {
         tokio::select! {
             () = self.output_failed.notified() => {}
@@ -162,7 +166,7 @@ impl Flow {
         failure.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }
 
-    /// True if a message could not be written.
+    /// Returns true if a message could not be written.
     pub(super) fn has_failed(&self) -> bool {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }

@@ -1,4 +1,4 @@
-//! The request `ai_help` of dashdash, and requests that are none.
+//! The request `ai_help` of dashdash, and unknown requests.
 
 use rmcp::ErrorData;
 use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
@@ -9,7 +9,7 @@ use super::invalid;
 use crate::clean::head;
 use crate::help::Help;
 
-/// What `ai_help` takes; other fields, as `_meta`, are left alone.
+/// The parameters of `ai_help`; other fields, such as `_meta`, are ignored.
 #[derive(Debug, Default, Deserialize)]
 struct Params {
     #[serde(default)]
@@ -25,7 +25,8 @@ enum Format {
     Json,
 }
 
-/// Methods of the protocol: one that comes here had parameters of the wrong form.
+/// Methods of the protocol. A request for one of them reaches this module only if its parameters
+/// have the wrong form.
 const KNOWN: &[&str] = &[
     "tools/call",
     "tools/list",
@@ -37,8 +38,8 @@ const KNOWN: &[&str] = &[
     "completion/complete",
 ];
 
-/// Answers a request that is not of the protocol; `complete` adds the result type that peers of
-/// 2026-07-28 ask for.
+/// Answers a request that is not part of the protocol. `complete` adds the result type that peers
+/// of 2026-07-28 expect.
 pub(super) fn answer(
     help: &Help,
     request: &CustomRequest,

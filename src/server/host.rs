@@ -1,19 +1,19 @@
-//! Checks the headers `Host` and `Origin`: a page of another site, or one whose name was rebound
+//! Checks the headers `Host` and `Origin`. A page of another site, or a page whose name was rebound
 //! to this machine, must not reach the server.
 //!
-//! The hosts that are allowed are few and known, so both headers are compared with them as whole
-//! values. Anything that is not exactly a host and a port is refused, whatever a browser or a
-//! library would make of it.
+//! Only a few known hosts are allowed, so both headers are compared with them as whole values.
+//! Anything that is not exactly a host and a port is refused, regardless of how a browser or a
+//! library would interpret it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hyper::header::{HOST, HeaderName, ORIGIN};
 use hyper::{HeaderMap, StatusCode, Uri};
 
-/// Why a request is refused before it is looked at.
+/// The reason for refusing a request before it is read.
 pub(super) type Refusal = (StatusCode, &'static str);
 
-/// A host as it is written in a URL.
+/// A host in the form used in a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HostName {
     Address(IpAddr),
@@ -24,13 +24,13 @@ enum HostName {
 /// Decides which hosts and origins a request may name.
 #[derive(Debug, Clone)]
 pub(super) struct HostFilter {
-    /// `None` allows every host: nobody knows by which names other machines call this one. A page
-    /// that was rebound to it has no token.
+    /// `None` allows every host, because the names by which other machines call this one are
+    /// unknown. A page that was rebound to this machine has no token.
     hosts: Option<Vec<HostName>>,
 }
 
 impl HostFilter {
-    /// The filter of a server that listens on `address`.
+    /// Creates the filter of a server that listens on `address`.
     pub(super) fn new(address: SocketAddr) -> Self {
         let ip = address.ip();
         if ip.is_unspecified() {
@@ -41,8 +41,8 @@ impl HostFilter {
         Self { hosts: Some(hosts) }
     }
 
-    /// Refuses a request that does not name one allowed host, or that comes from a page which is
-    /// not of this machine.
+    /// Refuses a request that does not name exactly one allowed host, or that comes from a page of
+    /// another machine.
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         const BAD_HOST: Refusal =
             (StatusCode::BAD_REQUEST, "exactly one Host header with a host and a port is needed");
@@ -55,7 +55,7 @@ impl HostFilter {
         if !self.is_allowed(&host) {
             return Err(OTHER_HOST);
         }
-        // A request to a proxy names the host a second time.
+        // A request to a proxy also names the host in its URI.
         if let Some(authority) = uri.authority() {
             let host = parse_authority(authority.as_str()).ok_or(BAD_HOST)?;
             if !self.is_allowed(&host) {
@@ -75,7 +75,7 @@ impl HostFilter {
     }
 }
 
-/// The names of this machine that no other machine has.
+/// Returns the names that always refer to this machine.
 fn loopback_hosts() -> Vec<HostName> {
     vec![
         HostName::Name("localhost".to_owned()),
@@ -84,7 +84,7 @@ fn loopback_hosts() -> Vec<HostName> {
     ]
 }
 
-/// The text of a header that occurs exactly once.
+/// Returns the text of a header that occurs exactly once.
 pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
@@ -94,7 +94,8 @@ pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Opt
     first.to_str().ok()
 }
 
-/// Parses `http://host` or `http://host:port`. `None` for everything else, `null` included.
+/// Parses `http://host` or `http://host:port`. Returns `None` for everything else, including
+/// `null`.
 fn parse_origin(text: &str) -> Option<HostName> {
     parse_authority(text.strip_prefix("http://")?)
 }

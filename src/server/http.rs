@@ -1,4 +1,4 @@
-//! The streamable HTTP transport: stateless, on loopback unless told otherwise, behind a token.
+//! The streamable HTTP transport: stateless, on loopback by default, and protected by a token.
 
 use std::convert::Infallible;
 use std::io;
@@ -31,34 +31,35 @@ use super::Server;
 use super::flow::{TOO_MANY_VALUES, has_too_many_values};
 use super::host::{HostFilter, single_value};
 
-/// Where requests go.
+/// The path that accepts requests.
 pub const PATH: &str = "/mcp";
 
-/// Bytes of the largest body; arguments are small.
+/// Maximum size of a body in bytes; arguments are small.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// How long a client may take to send the body of a request, on the command line's server.
+/// Maximum time for a client to send the body of a request, on the command line's server.
 pub const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// How long a client may take to send the headers of a request, or leave its connection idle.
+/// Maximum time for a client to send the headers of a request, or to leave its connection idle.
 const HEADER_TIME: Duration = Duration::from_secs(30);
 
-/// Bytes that hyper reads ahead of a connection. Headers that are much longer are refused.
+/// Number of bytes that hyper buffers for a connection. Headers that are much longer are refused.
 const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// How long calls that run may still take when the server ends.
+/// Maximum time for running calls to finish when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How to serve over HTTP.
+/// The settings for serving over HTTP.
 pub struct HttpOptions {
     pub address: SocketAddr,
-    /// What a client has to show; `None` asks for nothing, which only loopback may.
+    /// The token that a client has to send. `None` requires no token, which is allowed only on
+    /// loopback.
     pub token: Option<String>,
-    /// How long a client may take to send the body of a request.
+    /// Maximum time for a client to send the body of a request.
     pub body_time: Duration,
 }
 
-/// What a request has to pass before the protocol is reached.
+/// The checks that a request has to pass before it reaches the protocol.
 struct Entrance {
     hosts: HostFilter,
     token: Option<String>,
@@ -68,7 +69,7 @@ struct Entrance {
 type Service = StreamableHttpService<Server, NeverSessionManager>;
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// Serves until the process is asked to end; `ready` is told the address once it is open.
+/// Serves until the process is asked to end; `ready` is called with the address once it is open.
 pub(super) async fn serve(
     server: Server,
     options: HttpOptions,
@@ -76,7 +77,8 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let loopback = options.address.ip().is_loopback();
     if options.token.is_none() && !loopback {
-        // The command line refuses this in better words; nothing else may slip through.
+        // The command line refuses this with a better message; this check covers every other
+        // caller.
         return Err(io::Error::other("an address beyond loopback needs a token"));
     }
     let listener = TcpListener::bind(options.address).await?;
@@ -92,7 +94,8 @@ pub(super) async fn serve(
     });
     let connections = GracefulShutdown::new();
     let mut end = pin!(asked_to_end());
-    // Signals are listened to from the first poll on: who hears that the server is ready may end it.
+    // The first poll registers the signal handlers: a caller that is told the server is ready may
+    // end it.
     tokio::select! {
         biased;
         () = &mut end => return Ok(()),
@@ -103,7 +106,8 @@ pub(super) async fn serve(
             () = &mut end => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Out of file descriptors, say: others may be closed meanwhile.
+                // For example, no file descriptors are left: other connections may close in the
+                // meantime.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -123,7 +127,7 @@ pub(super) async fn serve(
             .max_buf_size(READ_BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), handler);
         let connection = connections.watch(connection);
-        // A client that breaks off is no failure.
+        // A client that closes the connection early is not a failure.
         tokio::spawn(async move { connection.await.ok() });
     }
     drop(listener);
@@ -133,7 +137,8 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// The part of the protocol that rmcp takes care of. Hosts and origins are checked before.
+/// Returns the configuration of the part of the protocol that rmcp handles. Hosts and origins are
+/// checked before.
 fn config() -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -156,12 +161,12 @@ async fn respond(service: &Service, entrance: &Entrance, request: Request<Incomi
         return plain_refusal(StatusCode::NOT_FOUND, "the server is at /mcp");
     }
     if request.method() != Method::POST {
-        // Nothing of the body is read.
+        // The body is not read.
         return in_words_of_protocol(service.handle(request).await).await;
     }
     let (mut head, body) = request.into_parts();
     if !is_json(&head.headers) {
-        // Without a type rmcp refuses the request, and says whether `Accept` is wrong as well.
+        // Without a content type, rmcp refuses the request, and also reports if `Accept` is wrong.
         head.headers.remove(CONTENT_TYPE);
         let request = Request::from_parts(head, Full::new(Bytes::new()));
         return in_words_of_protocol(service.handle(request).await).await;
@@ -177,14 +182,14 @@ async fn respond(service: &Service, entrance: &Entrance, request: Request<Incomi
     in_words_of_protocol(service.handle(request).await).await
 }
 
-/// True if the one content type of a request is JSON.
+/// Returns true if the single content type of a request is JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = single_value(headers, &CONTENT_TYPE) else { return false };
     let essence = value.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Reads a whole body. The error is the answer to one that is too long, too slow or broken off.
+/// Reads a whole body. The error is the answer to a body that is too long, too slow or incomplete.
 async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, Answer> {
     let reading = Limited::new(body, MAX_BODY_BYTES).collect();
     let mut answer = match tokio::time::timeout(time, reading).await {
@@ -203,12 +208,12 @@ async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, Answer> {
             refusal(StatusCode::REQUEST_TIMEOUT, ErrorData::invalid_request(message, None), None)
         }
     };
-    // What follows on this connection is the rest of the body.
+    // The next bytes on this connection would be the rest of the body.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     Err(answer)
 }
 
-/// Returns the answer to a body that is not JSON, or not a message of the protocol.
+/// Returns the answer to a body that is not JSON or not a message of the protocol.
 fn refuse_message(body: &[u8]) -> Option<Answer> {
     if has_too_many_values(body) {
         let error = ErrorData::invalid_request(TOO_MANY_VALUES, None);
@@ -235,7 +240,7 @@ fn refuse_message(body: &[u8]) -> Option<Answer> {
     Some(refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), id))
 }
 
-/// Compares in constant time.
+/// Checks the token, comparing in constant time.
 fn is_allowed(token: Option<&str>, headers: &HeaderMap) -> bool {
     let Some(token) = token else { return true };
     let given = single_value(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
@@ -249,7 +254,8 @@ fn plain_refusal(status: StatusCode, message: &'static str) -> Answer {
     refusal(status, ErrorData::invalid_request(message, None), None)
 }
 
-/// A refusal before the protocol is reached, in its words: some clients show nothing else.
+/// Creates a refusal in the format of the protocol, because some clients show nothing else. It is
+/// used before the protocol handles the request.
 fn refusal(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> Answer {
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
     let mut answer = Response::new(Full::new(Bytes::from(body)).boxed());
@@ -258,7 +264,7 @@ fn refusal(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> Answe
     answer
 }
 
-/// Puts a refusal of rmcp, which may be plain text, into the words of the protocol.
+/// Converts a refusal of rmcp, which may be plain text, to the format of the protocol.
 async fn in_words_of_protocol(answer: Answer) -> Answer {
     let status = answer.status();
     let is_refusal = status.is_client_error() || status.is_server_error();
@@ -275,8 +281,8 @@ async fn in_words_of_protocol(answer: Answer) -> Answer {
     answer
 }
 
-/// Interrupt, or termination where there is such a thing. Where signals cannot be had the server
-/// runs until it is killed.
+/// Waits for an interrupt or, if the system has it, a termination signal. If signals are
+/// unavailable, the server runs until it is killed.
 async fn asked_to_end() {
     #[cfg(unix)]
     {

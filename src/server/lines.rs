@@ -1,6 +1,6 @@
-//! The transport over a pair of streams, one message a line. A request that is too long or no JSON
-//! is answered with an error, where rmcp drops it in silence and lets the client wait; what comes
-//! before a session and asks nothing is left alone, where rmcp ends the server.
+//! The transport over a pair of streams, one message per line. A request that is too long or not
+//! JSON is answered with an error; rmcp alone would drop it silently and let the client wait. A
+//! message before a session that needs no answer is ignored; rmcp alone would end the server.
 
 use std::io;
 use std::pin::Pin;
@@ -22,21 +22,21 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::flow::{Flow, TOO_MANY_VALUES, has_too_many_values};
 
-/// Bytes of the longest line. The arguments of every tool fit; a longer text would take several
-/// times its size in each of the threads that answer.
+/// Maximum size of a line in bytes. The arguments of every tool fit; a longer text would take
+/// several times its size in each of the answering threads.
 const MAX_LINE_BYTES: usize = 512 << 10;
 
-/// Bytes read at a time.
+/// Number of bytes read at a time.
 const CHUNK: usize = 8192;
 
-/// Bytes of the beginning and of the end of a line that are kept, to find the id of a request.
+/// Number of bytes kept from the beginning and the end of a line, to find the id of a request.
 const HEAD: usize = 512;
 const TAIL: usize = 128;
 
-/// The answer to a request that cannot be read, and its id as far as that is known.
+/// The answer to a request that cannot be read, and the request's id if it is known.
 type Refusal = (ErrorData, Option<RequestId>);
 
-/// What was read and is not passed on yet, because there is no room for it.
+/// A message or refusal that was read but not passed on yet, because there is no room for it.
 enum Next {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     Refusal(Refusal),
@@ -45,12 +45,12 @@ enum Next {
 /// The transport.
 pub(super) struct Lines<R: AsyncRead + Unpin, W: AsyncWrite> {
     inner: AsyncRwTransport<RoleServer, Bounded<R>, W>,
-    /// Requests that were too long or no JSON.
+    /// The refusals of requests that were too long or not JSON.
     refused: UnboundedReceiver<Refusal>,
-    /// Bytes of the last line that `inner` was given.
+    /// The number of bytes of the last line that `inner` was given.
     line_bytes: Arc<AtomicUsize>,
     next: Option<Next>,
-    /// Whether a session has begun.
+    /// True if a session has begun.
     begun: bool,
     flow: Arc<Flow>,
 }
@@ -67,8 +67,8 @@ where
         Self { inner, refused, line_bytes, next: None, begun: false, flow }
     }
 
-    /// Reads until there is something to pass on or to refuse; `None` at the end of the input.
-    /// Nothing is lost if the future is dropped before it is ready.
+    /// Reads until there is a message to pass on or to refuse; returns `None` at the end of the
+    /// input. Nothing is lost if the future is dropped before it is ready.
     async fn read_next(&mut self) -> Option<Next> {
         loop {
             tokio::select! {
@@ -127,7 +127,7 @@ where
                 Some(Next::Message(message)) if matches!(**message, JsonRpcMessage::Request(_)) => {
                     self.line_bytes.load(Ordering::Relaxed)
                 }
-                // Nothing is answered to these.
+                // These messages need no answer.
                 Some(Next::Message(message)) => {
                     if let Some(id) = cancelled_id(message) {
                         drop(self.flow.take(id));
@@ -137,13 +137,13 @@ where
                 }
             };
 
-            // What was read stays in `next` until there is room: this future may be dropped at
-            // any time.
+            // The message stays in `next` until there is room, because this future may be dropped
+            // at any time.
             let room = self.flow.wait_for_room(bytes).await?;
             match self.next.take()? {
                 Next::Message(mut message) => {
                     if let JsonRpcMessage::Request(request) = message.as_mut() {
-                        // The handler holds the room while it runs, whatever becomes of the answer.
+                        // The handler holds the room while it runs, even if the answer is dropped.
                         request.request.extensions_mut().insert(Arc::clone(&room));
                         self.flow.begin(request.id.clone(), room);
                     }
@@ -152,7 +152,7 @@ where
                 Next::Refusal((error, id)) => {
                     let answer = self.send(TxJsonRpcMessage::<RoleServer>::error(error, id));
                     tokio::spawn(async move {
-                        // The failure is noted where it happens.
+                        // The failure is recorded where it happens.
                         let _ = answer.await;
                         drop(room);
                     });
@@ -166,7 +166,7 @@ where
     }
 }
 
-/// The id of the request that a message answers.
+/// Returns the id of the request that a message answers.
 fn answered_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
@@ -175,7 +175,7 @@ fn answered_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     }
 }
 
-/// The id of the request that a message cancels. rmcp does not answer it any more.
+/// Returns the id of the request that a message cancels. rmcp no longer answers that request.
 fn cancelled_id(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     let JsonRpcMessage::Notification(notification) = message else { return None };
     let ClientNotification::CancelledNotification(cancelled) = &notification.notification else {
@@ -184,8 +184,8 @@ fn cancelled_id(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     cancelled.params.request_id.as_ref()
 }
 
-/// Whether rmcp begins a session with this request: an `initialize`, or one that says all that
-/// 2026-07-28 asks of it. It answers others and waits on.
+/// Returns true if rmcp begins a session with this request: an `initialize`, or a request with
+/// everything that 2026-07-28 requires. rmcp answers other requests and keeps waiting.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "every other request says all that is asked of it, or not"
@@ -200,20 +200,21 @@ fn begins(request: &ClientRequest) -> bool {
     }
 }
 
-/// Passes on lines that are short enough, at most one at a time; of a longer one only a part, which
-/// is no JSON and is ignored, and word that it came. Of a request that is no JSON word goes out too.
+/// A reader that passes on lines that are short enough, at most one at a time. Of a longer line it
+/// passes on only a part, which is not valid JSON and is ignored, and it reports the line. It also
+/// reports a request that is not JSON.
 struct Bounded<R> {
     inner: R,
     longest: usize,
     tell: UnboundedSender<Refusal>,
-    /// What was read from `inner`, and how much of it was passed on.
+    /// The bytes read from `inner`, and the number of them that were passed on.
     chunk: Vec<u8>,
     passed: usize,
-    /// Bytes of the present line that were passed on.
+    /// The number of bytes of the current line that were passed on.
     length: usize,
-    /// Bytes of the last line that was passed on.
+    /// The number of bytes of the last line that was passed on.
     line_bytes: Arc<AtomicUsize>,
-    /// The whole of it, unless it is too long.
+    /// The whole current line, unless it is too long.
     line: Vec<u8>,
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -241,7 +242,7 @@ impl<R> Bounded<R> {
         (bounded, told)
     }
 
-    /// Passes on the next part of a line, up to its end or that of the chunk.
+    /// Passes on the next part of a line, up to the end of the line or of the chunk.
     fn pass(&mut self, out: &mut ReadBuf<'_>) {
         let unread = self.chunk.get(self.passed..).unwrap_or_default();
         let unread = unread.get(..out.remaining()).unwrap_or(unread);
@@ -259,7 +260,8 @@ impl<R> Bounded<R> {
         }
         let has_too_many = is_end && has_too_many_values(&self.line);
         if has_too_many || (is_too_long && !was_too_long) {
-            // What was passed on may be JSON followed by blanks: with this it is not.
+            // The part that was passed on may be JSON followed by blanks; this suffix makes it
+            // invalid.
             let end: &[u8] = if out.remaining() < 2 { b"\n" } else { b"!\n" };
             out.put_slice(end);
         } else if !is_too_long {
@@ -279,7 +281,7 @@ impl<R> Bounded<R> {
                 no_json(&self.line)
             };
             if let Some(refusal) = refusal {
-                // Nobody to tell: the transport is closing.
+                // A send fails only while the transport is closing.
                 let _ = self.tell.send(refusal);
             }
             self.end_line();
@@ -311,7 +313,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = out.filled().len();
-        // To pass on nothing would be the end of the stream.
+        // An empty read would mean the end of the stream.
         while out.filled().len() == before {
             if this.passed == this.chunk.len() {
                 let mut bytes = [0; CHUNK];
@@ -336,8 +338,8 @@ fn too_long() -> ErrorData {
     ErrorData::invalid_request(message, None)
 }
 
-/// The refusal of a request that is no JSON: half a surrogate pair, say, which some clients write
-/// where a text was cut. Other lines that are none ask nothing.
+/// Returns the refusal of a request that is not JSON: for example, half a surrogate pair, which
+/// some clients write when they cut a text. Other invalid lines are not requests and get no answer.
 fn no_json(line: &[u8]) -> Option<Refusal> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let error = serde_json::from_slice::<Value>(line).err()?;
@@ -346,8 +348,8 @@ fn no_json(line: &[u8]) -> Option<Refusal> {
     Some((ErrorData::parse_error(message, None), Some(id)))
 }
 
-/// The id of a request of which only the beginning and the end are known: it stands before the
-/// parameters or behind them.
+/// Finds the id of a request from its beginning and its end: the id comes before the parameters or
+/// after them.
 fn request_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
     let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
     let before = head.split("\"params\"").next().unwrap_or_default();
@@ -359,7 +361,8 @@ fn request_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
         .or_else(|| last().and_then(|member| id(member, is_last)))
 }
 
-/// The value of `member`, an object's member `"id": value`, if what follows it is right.
+/// Parses the value of `member`, an object's member `"id": value`, if `follows` accepts the text
+/// after it.
 fn id(member: &str, follows: impl Fn(&str) -> bool) -> Option<RequestId> {
     let value = member.strip_prefix("\"id\"")?.trim_start().strip_prefix(':')?;
     let mut values = Deserializer::from_str(value).into_iter::<Value>();

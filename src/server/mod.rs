@@ -1,4 +1,4 @@
-//! The MCP server. Only this module names rmcp; stdout carries nothing but the protocol.
+//! The MCP server. Only this module uses rmcp; stdout carries only the protocol.
 
 mod arguments;
 mod cache;
@@ -47,7 +47,7 @@ use crate::clean::head;
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
 
-/// What a model should know before it chooses a tool; at most 2 KB.
+/// The instructions that a model reads before it chooses a tool; at most 2 KB.
 const INSTRUCTIONS: &str = "\
 Searches the history of coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Copilot CLI, Pi and others) on this machine: every prompt, answer, \
 reasoning, tool call and result of past sessions. \
@@ -64,18 +64,19 @@ Logs that grew are read before a call, looked for every 2 s at most; metadata.in
 session_id 'current' is the session you are in. Labels: label:name in a search, label in list_sessions. \
 The resource sessions://ai-help is the whole manual.";
 
-/// How long clients may keep the lists, in milliseconds: they never change while a server runs.
+/// How long clients may cache the lists, in milliseconds. The lists never change while a server
+/// runs.
 const LIST_TTL_MS: u64 = 3_600_000;
 
-/// The code of JSON-RPC for errors that the server defines: here, a request above the limit.
+/// The JSON-RPC code for errors that the server defines: here, a request above the limit.
 const SERVER_ERROR: rmcp::model::ErrorCode = rmcp::model::ErrorCode(-32000);
 
-/// What a server is made of.
+/// The components of a server.
 pub struct Parts {
     pub tools: Tools,
     pub options: Options,
     pub help: Help,
-    /// Where logs are looked for.
+    /// The folders that are searched for logs.
     pub roots: Vec<PathBuf>,
 }
 
@@ -90,7 +91,7 @@ struct Server {
 }
 
 impl Server {
-    /// `adapter` is the way in, as the debug metadata call it.
+    /// Creates a server. `adapter` is the transport, as the debug metadata names it.
     fn new(parts: Parts, adapter: &'static str) -> Self {
         Self {
             tools: Arc::new(parts.tools),
@@ -102,7 +103,7 @@ impl Server {
     }
 }
 
-/// Serves over HTTP until the process is asked to end; `ready` is told the address.
+/// Serves over HTTP until the process is asked to end; `ready` is called with the address.
 pub fn serve_http(
     parts: Parts,
     options: HttpOptions,
@@ -190,7 +191,7 @@ impl ServerHandler for Server {
         self.take_request()?;
         let server = self.clone();
         let read = move || {
-            // As fresh as the answer of a tool.
+            // The resource is as fresh as the answer of a tool.
             server.tools.refresh();
             resources::read(&request.uri, &server.tools, &server.help, &server.roots)
         };
@@ -270,12 +271,12 @@ impl ServerHandler for Server {
 }
 
 impl Server {
-    /// Counts a request that is not the call of a tool, and refuses it above the limit.
+    /// Counts a request that is not a tool call, and refuses it above the limit.
     fn take_request(&self) -> Result<(), ErrorData> {
         self.desk.take_request().map_err(refused)
     }
 
-    /// The error for a name that no tool has.
+    /// Returns the error for an unknown tool name.
     fn unknown(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.listed.iter().map(|tool| tool.name.as_ref()).collect();
         let meant = nearest(name, names.iter().copied());
@@ -290,24 +291,25 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// An error of the protocol: what was asked is wrong. It is short, whatever it repeats.
+/// Creates a protocol error for an invalid request. The message is cut to a limit, whatever it
+/// repeats.
 fn invalid(message: &str) -> ErrorData {
     ErrorData::invalid_params(head(message, limits::PROTOCOL_ERROR_BYTES).0.to_owned(), None)
 }
 
-/// An error of a tool as an error of the protocol. Its data are the error as tools answer it, so
-/// that clients read the code and the time to wait in one place.
+/// Converts an error of a tool to an error of the protocol. Its data are the error in the format of
+/// tool answers, so that clients read the code and the waiting time in one place.
 fn refused(error: ToolError) -> ErrorData {
     let message = error.message.clone();
     ErrorData::new(SERVER_ERROR, message, serde_json::to_value(error).ok())
 }
 
-/// What a list says about keeping it; peers of 2025-11-25 know no such thing.
+/// Returns the cache hints of a list; the protocol of 2025-11-25 does not have them.
 fn list_hints(context: &RequestContext<RoleServer>) -> (Option<u64>, Option<CacheScope>) {
     if is_modern(context) { (Some(LIST_TTL_MS), Some(CacheScope::Public)) } else { (None, None) }
 }
 
-/// Runs work that reads files on a thread of its own; a bug in it must not end the server.
+/// Runs work that reads files on a separate thread; a bug in it must not end the server.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ErrorData> + Send + 'static,
 ) -> Result<T, ErrorData> {
@@ -316,7 +318,7 @@ async fn apart<T: Send + 'static>(
     })
 }
 
-/// Says in an answer that the tool was called by an earlier name.
+/// Adds a warning to an answer that the tool was called by an earlier name.
 fn renamed(mut answer: Value, alias: Alias, name: &str) -> Value {
     let warning = Warning {
         code: WarningCode::ToolRenamed,
@@ -363,7 +365,7 @@ fn value<T: Serialize>(answer: Answer<T>) -> Result<Answer<Value>, ToolError> {
     answer.into_json().map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))
 }
 
-/// What came of a call as the protocol says it.
+/// Converts the outcome of a call to the result of the protocol.
 fn result(answered: Answered) -> CallToolResult {
     let mut result = match answered.result {
         Ok(answer) => success(answer),
@@ -375,14 +377,16 @@ fn result(answered: Answered) -> CallToolResult {
     result
 }
 
-/// Both forms say the same: clients show the model the one or the other.
+/// Returns a successful result. Both forms have the same content: a client shows the model one or
+/// the other.
 fn success(answer: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(answer.to_string())]);
     result.structured_content = Some(answer);
     result
 }
 
-/// Errors are text only: some clients check structured content against the schema of success.
+/// Returns a failed result, as text only: some clients check structured content against the schema
+/// of a success.
 fn failure(error: ToolError) -> CallToolResult {
     let json = serde_json::to_string(&Failure::from(error)).unwrap_or_default();
     CallToolResult::error(vec![ContentBlock::text(json)])

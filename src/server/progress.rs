@@ -1,5 +1,5 @@
-//! Waits for a call, tells the client meanwhile that it goes on, and gives up when it takes too
-//! long.
+//! Waits for a call, sends the client progress notifications in the meantime, and gives up when the
+//! call takes too long.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use rmcp::{Peer, RoleServer};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at, sleep};
 
-/// The client hears of a call that takes long this often.
+/// Interval between the progress notifications of a long call.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A call ends itself when its time is over; this much later it is not waited for any more.
+/// A call ends itself at its time limit. The server waits for this much longer, then gives up.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The result of `work`; `None` when it does not come. `token` is what the client knows the call
-/// by, if it wants to hear of it.
+/// Returns the result of `work`, or `None` if it does not finish in time. `token` identifies the
+/// call to the client, if it wants progress notifications.
 pub(super) async fn wait<T>(
     mut work: JoinHandle<T>,
     client: &Peer<RoleServer>,
@@ -37,7 +37,7 @@ pub(super) async fn wait<T>(
                     let progress = ProgressNotificationParam::new(token.clone(), f64::from(seconds))
                         .with_total(limit.as_secs_f64())
                         .with_message(format!("{tool} has been running for {seconds} s"));
-                    // A client that is gone needs none.
+                    // A client that left needs no notification.
                     let _ = client.notify_progress(progress).await;
                 }
             }

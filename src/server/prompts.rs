@@ -1,4 +1,4 @@
-//! Prompts: the common questions, worded so that the tools answer them in a few calls.
+//! Prompts: common questions, worded so that the tools answer them in a few calls.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::invalid;
 use crate::help::served_lines;
 
-/// One prompt. In its text `{name}` stands for an argument, quoted; a line that names an argument
-/// which was not given is left out, and so is one that calls a tool which is not served.
+/// One prompt. In its text `{name}` is replaced by an argument, quoted. A line is left out if it
+/// names an argument that was not given or calls a tool that is not served.
 struct Row {
     name: &'static str,
     title: &'static str,
@@ -129,7 +129,7 @@ pub(super) fn list() -> Vec<Prompt> {
     PROMPTS.iter().map(prompt).collect()
 }
 
-/// Whether there is such a prompt with such an argument.
+/// Returns true if there is a prompt of this name with this argument.
 pub(super) fn takes(name: &str, argument: &str) -> bool {
     let row = PROMPTS.iter().find(|row| row.name == name);
     row.is_some_and(|row| row.arguments.iter().any(|known| known.name == argument))
@@ -173,7 +173,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
             text = kept.join("\n");
         }
     }
-    // From the left, each once: a value may look like a place.
+    // Replaces placeholders from left to right, each once: a value may look like a placeholder.
     let (mut filled, mut rest) = (String::new(), text.as_str());
     let next = |rest: &str| {
         let places =

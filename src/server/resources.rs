@@ -1,4 +1,4 @@
-//! Resources: what a client attaches to a conversation without a call of a tool.
+//! Resources: data that a client attaches to a conversation without a tool call.
 
 use std::path::PathBuf;
 
@@ -17,14 +17,14 @@ use crate::clean::head;
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
 
-/// One resource or template of resources.
+/// One resource or resource template.
 struct Row {
     uri: &'static str,
     name: &'static str,
     title: &'static str,
     description: &'static str,
     mime_type: &'static str,
-    /// For dashdash: what it is, and whether it changes while a server runs.
+    /// For dashdash: the kind of resource, and whether it changes while a server runs.
     kind: &'static str,
     refreshable: bool,
     command: &'static str,
@@ -118,7 +118,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     TEMPLATES.iter().map(template).collect()
 }
 
-/// Reads the resource of this URI; `roots` are where logs are looked for.
+/// Reads the resource of this URI; `roots` are the folders that are searched for logs.
 pub(super) fn read(
     uri: &str,
     tools: &Tools,
@@ -126,7 +126,7 @@ pub(super) fn read(
     roots: &[PathBuf],
 ) -> Result<ReadResourceResult, ErrorData> {
     let call = Call::new(Timestamp::now(), &|| false);
-    // As errors repeat it.
+    // The URI in the form in which errors repeat it.
     let shown = head(uri, limits::PROTOCOL_ERROR_BYTES).0;
     let text = match uri {
         "sessions://status" => json(shown, tools.status(roots)),
@@ -155,13 +155,13 @@ pub(super) fn read(
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// The id that a URI has where `template` has `{id}`.
+/// Returns the id that a URI has where `template` has `{id}`.
 fn id(uri: &str, template: &str) -> Option<String> {
     let id = uri.strip_prefix(template.strip_suffix("{id}")?)?;
     decode(id).filter(|id| !id.is_empty())
 }
 
-/// Undoes percent encoding: clients encode the colon of an event id.
+/// Decodes percent encoding: clients encode the colon of an event id.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -183,7 +183,7 @@ fn json(uri: &str, answer: Result<impl Serialize, ToolError>) -> Result<String, 
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// What is not there is told apart from what is broken.
+/// Converts an error to the protocol, which distinguishes a missing resource from a failure.
 fn protocol_error(uri: &str, error: ToolError) -> ErrorData {
     let data = Some(json!({ "uri": uri, "code": error.code, "details": error.details }));
     match error.code {

@@ -1,4 +1,4 @@
-//! The served tools: the registry's rows as the protocol has them.
+//! The served tools: the rows of the registry in the form of the protocol.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::help::dashdash;
 
-/// Every tool, in the order of names.
+/// Returns every tool, ordered by name.
 pub(super) fn tools() -> Vec<Tool> {
     TOOLS.iter().map(tool).collect()
 }
 
-/// The schema of a tool's arguments; made once, as every call is read by it.
+/// Returns the schema of a tool's arguments. It is built once, because reading every call needs it.
 pub(super) fn input(name: &str) -> &'static Value {
     static INPUTS: LazyLock<HashMap<&str, Value>> =
         LazyLock::new(|| TOOLS.iter().map(|spec| (spec.name, (spec.input)())).collect());
@@ -43,8 +43,9 @@ fn tool(spec: &ToolSpec) -> Tool {
     tool
 }
 
-/// The arguments as the list of tools shows them. The names of the agents, twenty words, stand
-/// there once; where else an agent is asked for, its description says where.
+/// Returns the arguments as the list of tools shows them. Only one tool lists the names of the
+/// agents, which take twenty words; wherever else an agent is an argument, the description refers
+/// to that list.
 fn listed(spec: &ToolSpec) -> Value {
     let mut schema = input(spec.name).clone();
     let provider = schema.pointer_mut("/properties/provider").and_then(Value::as_object_mut);
@@ -54,8 +55,9 @@ fn listed(spec: &ToolSpec) -> Value {
     schema
 }
 
-/// The envelope around a tool's data, as far as a program needs it to go on: the rest of it is the
-/// same for every tool and would be paid for nine times.
+/// Returns the schema of the envelope around a tool's data, limited to the parts that a program
+/// needs to continue. The rest is the same for every tool and would be paid for nine times, once
+/// per tool.
 fn envelope(spec: &ToolSpec) -> JsonObject {
     let mut properties = json!({ "data": (spec.output)() });
     if input(spec.name)["properties"]["cursor"].is_object() {

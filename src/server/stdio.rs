@@ -12,7 +12,8 @@ use super::flow::Flow;
 use super::lines::Lines;
 use super::{Parts, Server};
 
-/// How long the process waits for calls that were cut off. They notice it within milliseconds.
+/// Maximum time that the process waits for calls that were cut off. They notice it within
+/// milliseconds.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Serves the tools on stdin and stdout until stdin ends.
@@ -30,7 +31,7 @@ pub fn serve_stdio(parts: Parts) -> io::Result<()> {
     result
 }
 
-/// Serves the tools to one client, a message a line, until `read` ends.
+/// Serves the tools to one client, one message per line, until `read` ends.
 ///
 /// # Errors
 ///
@@ -69,14 +70,14 @@ where
 {
     match server.serve(lines).await {
         Ok(service) => service.waiting().await.map(|_| ()).map_err(io::Error::other),
-        // A client that leaves before it said anything is not a failure.
+        // A client that leaves before sending anything is not a failure.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(io::Error::other(error)),
     }
 }
 
-/// True if the client has closed its end of stdin. Pipes show it as soon as it happens, and
-/// sockets, which some clients use instead, too; a file never does.
+/// Returns true if the client has closed its end of stdin. Pipes show it as soon as it happens, and
+/// so do sockets, which some clients use instead; a file never does.
 #[cfg(unix)]
 fn is_stdin_closed() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,5 +1,5 @@
-//! Adds an entry to a configuration in JSON (with comments) or TOML and leaves the rest of the
-//! text as it stands.
+//! Adds an entry to a configuration in JSON (with comments) or TOML, and leaves the rest of the
+//! text unchanged.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use toml_edit::{Array, DocumentMut, Item, Table};
 
 use super::{Entry, NAME};
 
-/// `text` with the entry in it. The error says why the text cannot take it.
+/// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
 pub(super) fn added(path: &Path, text: &str, entry: &Entry) -> Result<String, String> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         in_toml(text, entry)
@@ -29,7 +29,7 @@ fn in_json(text: &str, entry: &Entry) -> Result<String, String> {
             .ok_or_else(|| format!("'{table}' is no object there"))?;
     }
     match object.get(NAME) {
-        // Further fields of an entry that is there are the user's.
+        // Additional fields of an existing entry belong to the user.
         Some(known) => {
             let known =
                 known.object_value().ok_or_else(|| format!("'{NAME}' is no object there"))?;
@@ -51,11 +51,12 @@ fn in_json(text: &str, entry: &Entry) -> Result<String, String> {
     Ok(root.to_string())
 }
 
-/// OpenCode 2 has its servers one table further in; a file that has that table is of that kind.
+/// Returns the tables around the entry. OpenCode 2 has its servers one table deeper; a file that
+/// contains that table is for OpenCode 2.
 fn tables(entry: &Entry, root: &CstObject) -> Vec<&'static str> {
     let mut tables = entry.tables.to_vec();
     let inner = root.object_value("mcp").and_then(|mcp| mcp.object_value("servers"));
-    // A server of the older kind may be named so.
+    // In the older format, a server itself may be named `servers`.
     if tables == ["mcp"] && inner.is_some_and(|servers| servers.get("type").is_none()) {
         tables.push("servers");
     }
@@ -86,14 +87,14 @@ fn in_toml(text: &str, entry: &Entry) -> Result<String, String> {
         let table = item.as_table_like_mut().ok_or("a value stands where a table has to be")?;
         item = table.entry(name).or_insert_with(|| {
             let mut table = Table::new();
-            // A table that holds only tables needs no line of its own.
+            // A table that contains only tables needs no line of its own.
             table.set_implicit(name != NAME);
             Item::Table(table)
         });
     }
     let table = item.as_table_like_mut().ok_or_else(|| format!("'{NAME}' is no table there"))?;
     for (name, value) in &entry.fields {
-        // Values that are right already keep their form and their comments.
+        // Values that are already correct keep their formatting and their comments.
         if table.get(name).is_some_and(|known| is(known, value)) {
             continue;
         }

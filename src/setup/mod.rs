@@ -1,5 +1,5 @@
-//! Registering the server with the programs that talk to it: what their configuration needs, and
-//! writing it there without touching anything else.
+//! Registers the server with its clients: computes the entry for their configuration, and writes it
+//! without changing anything else.
 
 mod edit;
 
@@ -17,43 +17,43 @@ use crate::error::unusable_path;
 use crate::leftovers::create_temporary;
 use crate::outfile::{find_place, open_regular};
 
-/// The name that the server has in configurations.
+/// The name of the server in configurations.
 const NAME: &str = "sessions";
 
-/// What a client's configuration needs.
+/// The entry that a client's configuration needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Registration {
     pub client: Client,
     /// The client's configuration file.
     pub path: PathBuf,
-    /// What to add there.
+    /// The text to add to the file.
     pub config: String,
-    /// The client's own command for it, where it has one.
+    /// The client's own command that adds the entry, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     #[serde(skip)]
     entry: Entry,
 }
 
-/// Where in the file the server's entry stands, and what it holds.
+/// The server's entry, and its location in the file.
 #[derive(Debug, Clone)]
 struct Entry {
-    /// Tables around it, from the outside.
+    /// The tables around the entry, outermost first.
     tables: &'static [&'static str],
     fields: Map<String, Value>,
 }
 
-/// What became of a configuration file.
+/// The result of writing a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Written {
     pub path: PathBuf,
     pub changed: bool,
-    /// The file as it was before.
+    /// The path of the copy of the previous file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<PathBuf>,
 }
 
-/// The registration of the server, started by `program` with `arguments`.
+/// Returns the registration of the server, which is started by `program` with `arguments`.
 pub fn registration(
     client: Client,
     places: &Places<'_>,
@@ -102,7 +102,8 @@ pub fn registration(
     Registration { client, path, config, command, entry }
 }
 
-/// The file that OpenCode reads: with comments or without, whichever there is.
+/// Returns the file that OpenCode reads: the one with comments if it exists, otherwise the one
+/// without.
 fn opencode(places: &Places<'_>) -> PathBuf {
     let with_comments = places.config("opencode/opencode.jsonc");
     if with_comments.exists() { with_comments } else { places.config("opencode/opencode.json") }
@@ -118,7 +119,7 @@ fn vscode(places: &Places<'_>) -> PathBuf {
     }
 }
 
-/// A word as a shell takes it literally.
+/// Quotes a word so that a shell takes it literally.
 fn shell_word(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(safe) {
@@ -129,11 +130,11 @@ fn shell_word(word: &str) -> String {
 }
 
 impl Registration {
-    /// Adds the entry to the client's file, or brings it up to date. The file as it was is kept
-    /// beside it; everything else in it stays as it is.
+    /// Adds the entry to the client's file or updates it. The previous file is kept next to it, and
+    /// the rest of the file is unchanged.
     pub fn write(&self, now: Timestamp) -> Result<Written, ToolError> {
         let failed = |error: io::Error| unusable(&self.path, &error.to_string());
-        // A link leads to where the user keeps the file: that one is changed.
+        // If the path is a link, the file that it points to is changed.
         let path = find_place(&self.path)?;
         let before = match open_regular(&path).and_then(io::read_to_string) {
             Ok(text) => Some(text),

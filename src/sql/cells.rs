@@ -1,4 +1,4 @@
-//! Values of a batch, and rows of them as text.
+//! Converts the cells of a batch to JSON values and the rows to text.
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
@@ -11,10 +11,10 @@ use serde_json::{Number, Value};
 use super::plan::Form;
 use crate::clean::clean;
 
-/// Characters of a cell in a table for people.
+/// Maximum number of characters of a cell in a table for reading.
 const TABLE_CELL: usize = 80;
 
-/// The value of a cell. Whole numbers beyond 64 bits are texts, so that none is rounded.
+/// Returns the value of a cell. Integers beyond 64 bits are strings, so that none is rounded.
 #[expect(clippy::wildcard_enum_match_arm, reason = "a plan reads every other type as text")]
 pub(super) fn value(column: &dyn Array, row: usize, form: Form) -> Value {
     if column.is_null(row) {
@@ -52,7 +52,7 @@ pub(super) fn value(column: &dyn Array, row: usize, form: Form) -> Value {
     }
 }
 
-/// JSON has no infinity.
+/// Returns a float as a number, or as a string if it is not finite: JSON has no infinity.
 fn float(number: f64) -> Value {
     Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
 }
@@ -63,7 +63,7 @@ fn decimal(text: &str) -> Value {
     if let Ok(number) = whole {
         return number;
     }
-    // As many digits as a double surely holds.
+    // A double represents 15 digits without loss.
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     match text.parse().ok().and_then(Number::from_f64) {
         Some(number) if digits <= 15 && text.contains('.') => Value::Number(number),
@@ -71,7 +71,7 @@ fn decimal(text: &str) -> Value {
     }
 }
 
-/// A value as text; null is none.
+/// Returns a value as text; null is empty.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
 pub(super) fn text(value: &Value) -> String {
     match value {
@@ -81,7 +81,7 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// A line of CSV (RFC 4180). Null is nothing, an empty text two quotes.
+/// Returns a line of CSV (RFC 4180). Null is an empty cell, an empty text is two quotes.
 pub(super) fn csv(values: &[Value]) -> String {
     let cell = |value: &Value| {
         let text = text(value);
@@ -95,13 +95,13 @@ pub(super) fn csv(values: &[Value]) -> String {
     values.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 
-/// A line of a Markdown table.
+/// Returns a line of a Markdown table.
 pub(super) fn markdown(cells: &[String]) -> String {
     let cell = |text: &String| text.replace('|', "\\|").replace('\n', "<br>");
     format!("| {} |", cells.iter().map(cell).collect::<Vec<_>>().join(" | "))
 }
 
-/// A cell of a table for people: one line, not too long.
+/// Returns a cell of a table for reading: one line of at most [`TABLE_CELL`] characters.
 pub(super) fn short(value: &Value) -> String {
     let text = text(value).replace('\n', "\\n").replace('\t', " ");
     match text.char_indices().nth(TABLE_CELL) {

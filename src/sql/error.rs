@@ -1,4 +1,4 @@
-//! What ends a query without its rows.
+//! Errors of SQL queries.
 
 use std::fmt;
 use std::io;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::StoreError;
 
-/// What ended a query.
+/// The reason why a query ended without its rows.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
-    /// The query's process says what is wrong.
+    /// The query's process reported what is wrong.
     #[error(transparent)]
     Fault(#[from] Fault),
     #[error("sql: longer than {} bytes", limits::SQL_BYTES)]
@@ -31,19 +31,19 @@ pub enum SqlError {
         "The query's process was ended from outside by signal {0}: by a user, or by the system when the memory of the machine ran out. Nothing was changed: run the query again"
     )]
     Killed(i32),
-    /// The process ended without a report, in these words or with this code.
+    /// The process ended without a report, with this message or code.
     #[error("The query's process ended{0}")]
     Ended(String),
     #[error("No process could be started for the query: {0}")]
     NotStarted(io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Where the rows were to go is gone.
+    /// The destination of the rows is gone.
     #[error("The rows could not be written: {0}")]
     Output(io::Error),
 }
 
-/// What the process of a query found wrong, as it tells the one that started it.
+/// A fault that the process of a query reports to the process that started it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Fault {
     #[error("{0}")]
@@ -51,7 +51,7 @@ pub enum Fault {
     #[error("{}", refusal(.reason))]
     NotAllowed {
         reason: String,
-        /// What was named and may not be.
+        /// The name in the query that is not allowed.
         name: Option<String>,
     },
     #[error(
@@ -78,7 +78,7 @@ pub enum Fault {
     Unwritten(String),
 }
 
-/// What is wrong with the text of a query.
+/// A mistake in the text of a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mistake {
     pub message: String,
@@ -95,13 +95,13 @@ impl fmt::Display for Mistake {
 }
 
 impl Fault {
-    /// A query that is wrong at no place in particular.
+    /// Creates a mistake without a place in the query.
     pub(super) fn mistake(message: impl Into<String>) -> Self {
         Self::Mistake(Mistake { message: message.into(), ..Mistake::default() })
     }
 }
 
-/// A reason to refuse a query, and what is allowed.
+/// Returns the message for a refused query: the reason, and what is allowed.
 fn refusal(reason: &str) -> String {
     let views: Vec<_> = VIEWS.iter().map(|view| view.name).collect();
     let stop = if reason.ends_with('?') { "" } else { "." };

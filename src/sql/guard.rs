@@ -1,7 +1,7 @@
-//! What a query may name, told by DuckDB's own parser: one SELECT over the views, its own common
+//! Checks with DuckDB's own parser that a query is one SELECT over the views, its own common
 //! tables, and functions that make rows out of values.
 //!
-//! The tree that `json_serialize_sql` gives is walked whole. Every table that it names must be
+//! The whole tree that `json_serialize_sql` returns is walked. Every table that it names must be
 //! known at that place, so that no name falls through to the catalog, to a file or to a function.
 
 use schemas::view::VIEWS;
@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use super::{Fault, Mistake, hint};
 use crate::clean::clean;
 
-/// Functions that give rows and read nothing.
+/// Table functions that are allowed: they return rows and read nothing.
 const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];
 
-/// Functions that tell of the process or change it; all others only compute.
+/// Functions that are not allowed: they report on the process or change it. All others only
+/// compute.
 const FORBIDDEN: &[&str] = &[
     "current_connection_id",
     "current_query",
@@ -32,10 +33,10 @@ const FORBIDDEN: &[&str] = &[
     "write_log",
 ];
 
-/// Whole families of those.
+/// Name prefixes of further functions that are not allowed.
 const FORBIDDEN_PREFIXES: &[&str] = &["__internal", "duckdb_", "inet_", "pg_", "pragma_", "read_"];
 
-/// Kinds of table references.
+/// Kinds of table references that are allowed.
 const TABLE_KINDS: &[&str] = &[
     "EMPTY",
     "EXPRESSION_LIST",
@@ -47,7 +48,11 @@ const TABLE_KINDS: &[&str] = &[
     "SHOW_REF",
 ];
 
-/// The views that a parsed query names; an error when it is more than one SELECT over them.
+/// Returns the views that a parsed query names.
+///
+/// # Errors
+///
+/// If the query is not exactly one SELECT over the views.
 pub(super) fn views_of(sql: &str, parsed: &Value) -> Result<Vec<&'static str>, Fault> {
     if parsed["error"] == true {
         return Err(not_parsed(sql, parsed));
@@ -60,7 +65,7 @@ pub(super) fn views_of(sql: &str, parsed: &Value) -> Result<Vec<&'static str>, F
     Ok(guard.used)
 }
 
-/// What the parser found wrong. Only SELECT can be serialised.
+/// Converts the parser's error. Only SELECT can be serialized.
 fn not_parsed(sql: &str, parsed: &Value) -> Fault {
     let message = parsed["error_message"].as_str().unwrap_or("not a SELECT");
     if parsed["error_type"] != "parser" {
@@ -78,10 +83,10 @@ fn not_parsed(sql: &str, parsed: &Value) -> Fault {
     }
 }
 
-/// The walk over the tree.
+/// The state of the walk over the tree.
 #[derive(Default)]
 struct Guard {
-    /// Common tables that can be named at this place.
+    /// Common tables that can be named at the current place.
     tables: Vec<String>,
     used: Vec<&'static str>,
 }
@@ -99,7 +104,7 @@ impl Guard {
     fn node(&mut self, node: &Map<String, Value>) -> Result<(), Fault> {
         let known = self.tables.len();
         if let Some(common) = node.get("cte_map") {
-            // A common table can name those before it, and those around the query.
+            // A common table can name those before it, and those of the enclosing queries.
             for entry in common["map"].as_array().into_iter().flatten() {
                 self.value(&entry["value"])?;
                 self.tables.push(text(&entry["key"]).to_owned());
@@ -107,7 +112,7 @@ impl Guard {
         }
         self.check(node)?;
         if node.get("type").map(text) == Some("RECURSIVE_CTE_NODE") {
-            // Only what is repeated sees the table itself.
+            // Only the repeated part sees the table itself.
             for (key, part) in node.iter().filter(|(key, _)| *key != "right") {
                 self.part(key, part)?;
             }
@@ -126,7 +131,7 @@ impl Guard {
         if key == "cte_map" { Ok(()) } else { self.value(part) }
     }
 
-    /// Looks at what a node itself names.
+    /// Checks the names in a node itself, without its children.
     fn check(&mut self, node: &Map<String, Value>) -> Result<(), Fault> {
         let field = |key: &str| node.get(key).map_or("", text);
         match (field("class"), field("type")) {
@@ -143,7 +148,7 @@ impl Guard {
             ("", "SHOW_REF") if node.get("query").is_none_or(Value::is_null) => {
                 Err(refused("SHOW is not allowed; DESCRIBE and SUMMARIZE a view are"))
             }
-            // What a table reference is told by: kinds that later versions add are not let through.
+            // These keys identify a table reference. Kinds that later versions add are refused.
             ("", kind)
                 if node.contains_key("alias")
                     && node.contains_key("sample")

@@ -1,4 +1,4 @@
-//! DuckDB's errors in the words of this program: what, where, and the nearest name that there is.
+//! Rewrites DuckDB's errors for users: the message, its place, and the nearest existing name.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::{Fault, Mistake};
 use crate::clean::clean;
 
-/// Names less alike than this are no help.
+/// Minimum Jaro-Winkler similarity of a name that is suggested.
 const LIKE: f64 = 0.8;
 
-/// The name among `names` that is most like `name`.
+/// Returns the name among `names` that is most similar to `name`, if it is similar enough.
 pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_ascii_lowercase();
     let scored = names.map(|known| (strsim::jaro_winkler(&name, known), known));
@@ -19,8 +19,8 @@ pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> O
     (best.0 >= LIKE).then_some(best.1)
 }
 
-/// An error as an answer. `before` bytes stood before the query in what DuckDB was given; `used`
-/// are the views that it names.
+/// Converts an error of DuckDB to a fault. `before` is the number of bytes before the query in the
+/// statement that DuckDB got; `used` are the views that the query names.
 pub(super) fn sql_error(error: &duckdb::Error, sql: &str, before: usize, used: &[&str]) -> Fault {
     let whole = message(error);
     if is_out_of_memory(&whole) {
@@ -47,7 +47,7 @@ pub(super) fn sql_error(error: &duckdb::Error, sql: &str, before: usize, used: &
     Fault::Mistake(Mistake { message: said, place, name: help.map(|(_, name)| name) })
 }
 
-/// What DuckDB says in words.
+/// Returns DuckDB's message without its JSON frame.
 pub(super) fn words(error: &duckdb::Error) -> String {
     let whole = message(error);
     let words = parsed(&whole).and_then(|said| said["exception_message"].as_str().map(clean));
@@ -61,7 +61,7 @@ fn message(error: &duckdb::Error) -> String {
     error.to_string()
 }
 
-/// With `errors_as_json` DuckDB says the kind of error and an object.
+/// Parses a message of DuckDB. With `errors_as_json` it is the kind of error and an object.
 fn parsed(message: &str) -> Option<Value> {
     serde_json::from_str(message.get(message.find('{')?..)?).ok()
 }
@@ -72,7 +72,7 @@ fn is_out_of_memory(message: &str) -> bool {
         .any(|words| message.contains(words))
 }
 
-/// Line and column of a byte, from 1, and the text there.
+/// Returns the 1-based line and column of a byte, and the text there.
 pub(super) fn place(sql: &str, at: usize) -> Option<(usize, usize, String)> {
     let (before, rest) = (sql.get(..at)?, sql.get(at..)?);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -82,7 +82,7 @@ pub(super) fn place(sql: &str, at: usize) -> Option<(usize, usize, String)> {
     Some((line, column, if near.is_empty() { "the end".to_owned() } else { near }))
 }
 
-/// The column that DuckDB does not know.
+/// Returns the name of the column that DuckDB does not know.
 fn unknown_column(parsed: &Value, text: &str) -> Option<String> {
     if parsed["error_subtype"] == "COLUMN_NOT_FOUND" {
         return parsed["name"].as_str().map(str::to_owned);
@@ -91,7 +91,7 @@ fn unknown_column(parsed: &Value, text: &str) -> Option<String> {
     name.split('"').next().map(str::to_owned)
 }
 
-/// Which view has the column, or which column is most like it.
+/// Names the views that have the column, or the most similar column.
 fn column_hint(name: &str, used: &[&str]) -> Option<String> {
     let has = |view: &&View| view.columns().any(|column| column.name.eq_ignore_ascii_case(name));
     let holders: Vec<_> = VIEWS.iter().filter(has).map(|view| view.name).collect();

@@ -1,10 +1,11 @@
-//! SQL over a snapshot: DuckDB in memory, views over the live segments. Only this module names
+//! SQL over a snapshot: DuckDB in memory, with views over the live segments. Only this module names
 //! duckdb.
 //!
-//! A query runs in a process of its own (`worker`), this program with a hidden command: DuckDB
-//! can be asked for more memory than it counts and for steps that nothing interrupts, and a
-//! process can be held to its memory and ended whatever it does. The process asking (`sandbox`)
-//! opens no DuckDB: it hands over the definitions of the views, waits, and ends what takes too long.
+//! A query runs in a separate process (`worker`), which is this program with a hidden command.
+//! DuckDB can be made to use more memory than it counts and to run steps that nothing interrupts. A
+//! process can be limited in its memory and ended at any time. The requesting process (`sandbox`)
+//! does not open DuckDB: it sends the definitions of the views, waits, and ends a query that takes
+//! too long.
 
 mod cells;
 mod error;
@@ -28,49 +29,49 @@ pub use worker::serve;
 
 use self::views::Definition;
 
-/// A query and what its answer may take.
+/// A query and the limits of its answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
     pub sql: &'a str,
-    /// `None` for the data of an answer, cut to fit.
+    /// `None` selects the data of a tool's answer, truncated to fit.
     pub format: Option<QueryFormat>,
     pub max_rows: usize,
     pub max_bytes: u64,
-    /// How long it may take.
+    /// Maximum run time.
     pub time: Duration,
 }
 
-/// How a query went.
+/// The outcome of a query.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Rows written.
     pub rows: usize,
-    /// Why there are not more.
+    /// The limit that ended the rows; `None` if all rows were written.
     pub cut: Option<Cut>,
-    /// Cells of which only the beginning was written.
+    /// Number of truncated cells: only their beginning was written.
     pub cells_cut: usize,
 }
 
-/// Which cap ended the rows.
+/// The limit that ended the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cut {
     Rows,
     Bytes,
 }
 
-/// What a worker is told.
+/// The request to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     sql: String,
     views: Vec<Definition>,
-    /// The only files that it may read.
+    /// The only files that the worker may read.
     files: Vec<String>,
     format: Option<QueryFormat>,
     max_rows: usize,
     max_bytes: u64,
 }
 
-/// What a worker says at its end.
+/// The final report of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 enum Report {
     Done(Summary),

@@ -1,4 +1,4 @@
-//! Writes the rows of a query in the form that was asked for, up to the caps.
+//! Writes the rows of a query in the requested format, up to the limits.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::clean::head;
 use crate::columns::aligned;
 use crate::store::ParquetFile;
 
-/// Where rows go.
+/// A writer for the rows of a query.
 pub(super) struct Rows<'p> {
     plan: &'p Plan,
-    /// The columns under the names of the query.
+    /// The columns with the names of the query.
     schema: SchemaRef,
     left: usize,
     summary: Summary,
@@ -28,14 +28,14 @@ pub(super) struct Rows<'p> {
 }
 
 enum Sink {
-    /// An answer's data: as many rows as fit.
+    /// The data of a tool's answer: as many rows as fit.
     Data {
         data: QueryData,
         room: usize,
         cell: usize,
         out: Capped,
     },
-    /// The widths of columns are known at the end.
+    /// All rows are kept because the widths of columns are known only at the end.
     Table {
         rows: Vec<Vec<String>>,
         out: Capped,
@@ -48,7 +48,7 @@ enum Sink {
     Arrow(Box<FileWriter<Capped>>),
 }
 
-/// Refuses what goes beyond the cap.
+/// A writer that fails after `left` bytes.
 struct Capped {
     out: Box<dyn Write + Send>,
     left: u64,
@@ -68,7 +68,7 @@ impl Write for Capped {
 }
 
 impl<'p> Rows<'p> {
-    /// Begins the form that the request asks for.
+    /// Starts the format that the request names.
     pub(super) fn new(
         plan: &'p Plan,
         schema: SchemaRef,
@@ -96,7 +96,7 @@ impl<'p> Rows<'p> {
         Ok(Self { plan, schema, left: request.max_rows, summary: Summary::default(), sink })
     }
 
-    /// Writes the rows of a batch; false when no more are wanted.
+    /// Writes the rows of a batch; returns false if no more rows are wanted.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<bool> {
         let more = batch.num_rows() > self.left;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), batch.columns().to_vec())
@@ -131,7 +131,7 @@ impl<'p> Rows<'p> {
         Ok(self.summary.cut.is_none())
     }
 
-    /// Ends the form.
+    /// Completes the output.
     pub(super) fn finish(self) -> io::Result<Summary> {
         let mut out = match self.sink {
             Sink::Data { data, mut out, .. } => {
@@ -160,7 +160,7 @@ impl<'p> Rows<'p> {
 }
 
 impl Sink {
-    /// The answer's data. Whatever the cells hold, one row fits.
+    /// Starts the data of a tool's answer. Cells are limited so that one row always fits.
     fn data(plan: &Plan, out: Capped) -> Self {
         let columns = plan.columns.clone();
         let named = serde_json::to_vec(&columns).map_or(0, |json| json.len()) + FRAME;
@@ -193,7 +193,7 @@ impl Sink {
         Ok(Self::Lines { format, out })
     }
 
-    /// Adds a row; false when it does not fit.
+    /// Adds a row; returns false if it does not fit.
     fn put(&mut self, plan: &Plan, values: Vec<Value>, summary: &mut Summary) -> io::Result<bool> {
         match self {
             Self::Data { data, room, cell, .. } => {
@@ -223,17 +223,18 @@ impl Sink {
                     out.write_all(b"\n")?;
                 }
             }
-            // These take whole batches.
+            // Whole batches are written to these sinks in `write`.
             Self::Parquet(_) | Self::Arrow(_) => {}
         }
         Ok(true)
     }
 }
 
-/// Bytes around a value and around all of them.
+/// Bytes reserved around each value, and around all of them.
 const FRAME: usize = 40;
 
-/// A value that takes at most so many bytes of JSON; what is left out says from where it goes on.
+/// Truncates a value to at most `most` bytes of JSON. A truncated text ends with the number of
+/// omitted characters and the position where they start.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are short")]
 fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
     let text = match value {
@@ -256,7 +257,7 @@ fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
     Value::String(format!("{kept}… (+{omitted} characters, from {next})"))
 }
 
-/// The error of the writer below, where it was that.
+/// Returns the underlying I/O error, if there is one.
 fn cause(error: ArrowError) -> io::Error {
     if let ArrowError::IoError(_, error) = error {
         return error;

@@ -1,4 +1,5 @@
-//! How the columns of a query are read: what every form can hold as it is, the rest as text.
+//! Plans how the columns of a query are read: types that every format can hold as they are, the
+//! rest as text.
 
 use std::collections::HashSet;
 
@@ -6,32 +7,34 @@ use schemas::tool::query::QueryColumn;
 
 use crate::clean::{clean, head};
 
-/// A name may be a whole expression, and a type a whole enum.
+/// Maximum length in bytes of a column's name and type: a name may be a whole expression, and a
+/// type a whole enum.
 const NAME_BYTES: usize = 120;
 
-/// How a column is read.
+/// The way to read a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As it is.
+    /// The value as it is.
     Plain,
-    /// As DuckDB writes it.
+    /// The text that DuckDB writes for the value.
     Text,
-    /// The same, of a whole number.
+    /// The text that DuckDB writes for an integer.
     Whole,
-    /// As JSON, which is again values where the form of the rows has such.
+    /// JSON text, which becomes a value again if the format of the rows has nested values.
     Json,
 }
 
-/// The columns of a query and how each is read.
+/// The columns of a query and the way to read each.
 pub(super) struct Plan {
     pub columns: Vec<QueryColumn>,
     pub forms: Vec<Form>,
-    /// What stands before the query in [`Self::select`].
+    /// The text before the query in [`Self::select`].
     prefix: String,
 }
 
 impl Plan {
-    /// `binary` for Parquet and Arrow, which hold days, bytes and lists too.
+    /// Plans the columns. `binary` is true for Parquet and Arrow, which can also hold days, bytes
+    /// and lists.
     pub(super) fn new(mut columns: Vec<QueryColumn>, binary: bool) -> Self {
         let forms: Vec<_> = columns.iter().map(|column| form(&column.sql_type, binary)).collect();
         let read: Vec<_> = forms
@@ -48,7 +51,7 @@ impl Plan {
         for (at, column) in columns.iter_mut().enumerate() {
             column.name = head(&clean(&column.name), NAME_BYTES).0.to_owned();
             column.sql_type = head(&column.sql_type, NAME_BYTES).0.to_owned();
-            // Names of an object are different.
+            // The names in a JSON object must be different.
             if !known.insert(column.name.clone()) {
                 column.name = format!("{}_{at}", column.name);
             }
@@ -56,15 +59,15 @@ impl Plan {
         Self { columns, forms, prefix }
     }
 
-    /// The query with its columns read so. Without a limit of ours DuckDB would make the whole
-    /// result; one row more than asked for tells that there are more.
+    /// Returns the query with its columns read as planned. Without this limit DuckDB would compute
+    /// the whole result; one row more than requested shows that there are more.
     pub(super) fn select(&self, sql: &str, max_rows: usize) -> String {
         let names: Vec<_> = (0..self.columns.len()).map(|at| format!("c{at}")).collect();
         let limit = max_rows.saturating_add(1);
         format!("{}{sql}\n) AS query({}) LIMIT {limit}", self.prefix, names.join(", "))
     }
 
-    /// Bytes before the query in [`Self::select`].
+    /// Returns the number of bytes before the query in [`Self::select`].
     pub(super) fn before(&self) -> usize {
         self.prefix.len()
     }
@@ -89,7 +92,7 @@ const PLAIN: &[&str] = &[
 fn form(sql_type: &str, binary: bool) -> Form {
     let plain = |name: &str| PLAIN.contains(&name) || name.starts_with("DECIMAL(");
     let of_lists = sql_type.trim_end_matches("[]");
-    // Arrow has no whole number of 128 bits; its decimals end a digit earlier.
+    // Arrow has no 128-bit integer; its decimals have one digit less.
     if sql_type == "HUGEINT" {
         return if binary { Form::Plain } else { Form::Whole };
     }
@@ -100,7 +103,7 @@ fn form(sql_type: &str, binary: bool) -> Form {
     if nested || sql_type.ends_with(']') { Form::Json } else { Form::Text }
 }
 
-/// Whether values of a type are numbers.
+/// Returns true if the values of a type are numbers.
 pub(super) fn is_number(sql_type: &str) -> bool {
     sql_type.starts_with("DECIMAL(")
         || sql_type == "HUGEINT"

@@ -1,4 +1,4 @@
-//! Runs queries in a process of their own and ends those that take too long or that nobody waits
+//! Runs each query in a separate process, and ends a query that takes too long or that nobody waits
 //! for any more.
 
 use std::io::{self, Read, Write};
@@ -15,27 +15,28 @@ use super::{Fault, Query, Report, Request, SqlError, Summary, views};
 use crate::clean::clean;
 use crate::store::Snapshot;
 
-/// How often it is asked whether anybody still waits.
+/// Interval at which `stop` and the time limit are checked.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Starts the processes that run queries.
 pub struct Sandbox {
     program: PathBuf,
-    /// Queries run one after the other, so that together they take no more memory than one.
+    /// Held by the running query. Queries run one at a time, so that together they take no more
+    /// memory than one.
     turn: Mutex<()>,
 }
 
 impl Sandbox {
-    /// The hidden command that a process is started with.
+    /// The hidden command that starts a worker process.
     pub const COMMAND: &'static str = "sql-worker";
 
-    /// `program` is this program.
+    /// Creates a sandbox; `program` is the path of this program.
     pub fn new(program: PathBuf) -> Self {
         Self { program, turn: Mutex::new(()) }
     }
 
-    /// Runs a query over `snapshot` and writes its rows to `out`. `stop` is asked now and then;
-    /// true ends the query.
+    /// Runs a query over `snapshot` and writes its rows to `out`. `stop` is called regularly; true
+    /// ends the query.
     pub fn run(
         &self,
         snapshot: &Snapshot,
@@ -48,7 +49,7 @@ impl Sandbox {
             return Err(SqlError::TooLong);
         }
         let views = views::definitions(snapshot, prices);
-        // DuckDB does not compare what it reads with any checksum.
+        // DuckDB does not check the files that it reads against checksums.
         snapshot.verify_tables(&views::tables_named(query.sql, &views))?;
         let request = Request {
             sql: query.sql.to_owned(),
@@ -62,13 +63,14 @@ impl Sandbox {
         request.push(b'\n');
         let _turn = self.wait(query.time, stop)?;
         let mut child = self.start().map_err(SqlError::NotStarted)?;
-        // Open to the end: a worker whose input ends has nobody to answer.
+        // `stdin` stays open to the end: a worker aborts when its input ends, because nobody waits
+        // for it.
         let (mut stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (done, watched) = channel::<()>();
         std::thread::scope(|scope| {
             let watch = scope.spawn(move || watch(&mut child, &watched, query.time, stop));
-            // A worker that ended early says why in its report.
+            // A write error is ignored: a worker that ended early gives the reason in its report.
             let _ = stdin.as_mut().map(|stdin| stdin.write_all(&request));
             let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
             let mut said = String::new();
@@ -89,7 +91,7 @@ impl Sandbox {
         })
     }
 
-    /// Waits for the queries before this one, no longer than it may take itself.
+    /// Waits for earlier queries to end, at most as long as this query may take.
     fn wait(
         &self,
         time: Duration,
@@ -112,7 +114,7 @@ impl Sandbox {
     fn start(&self) -> io::Result<Child> {
         Command::new(&self.program)
             .arg(Self::COMMAND)
-            // Times are UTC wherever DuckDB has zones.
+            // DuckDB uses UTC for times with zones.
             .env("TZ", "UTC")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -124,13 +126,13 @@ impl Sandbox {
 /// How a worker ended.
 #[derive(Debug, Clone, Copy)]
 enum End {
-    /// It was not ended by this process. The status is unknown if the system does not give it.
+    /// This process did not end the worker. The status is `None` if the system does not give it.
     Itself(Option<ExitStatus>),
     TooLong,
     Stopped,
 }
 
-/// Waits until the answer is there, and ends the worker if it must be.
+/// Waits for the end of the answer, and ends the worker.
 fn watch(
     child: &mut Child,
     done: &Receiver<()>,
@@ -146,8 +148,8 @@ fn watch(
             Err(RecvTimeoutError::Timeout) => {}
         }
     };
-    // One that has answered ends by itself; for one whose reader has gone nothing else is left.
-    // A process that is ending already keeps the status it ends with.
+    // A worker that has answered ends by itself; one whose reader is gone can only be killed. A
+    // process that is ending already keeps its exit status.
     let _ = child.kill();
     let status = child.wait().ok();
     match end {
@@ -156,9 +158,9 @@ fn watch(
     }
 }
 
-/// The error for a worker that ended without a report: `said` is what it wrote to stderr.
+/// Returns the error for a worker that ended without a report; `said` is what it wrote to stderr.
 fn died(said: &str, status: Option<ExitStatus>) -> SqlError {
-    // Where memory is refused at a place that cannot go on without, the language says so.
+    // If memory is refused where the program cannot continue without it, Rust's message says so.
     if said.contains("alloc") {
         return Fault::OutOfMemory.into();
     }
@@ -170,7 +172,7 @@ fn died(said: &str, status: Option<ExitStatus>) -> SqlError {
     }
     match status.and_then(|status| status.code()) {
         Some(code) => SqlError::Ended(format!(" with code {code} and no report")),
-        // It crashed in silence, as code does that uses memory which the system refused.
+        // A crash without a message is typical of code that uses memory which the system refused.
         None => Fault::OutOfMemory.into(),
     }
 }

@@ -1,7 +1,7 @@
 //! The definitions of the views over the live rows of a snapshot, and their documentation.
 //!
-//! Names that begin with an underscore are for the views alone: the files as they are, with the
-//! bookkeeping of the store, and the price table.
+//! Names that begin with an underscore are only for use by other views: the files as they are, with
+//! the bookkeeping of the store, and the price table.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::Snapshot;
 
-/// The tables that the views are made of.
+/// The tables from which the views are built.
 const TABLES: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
 
-/// Views that are more than a table: their SQL, and the views it names.
+/// Views that are computed from other views: name, SQL, and the views that the SQL names.
 const COMPUTED: &[(&str, &str, &[&str])] = &[
     ("tool_calls", include_str!("views/tool_calls.sql"), &["events"]),
     ("turns", include_str!("views/turns.sql"), &["events"]),
@@ -28,12 +28,12 @@ const COMPUTED: &[(&str, &str, &[&str])] = &[
     ("problems", include_str!("views/problems.sql"), &["_problems", "_sessions"]),
 ];
 
-/// A view as it is created.
+/// The definition of a view.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Definition {
     pub name: String,
     pub sql: String,
-    /// Views that it names.
+    /// Views that its SQL names.
     pub needs: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Definition {
     }
 }
 
-/// Every view over `snapshot`.
+/// Returns the definitions of all views over `snapshot`.
 pub(super) fn definitions(snapshot: &Snapshot, prices: &PriceTable) -> Vec<Definition> {
     let mut all: Vec<_> = TABLES.iter().map(|table| over_files(snapshot, table)).collect();
     all.push(Definition::new("_prices", price_rows(snapshot.sessions(), prices), &[]));
@@ -64,7 +64,7 @@ pub(super) fn definitions(snapshot: &Snapshot, prices: &PriceTable) -> Vec<Defin
     all
 }
 
-/// The labels and notes, which lie beside the segments.
+/// Returns the SQL of the labels and notes, which are stored outside the segments.
 fn label_rows(snapshot: &Snapshot, view: &View) -> String {
     let text = |text: Option<&str>| text.map_or_else(|| "NULL".to_owned(), quote);
     let rows: Vec<_> = snapshot
@@ -83,8 +83,8 @@ fn label_rows(snapshot: &Snapshot, view: &View) -> String {
     format!("SELECT * FROM (VALUES {}) AS labels({})", rows.join(", "), columns.join(", "))
 }
 
-/// The tables that a query over these definitions may read: those below every view whose name
-/// occurs anywhere in its text.
+/// Returns the tables that a query may read: those below every view whose name occurs anywhere in
+/// the query's text.
 pub(super) fn tables_named(sql: &str, definitions: &[Definition]) -> Vec<&'static str> {
     let sql = sql.to_ascii_lowercase();
     let mut open: Vec<&str> = definitions
@@ -103,7 +103,7 @@ pub(super) fn tables_named(sql: &str, definitions: &[Definition]) -> Vec<&'stati
     TABLES.iter().filter(is_read).map(|table| table.name).collect()
 }
 
-/// The files that the views read.
+/// Returns the paths of the files that the views read.
 pub(super) fn files(snapshot: &Snapshot) -> Vec<String> {
     TABLES.iter().flat_map(|table| paths(snapshot, table)).collect()
 }
@@ -114,7 +114,7 @@ fn paths(snapshot: &Snapshot, table: &Table) -> Vec<String> {
     with_rows.map(|segment| segment.path(table.name).to_string_lossy().into_owned()).collect()
 }
 
-/// The live rows of a table as they are in the files.
+/// Defines the view over the live rows of a table, with the columns of its files.
 fn over_files(snapshot: &Snapshot, table: &Table) -> Definition {
     let name = format!("_{}", table.name);
     let files: Vec<_> = paths(snapshot, table).iter().map(|path| quote(path)).collect();
@@ -122,7 +122,7 @@ fn over_files(snapshot: &Snapshot, table: &Table) -> Definition {
         return Definition::new(&name, nothing(table.columns.iter()), &[]);
     }
     let live = match table.name {
-        // The row with the highest segment number of a session counts.
+        // Only the row with the highest segment number of a session is live.
         "sessions" => {
             "QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY segment DESC) = 1"
                 .to_owned()
@@ -134,7 +134,7 @@ fn over_files(snapshot: &Snapshot, table: &Table) -> Definition {
     Definition::new(&name, sql, &[])
 }
 
-/// Rows of sessions that were read anew later are superseded.
+/// Returns the condition that excludes superseded rows: older rows of sessions that were re-read.
 fn live_events(snapshot: &Snapshot) -> String {
     let dead: Vec<_> = snapshot
         .superseded()
@@ -145,14 +145,14 @@ fn live_events(snapshot: &Snapshot) -> String {
     if dead.is_empty() { String::new() } else { format!("WHERE NOT ({})", dead.join(" OR ")) }
 }
 
-/// A view of no rows.
+/// Returns the SQL of a view without rows.
 fn nothing(columns: impl Iterator<Item = &'static Column>) -> String {
     let nulls: Vec<_> =
         columns.map(|column| format!("NULL::{} AS {}", column.kind.sql(), column.name)).collect();
     format!("SELECT {} WHERE false", nulls.join(", "))
 }
 
-/// The public columns of a table, and what is computed from them.
+/// Returns the SQL that selects the public columns of a table and the columns computed from them.
 fn over_table(view: &View, table: &str) -> String {
     let columns: Vec<_> = view
         .columns()
@@ -161,7 +161,7 @@ fn over_table(view: &View, table: &str) -> String {
             ("duration_ms", _) if view.name == "sessions" => {
                 "(epoch_us(ended_at) - epoch_us(started_at)) // 1000 AS duration_ms".to_owned()
             }
-            // Plain timestamps in UTC: their type with a zone would need ICU to be shown.
+            // Plain timestamps in UTC: displaying timestamps with a zone would need ICU.
             (name, ColumnType::Timestamp) => format!("make_timestamp(epoch_us({name})) AS {name}"),
             (name, _) => name.to_owned(),
         })
@@ -169,8 +169,8 @@ fn over_table(view: &View, table: &str) -> String {
     format!("SELECT {} FROM {table}", columns.join(", "))
 }
 
-/// The rates of the models that the sessions name: one row for prompts of more than `above` and
-/// at most `up_to` tokens.
+/// Returns the SQL of the rates of all models that the sessions name. Each row applies to prompts
+/// of more than `above` and at most `up_to` tokens.
 fn price_rows(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut models = BTreeSet::new();
     for row in sessions {
@@ -187,7 +187,7 @@ fn price_rows(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
             rows.push(price_row(model, border, i64::MAX, rate.rates(true)));
         }
     }
-    // A list of values cannot be empty.
+    // A VALUES list cannot be empty.
     rows.push(price_row("", 0, 0, [None; 5]));
     let columns = "model, above, up_to, input, output, cache_read, cache_write_5m, cache_write_1h";
     format!("SELECT * FROM (VALUES {}) prices({columns})", rows.join(", "))
@@ -199,12 +199,12 @@ fn price_row(model: &str, above: i64, up_to: i64, rates: Rates) -> String {
     format!("({}, {above}::BIGINT, {up_to}::BIGINT, {})", quote(model), rates.join(", "))
 }
 
-/// A text as SQL.
+/// Quotes a text as an SQL string.
 pub(super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// The views, their columns and the examples, as text.
+/// Returns the views, their columns and the examples as text.
 pub fn schema_text() -> String {
     let mut out = format!("Views, version {VIEWS_VERSION}. Times are UTC.\n\n");
     for view in VIEWS {

@@ -1,5 +1,5 @@
-//! The process that runs a query: checks it, opens DuckDB over the files it may read and nothing
-//! else, and writes the rows. What it must not do, the system keeps it from as well.
+//! The process that runs a query: it checks the query, opens DuckDB with access only to the allowed
+//! files, and writes the rows. The operating system enforces these limits as well.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -13,8 +13,8 @@ use super::plan::Plan;
 use super::views::{Definition, quote};
 use super::{Fault, Report, Request, Summary, guard, hint};
 
-/// Answers the request on `input`, a line that must stay the last one: rows on `out`, and how it
-/// went on `report`.
+/// Answers the request on `input`, which must be its only line. Writes the rows to `out` and the
+/// outcome to `report`.
 pub fn serve(
     mut input: impl BufRead + Send + 'static,
     out: Box<dyn Write + Send>,
@@ -34,7 +34,8 @@ pub fn serve(
     report.flush()
 }
 
-/// Whoever asked keeps `input` open while it waits. One that was killed could not end the query.
+/// Aborts this process when `input` ends. The requesting process keeps it open while it waits; if
+/// that process is killed, it cannot end the query itself.
 fn end_with(mut input: impl Read + Send + 'static) -> io::Result<()> {
     let watch = move || {
         let _ = io::copy(&mut input, &mut io::sink());
@@ -43,8 +44,8 @@ fn end_with(mut input: impl Read + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().spawn(watch).map(drop)
 }
 
-/// Gives up what a query has no need of: memory, time on the processors even when nobody waits
-/// any more, and writing files.
+/// Limits the resources of this process to those that a query needs: memory, processor time (even
+/// if nobody waits any more), and no writing of files.
 #[cfg(unix)]
 fn confine() {
     use rustix::process::{Resource, Rlimit, setrlimit};
@@ -55,7 +56,7 @@ fn confine() {
         (Resource::Fsize, 0),
         (Resource::Core, 0),
     ] {
-        // Where the system does not know a limit, DuckDB's own has to do.
+        // If the system does not know a limit, only DuckDB's own limit applies.
         let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     }
 }
@@ -88,7 +89,7 @@ fn answer(request: &Request, out: Box<dyn Write + Send>) -> Result<Summary, Faul
     rows.finish().map_err(|error| unwritten(&error))
 }
 
-/// DuckDB in memory, with as little as it needs.
+/// Opens DuckDB in memory, with as few features as needed.
 fn open() -> duckdb::Result<Connection> {
     let config = Config::default()
         .threads(limits::SQL_THREADS)?
@@ -99,7 +100,7 @@ fn open() -> duckdb::Result<Connection> {
     Ok(connection)
 }
 
-/// Creates the views that the query names, with those they need, and locks everything else.
+/// Creates the views that the query names and those that they need, then locks everything else.
 fn create(connection: &Connection, request: &Request, used: &[&str]) -> duckdb::Result<()> {
     let mut wanted: Vec<&Definition> = Vec::new();
     let mut open: Vec<&str> = used.to_vec();
@@ -107,7 +108,8 @@ fn create(connection: &Connection, request: &Request, used: &[&str]) -> duckdb::
         let definition = request.views.iter().find(|view| view.name == name);
         if let Some(definition) = definition {
             open.extend(definition.needs.iter().map(String::as_str));
-            // The last place is the one before everything that names it.
+            // Views are created in reverse order, so the last place comes before every view that
+            // names it.
             wanted.retain(|view| view.name != name);
             wanted.push(definition);
         }
@@ -122,7 +124,7 @@ fn create(connection: &Connection, request: &Request, used: &[&str]) -> duckdb::
     ))
 }
 
-/// The columns of the query, and how each is read.
+/// Plans the columns of the query and how each is read.
 fn plan(
     connection: &Connection,
     request: &Request,

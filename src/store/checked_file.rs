@@ -1,4 +1,4 @@
-//! Files of a segment that are read piece by piece, each piece compared with its checksum once.
+//! Files of a segment that are read in pieces, each compared with its checksum once.
 //!
 //! A segment has a file `checksums.bin`, which holds four bytes for every chunk of 4 KB of
 //! `events.parquet`, then the same for `skip.idx`:
@@ -43,7 +43,7 @@ pub(super) struct CheckedFile {
     length: u64,
     /// Empty for a segment without checksums.
     checksums: Vec<u32>,
-    /// A bit for each chunk that was found right.
+    /// A bit for each chunk that is verified.
     verified: Vec<AtomicU64>,
 }
 
@@ -75,10 +75,10 @@ impl CheckedFile {
         self.length
     }
 
-    /// Fills `bytes` from `offset` on.
+    /// Fills `bytes` with the content from `offset` on.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the file ends before or a chunk differs from its checksum.
+    /// [`StoreError::Damaged`] if the file is too short or a chunk differs from its checksum.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), StoreError> {
         let end = offset.saturating_add(bytes.len() as u64);
         if end > self.length {
@@ -110,7 +110,7 @@ impl CheckedFile {
         })
     }
 
-    /// Compares the chunks from number `first` on and remembers that they are right.
+    /// Compares the chunks from number `first` on with their checksums and marks them as verified.
     fn verify(&self, chunks: &[u8], first: usize) -> Result<(), StoreError> {
         for (chunk, at) in chunks.chunks(CHUNK_BYTES).zip(first..) {
             if chunk_checksum(chunk) != self.checksums[at] {
@@ -124,7 +124,8 @@ impl CheckedFile {
     }
 }
 
-/// A missing file of a segment is damage; other errors are those of the disk.
+/// Converts an error of opening a file of a segment: a missing file is damage, other errors are
+/// those of the disk.
 pub(super) fn open_error(path: &Path, error: io::Error) -> StoreError {
     if error.kind() == io::ErrorKind::NotFound {
         return StoreError::damaged(path, "the file is missing");
@@ -132,7 +133,7 @@ pub(super) fn open_error(path: &Path, error: io::Error) -> StoreError {
     StoreError::io(path)(error)
 }
 
-/// Hands a [`CheckedFile`] to the Parquet reader.
+/// Gives the Parquet reader access to a [`CheckedFile`].
 #[derive(Clone)]
 pub(super) struct ParquetInput(pub(super) Arc<CheckedFile>);
 
@@ -156,7 +157,7 @@ impl ChunkReader for ParquetInput {
     }
 }
 
-/// Reads a file from some place on. Its position is its own, as the file is shared by threads.
+/// Reads a file from a position on. Each reader has its own position, as threads share the file.
 pub(super) struct InputFrom {
     file: Arc<CheckedFile>,
     at: u64,

@@ -1,4 +1,4 @@
-//! The file of a segment's events: Parquet, written column by column.
+//! The events file of a segment: Parquet, written column by column.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,34 +20,36 @@ use super::StoreError;
 use super::files::NewFile;
 use super::segment::{properties, write_error};
 
-/// A row group is closed at this size in memory, or at this many rows; it bounds what a writer holds.
+/// Size in memory, or number of rows, at which a row group is closed. Both bound what a writer
+/// holds.
 const ROW_GROUP_BYTES: usize = 16 << 20;
 const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// Pages of the text column, uncompressed: what a search reads at least.
+/// Uncompressed bytes of a page of the text column, the least that a search reads.
 const TEXT_PAGE_BYTES: usize = 32 << 10;
 
-/// Values after which it is looked whether a page is full: few, so that pages of long texts stay near
-/// the limit. For the other columns it would be work for nothing, a twentieth of an ingest's.
+/// Values written between two checks whether a page is full. The text column is checked often, so
+/// that pages of long texts stay near the limit. For the other columns such checks would be useless
+/// work, a twentieth of an ingest's.
 const TEXT_VALUES: usize = 16;
 const VALUES: usize = 1024;
 
-/// The file of the events under construction.
+/// The events file under construction.
 pub(super) struct EventsFile {
     path: PathBuf,
     file: SerializedFileWriter<NewFile>,
     schema: SchemaRef,
-    /// Where the texts are among the columns.
+    /// Position of the text column.
     text: usize,
     texts: ArrowRowGroupWriterFactory,
     others: ArrowRowGroupWriterFactory,
-    /// The columns of the row group under construction; none before its first row.
+    /// Writers for the row group under construction; empty before its first row.
     columns: Vec<ArrowColumnWriter>,
     rows: usize,
 }
 
 impl EventsFile {
-    /// Begins `file`, which is at `path`, for rows of `schema`.
+    /// Begins the events file in `file`, which is at `path`, for rows of `schema`.
     pub(super) fn begin(
         file: NewFile,
         path: &Path,
@@ -61,7 +63,7 @@ impl EventsFile {
                 Some(event_properties(TEXT_VALUES)),
             )?
             .into_serialized_writer()?;
-            // A factory comes from a writer only.
+            // Only a writer provides a factory.
             let others = event_properties(VALUES);
             let (_, others) = ArrowWriter::try_new(io::sink(), Arc::clone(&schema), Some(others))?
                 .into_serialized_writer()?;
@@ -71,7 +73,7 @@ impl EventsFile {
         open().map_err(|error| write_error(path, error))
     }
 
-    /// Bytes written and waiting, roughly.
+    /// Returns the approximate number of bytes written and waiting.
     pub(super) fn bytes(&self) -> usize {
         self.file.bytes_written() + self.waiting()
     }
@@ -80,7 +82,7 @@ impl EventsFile {
         self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
     }
 
-    /// Adds rows.
+    /// Appends the rows of `batch`.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> std::result::Result<(), StoreError> {
         self.add(batch).map_err(|error| write_error(&self.path, error))
     }
@@ -94,7 +96,7 @@ impl EventsFile {
         }
         let fields = self.schema.fields().iter().zip(batch.columns());
         for ((field, array), column) in fields.zip(&mut self.columns) {
-            // None is nested but the list of files, which has one leaf as well.
+            // No column is nested except the list of files, which has one leaf as well.
             for leaf in compute_leaves(field, array)? {
                 column.write(&leaf)?;
             }
@@ -120,7 +122,7 @@ impl EventsFile {
         Ok(())
     }
 
-    /// Ends the file, which is not on disk for certain yet.
+    /// Ends the file. Its content is not on disk for certain yet.
     pub(super) fn finish(mut self) -> std::result::Result<NewFile, StoreError> {
         let flushed = self.flush();
         let ended = flushed.and_then(|()| self.file.into_inner());

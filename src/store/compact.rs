@@ -1,9 +1,9 @@
-//! Compaction: small segments at the end of the manifest become one, so that thousands of small
-//! ingests cost a search no more than a few.
+//! Compaction: merges small segments at the end of the manifest into one, so that thousands of
+//! small ingests cost a search no more than a few.
 //!
-//! Only a suffix of the segments is merged: then a session's rows in it are the end of the session,
-//! without a gap, and numbers go on telling which row of a session is the latest. Every row is
-//! copied once for each level of size.
+//! Only a suffix of the segments is merged. A session's rows in the merged segment are then the end
+//! of the session, without a gap, and segment numbers still show which row of a session is the
+//! latest. Every row is copied once for each level of size.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,26 +17,26 @@ use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
 use super::{EventReader, RowSpan, StoreError, reader};
 
-/// So many segments of a level become one, with the smaller ones after the first of them.
+/// Number of segments of one level that are merged, with the smaller ones after the first of them.
 const FAN_IN: usize = 8;
 
-/// Bytes of a segment of level 0; each level is [`FAN_IN`] times the one below.
+/// Bytes below which a segment has level 0; each level is [`FAN_IN`] times the one below.
 const LEVEL_BYTES: u64 = 64 << 10;
 
-/// Segments of this level, of 4 MB and more, stay as they are: to copy eight of them would take
-/// longer than the ingest that happens to come next.
+/// Number of levels that are merged. Segments of this level, of 4 MB and more, stay as they are:
+/// copying eight of them would take longer than the ingest that happens to come next.
 const LEVELS: u32 = 3;
 
 /// Rows copied at a time.
 const BATCH_ROWS: usize = 4096;
 
-/// The level of a segment by its size.
+/// Returns the level of a segment, which depends on its size.
 fn level(segment: &SegmentEntry) -> u32 {
     let times = segment.bytes() / LEVEL_BYTES;
     times.checked_ilog(FAN_IN as u64).map_or(0, |log| log + 1)
 }
 
-/// Where the segments begin that should become one; `None` when all is well.
+/// Returns the position of the first segment to merge; `None` if nothing is to be merged.
 pub(super) fn suffix(manifest: &Manifest) -> Option<usize> {
     let segments = &manifest.segments;
     (0..LEVELS).find_map(|most| {
@@ -48,8 +48,8 @@ pub(super) fn suffix(manifest: &Manifest) -> Option<usize> {
     })
 }
 
-/// Writes the segments from `from` on as one with `writer`; `None` when they hold nothing. The
-/// manifest is left as it is.
+/// Writes the segments from position `from` on as one with `writer`. Returns `None` if they hold
+/// nothing. The manifest is not changed.
 pub(super) fn merge(
     dir: &Path,
     snapshot: &Snapshot,
@@ -70,7 +70,8 @@ pub(super) fn merge(
             writer.events(&batch)?;
         }
     }
-    // The writer keeps the last row of a session and of a file: that of the latest segment.
+    // The writer keeps the last row of a session and of a file, which is that of the latest
+    // segment.
     for segment in merged {
         segment.sessions().iter().for_each(|row| writer.session(SessionRow::clone(row)));
         let sources = reader::table::<SourceRow>(dir, &segment.entry, "sources", None)?;
@@ -81,8 +82,8 @@ pub(super) fn merge(
     writer.finish()
 }
 
-/// Writes what still counts of segments whose events are all superseded as one with `writer`: the
-/// sessions and files that were looked at last then, and their problems.
+/// Writes the current content of segments whose events are all superseded as one with `writer`: the
+/// sessions and files whose latest row is in them, and their problems.
 pub(super) fn without_events(
     dir: &Path,
     snapshot: &Snapshot,
@@ -105,7 +106,7 @@ pub(super) fn without_events(
     writer.finish()
 }
 
-/// A row of `problems` as it was reported; a kind that is not known any more is left out.
+/// Converts a row of `problems` back to a problem; `None` if its kind is not known any more.
 pub(super) fn problem(row: ProblemRow) -> Option<Problem> {
     let kind = row.kind.parse::<ProblemKind>().ok()?;
     let (line, byte) = (row.line.cast_unsigned(), row.byte.cast_unsigned());

@@ -1,4 +1,4 @@
-//! Finds segments that are not what was written, and moves them out of the way.
+//! Finds segments that differ from what was written, and moves them out of the way.
 
 use std::fs;
 use std::path::Path;
@@ -13,19 +13,20 @@ use super::{StoreError, files};
 /// Which segments are compared with their checksums when the lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// Those whose size or time is not that of the commit, and 32 MB of the others, other
-    /// ones every minute: to look at all of them would cost more than most ingests.
+    /// Segments whose size or time differs from the commit, and 32 MB of the others, different ones
+    /// every minute: checking all of them would cost more than most ingests.
     Some,
     All,
 }
 
-/// Bytes compared with their checksums in every run.
+/// Bytes of unchanged segments that are compared with their checksums in every run.
 const TURN_BYTES: u64 = 32 << 20;
 
-/// A file may be this much younger than the manifest, in microseconds: clocks are set.
+/// Microseconds by which a file may be younger than the manifest, because clocks are set.
 const CLOCK_STEP: i64 = 2_000_000;
 
-/// Tells of each segment, asked in order, whether it is its turn.
+/// Returns a function that is called with each segment in order and returns true if it is the
+/// segment's turn to be checked in this minute.
 fn turn(manifest: &Manifest) -> impl FnMut(&SegmentEntry) -> bool + use<> {
     let turns = manifest.bytes().div_ceil(TURN_BYTES).max(1);
     let minute = Timestamp::now().0.unsigned_abs() / 60_000_000;
@@ -38,8 +39,8 @@ fn turn(manifest: &Manifest) -> impl FnMut(&SegmentEntry) -> bool + use<> {
     }
 }
 
-/// Moves segments that are not what was written out of the way; their sessions are forgotten
-/// with their checkpoints, so that the logs are read again.
+/// Moves segments that differ from what was written out of the way, and returns their number. Their
+/// sessions are forgotten with their checkpoints, so that the logs are read again.
 pub(super) fn set_aside_damaged(
     dir: &Path,
     lock: &StoreLock,

@@ -1,9 +1,9 @@
-//! What can go wrong with a store.
+//! The errors of a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Exact kinds; messages for people and models are made of them in `crate::error`.
+/// The exact kinds of errors. `crate::error` turns them into messages for users and models.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{}", path.display())]
@@ -14,10 +14,10 @@ pub enum StoreError {
     Older { path: PathBuf, found: u32, supported: u32 },
     #[error("{} cannot be read: {reason}", path.display())]
     BadManifest { path: PathBuf, reason: String },
-    /// The folder holds something that no store writes, named `entry`, and no manifest.
+    /// The folder has no manifest and holds `entry`, which no store writes.
     #[error("{} is not a store: it holds '{entry}'", path.display())]
     ForeignFolder { path: PathBuf, entry: String },
-    /// The folder holds complete segments and no manifest.
+    /// The folder has no manifest but holds complete segments.
     #[error("{} holds {segments} segments and no manifest", path.display())]
     LostManifest { path: PathBuf, segments: usize },
     /// The store at `path` is not the one that was locked.
@@ -32,13 +32,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Names the file an I/O error is about.
+    /// Returns a function that adds the path of the file to an I/O error.
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }
     }
 
-    /// A file of a segment that cannot be what was written.
+    /// Returns the error for a file of a segment that differs from what was written.
     pub(crate) fn damaged(path: &Path, reason: impl std::fmt::Display) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }

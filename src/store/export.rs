@@ -1,5 +1,5 @@
-//! Events for other programs: Parquet objects whose key and bytes follow from their content alone,
-//! and Arrow files.
+//! Exports events for other programs: as Parquet objects whose key and bytes follow from their
+//! content alone, and as Arrow files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,13 +25,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::segment::write_error;
 use super::{ALL_EVENTS, Snapshot, StoreError, column_of};
 
-/// Events of a session in one object: a longer session has several a day. Counted by event index,
-/// so that the parts of a session are the same wherever it was ingested, in however many pieces.
+/// Events of a session in one object; a longer session has several objects a day. They are counted
+/// by event index, so that the parts of a session are the same wherever it was ingested, in however
+/// many pieces.
 const PART_EVENTS: i32 = 1 << 16;
 
 const DAY_US: i64 = 86_400_000_000;
 
-/// Day and part: the rows of a session that share them make one object.
+/// Day and part. The rows of a session with the same key form one object.
 type Key = (i32, i32);
 
 /// Events of one session on one day, as a Parquet file.
@@ -43,9 +44,9 @@ pub struct LakeObject {
     pub bytes: Vec<u8>,
 }
 
-/// The objects that hold the events of the session at this position. Events without a time, as some
-/// logs have at their head, lie with the day on which the session began, or with the first of all
-/// days: pandas cannot read a partition without a value.
+/// Returns the objects with the events of the session at position `at`. Events without a time,
+/// which some logs have at their head, get the day on which the session began. If that is unknown,
+/// they get the first of all days, 1970-01-01: pandas cannot read a partition without a value.
 pub fn lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, StoreError> {
     let Some(session) = snapshot.sessions().get(at) else { return Ok(Vec::new()) };
     let schema = export_schema();
@@ -67,7 +68,7 @@ pub fn lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, S
         let key = PathBuf::from(format!("p_provider={}", session.provider))
             .join(format!("p_date={}", date(day)))
             .join(format!("{stem}-{part}.parquet"));
-        // In one piece: how the store holds the rows must not show in the bytes.
+        // One batch, so that the bytes do not depend on how the store holds the rows.
         let bytes = concat_batches(&schema, &batches)
             .map_err(ParquetError::from)
             .and_then(|batch| encode(&batch))
@@ -78,8 +79,8 @@ pub fn lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, S
     parts.into_iter().map(object).collect()
 }
 
-/// Writes the events of the sessions at these positions, session by session, as one Arrow IPC file;
-/// returns how many there are. `path` is for messages.
+/// Writes the events of the sessions at these positions, session by session, as one Arrow IPC file.
+/// Returns the number of events. `path` is for messages.
 pub fn write_arrow(
     snapshot: &Snapshot,
     sessions: &[usize],
@@ -100,8 +101,9 @@ pub fn write_arrow(
     Ok(rows)
 }
 
-/// A session's id as a part of a file name: what file systems may refuse is replaced, and a hash
-/// keeps such names apart. pyarrow and Spark take files that begin with a dot or `_` for none.
+/// Returns a session id as a part of a file name. Characters that file systems may refuse are
+/// replaced, and a hash keeps such names distinct. The name never begins with a dot or `_`, as
+/// pyarrow and Spark ignore such files.
 pub fn file_stem(session_id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
     let hidden = ['.', '_'];
@@ -119,7 +121,8 @@ fn public() -> impl Iterator<Item = EventColumn> {
     columns.filter(|(_, described)| !described.internal).map(|(column, _)| *column)
 }
 
-/// The columns of `events` that are no bookkeeping of the store, and the day.
+/// Returns the schema of exported rows: the columns of `events` that are not bookkeeping of the
+/// store, and the day.
 fn export_schema() -> SchemaRef {
     let events = events_schema();
     let known = public().filter_map(|column| events.column_with_name(column.name()));
@@ -128,7 +131,7 @@ fn export_schema() -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Hands the rows of a session over, in order, as batches of [`export_schema`].
+/// Passes the rows of a session to `take`, in order, as batches of [`export_schema`].
 fn read(
     snapshot: &Snapshot,
     session: usize,
@@ -143,7 +146,7 @@ fn read(
     Ok(())
 }
 
-/// A batch with the day of each event, in UTC.
+/// Returns a batch with an added column for the day of each event, in UTC.
 fn with_date(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let times = column_of(batch, EventColumn::Timestamp)
         .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
@@ -154,7 +157,7 @@ fn with_date(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Arr
     RecordBatch::try_new(Arc::clone(schema), columns)
 }
 
-/// The day and the part of each row; `began` for rows without a time.
+/// Returns the day and the part of each row. Rows without a time get the day `began`.
 fn keys(batch: &RecordBatch, began: i32) -> Vec<Key> {
     let dates = batch.column_by_name("event_date");
     let dates = dates.and_then(|column| column.as_primitive_opt::<Date32Type>());
@@ -167,12 +170,12 @@ fn keys(batch: &RecordBatch, began: i32) -> Vec<Key> {
     (0..batch.num_rows()).map(key).collect()
 }
 
-/// The day of a time, in UTC, counted from 1970.
+/// Returns the day of a time, in UTC, counted from 1970.
 fn day(micros: i64) -> Option<i32> {
     i32::try_from(micros.div_euclid(DAY_US)).ok()
 }
 
-/// A day as 2026-10-14.
+/// Formats a day as 2026-10-14.
 fn date(day: i32) -> String {
     let text = Timestamp(i64::from(day) * DAY_US).to_string();
     text.split('T').next().unwrap_or(&text).to_owned()
@@ -181,7 +184,7 @@ fn date(day: i32) -> String {
 fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
-        // Without our version, which says nothing about the content.
+        // Omits our version, which says nothing about the content.
         .set_created_by("sessions".to_owned())
         .build();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;

@@ -13,7 +13,8 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use super::StoreError;
 use super::checked_file::{CHUNK_BYTES, chunk_checksum};
 
-/// Between the name of a file and the random end of its temporary copy: `.manifest.json.tmp-x1y2z3`.
+/// Separates the name of a file from the random end of its temporary copy:
+/// `.manifest.json.tmp-x1y2z3`.
 const TEMPORARY: &str = ".tmp-";
 
 /// Creates a directory and its parents, readable by the owner only.
@@ -21,8 +22,8 @@ pub(super) fn create_private_dirs(dir: &Path) -> Result<(), StoreError> {
     private_dir_builder(true).create(dir).map_err(StoreError::io(dir))
 }
 
-/// Creates one directory, readable by the owner only. Its parent must exist: a store that is
-/// moved away during an ingest must not come into being again at its old place.
+/// Creates one directory, readable by the owner only. Its parent must exist: a store that is moved
+/// away during an ingest must not be created again at its old place.
 pub(super) fn create_private_dir(dir: &Path) -> Result<(), StoreError> {
     private_dir_builder(false).create(dir).map_err(StoreError::io(dir))
 }
@@ -54,7 +55,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens the lock file at `path`, creating it if it does not exist. Its content is left alone.
+/// Opens the lock file at `path`, creating it if it does not exist. Its content is not changed.
 pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -78,7 +79,7 @@ fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.open(path)
 }
 
-/// A new file, and the checksums of what was written to it.
+/// A new file, with the checksums of the bytes written to it.
 pub(super) struct NewFile {
     file: File,
     length: u64,
@@ -109,7 +110,7 @@ impl NewFile {
         }
     }
 
-    /// Returns the sums once all bytes are on disk.
+    /// Returns the length and the checksums once all bytes are on disk.
     pub(super) fn finish(mut self) -> io::Result<FileSums> {
         self.file.sync_all()?;
         if !self.chunk.is_empty() {
@@ -153,7 +154,7 @@ impl Write for NewFile {
     }
 }
 
-/// Fills `bytes` from the file at `offset`; the file's own position is not used.
+/// Fills `bytes` from the file at `offset`, without using the file's own position.
 pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
@@ -171,8 +172,8 @@ pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<
     }
 }
 
-/// Replaces the file at `path` by `content` in one step, on disk when this returns. A link at
-/// `path` is replaced, not followed.
+/// Replaces the file at `path` by `content` in one step. The content is on disk when this returns.
+/// A link at `path` is replaced, not followed.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     replace_in(dir, path, content).map_err(StoreError::io(path))?;
@@ -189,15 +190,15 @@ fn replace_in(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what killed runs left of [`replace`] for the file at `path`. The caller holds the lock
-/// under which that file is replaced, so no other process is at it.
+/// Removes temporary copies of the file at `path` that killed runs left behind in [`replace`]. The
+/// caller holds the lock under which that file is replaced, so no other process is replacing it.
 pub(super) fn remove_temporary_copies(path: &Path) {
     let prefix = temporary_prefix(path);
     let Some(entries) = path.parent().and_then(|dir| fs::read_dir(dir).ok()) else { return };
     for entry in entries.flatten() {
         let is_copy = entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix));
         if is_copy && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            // One that cannot be removed now is tried again by the next run.
+            // If it cannot be removed now, the next run tries again.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -215,7 +216,7 @@ pub(super) fn is_temporary_copy(name: &OsStr, names: &[&str]) -> bool {
     original.is_some_and(|original| names.contains(&original))
 }
 
-/// Makes the entries of a directory durable, where the platform can.
+/// Makes the entries of a directory durable, if the platform supports it.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     if cfg!(unix) {
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(StoreError::io(dir))?;

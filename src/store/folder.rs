@@ -1,5 +1,5 @@
-//! The folder of a store: refuses a folder that belongs to something else, and removes what killed
-//! runs left behind, never anything that the store did not write.
+//! Checks and cleans the folder of a store. Refuses a folder that belongs to something else, and
+//! removes what killed runs left behind, never anything that the store did not write.
 //!
 //! ```text
 //! manifest.json  write.lock  labels.json  labels.lock  http-token
@@ -16,13 +16,13 @@ use std::time::Duration;
 use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
 use super::{StoreError, files};
 
-/// Files that live directly in the folder.
+/// Names of the store's files directly in its folder.
 const OWN_FILES: [&str; 5] = [MANIFEST_FILE, WRITE_LOCK, "labels.json", "labels.lock", TOKEN_FILE];
 
-/// The file of the lock that a writer holds.
+/// Name of the lock file that a writer holds.
 pub(super) const WRITE_LOCK: &str = "write.lock";
 
-/// The token of the HTTP server, which the store keeps for it.
+/// Name of the file with the HTTP server's token, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";
 
 const SEGMENTS: &str = "segments";
@@ -31,8 +31,8 @@ const DAMAGED: &str = "damaged";
 /// Digits of a segment's folder name.
 const NUMBER_DIGITS: usize = 10;
 
-/// Temporary files of earlier versions are named `.tmp` and six characters, by whatever process
-/// wrote them: only old ones are surely left behind.
+/// Age after which temporary files of earlier versions are removed. Their names are `.tmp` and six
+/// characters, whichever process wrote them, so only old ones are surely left behind.
 const OLD_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
 
 /// Checks a folder that has no manifest before anything is written into it.
@@ -54,7 +54,7 @@ pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
 /// first of them, so somebody removed it.
 pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
     let Ok(entries) = fs::read_dir(dir.join(SEGMENTS)) else { return Ok(()) };
-    // A segment whose writer was killed has no sources yet, as these are written last.
+    // A segment whose writer was killed has no sources, as these are written after the events.
     let sources = file_name("sources");
     let is_complete = |entry: &fs::DirEntry| {
         segment_number(&entry.file_name()).is_some() && entry.path().join(&sources).is_file()
@@ -70,7 +70,7 @@ pub(crate) fn is_store(dir: &Path) -> bool {
     [MANIFEST_FILE, WRITE_LOCK].iter().all(|name| dir.join(name).is_file())
 }
 
-/// Returns the name of something in the folder that the store did not write.
+/// Returns the name of an entry in the folder that the store did not write, if there is one.
 fn find_foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
     for entry in fs::read_dir(dir).map_err(StoreError::io(dir))? {
         let entry = entry.map_err(StoreError::io(dir))?;
@@ -108,14 +108,14 @@ fn holds_segments_only(segments: &Path) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// The number in the name of a segment's folder: ten digits and nothing else.
+/// Returns the number in the name of a segment's folder, which is ten digits and nothing else.
 fn segment_number(name: &OsStr) -> Option<i64> {
     let name = name.to_str()?;
     let is_number = name.len() == NUMBER_DIGITS && name.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { name.parse().ok() } else { None }
 }
 
-/// True if `segment` is a real folder, not a link to one, with nothing in it but files of ours.
+/// True if `segment` is a real folder, not a link to one, and holds only files of the store.
 fn is_removable_segment(segment: &Path) -> bool {
     let is_folder = fs::symlink_metadata(segment).is_ok_and(|found| found.is_dir());
     let own_names = SEGMENT_TABLES.map(file_name);
@@ -127,16 +127,16 @@ fn is_removable_segment(segment: &Path) -> bool {
     is_folder && fs::read_dir(segment).is_ok_and(|entries| entries.flatten().all(is_own))
 }
 
-/// Removes a segment's folder if nothing but files of ours is in it.
+/// Removes a segment's folder if it holds only files of the store.
 fn remove_segment(segment: &Path) {
     if is_removable_segment(segment) {
-        // One that cannot be removed now is tried again by the next run, and no reader looks at it.
+        // If it cannot be removed now, the next run tries again. No reader looks at it.
         let _ = fs::remove_dir_all(segment);
     }
 }
 
-/// Removes, under the write lock, segments that `manifest` does not name and temporary files.
-/// Returns the highest number of a folder that had to stay: its number is not free.
+/// Removes segments that `manifest` does not name, and temporary files. The caller holds the write
+/// lock. Returns the highest number of a segment folder that remains: its number is not free.
 pub(super) fn remove_leftovers(dir: &Path, manifest: &Manifest) -> i64 {
     files::remove_temporary_copies(&dir.join(MANIFEST_FILE));
     remove_old_temporary_files(dir);
@@ -168,8 +168,8 @@ fn remove_old_temporary_files(dir: &Path) {
     }
 }
 
-/// Makes an existing folder private again. Returns what the user should know: that others were able
-/// to write to it.
+/// Makes an existing folder private again. Returns a notice for the user if others were able to
+/// write to it, or if it belongs to another user.
 #[cfg(unix)]
 pub(super) fn make_private(dir: &Path) -> Result<Option<String>, StoreError> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

@@ -1,8 +1,8 @@
 //! A folder of a store that is held open while it is written to.
 //!
-//! A store may be moved, removed or replaced while its writer runs. What is created by its path lands
-//! in whatever stands at that path by then. What is created in a held folder lands in that folder,
-//! wherever it is, or fails when it is gone.
+//! A store may be moved, removed or replaced while its writer runs. A file that is created by path
+//! is then created in whatever is at that path. A file that is created in a held folder is created
+//! in that folder, wherever it is, or the call fails if the folder is gone.
 
 use std::fs::File;
 use std::io;
@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::StoreError;
 
-/// An open folder. Systems other than Unix do not let a folder be moved while a file in it is open, as
-/// the lock of the store is, so there the path is enough.
+/// An open folder. Systems other than Unix do not let a folder be moved while a file in it is open,
+/// as the lock of the store is. On these systems, the path is enough.
 pub(super) struct HeldFolder {
     path: PathBuf,
     #[cfg(unix)]
@@ -25,7 +25,7 @@ impl HeldFolder {
     /// Opens the folder at `path`.
     ///
     /// # Errors
-    /// Fails if it is a symbolic link or no folder.
+    /// Fails if it is a symbolic link or not a folder.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         #[cfg(unix)]
         {
@@ -37,7 +37,7 @@ impl HeldFolder {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Where the folder was when it was opened.
+    /// Returns the path of the folder when it was opened.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -79,7 +79,7 @@ impl HeldFolder {
         std::fs::OpenOptions::new().write(true).create_new(true).open(self.path.join(name))
     }
 
-    /// Whether it is still at its place, and holds a folder of each of `names`.
+    /// True if the folder is still at its path and holds a folder with each of `names`.
     pub(super) fn is_whole(&self, mut names: impl Iterator<Item = String>) -> bool {
         #[cfg(unix)]
         {
@@ -88,7 +88,7 @@ impl HeldFolder {
             else {
                 return false;
             };
-            // Its path leads to it, so what the path leads to is in it.
+            // The path leads to this folder, so the entries below the path are in it.
             if !super::lock::is_same_file(&held, &found) {
                 return false;
             }
@@ -96,14 +96,14 @@ impl HeldFolder {
         names.all(|name| self.path.join(name).is_dir())
     }
 
-    /// Makes its entries durable, where the platform can.
+    /// Makes the entries of the folder durable, if the platform supports it.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         #[cfg(unix)]
         self.handle.sync_all().map_err(StoreError::io(&self.path))?;
         Ok(())
     }
 
-    /// Removes the file `name` of the folder, if there is one.
+    /// Removes the file `name` from the folder, if there is one.
     pub(super) fn remove_file(&self, name: &str) {
         #[cfg(unix)]
         let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::empty());
@@ -111,7 +111,7 @@ impl HeldFolder {
         let _ = std::fs::remove_file(self.path.join(name));
     }
 
-    /// Removes the folder `name` of this one, if it is empty.
+    /// Removes the folder `name` from this one, if it is empty.
     pub(super) fn remove_folder(&self, name: &str) {
         #[cfg(unix)]
         let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR);

@@ -1,8 +1,9 @@
-//! Labels and notes that people and agents give to sessions: one small file beside the segments,
+//! Labels and notes that users and agents attach to sessions: one small file next to the segments,
 //! keyed by session id.
 //!
-//! It has a lock of its own, held for moments, so that labelling never waits for an ingest; and
-//! no ingest, merge or damage of segments touches it. It is replaced by rename, as the manifest is.
+//! The file has its own lock, held for moments, so that labelling never waits for an ingest. No
+//! ingest, merge or damage of segments touches the file. It is replaced by rename, as the manifest
+//! is.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,10 +20,10 @@ use super::{StoreError, files};
 const FILE: &str = "labels.json";
 const LOCK: &str = "labels.lock";
 
-/// Version of the file; a newer one is left alone.
+/// Version of the file. A file with a newer version is not changed.
 const VERSION: u32 = 1;
 
-/// How long another process's change is waited for.
+/// How long to wait for another process's change, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -34,18 +35,18 @@ pub struct LabelBook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
     sessions: BTreeMap<String, SessionLabels>,
-    /// Of the bytes they were read from, to know a change.
+    /// Hash of the bytes that were read, to detect a change.
     #[serde(skip)]
     hash: u64,
-    /// Why they could not be read.
+    /// Why the labels could not be read; `None` if they could.
     #[serde(skip)]
     damage: Option<String>,
 }
 
-/// What one session was given.
+/// The labels and the note of one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionLabels {
-    /// Sorted; no two that differ in case only.
+    /// Sorted; no two differ in case only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +55,8 @@ pub struct SessionLabels {
     pub updated_at: i64,
 }
 
-/// One label of one session, for tables; a session that has only a note has one without a label.
+/// One label of one session, for tables. A session that has only a note has one row without a
+/// label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelRow<'l> {
     pub session_id: &'l str,
@@ -65,7 +67,7 @@ pub struct LabelRow<'l> {
 }
 
 impl SessionLabels {
-    /// Whether it has this label, in any case.
+    /// True if the session has this label, in any case.
     pub fn has(&self, label: &str) -> bool {
         let label = label.to_lowercase();
         self.labels.iter().any(|own| own.to_lowercase() == label)
@@ -77,8 +79,8 @@ impl SessionLabels {
 }
 
 impl LabelBook {
-    /// The labels in the store at `dir` as they are now: `before` if nothing changed since. Labels
-    /// that cannot be read are none, and [`LabelBook::damage`] says why.
+    /// Reads the labels in the store at `dir`. Returns `before` if nothing changed since. Labels
+    /// that cannot be read count as none, and [`LabelBook::damage`] gives the reason.
     pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
         let bytes = match load(dir) {
             Ok(Some(bytes)) => bytes,
@@ -112,7 +114,8 @@ impl LabelBook {
         files::checksum_of(&serde_json::to_vec(&self.sessions).unwrap_or_default())
     }
 
-    /// Has `change` change the labels under their lock, and writes what became of them.
+    /// Applies `change` to the labels while holding their lock, and writes the file if they
+    /// changed.
     pub(super) fn update<T>(
         dir: &Path,
         change: impl FnOnce(&mut Self) -> T,
@@ -120,7 +123,7 @@ impl LabelBook {
         let lock = wait_for_lock(dir)?;
         let path = dir.join(FILE);
         files::remove_temporary_copies(&path);
-        // What cannot be read must not be overwritten.
+        // A file that cannot be read must not be overwritten.
         let mut labels = match load(dir).map_err(StoreError::io(&path))? {
             Some(bytes) => Self::parse(&bytes)
                 .map_err(|reason| StoreError::BadLabels { path: path.clone(), reason })?,
@@ -138,17 +141,17 @@ impl LabelBook {
         Ok(result)
     }
 
-    /// What a session was given.
+    /// Returns the labels and the note of a session, if it has any.
     pub fn of(&self, session_id: &str) -> Option<&SessionLabels> {
         self.sessions.get(session_id)
     }
 
-    /// The same, to be changed.
+    /// Returns the labels and the note of a session, to be changed. They are empty if it has none.
     pub fn entry(&mut self, session_id: &str) -> &mut SessionLabels {
         self.sessions.entry(session_id.to_owned()).or_default()
     }
 
-    /// Every label of every session, by session and label.
+    /// Returns every label of every session, sorted by session and label.
     pub fn rows(&self) -> impl Iterator<Item = LabelRow<'_>> {
         self.sessions.iter().flat_map(|(session_id, session)| {
             let only_note = session.labels.is_empty().then_some(None);
@@ -162,12 +165,12 @@ impl LabelBook {
         })
     }
 
-    /// Changes with every change of the labels.
+    /// Returns a hash that changes with every change of the labels.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Why the labels could not be read.
+    /// Returns the reason why the labels could not be read; `None` if they could.
     pub fn damage(&self) -> Option<&str> {
         self.damage.as_deref()
     }
@@ -181,7 +184,7 @@ fn load(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Takes the lock, waiting a moment if another process holds it.
+/// Takes the lock, waiting up to [`PATIENCE`] if another process holds it.
 fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
     let until = Instant::now() + PATIENCE;
     loop {

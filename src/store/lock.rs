@@ -43,8 +43,8 @@ impl StoreLock {
     }
 }
 
-/// True if both are of one file or folder. Other systems than Unix do not let an open file be moved
-/// away, so there the name is enough.
+/// True if both are of one file or folder. Systems other than Unix do not let an open file be moved
+/// away, so there it is enough that something of the same type has the name.
 pub(super) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     #[cfg(unix)]
     {

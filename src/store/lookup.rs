@@ -1,26 +1,28 @@
-//! Finds a session by its id, or by what it begins with.
+//! Finds a session by its id or by a unique prefix of it.
 
 use schemas::limits::PREFIX_CHARS;
 
 use super::Snapshot;
 
-/// Sessions that are named when a prefix fits several.
+/// Number of session ids that are listed if a prefix fits more.
 const CANDIDATES: usize = 10;
 
-/// Why an id or a prefix names no single session.
+/// Why an id or a prefix does not identify a single session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookupError {
-    /// It has fewer characters than this.
+    /// The prefix has fewer than `least` characters.
     TooShort { least: usize },
-    /// No session begins with it; `meant` begins much like it.
+    /// No session id begins with the prefix. `meant` is the id that begins most like it, if any is
+    /// near.
     NotFound { meant: Option<String> },
-    /// So many sessions begin with it, of which some are named.
+    /// Several session ids begin with the prefix: `sessions` is their number, `candidates` lists
+    /// some.
     Ambiguous { sessions: usize, candidates: Vec<String> },
 }
 
 impl Snapshot {
     /// Finds the position of a session by its id or any unique prefix of at least three characters.
-    /// Where all that match are copies of one id (`id`, `id~2`), the first is meant.
+    /// If all matches are copies of one id (`id`, `id~2`), returns the first.
     pub fn find(&self, prefix: &str) -> Result<usize, LookupError> {
         if let Some(at) = self.position(prefix) {
             return Ok(at);
@@ -44,7 +46,7 @@ impl Snapshot {
         Err(LookupError::Ambiguous { sessions: ids.len(), candidates })
     }
 
-    /// The session whose id begins most like a mistyped prefix.
+    /// Returns the id of the session that begins most like a mistyped prefix.
     fn begins_most_like(&self, prefix: &str) -> Option<&str> {
         let length = prefix.chars().count();
         let heads = self.sessions().iter().map(|row| head(&row.session_id, length));
@@ -54,7 +56,7 @@ impl Snapshot {
     }
 }
 
-/// The first characters of a text.
+/// Returns the first `chars` characters of a text.
 fn head(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }

@@ -1,4 +1,4 @@
-//! The manifest: which segments there are. Replacing it is the commit.
+//! The manifest: the list of live segments. Replacing it is the commit.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{StoreError, files};
 /// Name of the manifest in the store directory.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 
-/// Begins a manifest with a checksum, which is 16 hexadecimal digits of xxh3 over all bytes behind
+/// First bytes of a manifest with a checksum: 16 hexadecimal digits of xxh3 over all bytes after
 /// `CHECKSUM_END`. Earlier versions wrote manifests without one.
 const CHECKSUM_START: &[u8] = br#"{"xxh3":""#;
 const CHECKSUM_END: &[u8] = br#"","#;
@@ -22,23 +22,23 @@ const CHECKSUM_DIGITS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub schema_version: u32,
-    /// Grows by one with every commit; 0 is no store.
+    /// Grows by one with every commit; 0 before the first.
     pub generation: u64,
     /// Number of the next segment; numbers are never used twice.
     pub next_segment: i64,
     /// When it was committed, microseconds since the epoch.
     pub updated_at: i64,
     pub segments: Vec<SegmentEntry>,
-    /// Segments whose rows are in another now; their files stay for readers of older manifests.
+    /// Segments that were replaced or purged. Their files stay for readers of older manifests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retired: Vec<Retired>,
 }
 
-/// A segment that was merged into another.
+/// A segment that was replaced by another or purged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retired {
     pub number: i64,
-    /// When, microseconds since the epoch.
+    /// When it was retired, microseconds since the epoch.
     pub at: i64,
 }
 
@@ -55,22 +55,22 @@ impl Default for Manifest {
     }
 }
 
-/// One segment.
+/// The entry of one segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
     pub number: i64,
     /// Rows in `events`.
     pub events: u64,
-    /// Time range of its events in microseconds; absent when none has a time.
+    /// Time range of its events in microseconds since the epoch; absent if none has a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<(i64, i64)>,
-    /// Whether events without a time are among them.
+    /// True if some of its events have no time.
     #[serde(default)]
     pub untimed: bool,
     pub files: Vec<FileEntry>,
 }
 
-/// One file of a segment.
+/// The entry of one file of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     /// Table name, or `skip` for the index; see [`file_name`].
@@ -79,7 +79,7 @@ pub struct FileEntry {
     pub xxh3: String,
 }
 
-/// The name of a table's file in a segment's directory.
+/// Returns the name of a table's file in a segment's directory.
 pub(super) fn file_name(table: &str) -> String {
     match table {
         SKIP => "skip.idx".to_owned(),
@@ -88,10 +88,10 @@ pub(super) fn file_name(table: &str) -> String {
     }
 }
 
-/// The skip index among the tables of a segment.
+/// Name of the skip index among the tables of a segment.
 pub(super) const SKIP: &str = "skip";
 
-/// The checksums of the chunks of its events and its skip index; see `checked_file`.
+/// Name of the checksums of the chunks of events and skip index; see `checked_file`.
 pub(super) const CHECKSUMS: &str = "checksums";
 
 /// Everything that a segment's directory may hold, by table; see [`file_name`].
@@ -99,29 +99,29 @@ pub(super) const SEGMENT_TABLES: [&str; 6] =
     [EVENTS.name, SKIP, CHECKSUMS, SESSIONS.name, SOURCES.name, PROBLEMS.name];
 
 impl SegmentEntry {
-    /// The name of a segment's directory.
+    /// Returns the name of a segment's directory.
     pub(super) fn folder_name(number: i64) -> String {
         format!("{number:010}")
     }
 
-    /// The directory of a segment.
+    /// Returns the path of a segment's directory.
     pub fn dir(store: &Path, number: i64) -> std::path::PathBuf {
         store.join("segments").join(Self::folder_name(number))
     }
 
-    /// The entry of a table's file, if the segment has rows for it.
+    /// Returns the entry of a table's file, if the segment has rows for it.
     pub fn file(&self, table: &str) -> Option<&FileEntry> {
         self.files.iter().find(|file| file.table == table)
     }
 
-    /// Bytes of all its files.
+    /// Returns the size of all its files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
 impl Manifest {
-    /// The manifest of the store in `dir`; `None` when there is no store.
+    /// Reads the manifest of the store in `dir`; `None` if there is no store.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = dir.join(MANIFEST_FILE);
         let bytes = match files::read(&path) {
@@ -150,7 +150,7 @@ impl Manifest {
             let (path, found) = (dir.to_owned(), version.schema_version);
             return Err(StoreError::Older { path, found, supported: SCHEMA_VERSION });
         }
-        // After the version: a later one may have another checksum.
+        // Checked after the version, because a later version may have another checksum.
         if !has_right_checksum(&bytes) {
             let reason = "its checksum differs".to_owned();
             return Err(StoreError::BadManifest { path, reason });
@@ -164,18 +164,18 @@ impl Manifest {
         files::replace(&dir.join(MANIFEST_FILE), &with_checksum(&object))
     }
 
-    /// True if segment `number` is live, or was merged so recently that readers may need it.
+    /// True if segment `number` is live, or was retired so recently that readers may need it.
     pub(super) fn names(&self, number: i64) -> bool {
         self.segments.iter().any(|segment| segment.number == number)
             || self.retired.iter().any(|retired| retired.number == number)
     }
 
-    /// Events in all segments, superseded ones included.
+    /// Returns the number of events in all segments, including superseded ones.
     pub fn events(&self) -> u64 {
         self.segments.iter().map(|segment| segment.events).sum()
     }
 
-    /// Bytes of all segments.
+    /// Returns the size of all segments in bytes.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(SegmentEntry::bytes).sum()
     }
@@ -188,7 +188,7 @@ fn with_checksum(object: &[u8]) -> Vec<u8> {
     [CHECKSUM_START, checksum.as_bytes(), CHECKSUM_END, fields].concat()
 }
 
-/// False if a manifest begins with a checksum and its other bytes have another one.
+/// False if a manifest begins with a checksum that differs from that of its other bytes.
 fn has_right_checksum(bytes: &[u8]) -> bool {
     let Some(rest) = bytes.strip_prefix(CHECKSUM_START) else { return true };
     let Some((checksum, rest)) = rest.split_at_checked(CHECKSUM_DIGITS) else { return false };

@@ -1,8 +1,8 @@
 //! The store: immutable Parquet segments and one manifest (docs/store.md).
 //!
-//! A reader takes a [`Snapshot`] and sees one generation; a [`Writer`] holds the lock, adds
-//! segments and replaces the manifest. Neither waits for the other. Nothing here knows searches,
-//! tools or formats of logs.
+//! A reader takes a [`Snapshot`] and sees one generation. A [`Writer`] holds the lock, adds
+//! segments and replaces the manifest. Neither waits for the other. The store does not know about
+//! searches, tools or formats of logs.
 
 mod checked_file;
 mod columns;
@@ -50,25 +50,25 @@ pub use writer::Writer;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A store directory; cheap to open, nothing is read until asked.
+/// A store directory. It is cheap to open: nothing is read until it is needed.
 pub struct Store {
     dir: PathBuf,
-    /// The last snapshot taken: a new one reads only the segments that were added.
+    /// The last snapshot taken. A new one reads only the segments that were added since.
     last: Mutex<Option<Arc<Snapshot>>>,
 }
 
 impl Store {
-    /// The store in `dir`, which need not exist yet.
+    /// Returns the store in `dir`, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), last: Mutex::new(None) }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The present generation; an empty snapshot when there is no store yet.
+    /// Returns a snapshot of the present generation; an empty one if there is no store yet.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest = match Manifest::read(&self.dir)? {
             Some(manifest) => manifest,
@@ -88,8 +88,9 @@ impl Store {
         Ok(snapshot)
     }
 
-    /// Answers for a folder in which no manifest was found: it is a store without content, unless it
-    /// holds segments. Another process may have begun the store in between.
+    /// Returns the manifest for a folder in which none was found: an empty one, unless the folder
+    /// holds segments. Looks again before it fails, as another process may have begun the store in
+    /// between.
     fn read_unwritten(&self) -> Result<Manifest, StoreError> {
         match folder::refuse_lost_manifest(&self.dir) {
             Ok(()) => Ok(Manifest::default()),
@@ -97,15 +98,15 @@ impl Store {
         }
     }
 
-    /// Where the token of the HTTP server is kept.
+    /// Returns the path of the file with the HTTP server's token.
     pub fn token_path(&self) -> PathBuf {
         self.dir.join(folder::TOKEN_FILE)
     }
 
-    /// The token of the HTTP server; `None` if none was written.
+    /// Reads the token of the HTTP server; `None` if none was written.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, or if it is a link or no regular file.
+    /// Fails if the file cannot be read, or if it is a link or not a regular file.
     pub fn read_token(&self) -> Result<Option<String>, StoreError> {
         let path = self.token_path();
         match files::read(&path) {
@@ -121,8 +122,9 @@ impl Store {
         files::replace(&self.token_path(), token.as_bytes())
     }
 
-    /// Has `change` change the labels of sessions; [`StoreError::Busy`] when another process is at
-    /// it for long. An ingest is not waited for.
+    /// Applies `change` to the session labels while holding their lock. Returns
+    /// [`StoreError::Busy`] if another process holds the lock for more than two seconds. Does not
+    /// wait for an ingest.
     pub fn update_labels<T>(
         &self,
         change: impl FnOnce(&mut LabelBook) -> T,
@@ -130,8 +132,8 @@ impl Store {
         LabelBook::update(&self.dir, change)
     }
 
-    /// Takes the write lock and sets damaged segments aside; [`StoreError::Busy`] when another
-    /// process holds it.
+    /// Takes the write lock and sets damaged segments aside. Returns [`StoreError::Busy`] if
+    /// another process holds the lock.
     pub fn writer(&self, verify: Verify) -> Result<Writer, StoreError> {
         Writer::open(&self.dir, verify)
     }

@@ -1,4 +1,4 @@
-//! One segment of a snapshot: its files, opened and checked when they are first needed.
+//! One segment of a snapshot. Its files are opened and checked when they are first needed.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -24,12 +24,13 @@ pub struct Segment {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What snapshots of several generations share about a segment.
+/// The parts of a segment that snapshots of several generations share.
 pub(super) struct Shared {
     pub(super) sessions: Vec<Arc<SessionRow>>,
-    /// The events file, opened when first needed: it can be read when it was superseded since.
+    /// The events file, opened on first use. Once open, it can be read even if it was superseded
+    /// since.
     pub(super) events: OnceLock<Arc<CheckedFile>>,
-    /// Its footer.
+    /// The footer of the events file.
     pub(super) footer: OnceLock<ArrowReaderMetadata>,
     pub(super) pages: OnceLock<Vec<TextPage>>,
     pub(super) index: OnceLock<SkipIndex>,
@@ -38,17 +39,17 @@ pub(super) struct Shared {
 }
 
 impl Segment {
-    /// Its rows of `sessions`: how each session was when the segment was written.
+    /// Returns its rows of `sessions`: each session as it was when the segment was written.
     pub(super) fn sessions(&self) -> &[Arc<SessionRow>] {
         &self.shared.sessions
     }
 
-    /// The file of a table.
+    /// Returns the path of a table's file.
     pub fn path(&self, table: &str) -> PathBuf {
         self.dir.join(file_name(table))
     }
 
-    /// The events file.
+    /// Returns the events file, which is opened on first use.
     pub(super) fn events(&self) -> Result<Arc<CheckedFile>, StoreError> {
         if let Some(file) = self.shared.events.get() {
             return Ok(Arc::clone(file));
@@ -65,7 +66,7 @@ impl Segment {
         CheckedFile::open(&path, length, checksums)
     }
 
-    /// Reads the checksums of the chunks of `events` or `skip`; none for a segment without any.
+    /// Reads the checksums of the chunks of `events` or `skip`; empty if the segment has none.
     fn chunk_checksums(&self, table: &str) -> Result<Vec<u32>, StoreError> {
         let Some(expected) = self.entry.file(CHECKSUMS) else { return Ok(Vec::new()) };
         let bytes = reader::read_whole(&self.path(CHECKSUMS), expected)?;
@@ -77,7 +78,7 @@ impl Segment {
         Ok(own.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }
 
-    /// The footer of the events file.
+    /// Returns the footer of the events file, which is read on first use.
     pub(super) fn footer(&self) -> Result<ArrowReaderMetadata, StoreError> {
         if let Some(footer) = self.shared.footer.get() {
             return Ok(footer.clone());
@@ -86,7 +87,7 @@ impl Segment {
         Ok(self.shared.footer.get_or_init(|| footer).clone())
     }
 
-    /// The pages of its text, in order.
+    /// Returns the pages of the text column, in order.
     pub fn text_pages(&self) -> Result<&[TextPage], StoreError> {
         if let Some(pages) = self.shared.pages.get() {
             return Ok(pages);
@@ -97,18 +98,20 @@ impl Segment {
         Ok(self.shared.pages.get_or_init(|| pages))
     }
 
-    /// Whether what a search reads first is known.
+    /// True if the parts that a search reads first, the skip index and the text pages, are in
+    /// memory.
     pub fn is_open(&self) -> bool {
         self.shared.pages.get().is_some() && self.shared.index.get().is_some()
     }
 
-    /// Reads what a search reads first.
+    /// Reads the parts that a search reads first: the skip index and the positions of the text
+    /// pages.
     pub fn open(&self) -> Result<(), StoreError> {
         self.index()?;
         self.text_pages().map(|_| ())
     }
 
-    /// Its skip index.
+    /// Returns the skip index, which is opened on first use.
     pub fn index(&self) -> Result<&SkipIndex, StoreError> {
         if let Some(index) = self.shared.index.get() {
             return Ok(index);
@@ -122,7 +125,7 @@ impl Segment {
         Ok(self.shared.index.get_or_init(|| index))
     }
 
-    /// Compares its files with their checksums.
+    /// Compares all files of the segment with their checksums.
     pub(super) fn verify(&self) -> Result<(), StoreError> {
         self.entry.files.iter().try_for_each(|file| self.verify_file(file))
     }
@@ -136,8 +139,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Compares the whole file of a table with its checksum, once in this process: for readers of
-    /// the file, like DuckDB, that do not check what they read. A table without rows has no file.
+    /// Compares the whole file of a table with its checksum, once in this process. This is for
+    /// readers of the file, like DuckDB, that do not check what they read. A table without rows has
+    /// no file.
     pub(super) fn verify_table(&self, table: &str) -> Result<(), StoreError> {
         let Some(file) = self.entry.file(table) else { return Ok(()) };
         let verified = || self.shared.verified.lock().unwrap_or_else(PoisonError::into_inner);

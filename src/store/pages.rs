@@ -1,7 +1,7 @@
-//! The text column page by page: what a search reads, without the way through Arrow.
+//! Reads the text column page by page, as a search does, without Arrow.
 //!
-//! The column is required and plain, so a page's bytes are its values one after the other, each
-//! behind its length in four bytes.
+//! The column is required and plain, so a page's bytes are its values in sequence, each after its
+//! length in four bytes.
 
 use std::ops::Range;
 
@@ -14,14 +14,15 @@ use super::{Segment, StoreError};
 /// A page of the text column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextPage {
-    /// First row, counted over the segment.
+    /// First row, relative to the segment.
     pub start: usize,
     pub count: usize,
     offset: u64,
     bytes: usize,
 }
 
-/// Where the pages lie, from the footer.
+/// Returns the pages of the text column, as located by the footer. Returns `None` if the footer has
+/// no page index or is damaged.
 pub(super) fn locate(footer: &ArrowReaderMetadata) -> Option<Vec<TextPage>> {
     let metadata = footer.metadata();
     let column = metadata
@@ -53,7 +54,7 @@ pub(super) fn locate(footer: &ArrowReaderMetadata) -> Option<Vec<TextPage>> {
     Some(pages)
 }
 
-/// Reads pages of text; one a thread, as it keeps its buffers.
+/// Reads pages of text. It keeps its buffers, so every thread needs its own.
 #[derive(Default)]
 pub struct PageReader {
     packed: Vec<u8>,
@@ -62,7 +63,7 @@ pub struct PageReader {
 }
 
 impl PageReader {
-    /// The texts of a page of `segment`.
+    /// Reads the texts of a page of `segment`.
     pub fn read(
         &mut self,
         segment: &Segment,
@@ -73,12 +74,12 @@ impl PageReader {
         segment.events()?.read_at(&mut self.packed, page.offset)?;
         let unexpected = || StoreError::damaged(&path(), "a page of text is not what was written");
         let (length, packed) = unframed(&self.packed).ok_or_else(unexpected)?;
-        // The buffer keeps its largest size: to fill it anew for every page takes a while.
+        // The buffer keeps its largest size, as filling it again for every page takes time.
         if self.page.len() < length {
             self.page.resize(length, 0);
         }
         let size = i32::try_from(length).map_err(|_| unexpected())?;
-        // A fifth faster than the decoder that parquet uses, and most of a scan is this.
+        // A fifth faster than the decoder that parquet uses; most of a scan's time is spent here.
         let unpacked =
             lz4::block::decompress_to_buffer(packed, Some(size), &mut self.page[..length]);
         if !unpacked.is_ok_and(|unpacked| unpacked == length) {
@@ -93,14 +94,14 @@ impl PageReader {
     }
 }
 
-/// LZ4 makes no more of a byte, so a page that claims more is damaged.
+/// Most bytes that LZ4 makes of one packed byte. A page that claims more is damaged.
 const MOST_UNPACKED: usize = 256;
 
-/// A page's size when it is unpacked, and its packed bytes. They stand behind a header in Thrift's
-/// compact protocol that begins with the type, 0 for data, and both sizes (`PageHeader` of
+/// Returns the unpacked size of a page and its packed bytes. These follow a header in Thrift's
+/// compact protocol, which begins with the type, 0 for data, and both sizes (`PageHeader` of
 /// parquet.thrift).
 fn unframed(page: &[u8]) -> Option<(usize, &[u8])> {
-    // The next field, a number of 32 bits.
+    // Header of a field that follows the one before and is a number of 32 bits.
     const NEXT_I32: u8 = 0x15;
     let mut rest = page.iter();
     let mut field = || {
@@ -111,7 +112,7 @@ fn unframed(page: &[u8]) -> Option<(usize, &[u8])> {
             number |= u64::from(byte & 0x7f) << shift;
             shift += 7;
             if byte & 0x80 == 0 {
-                // Zigzag; none of these is negative.
+                // Zigzag encoding; none of these numbers is negative.
                 return usize::try_from(number >> 1).ok().filter(|_| number & 1 == 0);
             }
             (shift <= 28).then_some(())?;
@@ -122,16 +123,16 @@ fn unframed(page: &[u8]) -> Option<(usize, &[u8])> {
     (kind == 0 && read <= at && length / MOST_UNPACKED <= packed).then(|| (length, &page[at..]))
 }
 
-/// A page of text by rows: its values stand each behind its length in four bytes.
+/// The values of a page of text by row. Each value follows its length in four bytes.
 #[derive(Clone, Copy)]
 pub struct TextValues<'p> {
     page: &'p [u8],
-    /// Where each value begins, and the end.
+    /// Where each value begins, and four bytes after the end of the last.
     starts: &'p [usize],
 }
 
 impl<'p> TextValues<'p> {
-    /// `starts` is a buffer to use.
+    /// Splits `page` into its values. `starts` is a buffer to reuse.
     pub fn new(page: &'p [u8], starts: &'p mut Vec<usize>) -> Self {
         starts.clear();
         starts.push(4);
@@ -143,40 +144,40 @@ impl<'p> TextValues<'p> {
         Self { page, starts }
     }
 
-    /// Rows of the page.
+    /// Returns the number of rows in the page.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether it has no rows.
+    /// True if the page has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether they fill the page.
+    /// True if the values fill the page.
     fn are_whole(&self) -> bool {
         self.starts.last().is_some_and(|end| *end == self.page.len() + 4)
     }
 
-    /// All bytes of the page.
+    /// Returns all bytes of the page.
     pub fn bytes(&self) -> &'p [u8] {
         self.page
     }
 
-    /// Where the text of a row lies among them; empty when there is no such row.
+    /// Returns the range of a row's text in the page; empty if there is no such row.
     pub fn range(&self, row: usize) -> Range<usize> {
         let bounds = self.starts.get(row).zip(self.starts.get(row + 1));
         let range = bounds.map_or(0..0, |(from, to)| *from..to - 4);
         if range.end <= self.page.len() { range } else { 0..0 }
     }
 
-    /// The text of a row.
+    /// Returns the text of a row; empty if there is no such row.
     pub fn get(&self, row: usize) -> &'p [u8] {
         &self.page[self.range(row)]
     }
 
-    /// The row that holds the byte at `at` of the page, or whose length does, which is none before
-    /// `from`.
+    /// Returns the row whose text or length contains the byte at `at` of the page. The result is at
+    /// least `from`, where the search begins.
     pub fn row_at(&self, at: usize, from: usize) -> usize {
         let later = self.starts.get(from + 1..).unwrap_or_default().iter();
         from + later.take_while(|start| **start <= at + 4).count()

@@ -22,7 +22,7 @@ impl<W: Write + Send> ParquetFile<W> {
         writer.map(Self).map_err(cause)
     }
 
-    /// Adds rows.
+    /// Appends the rows of `batch`.
     pub fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         self.0.write(batch).map_err(cause)
     }
@@ -33,7 +33,7 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 }
 
-/// The error of the writer below, where it was that.
+/// Returns the error of the underlying writer, if that is the cause.
 fn cause(error: ParquetError) -> io::Error {
     let ParquetError::External(inner) = error else { return io::Error::other(error) };
     match inner.downcast::<io::Error>() {

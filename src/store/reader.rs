@@ -1,4 +1,4 @@
-//! Reads rows back: small tables whole, events by rows and columns.
+//! Reads rows back: small tables as a whole, events by rows and columns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use super::checked_file::{CheckedFile, ParquetInput, open_error};
 use super::manifest::{FileEntry, SegmentEntry, file_name};
 use super::{Segment, StoreError, files};
 
-/// Reads a small table of a segment; no rows when the segment has none. `skip` names a column
-/// that is left out, which the row type must allow to be absent.
+/// Reads a small table of a segment. Returns no rows if the segment has none. `skip` names a column
+/// to leave out, which the row type must allow to be absent.
 pub(super) fn table<T: DeserializeOwned>(
     store: &Path,
     entry: &SegmentEntry,
@@ -30,7 +30,7 @@ pub(super) fn table<T: DeserializeOwned>(
 ) -> Result<Vec<T>, StoreError> {
     let Some(expected) = entry.file(table) else { return Ok(Vec::new()) };
     let path = SegmentEntry::dir(store, entry.number).join(file_name(table));
-    // At once: the parts of a small file are not worth a call each.
+    // In one call: the parts of a small file are not worth a call each.
     let bytes = read_whole(&path, expected)?;
     let damaged = |error: ParquetError| StoreError::damaged(&path, error);
     let mut builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
@@ -73,12 +73,12 @@ pub(super) fn footer(file: &Arc<CheckedFile>) -> Result<ArrowReaderMetadata, Sto
         .map_err(|error| StoreError::damaged(file.path(), error))
 }
 
-/// A column of rows that were read; `None` if it was not asked for.
+/// Returns a column of rows that were read; `None` if the column was not requested.
 pub fn column_of(batch: &RecordBatch, column: EventColumn) -> Option<&dyn Array> {
     batch.column_by_name(column.name()).map(AsRef::as_ref)
 }
 
-/// Rows of a segment's events: `start` and `count`.
+/// A run of rows of a segment's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowSpan {
     pub start: usize,
@@ -92,7 +92,7 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// `rows` are ascending and do not overlap; no columns means all.
+    /// Opens a reader for `rows`, which are ascending and do not overlap. No columns means all.
     pub fn open(
         segment: &Segment,
         rows: &[RowSpan],
@@ -120,12 +120,12 @@ impl EventReader {
         Ok(Self { batches, path })
     }
 
-    /// The next batch; its columns stand in the order of the table.
+    /// Returns the next batch. Its columns are in the order of the table.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         self.batches.next().transpose().map_err(|error| StoreError::damaged(&self.path, error))
     }
 
-    /// All rows as structs.
+    /// Returns all rows as structs.
     pub fn rows(mut self) -> Result<Vec<EventRow>, StoreError> {
         let mut rows = Vec::new();
         while let Some(batch) = self.next_batch()? {

@@ -1,4 +1,4 @@
-//! Writes one segment: its tables as Parquet files, durable before anyone names them.
+//! Writes one segment: its tables as Parquet files, durable before any manifest names them.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -27,7 +27,7 @@ use super::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry};
 use super::segment_folder::SegmentFolder;
 use super::{StoreError, column_of};
 
-/// A segment that is on disk and that no manifest names yet. Its folder is removed when this is
+/// A segment that is on disk and that no manifest names yet. Its folder is removed if this is
 /// dropped before [`SegmentFolder::keep`].
 pub(super) struct FinishedSegment {
     pub(super) entry: SegmentEntry,
@@ -43,7 +43,7 @@ pub(super) struct SegmentWriter {
     rows: u64,
     times: Option<(i64, i64)>,
     untimed: bool,
-    /// First row and rows of each session.
+    /// First row and number of rows of each session.
     spans: BTreeMap<String, (i64, i64)>,
     sessions: BTreeMap<String, SessionRow>,
     sources: BTreeMap<String, SourceRow>,
@@ -72,17 +72,17 @@ impl SegmentWriter {
         self.number
     }
 
-    /// Bytes written and waiting, roughly.
+    /// Returns the approximate number of bytes written and waiting.
     pub(super) fn bytes(&self) -> usize {
         self.events.as_ref().map_or(0, EventsFile::bytes)
     }
 
-    /// Files of which it has a row.
+    /// Returns the number of files that it has a row for.
     pub(super) fn files(&self) -> usize {
         self.sources.len()
     }
 
-    /// Names that its index holds.
+    /// Returns the number of names in its index.
     pub(super) fn names(&self) -> usize {
         self.index.names()
     }
@@ -107,7 +107,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Adds the rows to the skip index and the times to the segment's.
+    /// Adds the rows to the skip index, and their times to the time range of the segment.
     fn index(&mut self, batch: &RecordBatch) {
         let column = |name| column_of(batch, name);
         let text = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
@@ -159,8 +159,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Notes the state of a session, whose rows of this segment must have been added. An empty id
-    /// stands for a file that is no session.
+    /// Records the state of a session, whose rows of this segment must have been added. An empty id
+    /// represents a file that is not a session, and is ignored.
     pub(super) fn session(&mut self, session: SessionRow) {
         if !session.session_id.is_empty() {
             let (row_start, row_count) =
@@ -170,7 +170,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Notes the state of a file.
+    /// Records the state of a file.
     pub(super) fn source(&mut self, source: SourceRow) {
         let row = SourceRow { segment: self.number, ..source };
         self.sources.insert(row.path.clone(), row);
@@ -189,7 +189,7 @@ impl SegmentWriter {
         }));
     }
 
-    /// Closes and syncs all files; `None` if there was nothing to write.
+    /// Closes and syncs all files. Returns `None` if there was nothing to write.
     pub(super) fn finish(mut self) -> Result<Option<FinishedSegment>, StoreError> {
         if self.sources.is_empty() && self.sessions.is_empty() {
             return Ok(None);
@@ -224,7 +224,7 @@ impl SegmentWriter {
         Ok(Some(FinishedSegment { entry, folder: self.folder }))
     }
 
-    /// Writes a whole file of the segment, on disk when this returns.
+    /// Writes a whole file of the segment, which is on disk when this returns.
     fn write_file(&mut self, table: &str, content: &[u8]) -> Result<FileSums, StoreError> {
         let path = self.folder.path(table);
         let mut file = self.folder.create_file(table)?;
@@ -232,7 +232,7 @@ impl SegmentWriter {
         file.finish().map_err(StoreError::io(&path))
     }
 
-    /// Writes one of the small tables; none when it has no rows.
+    /// Writes one of the small tables, or no file if it has no rows.
     fn table<T: Serialize>(
         &mut self,
         table: &Table,
@@ -256,12 +256,12 @@ impl SegmentWriter {
     }
 }
 
-/// The text in a row of a column, if it has one.
+/// Returns the text in a row of a column, if it has one.
 fn cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
     column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
 }
 
-/// Rows as a batch of `schema`, whose fields are the structs' fields.
+/// Converts rows to a batch of `schema`, whose fields are the structs' fields.
 fn to_batch<T: Serialize>(
     schema: &SchemaRef,
     rows: &[T],
@@ -270,7 +270,7 @@ fn to_batch<T: Serialize>(
     Ok(RecordBatch::from(StructArray::new(schema.fields().clone(), arrays as Vec<ArrayRef>, None)))
 }
 
-/// The entry of a file that is on disk.
+/// Returns the manifest entry of a file that is on disk.
 fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
 }
@@ -280,7 +280,7 @@ fn first_text(batch: &RecordBatch, name: EventColumn) -> Option<String> {
     (!array.is_empty()).then(|| array.value(0).to_owned())
 }
 
-/// Errors of writing are the disk's, as the data is our own; they keep the cause's text.
+/// Converts an error of writing to an I/O error, as the data is our own. The error keeps its text.
 pub(super) fn write_error(path: &Path, error: impl std::error::Error + 'static) -> StoreError {
     let mut cause: &dyn std::error::Error = &error;
     while let Some(source) = cause.source() {
@@ -298,7 +298,8 @@ pub(super) fn properties() -> WriterPropertiesBuilder {
         .set_created_by(concat!("sessions ", env!("CARGO_PKG_VERSION")).to_owned())
 }
 
-/// Small tables are read at every start: quickly, then, rather than from the smallest file.
+/// Returns the properties of small tables. They are read at every start, so reading them quickly
+/// matters more than the smallest file.
 fn table_properties() -> WriterProperties {
     properties().set_compression(Compression::LZ4_RAW).build()
 }

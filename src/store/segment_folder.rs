@@ -1,4 +1,4 @@
-//! The folder of a segment under construction, which goes away unless the segment is committed.
+//! The folder of a segment under construction, which is removed unless the segment is committed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,24 +8,26 @@ use super::files::NewFile;
 use super::held_folder::HeldFolder;
 use super::manifest::{SEGMENT_TABLES, SegmentEntry, file_name};
 
-/// Removes itself when dropped, so that a failed write, as on a full disk, leaves no files behind.
+/// A folder that removes itself when dropped, so that a failed write, as on a full disk, leaves no
+/// files behind.
 pub(super) struct SegmentFolder {
     /// The folder of all segments.
     segments: Arc<HeldFolder>,
     name: String,
-    /// `None` before it is created.
+    /// `None` until it is created.
     folder: Option<HeldFolder>,
     is_kept: bool,
 }
 
 impl SegmentFolder {
-    /// The folder of segment `number` in the folder `segments`; it is created with its first file.
+    /// Prepares the folder of segment `number` in the folder `segments`. It is created with its
+    /// first file.
     pub(super) fn new(segments: &Arc<HeldFolder>, number: i64) -> Self {
         let name = SegmentEntry::folder_name(number);
         Self { segments: Arc::clone(segments), name, folder: None, is_kept: false }
     }
 
-    /// The place of the file of `table`, for messages.
+    /// Returns the path of the file of `table`, for messages.
     pub(super) fn path(&self, table: &str) -> PathBuf {
         self.segments.path().join(&self.name).join(file_name(table))
     }
@@ -33,7 +35,7 @@ impl SegmentFolder {
     /// Creates the file of `table`, and the folder before its first file.
     ///
     /// # Errors
-    /// Fails if the folder above is gone, or if something else has one of the names.
+    /// Fails if the parent folder is gone, or if something else has one of the names.
     pub(super) fn create_file(&mut self, table: &str) -> Result<NewFile, StoreError> {
         let path = self.path(table);
         let folder = match &mut self.folder {
@@ -43,12 +45,12 @@ impl SegmentFolder {
         folder.create_file(&file_name(table)).map(NewFile::new).map_err(StoreError::io(&path))
     }
 
-    /// Makes the names of its files durable.
+    /// Makes the names of the folder's files durable.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         self.folder.as_ref().map_or(Ok(()), HeldFolder::sync)
     }
 
-    /// Lets the folder stay: a manifest names the segment.
+    /// Keeps the folder, because a manifest names the segment.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
     }
@@ -57,7 +59,7 @@ impl SegmentFolder {
 impl Drop for SegmentFolder {
     fn drop(&mut self) {
         let Some(folder) = self.folder.as_ref().filter(|_| !self.is_kept) else { return };
-        // Whatever cannot be removed now is removed by the next run.
+        // The next run removes whatever cannot be removed now.
         for table in SEGMENT_TABLES {
             folder.remove_file(&file_name(table));
         }

@@ -1,5 +1,5 @@
-//! The events of one session in order, whichever segments its rows lie in. All that reads sessions
-//! comes through here.
+//! The events of one session in order, from all segments that hold its rows. All code that reads
+//! sessions uses this module.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -16,13 +16,13 @@ use super::{EventReader, RowSpan, Snapshot, StoreError};
 /// Every event of a session, as ranges of `event_index`.
 pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
 
-/// Rows of a batch.
+/// Rows per batch.
 const BATCH_ROWS: usize = 4096;
 
-/// All live spans, by session and then by event, each with the position of its segment.
+/// All live spans, sorted by session and then by event, each with the position of its segment.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Where the rows of a session begin; one more than there are sessions.
+    /// Where the spans of each session begin in `spans`; one more entry than there are sessions.
     begins: Vec<usize>,
     spans: Vec<(usize, Span)>,
 }
@@ -45,22 +45,22 @@ impl Places {
     }
 }
 
-/// Ranges of single events.
+/// Returns a range for each single event.
 pub fn each_event(indexes: &BTreeSet<u32>) -> Vec<Range<u32>> {
     indexes.iter().map(|index| *index..index.saturating_add(1)).collect()
 }
 
 /// Reads events of a session, batch by batch.
 pub struct SessionEvents<'s> {
-    /// What is still to be read.
+    /// Segments and rows that are still to be read.
     parts: std::vec::IntoIter<(&'s Segment, Vec<RowSpan>)>,
     columns: &'s [EventColumn],
     reading: Option<(&'s Segment, EventReader)>,
 }
 
 impl Snapshot {
-    /// The events of the session at this position whose index lies in one of `ranges`, which ascend
-    /// and do not overlap. No columns means all.
+    /// Returns a reader of the events of the session at this position whose index is in one of
+    /// `ranges`, which ascend and do not overlap. No columns means all.
     pub fn events_of<'s>(
         &'s self,
         session: usize,
@@ -78,7 +78,7 @@ impl Snapshot {
     }
 }
 
-/// The rows of a span whose events lie in `range`.
+/// Returns the rows of a span whose events are in `range`.
 fn rows_of(span: &Span, range: &Range<u32>) -> Option<RowSpan> {
     let count = u32::try_from(span.count).unwrap_or(u32::MAX);
     let from = span.first_index.max(range.start);
@@ -88,7 +88,7 @@ fn rows_of(span: &Span, range: &Range<u32>) -> Option<RowSpan> {
 }
 
 impl SessionEvents<'_> {
-    /// The next batch; its columns stand in the order of the table.
+    /// Returns the next batch. Its columns are in the order of the table.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         loop {
             if let Some((_, reader)) = &mut self.reading
@@ -102,7 +102,7 @@ impl SessionEvents<'_> {
         }
     }
 
-    /// The rows as structs; columns that were not asked for are empty.
+    /// Returns the rows as structs; columns that were not requested are empty.
     pub fn rows(mut self) -> Result<Vec<EventRow>, StoreError> {
         let mut rows = Vec::new();
         while let Some(batch) = self.next_batch()? {
@@ -112,7 +112,7 @@ impl SessionEvents<'_> {
         Ok(rows)
     }
 
-    /// The error for a batch that does not hold what it should.
+    /// Returns the error for a batch that does not hold what it should.
     pub fn damaged(&self, error: impl Display) -> StoreError {
         let path = self.reading.as_ref().map(|(segment, _)| segment.path("events"));
         StoreError::damaged(&path.unwrap_or_default(), error)

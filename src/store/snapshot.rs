@@ -34,12 +34,12 @@ pub struct Snapshot {
     segments: Vec<Segment>,
     segments_read: usize,
     labels: Arc<LabelBook>,
-    /// Found when the first session is read.
+    /// Computed when the first session is read.
     places: OnceLock<Places>,
 }
 
 impl Snapshot {
-    /// Reads what `manifest` names, taking from `before` the segments known already.
+    /// Reads the segments that `manifest` names, except those that `before` has already.
     pub(super) fn load(
         dir: &Path,
         manifest: Manifest,
@@ -71,7 +71,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The same with these labels.
+    /// Returns the same snapshot with these labels.
     pub(super) fn with_labels(self, labels: Arc<LabelBook>) -> Self {
         Self { labels, ..self }
     }
@@ -80,12 +80,12 @@ impl Snapshot {
         &self.labels
     }
 
-    /// The labels of its sessions, and of sessions that it does not hold any more.
+    /// Returns the labels of its sessions, and of sessions that it does not hold any more.
     pub fn labels(&self) -> &LabelBook {
         &self.labels
     }
 
-    /// The row with the highest segment number of each session counts.
+    /// Collects the latest row of each session, the one with the highest segment number.
     fn merge_sessions(&mut self, shared: &[Arc<Shared>]) {
         let mut latest: HashMap<&str, &Arc<SessionRow>> = HashMap::new();
         for row in shared.iter().flat_map(|segment| &segment.sessions) {
@@ -101,7 +101,8 @@ impl Snapshot {
         self.sessions = sessions;
     }
 
-    /// Rows of generations before a session was read anew are superseded.
+    /// Adds the segments with their live rows. Rows that were written before their session was
+    /// re-read are superseded.
     fn place_spans(&mut self, shared: Vec<Arc<Shared>>) {
         for (entry, shared) in self.manifest.segments.iter().zip(shared) {
             let mut spans: Vec<_> = shared
@@ -125,7 +126,8 @@ impl Snapshot {
         }
     }
 
-    /// Segments that had to be read for it; the others were known from the snapshot before.
+    /// Returns the number of segments that had to be read. The others were known from the snapshot
+    /// before.
     pub fn segments_read(&self) -> usize {
         self.segments_read
     }
@@ -134,27 +136,27 @@ impl Snapshot {
         &self.manifest
     }
 
-    /// Every session, by id.
+    /// Returns every session, sorted by id.
     pub fn sessions(&self) -> &[Arc<SessionRow>] {
         &self.sessions
     }
 
-    /// Every segment, oldest first.
+    /// Returns every segment, oldest first.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Where the rows of every session lie.
+    /// Returns where the rows of every session are stored.
     pub(super) fn places(&self) -> &Places {
         self.places.get_or_init(|| Places::of(&self.segments, self.sessions.len()))
     }
 
-    /// Live events.
+    /// Returns the number of live events.
     pub fn events(&self) -> u64 {
         self.segments.iter().flat_map(|segment| &segment.spans).map(|span| span.count as u64).sum()
     }
 
-    /// Sessions of which rows are missing.
+    /// Returns the sessions with missing rows.
     pub fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionRow> {
         let mut rows = vec![0; self.sessions.len()];
         for span in self.segments.iter().flat_map(|segment| &segment.spans) {
@@ -167,7 +169,7 @@ impl Snapshot {
             .map(|(session, _)| &**session)
     }
 
-    /// Sessions that were read anew and of which older rows still lie in some segment.
+    /// Returns the re-read sessions whose older rows are still stored in some segment.
     pub fn superseded(&self) -> impl Iterator<Item = &SessionRow> {
         let all = self.segments.iter().flat_map(|segment| &segment.shared.sessions);
         let dead: HashSet<&str> = all
@@ -181,17 +183,18 @@ impl Snapshot {
         rows.filter(move |row| dead.contains(row.session_id.as_str()))
     }
 
-    /// The session of exactly this id.
+    /// Returns the session with exactly this id.
     pub fn session(&self, id: &str) -> Option<&SessionRow> {
         self.by_id.get(id).map(|at| &*self.sessions[*at])
     }
 
-    /// The position of the session with this id.
+    /// Returns the position of the session with this id.
     pub fn position(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// The latest row of every file looked at. With `state` false the decoder states are left out.
+    /// Returns the latest row of every file looked at. Leaves out the decoder states if `state` is
+    /// false.
     pub fn sources(&self, state: bool) -> Result<Vec<SourceRow>, StoreError> {
         let skip = (!state).then_some("state");
         let mut latest: HashMap<String, SourceRow> = HashMap::new();
@@ -210,12 +213,13 @@ impl Snapshot {
         Ok(rows)
     }
 
-    /// Problems of the sessions as they are now.
+    /// Returns the problems of the sessions as they are now.
     pub fn problems(&self) -> Result<Vec<ProblemRow>, StoreError> {
         self.problems_of(&self.segments)
     }
 
-    /// Problems in some of its segments that are of their log as it was last read anew.
+    /// Returns the problems in `segments` that were found since their log was last re-read, or
+    /// whose log has no session.
     pub(super) fn problems_of(&self, segments: &[Segment]) -> Result<Vec<ProblemRow>, StoreError> {
         let live_from: HashMap<&str, i64> =
             self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
@@ -239,7 +243,8 @@ impl Snapshot {
         in_parallel(&self.segments, 1, verify).map(|_| ())
     }
 
-    /// Compares every file with its checksum; returns the segments that are damaged and why.
+    /// Compares every file with its checksum. Returns the damaged segments and what is wrong with
+    /// them.
     pub fn verify(&self) -> Vec<(i64, StoreError)> {
         let check =
             |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
@@ -247,7 +252,7 @@ impl Snapshot {
     }
 }
 
-/// Reads the segments of `manifest` at these positions, side by side; each with its position.
+/// Reads the segments of `manifest` at these positions in parallel. Returns each with its position.
 fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<(usize, Shared)>, StoreError> {
     let read = |at: usize| {
         let rows = reader::table::<SessionRow>(dir, &manifest.segments[at], "sessions", None)?;

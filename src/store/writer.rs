@@ -1,4 +1,4 @@
-//! The one writer: holds the lock, takes rows from ingest, commits segments.
+//! The single writer of a store: holds the lock, takes rows from ingest, commits segments.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -27,17 +27,18 @@ use super::segment::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
 use super::{ALL_EVENTS, StoreError, column_of, compact, files, folder};
 
-/// A segment is committed at the first checkpoint after its events take this much on disk.
+/// A segment with at least this many bytes of events is committed at the next checkpoint.
 const SEGMENT_BYTES: usize = 32 << 20;
 
-/// And at the first checkpoint after it has rows of so many files, which it holds until then: they
-/// take about 2 KB each.
+/// A segment with rows of at least this many files is committed at the next checkpoint. The writer
+/// holds these rows until then, about 2 KB each.
 const SEGMENT_FILES: usize = 16_384;
 
-/// And after so many names of tools, kinds and files, which it holds as well.
+/// A segment with at least this many names of tools, kinds and files is committed at the next
+/// checkpoint. The writer holds these names as well.
 const SEGMENT_NAMES: usize = 100_000;
 
-/// Superseded segments stay this long, in microseconds: readers of an older manifest may need them.
+/// How long superseded segments stay, in microseconds: readers of an older manifest may need them.
 const GRACE: i64 = 10 * 60 * 1_000_000;
 
 /// Holds the write lock of a store until dropped.
@@ -49,21 +50,22 @@ pub struct Writer {
     /// The store as it was when the lock was taken.
     before: Snapshot,
     set_aside: u64,
-    /// What the user should know of the store's folder.
+    /// A notice for the user about the store's folder.
     notice: Option<String>,
-    /// Decoder states by path, read when the first is asked for.
+    /// Decoder states by path, read on first use.
     states: OnceLock<HashMap<String, String>>,
     lock: StoreLock,
 }
 
-/// Columns that tell a record from the one before it.
+/// Columns that distinguish a record from the one before it.
 const RECORD_COLUMNS: [EventColumn; 2] = [EventColumn::SourceOffset, EventColumn::RecordHash];
 
 impl Writer {
-    /// Creates the store if it does not exist, takes the lock, and removes what killed writers left.
+    /// Creates the store if it does not exist, takes the lock, and removes leftovers of killed
+    /// writers.
     pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
         files::create_private_dirs(dir)?;
-        // Looked for again after the folder: another process may be at its first ingest.
+        // Read again after the look at the folder: another process may be in its first ingest.
         if Manifest::read(dir)?.is_none()
             && let Err(error) = folder::refuse_foreign_folder(dir)
             && Manifest::read(dir)?.is_none()
@@ -78,7 +80,7 @@ impl Writer {
         lock.check()?;
         let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
         let now = Timestamp::now().0;
-        // A clock that was set back must not keep them for ever.
+        // A clock that was set back must not keep them forever.
         manifest.retired.retain(|retired| (0..GRACE).contains(&(now - retired.at)));
         let highest = folder::remove_leftovers(dir, &manifest);
         let before = Snapshot::load(dir, manifest.clone(), None)?;
@@ -96,11 +98,12 @@ impl Writer {
         })
     }
 
-    /// What the store knows, for planning.
+    /// Returns the sources and sessions that the store knows, for planning.
     pub fn known(&self) -> Result<Known, StoreError> {
         let mut sources: HashMap<_, _> =
             self.before.sources(false)?.into_iter().map(|row| (row.path.clone(), row)).collect();
-        // A session that lost rows with a damaged segment is read anew: no checkpoint fits it.
+        // A session that lost rows with a damaged segment must be re-read, so no checkpoint may fit
+        // it.
         for session in self.before.incomplete_sessions() {
             let mut rows = sources.values_mut();
             let is_its_log = |row: &&mut SourceRow| {
@@ -120,12 +123,12 @@ impl Writer {
         Ok(Known { sources, sessions })
     }
 
-    /// Damaged segments that were set aside when the lock was taken.
+    /// Returns the number of damaged segments that were set aside when the lock was taken.
     pub fn set_aside(&self) -> u64 {
         self.set_aside
     }
 
-    /// What the user should know of the store's folder: that others were able to write to it.
+    /// Returns a notice for the user about the store's folder, if others were able to write to it.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
@@ -143,8 +146,8 @@ impl Writer {
         }
     }
 
-    /// Takes out the segments of which every event is superseded, as when all logs were read anew
-    /// because the rules grew by which secrets are masked: titles and states hold secrets too.
+    /// Retires the segments whose events are all superseded, as after all logs were re-read because
+    /// the redaction rules grew: titles and states hold secrets too.
     pub fn purge(&self) -> Result<(), StoreError> {
         let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
@@ -165,9 +168,9 @@ impl Writer {
         self.commit(rest, &old)
     }
 
-    /// Masks what is kept of logs that are gone once more, as they cannot be read anew: `paths` are
-    /// their files. The rows as they were are superseded. Sessions that lost rows by damage stay, as
-    /// rows of one segment lie without a gap.
+    /// Redacts again the stored rows of logs that no longer exist, as these logs cannot be re-read.
+    /// `paths` are their files. The rows as they were are superseded. Sessions that lost rows by
+    /// damage stay as they are, because the rows of one segment have no gap.
     pub fn mask_again(&self, paths: &[String], redactor: &Redactor) -> Result<(), StoreError> {
         let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
@@ -205,7 +208,7 @@ impl Writer {
         SegmentWriter::new(&self.segments, self.next_segment.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Names a new segment in the manifest and takes out the `old` ones that it replaces.
+    /// Adds a new segment to the manifest and retires the `old` ones that it replaces.
     fn commit(&self, new: Option<FinishedSegment>, old: &[i64]) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = manifest.clone();
@@ -219,7 +222,7 @@ impl Writer {
         next.segments.sort_by_key(|segment| segment.number);
         let written = self.replace_manifest(&next);
         if let Some(new) = new {
-            // Not known to be written is not known to be absent: the disk may have failed behind
+            // A failed write may still have replaced the manifest: the disk may have failed after
             // the rename.
             let may_be_named = written.is_ok()
                 || Manifest::read(&self.dir)
@@ -237,7 +240,7 @@ impl Writer {
     fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
         self.segments.sync()?;
         self.lock.check()?;
-        // The segments may be moved or removed alone.
+        // The folder of segments may be moved or removed alone.
         let named = next.segments.iter().map(|segment| SegmentEntry::folder_name(segment.number));
         if !self.segments.is_whole(named) {
             return Err(StoreError::Replaced { path: self.dir.clone() });
@@ -245,15 +248,15 @@ impl Writer {
         next.write(&self.dir)
     }
 
-    /// The cause of an error while rows were written: if the store is not at its place any more,
-    /// that is why.
+    /// Returns the cause of an error while rows were written: that the store is not at its path any
+    /// more, or else `error` itself.
     fn cause_of(&self, error: StoreError) -> StoreError {
         self.lock.check().err().unwrap_or(error)
     }
 }
 
-/// Reads the manifest of a store. A new store gets one, without segments, before its first segment is
-/// written, so that segments without a manifest are known to have lost it.
+/// Reads the manifest of a store. A new store gets a manifest without segments before its first
+/// segment is written. Segments without a manifest have therefore lost it.
 fn read_or_begin(dir: &Path, lock: &StoreLock) -> Result<Manifest, StoreError> {
     let found = Manifest::read(dir)?;
     if found.is_none() {
@@ -272,7 +275,7 @@ fn read_or_begin(dir: &Path, lock: &StoreLock) -> Result<Manifest, StoreError> {
     Ok(manifest)
 }
 
-/// Rows of one ingest worker on their way into segments.
+/// Writes the rows of one ingest worker into segments.
 pub struct WriterSink<'w> {
     writer: &'w Writer,
     segment: Option<SegmentWriter>,
@@ -340,7 +343,7 @@ impl<'w> Target for &'w Writer {
         let Some(session) = self.before.position(session_id) else { return Ok(Vec::new()) };
         let mut hashes: Vec<u64> = Vec::new();
         let mut events = self.before.events_of(session, ALL_EVENTS, &RECORD_COLUMNS);
-        // The events of one record stand together; a line may hold several records.
+        // The events of one record are contiguous; a line may hold several records.
         let mut last = None;
         while let Some(batch) = events.next_batch()? {
             let number = |name| column_of(&batch, name)?.as_primitive_opt::<Int64Type>();

@@ -1,4 +1,4 @@
-//! Puts the reply of a tool into the envelope, which all answers share.
+//! Wraps the reply of a tool in the envelope that all answers share.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,22 +14,22 @@ use super::call::{Call, View};
 use super::{Reply, Tools, convert};
 use crate::store::Snapshot;
 
-/// What masking leaves in the place of a secret, up to its kind.
+/// The start of the text that replaces a masked secret; the kind of secret follows.
 const MASK: &[u8] = b"[REDACTED:";
 
-/// Longest name of a kind of secret.
+/// Maximum length in bytes of the name of a kind of secret.
 const KIND_BYTES: usize = 32;
 
 impl Tools {
-    /// Looks whether logs grew, and takes in what did as far as that is quick.
+    /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
     pub fn refresh(&self) {
         if let Some(refresh) = &self.refresh {
             refresh.refresh(Duration::from_millis(limits::REFRESH_MS));
         }
     }
 
-    /// The generation of the store, and a number for everything that the call depends on beside its
-    /// arguments; `None` when there is nothing to answer from.
+    /// Returns the generation of the store, and a hash of everything that the answer depends on
+    /// besides its arguments. Returns `None` if there is no store to answer from.
     pub fn state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
         let generation = self.snapshot(call).ok()?.manifest().generation;
         let View { snapshot, freshness } = self.view(call).ok()?;
@@ -38,7 +38,7 @@ impl Tools {
         Some((generation, hasher.finish()))
     }
 
-    /// Runs a tool that needs logs.
+    /// Runs a tool that needs ingested logs.
     pub(super) fn answer<T: Serialize>(
         &self,
         call: &Call<'_>,
@@ -49,7 +49,7 @@ impl Tools {
     }
 }
 
-/// Runs a tool over what a call answers from, and puts its reply into the envelope.
+/// Runs a tool on the view of a call, and wraps its reply in the envelope.
 pub(super) fn envelope<T: Serialize>(
     call: &Call<'_>,
     View { snapshot, freshness }: &View,
@@ -109,11 +109,11 @@ pub(super) fn envelope<T: Serialize>(
     Ok(answer)
 }
 
-/// The sentence about further pages, which clients that show only the text need too.
-/// `seen` are the rows of this page and of those before.
+/// Returns the sentence about further pages, which clients that show only the text also need.
+/// `seen` is the number of rows on this page and the pages before it.
 fn more_sentence(cursor: &str, seen: usize, total: Option<(usize, bool)>) -> String {
     let rest = match total {
-        // Of what is cut in the middle the rest follows.
+        // At least one row follows: the rest of a row that was cut in the middle.
         Some((total, true)) => format!("{} more.", total.saturating_sub(seen).max(1)),
         Some((total, false)) => format!("At least {} more.", total.saturating_sub(seen)),
         None => "There is more.".to_owned(),
@@ -121,7 +121,7 @@ fn more_sentence(cursor: &str, seen: usize, total: Option<(usize, bool)>) -> Str
     format!("{rest} Pass cursor '{cursor}' to see the next page.")
 }
 
-/// Says which secrets are masked in an answer.
+/// Returns a warning that names the kinds of secrets masked in an answer.
 fn masked(json: &[u8]) -> Option<Warning> {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for at in memmem::find_iter(json, MASK) {
@@ -129,7 +129,7 @@ fn masked(json: &[u8]) -> Option<Warning> {
         let end = rest.iter().take(KIND_BYTES).position(|byte| *byte == b']');
         let kind = end.and_then(|end| std::str::from_utf8(rest.get(..end)?).ok());
         let kind = kind.filter(|kind| kind.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
-        // A snippet may end inside of it.
+        // A snippet may end inside the mask.
         *kinds.entry(kind.unwrap_or("unknown")).or_default() += 1;
     }
     let total: usize = kinds.values().sum();

@@ -1,19 +1,19 @@
-//! Keeps answers within their size.
+//! Keeps answers within their size limit.
 
 use serde::Serialize;
 
 use crate::clean::clean;
 pub(super) use crate::clean::head;
 
-/// Bytes of an unknown name that an answer repeats.
+/// Maximum number of bytes of an unknown name that an answer repeats.
 const ECHOED: usize = 100;
 
-/// A name that was asked for and is not there, as an answer repeats it.
+/// Returns a requested name that does not exist, in the form in which an answer repeats it.
 pub(super) fn echoed(name: &str) -> String {
     head(&clean(name), ECHOED).0.to_owned()
 }
 
-/// Bytes of JSON that may still be used.
+/// The number of bytes of JSON that may still be used.
 pub(super) struct Budget {
     left: usize,
     used: bool,
@@ -24,8 +24,8 @@ impl Budget {
         Self { left: bytes, used: false }
     }
 
-    /// Takes the room `item` needs; false when there is not enough. The first item always fits,
-    /// so that no page is empty.
+    /// Takes the space that `item` needs; returns false if too little remains. The first item
+    /// always fits, so that no page is empty.
     pub(super) fn take(&mut self, item: &impl Serialize) -> bool {
         // One byte for the comma.
         let bytes = serde_json::to_vec(item).map_or(0, |json| json.len() + 1);
@@ -37,7 +37,7 @@ impl Budget {
         true
     }
 
-    /// Bytes left.
+    /// Returns the number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.left
     }

@@ -1,4 +1,4 @@
-//! One call of a tool: when it is made, how long it may take, and what it answers from.
+//! One call of a tool: when it is made, how long it may take, and the view that it answers from.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -8,30 +8,30 @@ use schemas::{ErrorCode, Timestamp, ToolError, limits};
 use super::fresh::Freshness;
 use crate::store::Snapshot;
 
-/// What a call is given beside its arguments. Make one for each call: who looks at the store first
-/// takes the snapshot, and everything answers from that.
+/// The inputs of a call besides its arguments. Create one for each call: the first access to the
+/// store takes the snapshot, and the whole call answers from it.
 pub struct Call<'a> {
     pub(crate) now: Timestamp,
     begun: Instant,
-    /// Asked now and then; true ends the call.
+    /// Polled from time to time; true ends the call.
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
-    /// How long a search may take; then it answers what it found so far.
+    /// The maximum duration of a search, which then returns what it found so far.
     search_time: Duration,
-    /// When the call ends, whatever it does.
+    /// The time at which the call ends, whatever it does.
     deadline: Option<Instant>,
-    /// How long a query may take; then it is ended.
+    /// The maximum duration of a query, which is then ended.
     query_time: Duration,
     view: OnceLock<View>,
 }
 
-/// What a call answers from.
+/// The data that a call answers from.
 pub(super) struct View {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) freshness: Freshness,
 }
 
 impl<'a> Call<'a> {
-    /// A call with the usual limits.
+    /// Creates a call with the usual limits.
     pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self {
             now,
@@ -44,25 +44,25 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// With another time for a search.
+    /// Sets another maximum duration for a search.
     #[must_use]
     pub fn with_search_time(self, search_time: Duration) -> Self {
         Self { search_time, ..self }
     }
 
-    /// With another time for a query.
+    /// Sets another maximum duration for a query.
     #[must_use]
     pub fn with_query_time(self, query_time: Duration) -> Self {
         Self { query_time, ..self }
     }
 
-    /// With a time at which it ends.
+    /// Sets the time at which the call ends.
     #[must_use]
     pub fn with_deadline(self, deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..self }
     }
 
-    /// What the call answers from: what `take` gives when it is asked first.
+    /// Returns the view that the call answers from. The first access gets it from `take`.
     pub(super) fn view(
         &self,
         take: impl FnOnce() -> Result<View, ToolError>,
@@ -73,12 +73,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// How long it takes so far.
+    /// Returns the time since the call began.
     pub(super) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Ends a call that nobody waits for any more, or that took too long.
+    /// Returns an error if the call was cancelled or took too long, which ends it.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         if (self.stop)() {
             return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
@@ -90,13 +90,13 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// How long a query that begins now may take.
+    /// Returns the maximum duration of a query that begins now.
     pub(crate) fn query_left(&self) -> Duration {
         let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
         left.map_or(self.query_time, |left| left.min(self.query_time))
     }
 
-    /// When a search that begins now has to end.
+    /// Returns the time at which a search that begins now has to end.
     pub(super) fn search_end(&self) -> Instant {
         let end = Instant::now() + self.search_time;
         self.deadline.map_or(end, |deadline| deadline.min(end))

@@ -1,4 +1,4 @@
-//! What can follow what somebody typed: ids of sessions, names of projects.
+//! Completes typed text: ids of sessions, names of projects.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use crate::clean::clean;
 use crate::error::store_error;
 
 impl Tools {
-    /// Ids of sessions that begin so, the latest session first.
+    /// Returns the ids of sessions that begin with `typed`, the latest session first.
     pub fn complete_session(&self, typed: &str) -> Result<Vec<String>, ToolError> {
         let typed = typed.trim();
         self.latest_first(|row| row.session_id.starts_with(typed).then(|| row.session_id.clone()))
     }
 
-    /// Projects with this in their name, the one worked on last first.
+    /// Returns the projects whose name contains `typed`, the most recently used first.
     pub fn complete_project(&self, typed: &str) -> Result<Vec<String>, ToolError> {
         let typed = typed.trim().to_lowercase();
         let projects = self.latest_first(|row| {
@@ -26,7 +26,8 @@ impl Tools {
         Ok(projects.into_iter().filter(|name| seen.insert(name.clone())).collect())
     }
 
-    /// What `value` gives for the sessions that hold a conversation; nothing while there is no store.
+    /// Returns the values that `value` gives for sessions with a conversation, the latest first.
+    /// The result is empty if there is no store.
     fn latest_first(
         &self,
         value: impl Fn(&SessionRow) -> Option<String>,

@@ -1,4 +1,4 @@
-//! From rows of the store to the words of the contract.
+//! Converts rows of the store to the types of the contract.
 
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
@@ -32,7 +32,7 @@ fn cleaned(text: Option<&String>) -> Option<String> {
     text.map(|text| clean(text))
 }
 
-/// An event with everything but its text and its source.
+/// Converts an event, without its text and its source.
 pub(super) fn event(row: &EventRow, session: &SessionRow) -> Event {
     Event {
         event_id: event_id(row),
@@ -66,7 +66,8 @@ pub(super) fn event(row: &EventRow, session: &SessionRow) -> Event {
     }
 }
 
-/// Where a row's record lies, if the log still has it: a document may have been written anew.
+/// Returns where a row's record is stored, if the log still contains it: a document may have been
+/// rewritten.
 pub(super) fn source(row: &EventRow, session: &SessionRow) -> Option<Source> {
     (row.source_length > 0).then(|| Source {
         path: session.source_path.clone(),
@@ -75,7 +76,7 @@ pub(super) fn source(row: &EventRow, session: &SessionRow) -> Option<Source> {
     })
 }
 
-/// Adds what a session was labelled to what is shown of it.
+/// Adds the labels and the note of a session to its output.
 pub(super) fn label(session: &mut Session, snapshot: &Snapshot, format: ListFormat) {
     if let Some(given) = snapshot.labels().of(&session.session_id)
         && format != ListFormat::Minimal
@@ -85,7 +86,7 @@ pub(super) fn label(session: &mut Session, snapshot: &Snapshot, format: ListForm
     }
 }
 
-/// The beginning of a row's text, at most `bytes` long in JSON.
+/// Returns the beginning of a row's text, in at most `bytes` of JSON.
 pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
     let text = clean(&row.text);
     let (kept, omitted) = head(&text, bytes);
@@ -101,12 +102,12 @@ pub(super) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
     }
 }
 
-/// A session with as much as `format` asks for.
+/// Converts a session, with as many fields as `format` requests.
 pub(super) fn session(row: &SessionRow, format: ListFormat, prices: &PriceTable) -> Session {
     let summary = format != ListFormat::Minimal;
     let full = format == ListFormat::Full;
     let title = cleaned(row.title.as_ref()).map(|title| {
-        // A page of 20 in the minimal format stays under 1,000 tokens.
+        // The limit of 40 keeps a page of 20 sessions in the minimal format under 1,000 tokens.
         let (kept, omitted) = head(&title, if summary { 240 } else { 40 });
         format!("{kept}{}", if omitted > 0 { "…" } else { "" })
     });

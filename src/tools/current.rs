@@ -1,5 +1,5 @@
-//! Names that stand for a session wherever an id goes: `current`, that of the agent that calls, and
-//! `last`, the newest.
+//! Names that can be used instead of a session id: `current`, the session of the calling agent, and
+//! `last`, the newest session.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,25 @@ use super::interface::Interface;
 use super::{convert, family};
 use crate::store::Snapshot;
 
-/// Stands for the id of the calling agent's session.
+/// The name of the calling agent's session.
 const CURRENT: &str = "current";
 
-/// Stands for the newest session.
+/// The name of the newest session.
 pub(super) const LAST: &str = "last";
 
-/// What is known of the agent that calls; empty where it cannot be known, as over HTTP.
+/// The known facts about the calling agent; empty if it cannot be known, as over HTTP.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     /// Ids of sessions that agents passed to the processes they started.
     pub session_ids: Vec<String>,
-    /// Where it works.
+    /// The folders that the agent works in.
     pub folders: Vec<PathBuf>,
     pub interface: Interface,
 }
 
 impl Caller {
-    /// Position of its session: the one that it named, else the newest of its folder.
+    /// Returns the position of the agent's session: the one that it named, otherwise the newest of
+    /// its folder.
     pub(super) fn session(&self, snapshot: &Snapshot) -> Option<usize> {
         let newest = |wanted: &dyn Fn(&SessionRow) -> bool| {
             let sessions = snapshot.sessions().iter().enumerate();
@@ -46,7 +47,7 @@ impl Caller {
         newest(&named).or_else(|| newest(&here))
     }
 
-    /// Finds a session by one of these names, its id, or any unique prefix.
+    /// Finds a session by one of these names, by its id, or by any unique prefix.
     pub(super) fn find(&self, snapshot: &Snapshot, id: &str) -> Result<usize, ToolError> {
         let id = id.trim();
         let found = match id {
@@ -69,7 +70,7 @@ impl Caller {
         })
     }
 
-    /// Which session `id` was taken to be, if it is such a name.
+    /// Returns a note about which session a name refers to, if `id` is such a name.
     pub(super) fn note(&self, id: &str, row: &SessionRow) -> Option<Warning> {
         let name = id.trim();
         matches!(name, CURRENT | LAST).then(|| {
@@ -80,7 +81,7 @@ impl Caller {
     }
 }
 
-/// The newest conversation of those that pass and are no subagent's.
+/// Returns the position of the newest conversation that passes and is not a subagent's.
 pub(super) fn newest(snapshot: &Snapshot, passes: impl Fn(&SessionRow) -> bool) -> Option<usize> {
     let fits = |row: &SessionRow| row.is_conversation() && !family::is_subagent(row) && passes(row);
     let sessions = snapshot.sessions().iter().enumerate();
@@ -88,7 +89,7 @@ pub(super) fn newest(snapshot: &Snapshot, passes: impl Fn(&SessionRow) -> bool) 
     own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).map(|(at, _)| at)
 }
 
-/// Says that an id among others begins several sessions.
+/// Returns a warning if an id, given with others, is the prefix of several sessions.
 pub(super) fn ambiguous(error: &ToolError) -> Option<Warning> {
     let ambiguous = error.code == ErrorCode::AmbiguousSessionPrefix;
     ambiguous.then(|| {

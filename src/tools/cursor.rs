@@ -1,4 +1,5 @@
-//! Cursors: opaque, bound to the call's other arguments, a position and not an offset.
+//! Cursors: opaque, bound to the call's other arguments, and based on a position instead of an
+//! offset.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,18 +10,19 @@ use xxhash_rust::xxh3::xxh3_64;
 
 #[derive(Serialize, Deserialize)]
 struct Cursor<P> {
-    /// Hash of the arguments.
+    /// A hash of the arguments.
     b: String,
     p: P,
 }
 
-/// A cursor at `position`, good for the same `args` only. `args` must not hold a cursor.
+/// Encodes a cursor at `position` that is valid only for the same `args`. `args` must not contain a
+/// cursor.
 pub(super) fn encode<P: Serialize>(args: &impl Serialize, position: &P) -> String {
     let cursor = Cursor { b: binding(args), p: position };
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
 }
 
-/// The position of a cursor.
+/// Decodes the position of a cursor.
 pub(super) fn decode<P: DeserializeOwned>(
     args: &impl Serialize,
     cursor: &str,

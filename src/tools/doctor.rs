@@ -1,5 +1,5 @@
-//! `sessions doctor`: which agents keep logs where, what was found there, and where their formats
-//! went beyond what the decoders know.
+//! `sessions doctor`: reports which agents keep logs where, what was found there, and which parts
+//! of their formats the decoders do not know.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,28 +15,28 @@ use super::Tools;
 use crate::clean::clean;
 use crate::error::store_error;
 
-/// What was found.
+/// The findings of the doctor.
 #[derive(Debug, Default, Serialize)]
 pub struct DoctorData {
-    /// Every agent that is known, in the order in which logs are recognised.
+    /// Every supported agent, in the order in which log formats are recognized.
     pub providers: Vec<ProviderHealth>,
-    /// What the decoders did not know, most frequent first.
+    /// The record types, fields and blocks that the decoders did not know, most frequent first.
     pub drift: Vec<Drift>,
-    /// Secrets masked, by kind.
+    /// The number of masked secrets, by kind.
     pub redactions: BTreeMap<String, u64>,
 }
 
-/// One agent.
+/// The logs and sessions of one agent.
 #[derive(Debug, Serialize)]
 pub struct ProviderHealth {
     pub provider: Provider,
     pub places: Vec<Place>,
-    /// In the store.
+    /// The number of sessions in the store.
     pub sessions: usize,
     pub events: i64,
-    /// Versions of the agent seen, newest session first.
+    /// The versions of the agent seen, newest session first.
     pub versions: Vec<String>,
-    /// Sessions whose log has vanished; what was ingested is kept.
+    /// The number of sessions whose log was deleted; the store keeps their ingested content.
     pub sources_gone: usize,
 }
 
@@ -45,7 +45,7 @@ pub struct ProviderHealth {
 pub struct Place {
     pub path: PathBuf,
     pub exists: bool,
-    /// Files that may be logs.
+    /// The number of files that may be logs.
     pub files: usize,
     pub bytes: u64,
 }
@@ -54,19 +54,19 @@ pub struct Place {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Drift {
     pub provider: String,
-    /// Version of the agent; empty when the log names none.
+    /// The version of the agent; empty if the log does not name one.
     pub version: String,
-    /// record, field or block.
+    /// One of `record`, `field` and `block`.
     pub kind: String,
     pub name: String,
     pub count: u64,
 }
 
-/// Versions listed of one agent.
+/// Maximum number of versions listed for one agent.
 const VERSIONS: usize = 8;
 
 impl Tools {
-    /// Looks at every agent's folders and at what the store knows of its logs.
+    /// Checks every agent's folders and what the store knows of its logs.
     pub fn doctor(&self, places: &Places<'_>) -> Result<DoctorData, ToolError> {
         let snapshot = self.store().snapshot().map_err(store_error)?;
         let sessions = snapshot.sessions();
@@ -137,7 +137,7 @@ fn drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
     drift
 }
 
-/// Counts by name out of a column of JSON.
+/// Parses counts by name from a column of JSON.
 pub(super) fn counts(json: Option<&String>) -> BTreeMap<String, u64> {
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }

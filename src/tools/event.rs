@@ -1,4 +1,4 @@
-//! `get_event_details`.
+//! `get_event_details`: whole events by id.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ pub(super) fn run(
         return Err(ToolError::invalid_value("max_chars", &max_chars.to_string(), &[&valid]));
     }
     let bound = EventArgs { cursor: None, ..args.clone() };
-    // Which id of the list comes next, and at which character of its text.
+    // The next id of the list, and the next character of its text.
     let (first, mut offset) = match &args.cursor {
         Some(text) => cursor::decode::<(usize, usize)>(&bound, text)?,
         None => (0, 0),
@@ -98,7 +98,7 @@ pub(super) fn run(
     let returned = pager.events.len();
     let mut reply = Reply::new(EventData { events: pager.events, not_found }, returned);
     reply.warnings = ambiguous;
-    // As ids: an event that goes on is still to come.
+    // Counted in ids: an event that continues on the next page is not complete yet.
     reply.before = next.map_or(0, |(at, _)| at.saturating_sub(returned));
     reply.total = Some((count, true));
     if let Some((at, char)) = next {
@@ -123,7 +123,7 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Why an id names nothing.
+/// Returns why an id does not name an event.
 fn why_not(tools: &Tools, snapshot: &Snapshot, id: &EventId) -> String {
     match tools.caller.find(snapshot, &id.session) {
         Err(error) => format!("{}; ", error.message),
@@ -141,7 +141,8 @@ fn why_not(tools: &Tools, snapshot: &Snapshot, id: &EventId) -> String {
     }
 }
 
-/// The ids; what is none is not found, unless none of them is one.
+/// Parses the ids. An invalid id becomes `None`, which is reported as not found; if all are
+/// invalid, the error is returned.
 fn parse_all(args: &EventArgs) -> Result<Vec<Option<EventId>>, ToolError> {
     let parsed: Vec<Result<EventId, ToolError>> =
         args.event_ids.iter().map(|id| id.parse()).collect();

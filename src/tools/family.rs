@@ -1,4 +1,4 @@
-//! Sums over sessions, and over a session with its subagents.
+//! Sums over several sessions, and over a session with its subagents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use schemas::price::PriceTable;
 use schemas::session::{ModelUsage, SessionRow};
 use schemas::tool::list::{Counts, Family, Tokens};
 
-/// Deepest chain of subagents that is followed: logs can name each other.
+/// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
+/// cycle.
 const DEPTH: usize = 16;
 
-/// How much a session holds.
+/// Returns the counts of a session.
 pub(super) fn counts(row: &SessionRow) -> Counts {
     Counts {
         events: row.events,
@@ -24,7 +25,7 @@ pub(super) fn counts(row: &SessionRow) -> Counts {
     }
 }
 
-/// A session's tokens; `None` when its log gives none.
+/// Returns a session's tokens; `None` if its log does not record any.
 pub(super) fn tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
     let known = !row.recorded().is_unknown();
     known.then(|| sum(std::slice::from_ref(&row), prices))
@@ -35,7 +36,7 @@ fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
     for row in rows {
         tokens.counted_once = tokens.counted_once.plus(row.usage());
         tokens.as_recorded = tokens.as_recorded.plus(row.recorded());
-        // A subagent that never got an answer takes nothing from what is known of the others.
+        // A subagent that never got an answer does not lower the confidence of the whole.
         let confidence = row.usage_confidence.as_ref().and_then(|name| name.parse().ok());
         let confidence = confidence.unwrap_or_default();
         let silent = row.steps == 0 && confidence == Confidence::Unknown;
@@ -44,7 +45,7 @@ fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
         }
         price(row, prices, &mut tokens);
     }
-    // Sums of fractions end in digits that mean nothing.
+    // The last digits of a sum of fractions are only rounding errors.
     tokens.cost_usd = tokens.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
     tokens
 }
@@ -66,7 +67,7 @@ fn price(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
     }
 }
 
-/// Which sessions are subagents of which.
+/// Maps each session to its subagents.
 pub(super) struct Families<'s> {
     children: HashMap<&'s str, Vec<&'s SessionRow>>,
 }
@@ -82,7 +83,7 @@ impl<'s> Families<'s> {
         Self { children }
     }
 
-    /// The sums over a session and its subagents; `None` when it has none.
+    /// Returns the sums over a session and its subagents; `None` if it has no subagents.
     pub(super) fn family(&self, row: &'s SessionRow, prices: &PriceTable) -> Option<Family> {
         let mut rows = vec![row];
         let mut from = 0;
@@ -110,7 +111,7 @@ impl<'s> Families<'s> {
     }
 }
 
-/// Whether a session was started by another one as its subagent.
+/// Returns true if another session started this one as its subagent.
 pub(crate) fn is_subagent(row: &SessionRow) -> bool {
     let relation = row.relation.as_deref();
     relation == Some(Relation::SubagentOf.as_str()) || relation == Some(Relation::ReviewOf.as_str())

@@ -1,48 +1,50 @@
-//! How fresh the index is: what is known of logs that are not read yet, and what answers say of it.
+//! Freshness of the index: how many logs are not read yet, and what answers say about them.
 
 use std::time::Duration;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 
-/// Keeps the store up with the logs; the composition root brings it, as tools know no logs.
+/// Keeps the store up to date with the logs. The composition root provides it, because tools do not
+/// access logs.
 pub trait Refresh: Send + Sync {
-    /// Looks whether logs grew and reads what did, for at most `wait`; the rest goes on behind it.
+    /// Checks whether logs grew and reads what was added, for at most `wait`. The rest continues in
+    /// the background.
     fn refresh(&self, wait: Duration);
 
-    /// What is known now.
+    /// Returns the current freshness.
     fn state(&self) -> Freshness;
 }
 
-/// What is known of logs that are not in the store as they are now.
+/// The logs whose current content is not in the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Freshness {
-    /// Log files that grew or appeared and are not read yet.
+    /// The number of log files that grew or appeared and are not read yet.
     pub pending: usize,
     pub lag: Lag,
-    /// Log files that could not be read.
+    /// The number of log files that could not be read.
     pub failed: usize,
-    /// Files beside the logs of which nobody knows the format.
+    /// The number of files next to the logs whose format is unknown.
     pub unknown: usize,
 }
 
-/// Why there are logs that are not read yet.
+/// The reason why some logs are not read yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Lag {
-    /// There are none, as far as is known.
+    /// No unread logs are known.
     #[default]
     None,
-    /// Nobody has looked through all of them yet.
+    /// Not all logs have been checked yet.
     Looking,
-    /// They are being read.
+    /// The logs are being read.
     Reading,
-    /// Another process writes to the store.
+    /// Another process is writing to the store.
     Busy,
-    /// They could not be taken in.
+    /// The logs could not be ingested.
     Trouble(String),
 }
 
 impl Freshness {
-    /// What an answer has to say of it.
+    /// Returns the warnings that an answer gives about the freshness.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
         let stale =
             |severity, message: String| Warning::new(WarningCode::IndexStale, severity, message);
@@ -77,7 +79,7 @@ impl Freshness {
         lag.into_iter().chain(failed)
     }
 
-    /// What an empty answer says of it.
+    /// Returns what an empty answer says about unknown files.
     pub(super) fn why_empty(&self) -> String {
         match self.unknown {
             0 => String::new(),

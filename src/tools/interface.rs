@@ -1,5 +1,5 @@
-//! How a caller asks, and so how answers name what it can do next: a client calls tools with
-//! arguments, a person at a terminal types commands with flags.
+//! How a caller makes calls, and so how answers name the next step: a client calls tools with
+//! arguments, a user at a terminal types commands with flags.
 
 use schemas::tool::TOOLS;
 use schemas::{ErrorCode, EventId, ToolError};
@@ -7,7 +7,7 @@ use schemas::{ErrorCode, EventId, ToolError};
 use crate::search::{QueryError, QueryErrorKind};
 use crate::store::LookupError;
 
-/// How a caller asks.
+/// The way in which a caller makes calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Interface {
     #[default]
@@ -16,14 +16,14 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// A tool by its name: `list_sessions`, or `sessions list` at a terminal.
+    /// Returns a tool by its name: `list_sessions`, or `sessions list` at a terminal.
     pub(super) fn tool(self, name: &str) -> String {
         self.call(name, &[])
     }
 
-    /// A call with these arguments: `list_sessions(limit=1)`, or `sessions list --limit 1` at a
-    /// terminal. What a command takes without a flag stands as it is; an argument without a value
-    /// stands for any.
+    /// Formats a call with these arguments: `list_sessions(limit=1)`, or `sessions list --limit 1`
+    /// at a terminal. An argument that a command takes without a flag is printed as its value
+    /// alone; an argument with an empty value means any value.
     pub(crate) fn call(self, name: &str, arguments: &[(&str, &str)]) -> String {
         let command = TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.command);
         let (Self::Commands, Some(command)) = (self, command) else {
@@ -51,7 +51,7 @@ impl Interface {
         line
     }
 
-    /// A session that was not found, with what to do next.
+    /// Returns the error for a session that was not found, with the next step.
     pub(super) fn lookup_error(self, id: &str, error: LookupError) -> ToolError {
         match error {
             LookupError::TooShort { least } => {
@@ -86,7 +86,7 @@ impl Interface {
         }
     }
 
-    /// A query that cannot be understood, with where.
+    /// Returns the error for a query that cannot be parsed, with the position.
     pub(super) fn query_error(self, error: &QueryError) -> ToolError {
         let mut message = format!("query: {error}");
         if error.kind == QueryErrorKind::NothingToFind {
@@ -114,7 +114,8 @@ impl Interface {
     }
 }
 
-/// Arguments that stand behind their command without a flag; `cli` has a test that asks clap.
+/// Returns true if a command takes an argument by position, without a flag. A test in `cli` checks
+/// this against clap.
 fn takes_without_flag(command: &str, argument: &str) -> bool {
     matches!(
         (command, argument),
@@ -127,7 +128,8 @@ fn takes_without_flag(command: &str, argument: &str) -> bool {
     )
 }
 
-/// The flag of an argument: `session_ids` is given as `--session-id`, which may be repeated.
+/// Returns the flag of an argument. For example, `session_ids` is given as `--session-id`, which
+/// may be repeated.
 fn flag(command: &str, argument: &str) -> String {
     if (command, argument) == ("stats", "group_by") {
         return "--by".to_owned();

@@ -1,4 +1,4 @@
-//! `update_session_labels`: every update is done or refused alone.
+//! `update_session_labels`: each update is applied or refused independently.
 
 use ingest::redact::Counts;
 use schemas::envelope::{Severity, Warning, WarningCode};
@@ -11,7 +11,7 @@ use crate::clean::clean;
 use crate::error::store_error;
 use crate::store::{SessionLabels, Snapshot};
 
-/// An update whose session is known and whose words are good.
+/// An update whose session exists and whose words are valid.
 struct Change {
     session_id: String,
     add: Vec<String>,
@@ -80,7 +80,7 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Finds the session of an update and looks at its words.
+/// Finds the session of an update and checks its words.
 fn check(tools: &Tools, snapshot: &Snapshot, update: &LabelUpdate) -> Result<Change, ToolError> {
     let session = tools.caller.find(snapshot, &update.session_id)?;
     if update.add.is_none() && update.remove.is_none() && update.note.is_none() {
@@ -98,7 +98,8 @@ fn check(tools: &Tools, snapshot: &Snapshot, update: &LabelUpdate) -> Result<Cha
     })
 }
 
-/// A label as it is kept. Commas and quotes would end it in a query.
+/// Returns a label as it is stored. Commas and quotes are refused because they would end it in a
+/// query.
 fn word(field: &str, text: &str) -> Result<String, ToolError> {
     let word = clean(text).trim().to_owned();
     let length = word.chars().count();
@@ -110,7 +111,8 @@ fn word(field: &str, text: &str) -> Result<String, ToolError> {
     Err(ToolError::invalid_value(field, text, &[&valid]))
 }
 
-/// A note as it is kept: what an agent writes down may be a secret that it read in a log.
+/// Returns a note as it is stored. Secrets are masked, because an agent may write down a secret
+/// that it read in a log.
 fn note(masking: Option<Masking>, text: &str) -> Result<String, ToolError> {
     let mut note = clean(text).trim().to_owned();
     if let Some(masking) = masking {
@@ -125,7 +127,7 @@ fn note(masking: Option<Masking>, text: &str) -> Result<String, ToolError> {
     }
 }
 
-/// What a session has after a change.
+/// Returns the labels of a session after a change.
 fn apply(given: &SessionLabels, change: &Change, now: i64) -> Result<SessionLabels, ToolError> {
     let mut next = given.clone();
     for label in &change.remove {

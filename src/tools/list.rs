@@ -1,4 +1,4 @@
-//! `list_sessions`.
+//! `list_sessions`: sessions with their sums, by filter or by id.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -108,7 +108,8 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Says what the list lacks to the sums of `session_stats`: tokens of warm-ups and aborted starts.
+/// Describes the tokens that `session_stats` counts and the list does not: those of warm-ups and
+/// aborted starts.
 fn left_out(
     interface: Interface,
     snapshot: &Snapshot,
@@ -127,17 +128,17 @@ fn left_out(
     })
 }
 
-/// What is to be listed.
+/// The sessions that may be listed.
 #[derive(Default)]
 struct Candidates<'s> {
     rows: Vec<&'s SessionRow>,
     not_found: Vec<String>,
-    /// Ids that begin several sessions.
+    /// Warnings about ids that are a prefix of several sessions.
     ambiguous: Vec<Warning>,
 }
 
-/// The sessions asked for by id, or all that hold a conversation; subagents whose parent is there
-/// count into it unless they are asked for.
+/// Returns the sessions requested by id, or all that contain a conversation. A subagent whose
+/// parent is listed counts as part of the parent unless subagents are requested.
 fn candidates<'s>(
     tools: &Tools,
     snapshot: &'s Snapshot,
@@ -145,7 +146,8 @@ fn candidates<'s>(
 ) -> Result<Candidates<'s>, ToolError> {
     let Some(ids) = &args.session_ids else {
         let subagents = args.subagents.unwrap_or(false);
-        // A session of nothing but another one's history is not listed, but started them all the same.
+        // A session that only repeats another one's history is not listed, but it may still have
+        // started subagents.
         let shown = snapshot.sessions().iter().filter(|row| row.is_conversation());
         let shown: HashSet<&str> = shown.map(|row| row.session_id.as_str()).collect();
         let inside = |row: &SessionRow| {
@@ -169,7 +171,7 @@ fn candidates<'s>(
     for id in ids {
         match tools.caller.find(snapshot, id) {
             Ok(at) => found.push(at),
-            // Of several the others are answered.
+            // If several ids were given, the others are answered.
             Err(error) if error.code == ErrorCode::SessionNotFound || ids.len() > 1 => {
                 candidates.not_found.push(echoed(id));
                 candidates.ambiguous.extend(current::ambiguous(&error));
@@ -183,13 +185,13 @@ fn candidates<'s>(
     Ok(candidates)
 }
 
-/// The filters that sessions are chosen by.
+/// Returns the filter that selects sessions.
 pub(super) fn filter(
     project: Option<&str>,
     provider: Option<Provider>,
     since: Option<i64>,
 ) -> impl Fn(&SessionRow) -> bool {
-    // A folder may be written with a slash at its end.
+    // A folder may be given with a trailing slash.
     let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
     move |row| {
         let in_project = project.as_ref().is_none_or(|wanted| {
@@ -204,7 +206,7 @@ pub(super) fn filter(
     }
 }
 
-/// What sessions are ordered by, the largest first.
+/// Returns the sort key of a session; the largest comes first.
 fn key(row: &SessionRow, sort: ListSort) -> i64 {
     match sort {
         ListSort::Recent => row.ended_at.unwrap_or(i64::MIN),

@@ -1,4 +1,4 @@
-//! `tool_metadata`.
+//! `tool_metadata`: the descriptions of the tools.
 
 use schemas::tool::metadata::{MetadataArgs, MetadataData, ToolMetadata};
 use schemas::tool::{OneOrMany, TOOLS, find};

@@ -1,7 +1,7 @@
-//! The tools: arguments in, answers out, the same for MCP and the command line.
+//! The tools: they take arguments and return answers, the same for MCP and the command line.
 //!
-//! One file a tool. They join the store and the search, keep answers within their budgets, and
-//! clean what comes from logs. They know nothing of MCP or the command line.
+//! Each tool has its own file. The tools combine the store and the search, keep answers within
+//! their budgets, and clean text from logs. They do not depend on MCP or the command line.
 
 mod analyze;
 mod answer;
@@ -64,7 +64,7 @@ use crate::store::{Snapshot, Store};
 /// The tools over one store.
 pub struct Tools {
     store: Arc<Store>,
-    /// The built-in ones, unless others were given, once they are needed.
+    /// The given prices, or the built-in ones, which are loaded on first use.
     prices: OnceLock<PriceTable>,
     caller: Caller,
     refresh: Option<Arc<dyn Refresh>>,
@@ -72,19 +72,20 @@ pub struct Tools {
     masking: Option<Masking>,
 }
 
-/// Makes what masks secrets; asked when there is something to mask, as it takes a while.
+/// Creates the redactor that masks secrets. It is called only when there is text to mask, because
+/// creating it takes a while.
 pub type Masking = fn() -> Result<Arc<Redactor>, ToolError>;
 
-/// A tool's data and what its envelope says about it.
+/// A tool's data, and the facts about it for the envelope.
 struct Reply<T> {
     data: T,
     returned: usize,
-    /// Rows of the pages before.
+    /// The number of rows on the pages before this one.
     before: usize,
-    /// Over all pages, and whether that is exact.
+    /// The number of rows over all pages, and whether it is exact.
     total: Option<(usize, bool)>,
     next_cursor: Option<String>,
-    /// More was left out than a cursor leads to.
+    /// True if more rows were left out than a cursor can reach.
     truncated: bool,
     hint: Option<String>,
     warnings: Vec<Warning>,
@@ -112,19 +113,19 @@ impl Tools {
         Self { store, prices, caller: Caller::default(), refresh: None, sandbox, masking: None }
     }
 
-    /// With the program that runs queries, which is this one.
+    /// Sets the program that runs queries, which is this program itself.
     #[must_use]
     pub fn with_program(self, program: PathBuf) -> Self {
         Self { sandbox: Sandbox::new(program), ..self }
     }
 
-    /// With masking of what clients write.
+    /// Enables masking of what clients write.
     #[must_use]
     pub fn with_masking(self, masking: Masking) -> Self {
         Self { masking: Some(masking), ..self }
     }
 
-    /// With other prices than the built-in ones.
+    /// Sets other prices than the built-in ones.
     #[must_use]
     pub fn with_prices(self, prices: PriceTable) -> Self {
         Self { prices: OnceLock::from(prices), ..self }
@@ -134,13 +135,13 @@ impl Tools {
         self.prices.get_or_init(PriceTable::built_in)
     }
 
-    /// Knowing who calls, for `current`.
+    /// Sets the caller, which `current` refers to.
     #[must_use]
     pub fn with_caller(self, caller: Caller) -> Self {
         Self { caller, ..self }
     }
 
-    /// Keeping up with the logs.
+    /// Sets what keeps the store up to date with the logs.
     #[must_use]
     pub fn with_refresh(self, refresh: Arc<dyn Refresh>) -> Self {
         Self { refresh: Some(refresh), ..self }
@@ -150,7 +151,7 @@ impl Tools {
         &self.store
     }
 
-    /// `search_events`.
+    /// Runs `search_events`.
     pub fn search(
         &self,
         args: &SearchArgs,
@@ -159,17 +160,17 @@ impl Tools {
         self.answer(call, |snapshot| search::run(self, snapshot, args, call))
     }
 
-    /// `get_event_details`.
+    /// Runs `get_event_details`.
     pub fn event(&self, args: &EventArgs, call: &Call<'_>) -> Result<Answer<EventData>, ToolError> {
         self.answer(call, |snapshot| event::run(self, snapshot, args, call))
     }
 
-    /// `list_sessions`.
+    /// Runs `list_sessions`.
     pub fn list(&self, args: &ListArgs, call: &Call<'_>) -> Result<Answer<ListData>, ToolError> {
         self.answer(call, |snapshot| list::run(self, snapshot, args, call))
     }
 
-    /// `get_session_details`.
+    /// Runs `get_session_details`.
     pub fn details(
         &self,
         args: &DetailArgs,
@@ -178,7 +179,7 @@ impl Tools {
         self.answer(call, |snapshot| details::run(self, snapshot, args, call))
     }
 
-    /// `tool_metadata`; it needs no logs.
+    /// Runs `tool_metadata`, which needs no logs.
     pub fn metadata(
         &self,
         args: &MetadataArgs,
@@ -187,12 +188,12 @@ impl Tools {
         envelope(call, self.view(call)?, |_| metadata::run(args))
     }
 
-    /// `update_session_labels`.
+    /// Runs `update_session_labels`.
     pub fn label(&self, args: &LabelArgs, call: &Call<'_>) -> Result<Answer<LabelData>, ToolError> {
         self.answer(call, |snapshot| label::run(self, snapshot, args, call))
     }
 
-    /// `analyze_session`.
+    /// Runs `analyze_session`.
     pub fn analyze(
         &self,
         args: &AnalyzeArgs,
@@ -203,12 +204,12 @@ impl Tools {
         })
     }
 
-    /// `query_sql`.
+    /// Runs `query_sql`.
     pub fn query(&self, args: &QueryArgs, call: &Call<'_>) -> Result<Answer<QueryData>, ToolError> {
         self.answer(call, |snapshot| query::run(self, snapshot, args, call))
     }
 
-    /// Runs a query and writes its rows, in the form asked for, to `out`.
+    /// Runs a query and writes its rows to `out` in the requested format.
     pub fn write_query(
         &self,
         query: &Query<'_>,
@@ -218,12 +219,12 @@ impl Tools {
         query::write(self, query, out, call)
     }
 
-    /// `session_stats`.
+    /// Runs `session_stats`.
     pub fn stats(&self, args: &StatsArgs, call: &Call<'_>) -> Result<Answer<StatsData>, ToolError> {
         self.answer(call, |snapshot| stats::run(self, snapshot, args, Extent::Answer, call))
     }
 
-    /// The same with all groups, for people.
+    /// Runs `session_stats` and returns all groups, for output to users.
     pub fn all_stats(
         &self,
         args: &StatsArgs,
@@ -232,7 +233,7 @@ impl Tools {
         self.answer(call, |snapshot| stats::run(self, snapshot, args, Extent::All, call))
     }
 
-    /// What the call answers from: what is in the store as the call begins.
+    /// Returns the view that the call answers from: the store at the time of the first access.
     fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c View, ToolError> {
         call.view(|| {
             let snapshot = self.store.snapshot().map_err(store_error)?;
@@ -241,7 +242,7 @@ impl Tools {
         })
     }
 
-    /// The snapshot of the call; `index_empty` when nothing was ingested yet.
+    /// Returns the snapshot of the call, or the error `index_empty` if nothing was ingested yet.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
         let View { snapshot, freshness } = self.view(call)?;
         if snapshot.manifest().generation > 0 {

@@ -1,4 +1,4 @@
-//! `query_sql`.
+//! `query_sql`: SQL over the views of the store.
 
 use std::io::{self, Write};
 
@@ -13,11 +13,11 @@ use crate::error::sql_error;
 use crate::sql::{Cut, Query, SqlError, Summary};
 use crate::store::Snapshot;
 
-/// What ended a query of which the rows go to a file or to the terminal.
+/// The error that ended a query whose rows go to a file or to the terminal.
 #[derive(Debug)]
 pub enum WriteError {
     Tool(ToolError),
-    /// Where the rows were to go is gone.
+    /// The output can no longer be written to.
     Output(io::Error),
 }
 
@@ -27,7 +27,7 @@ impl From<ToolError> for WriteError {
     }
 }
 
-/// Runs a query and writes its rows, in the form asked for, to `out`.
+/// Runs a query and writes its rows to `out` in the requested format.
 pub(super) fn write(
     tools: &Tools,
     query: &Query<'_>,
@@ -66,7 +66,7 @@ pub(super) fn run(
     let mut reply = Reply::new(data, summary.rows);
     let more = summary.cut.is_some();
     reply.truncated = more || summary.cells_cut > 0;
-    // One row more is known to be there.
+    // At least one more row exists.
     reply.total = Some((summary.rows + usize::from(more), !more));
     reply.warnings = warnings(tools.caller.interface, &summary);
     if summary.rows == 0 && !more {

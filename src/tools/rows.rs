@@ -1,4 +1,4 @@
-//! Fetches events of one session, and pages through them within a budget.
+//! Reads events of one session, and pages through them within a budget.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::clean::clean;
 use crate::error::store_error;
 use crate::store::{ALL_EVENTS, Snapshot, column_of};
 
-/// Events `from..to` of a session, in order.
+/// Reads events `from..to` of a session, in order.
 pub(super) fn range(
     snapshot: &Snapshot,
     session: usize,
@@ -24,10 +24,10 @@ pub(super) fn range(
     snapshot.events_of(session, std::slice::from_ref(&(from..to)), &[]).rows().map_err(store_error)
 }
 
-/// Events read at a time, so that the end of a call is noticed.
+/// Number of events read at a time, so that the end of a call is noticed in between.
 const CHUNK: u32 = 8192;
 
-/// All events of a session, unless the call ends.
+/// Reads all events of a session, unless the call ends.
 pub(super) fn all(
     snapshot: &Snapshot,
     session: usize,
@@ -45,7 +45,7 @@ pub(super) fn all(
     Ok(events)
 }
 
-/// What joins a call with its result.
+/// The columns that link a call with its result.
 const LINK_COLUMNS: &[EventColumn] = &[
     EventColumn::EventIndex,
     EventColumn::EventType,
@@ -53,34 +53,35 @@ const LINK_COLUMNS: &[EventColumn] = &[
     EventColumn::DurationMs,
 ];
 
-/// Joins of calls and results of one session, by call id.
+/// The links between calls and results of one session, by call id.
 #[derive(Default)]
 pub(super) struct Links(HashMap<String, Joined>);
 
-/// Calls and results of one id: some models count their calls anew in every turn.
+/// The calls and results that share one id: some models restart the numbering of calls in every
+/// turn.
 #[derive(Default)]
 struct Joined {
-    /// Event indexes, in order.
+    /// The event indexes of the calls, in order.
     calls: Vec<i32>,
-    /// With what each took.
+    /// The event indexes of the results, each with its duration.
     results: Vec<(i32, Option<i64>)>,
 }
 
 impl Joined {
-    /// The call of a result: the last one before it, or the first.
+    /// Returns the call of a result: the last one before it, otherwise the first.
     fn call_of(&self, result: i32) -> Option<i32> {
         let before = self.calls.iter().rev().find(|call| **call < result);
         before.or(self.calls.first()).copied()
     }
 
-    /// The result of a call: the first that is its own.
+    /// Returns the result of a call: the first whose call is this one.
     fn result_of(&self, call: i32) -> Option<(i32, Option<i64>)> {
         self.results.iter().find(|(result, _)| self.call_of(*result) == Some(call)).copied()
     }
 }
 
 impl Links {
-    /// Reads the joins of a session from the narrow columns only.
+    /// Reads the links of a session from the narrow columns only.
     pub(super) fn read(snapshot: &Snapshot, session: usize) -> Result<Self, ToolError> {
         let mut links = Self::default();
         let mut events = snapshot.events_of(session, ALL_EVENTS, LINK_COLUMNS);
@@ -111,7 +112,7 @@ impl Links {
         Ok(())
     }
 
-    /// The joins among rows that are read already.
+    /// Builds the links from rows that are already read.
     pub(super) fn of(rows: &[EventRow]) -> Self {
         let mut links = Self::default();
         for row in rows {
@@ -131,7 +132,7 @@ impl Links {
         }
     }
 
-    /// Adds to a call its result and duration, to a result its call.
+    /// Adds the result and the duration to a call, and the call to a result.
     fn apply(&self, row: &EventRow, event: &mut Event) {
         let joined = row.tool_call_id.as_ref().and_then(|call| self.0.get(call));
         let Some(joined) = joined else { return };
@@ -156,20 +157,20 @@ impl Links {
 /// Puts events on a page until the budget or `limit` ends it.
 pub(super) struct Pager<'a> {
     pub fields: Option<&'a [EventField]>,
-    /// Characters of text on the page.
+    /// The number of characters of text that the page may still contain.
     pub max_chars: usize,
     pub budget: Budget,
     pub events: Vec<Event>,
 }
 
-/// How far an event was put on a page.
+/// How much of an event was put on a page.
 pub(super) enum Put {
     Whole,
-    /// The text goes on at this character.
+    /// The text continues at this character.
     Until(usize),
 }
 
-/// Text that is not worth a page of its own.
+/// Minimum number of characters of a cut text on a page; a shorter part moves to the next page.
 const LEAST_CHARS: usize = 200;
 
 impl Pager<'_> {

@@ -1,4 +1,4 @@
-//! `search_events`.
+//! `search_events`: full-text search over events.
 
 use std::collections::HashSet;
 
@@ -44,7 +44,7 @@ pub(super) fn run(
         deadline: Some(call.search_end()),
     };
     let cursor = args.cursor.as_deref();
-    // Without a word of weight there is nothing to rank by.
+    // Ranking requires a word that has a weight.
     let ranked = query.sort == SearchSort::Relevance && crate::search::can_rank(&query);
     let page = if ranked {
         let after = cursor.map(|text| cursor::decode::<After<Ranked>>(&bound, text)).transpose()?;
@@ -91,7 +91,7 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Where a page ended, and how many matches all pages so far had.
+/// The position where a page ended, and the number of matches on all pages so far.
 #[derive(Serialize, Deserialize)]
 struct After<P> {
     at: P,
@@ -101,17 +101,17 @@ struct After<P> {
 /// A page of matches, within the budget of an answer.
 struct Page {
     matches: Vec<Match>,
-    /// How many the pages before had.
+    /// The number of matches on the pages before this one.
     before: usize,
     next: Option<String>,
     matched: usize,
     complete: bool,
     timed_out: bool,
-    /// Whether all that was found fits into an answer.
+    /// True if everything that was found fits into an answer.
     fit: bool,
 }
 
-/// The newest matches.
+/// Finds the newest matches.
 fn recent(
     snapshot: &Snapshot,
     request: &Request<'_>,
@@ -133,7 +133,7 @@ fn recent(
     Ok(Page { matches, before: seen, next, matched, complete, timed_out, fit })
 }
 
-/// The best matches.
+/// Finds the best matches.
 fn best(
     snapshot: &Snapshot,
     request: &Request<'_>,
@@ -145,7 +145,7 @@ fn best(
     let found = crate::search::ranked(snapshot, request, after.as_ref(), call.stop)
         .map_err(search_error)?;
     let (matches, fit) = fitting(snapshot, bound, &found.hits);
-    // Out of time, what was not looked at may rank before these.
+    // After a timeout, matches that were not examined may rank before these.
     let goes_on = (found.more || !fit) && !found.timed_out;
     let last = matches.len().checked_sub(1).filter(|_| goes_on);
     let after = |last: usize| After { at: &found.ends[last], seen: seen + matches.len() };
@@ -154,8 +154,9 @@ fn best(
     Ok(Page { matches, before: seen, next, matched, complete, timed_out, fit })
 }
 
-/// As many hits as an answer holds, and whether those are all. The query stands in it too: echoed,
-/// and word by word in the cursor of a ranked page.
+/// Returns the hits that fit into an answer, and whether those are all. The budget leaves room for
+/// the query, which the answer also contains: echoed, and word by word in the cursor of a ranked
+/// page.
 fn fitting(snapshot: &Snapshot, args: &SearchArgs, hits: &[Hit]) -> (Vec<Match>, bool) {
     let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(4 * args.query.len()));
     let matches = hits.iter().map(|hit| to_match(snapshot, hit));
@@ -164,7 +165,7 @@ fn fitting(snapshot: &Snapshot, args: &SearchArgs, hits: &[Hit]) -> (Vec<Match>,
     (matches, fit)
 }
 
-/// The error of a search that took too long, with what it found and how to go on.
+/// Returns the error of a search that took too long, with what it found and how to continue.
 fn timeout(page: &Page) -> ToolError {
     let go_on = match &page.next {
         Some(_) => "Pass next_cursor of the details to go on from there, or narrow",
@@ -183,7 +184,8 @@ fn timeout(page: &Page) -> ToolError {
     error
 }
 
-/// Positions of the sessions that pass the filters; `None` when there are no such filters.
+/// Returns the positions of the sessions that pass the filters; `None` if there are no such
+/// filters.
 fn sessions(
     tools: &Tools,
     snapshot: &Snapshot,
@@ -207,7 +209,7 @@ fn excludes_current(args: &SearchArgs) -> bool {
     args.exclude_current.unwrap_or(false)
 }
 
-/// Which session was taken for the current one, or that it is not known.
+/// Returns notes on which session was taken as the current one, or that it is unknown.
 fn caller_notes(
     tools: &Tools,
     snapshot: &Snapshot,
@@ -255,7 +257,7 @@ fn search_error(error: SearchError) -> ToolError {
     }
 }
 
-/// Words before a colon that look like qualifiers and are arguments instead.
+/// Words before a colon that look like qualifiers but are arguments instead.
 const NO_QUALIFIERS: &[&str] = &[
     "since",
     "provider",
@@ -268,7 +270,7 @@ const NO_QUALIFIERS: &[&str] = &[
     "limit",
 ];
 
-/// What to do next; why there is nothing when there is nothing.
+/// Returns the next step; for an empty result, the reason why it is empty.
 fn hint(
     tools: &Tools,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! The sessions that a report or an export is about, which only commands make.
+//! The selection of sessions for a report or an export, which only commands create.
 
 use schemas::session::SessionRow;
 use schemas::{ErrorCode, Provider, Timestamp, ToolError};
@@ -8,25 +8,26 @@ use super::interface::Interface;
 use super::list::filter;
 use crate::store::Snapshot;
 
-/// What sessions are chosen by; nothing chooses all.
+/// The criteria that select sessions; no criteria select all sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Any unique prefixes.
+    /// Session ids or their unique prefixes.
     pub session_ids: Vec<String>,
     pub provider: Option<Provider>,
     pub project: Option<String>,
-    /// A time or a span back from now, as every tool takes it.
+    /// A time, or a span back from now, in the format that every tool takes.
     pub since: Option<String>,
 }
 
 impl Selection {
-    /// The time that `since` means.
+    /// Returns the time that `since` means.
     pub fn since(&self, now: Timestamp) -> Result<Option<Timestamp>, ToolError> {
         self.since.as_deref().map(|since| Timestamp::parse_since("since", since, now)).transpose()
     }
 
-    /// The sessions chosen, by their position in the snapshot; `session_not_found` when there is
-    /// none. With `since`: those that went on after it.
+    /// Returns the positions of the selected sessions in the snapshot, or the error
+    /// `session_not_found` if there are none. With `since`, only sessions that continued after it
+    /// are selected.
     pub fn sessions(&self, snapshot: &Snapshot, now: Timestamp) -> Result<Vec<usize>, ToolError> {
         let since = self.since(now)?.map(|since| since.0);
         let passes = filter(self.project.as_deref(), self.provider, since);

@@ -1,4 +1,4 @@
-//! `sessions status`: what the store holds, how fresh and how complete it is.
+//! `sessions status`: what the store contains, and how fresh and how complete it is.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::Tools;
 use crate::error::store_error;
 
-/// Files listed one by one; all are counted.
+/// Maximum number of files listed one by one; all are counted.
 const LISTED: usize = 20;
 
-/// The numbers of a store.
+/// The figures of a store.
 #[derive(Debug, Default, Serialize)]
 pub struct StatusData {
     pub store: String,
@@ -27,30 +27,30 @@ pub struct StatusData {
     pub events: u64,
     pub events_by_provider: BTreeMap<String, i64>,
     pub replay_events: i64,
-    /// Secrets masked, by kind.
+    /// The number of masked secrets, by kind.
     pub redactions: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest_event: Option<String>,
     pub store_bytes: u64,
     pub log_bytes: u64,
-    /// Size of the store over the size of the logs it was made from.
+    /// The size of the store divided by the size of the logs that it was built from.
     pub store_ratio: f64,
     pub files: BTreeMap<String, usize>,
     pub problems: BTreeMap<String, usize>,
-    /// Files that grew, appeared or vanished since they were read.
+    /// The number of files that grew, appeared or vanished since they were read.
     pub pending: usize,
     pub pending_files: Vec<String>,
-    /// Files that end in an incomplete line, and the bytes that wait there.
+    /// The number of files that end in an incomplete line, and the bytes of those lines.
     pub incomplete_files: usize,
     pub incomplete_bytes: i64,
     pub unknown_files: Vec<String>,
     pub damaged_segments: Vec<String>,
-    /// Sessions of which events were lost with a damaged segment and could not be read again.
+    /// Sessions that lost events with a damaged segment whose events could not be read again.
     pub incomplete_sessions: Vec<String>,
 }
 
 impl Tools {
-    /// Collects the numbers; `roots` are looked through for new files.
+    /// Collects the figures; `roots` are searched for new files.
     pub fn status(&self, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
         let snapshot = self.store().snapshot().map_err(store_error)?;
         let manifest = snapshot.manifest();
@@ -130,7 +130,8 @@ impl Tools {
 }
 
 impl Tools {
-    /// Masks and cleans the paths of files that no session shows: here they are as on disk.
+    /// Masks and cleans the paths of files that do not belong to a session, because they are as on
+    /// disk.
     fn show_paths(&self, data: &mut StatusData) -> Result<(), ToolError> {
         if data.unknown_files.is_empty() && data.pending_files.is_empty() {
             return Ok(());

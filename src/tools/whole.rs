@@ -1,4 +1,4 @@
-//! One session whole, in the words of the contract, for what is written to files: no page, no
+//! One session as a whole, in the types of the contract, for output to files: without pages or a
 //! budget.
 
 use schemas::price::PriceTable;
@@ -28,7 +28,7 @@ impl Whole {
         let row: &SessionRow = snapshot.sessions().get(session).ok_or_else(|| {
             ToolError::new(ErrorCode::InternalError, "A session is not in its snapshot")
         })?;
-        // A file takes as long as it takes.
+        // Writing a file has no time limit.
         let call = Call::new(Timestamp::now(), &|| false);
         let events = rows::all(snapshot, session, &call)?;
         let links = Links::of(&events);

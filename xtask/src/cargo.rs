@@ -1,4 +1,4 @@
-//! Runs cargo in the workspace's root, with the features that the lane of DuckDB asks for.
+//! Runs cargo in the workspace's root, with the features that the lane of DuckDB needs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,17 +29,17 @@ impl<'a> Cargo<'a> {
         if status.success() { Ok(()) } else { Err(Failure::Program { line, code: status.code() }) }
     }
 
-    /// Tells if cargo has this subcommand.
+    /// Whether cargo has this subcommand.
     pub(crate) fn has(&self, subcommand: &str) -> bool {
         let mut command = self.command(&[subcommand, "--version"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// Builds the program `sessions` and tells where it lies.
+    /// Builds the program `sessions` and returns its path.
     pub(crate) fn program(&self, release: bool) -> Result<PathBuf> {
-        // Without `--package`: so the features of the dependencies are those of `build`, and what
-        // either of them compiled serves the other.
+        // Without `--package`, the features of the dependencies are those of `build`, so each of
+        // the two reuses what the other compiled.
         let mut args = vec!["build", "--bin", "sessions"];
         if release {
             args.push("--release");
@@ -81,7 +81,7 @@ fn unstarted(line: &str, error: &std::io::Error) -> Failure {
     Failure::step(format!("`{line}` could not be started: {error}"))
 }
 
-/// The path of the program in cargo's JSON messages.
+/// Returns the path of the program from cargo's JSON messages.
 fn executable(messages: &str) -> Option<PathBuf> {
     let marks = [r#""reason":"compiler-artifact""#, r#""kind":["bin"]"#, r#""name":"sessions""#];
     let ours = |line: &&str| marks.iter().all(|mark| line.contains(mark));

@@ -1,5 +1,5 @@
-//! `cargo xtask checks`: what the test suite leaves to other programs: spelling, licences, and the
-//! figures and files of `sessions` against independent readers.
+//! `cargo xtask checks`: the checks that the test suite leaves to other programs: spelling,
+//! licences, and a comparison of the figures and files of `sessions` with independent readers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::options::{self, Options};
 use crate::suite::REAL_LOGS;
 
-/// The environment that Python's packages are installed into, and npm's beside it.
+/// Directories that Python's packages and npm's packages are installed into.
 const VENV: &str = "target/checks";
 const PACKAGES: &str = "target/checks/npm";
 
@@ -17,10 +17,10 @@ const SPELLING: &str = "typos==1.52.0";
 const AXE: &str = "axe-core@4.14.1";
 const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
 
-/// One check.
+/// One check, and what it needs to run.
 struct Check {
     name: &'static str,
-    /// What it needs beside Python and npm.
+    /// Requirements in addition to Python and npm.
     needs: Needs,
     run: fn(&Setup<'_>) -> Result<()>,
 }
@@ -28,7 +28,7 @@ struct Check {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
-    /// One of these programs, with how to get it.
+    /// One of these programs. The text says how to get it.
     Program(&'static [&'static str], &'static str),
     /// Real logs, in the folder that [`REAL_LOGS`] names.
     Logs,
@@ -55,7 +55,7 @@ const CHECKS: &[Check] = &[
     Check { name: "metadata", needs: Needs::Logs, run: metadata },
 ];
 
-/// What the checks run with.
+/// The settings that the checks run with.
 struct Setup<'a> {
     root: &'a Path,
     bundled: bool,
@@ -87,7 +87,7 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
 }
 
 impl Setup<'_> {
-    /// Why a check cannot run.
+    /// Returns why a check cannot run, or `None` if it can.
     fn missing(&self, needs: Needs) -> Option<Failure> {
         match needs {
             Needs::Program(programs, from) if !programs.iter().any(is_installed) => {
@@ -100,7 +100,7 @@ impl Setup<'_> {
         }
     }
 
-    /// The logs, or the sample sessions where there are none.
+    /// Returns the folder of real logs, or of the sample sessions if there are none.
     fn logs(&self) -> String {
         let logs = self.logs.clone().unwrap_or_else(|| self.root.join("sample-sessions"));
         logs.to_string_lossy().into_owned()
@@ -124,7 +124,7 @@ impl Setup<'_> {
         self.step("npm", &["install", "--no-audit", "--no-fund", "--prefix", PACKAGES, package])
     }
 
-    /// Runs a script below `tests/` with the binary and further arguments.
+    /// Runs a script in `tests/` with the binary and further arguments.
     fn script(&self, script: &str, args: &[&str]) -> Result<()> {
         self.install(&["-r", "tests/requirements.txt"])?;
         let program = Cargo::new(self.root, self.bundled)?.program(false)?;
@@ -168,7 +168,7 @@ fn ccusage(setup: &Setup<'_>) -> Result<()> {
     }
     setup.npm(CCUSAGE)?;
     let ccusage = format!("{PACKAGES}/node_modules/@ccusage/ccusage-linux-x64/bin/ccusage");
-    // The package does not say that it is a program.
+    // The package does not mark the file as executable.
     setup.step("chmod", &["+x", &ccusage])?;
     setup.script("compare_ccusage.py", &[&ccusage, &setup.logs()])
 }

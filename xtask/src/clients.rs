@@ -1,4 +1,5 @@
-//! `cargo xtask clients`: the server under the official clients and the conformance suite of MCP.
+//! `cargo xtask clients`: tests the server with the official clients and the conformance suite of
+//! MCP.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use crate::cargo::Cargo;
 use crate::failure::Result;
 use crate::options::{self, Options};
 
-/// The environment that the Python client is installed into; npm has its own beside the script.
+/// The environment that the Python client is installed into. npm installs next to the script.
 const VENV: &str = "target/clients";
 
 pub(crate) fn run(root: &Path, options: Options) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: what `sessions` does, shown on the sample sessions.
+//! `cargo xtask demo`: shows on the sample sessions what `sessions` does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::scratch::Scratch;
 
 pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     options.no_more("demo")?;
-    // The dev profile: its dependencies are optimised, and it builds in half the time.
+    // The dev profile is used: its dependencies are optimised, and it builds in half the time.
     let program = Cargo::new(root, options.bundled)?.program(false)?;
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let demo = Demo { root, program: &program, scratch: &scratch };
@@ -21,7 +21,7 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     demo.step("list", "What is there:", &["list"])?;
     demo.step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
     demo.step("search failures", "What failed?", &["search", "assertion failed"])?;
-    // The newest test run of Claude Code in which the test passed.
+    // This finds the newest test run of Claude Code in which the test passed.
     let session =
         demo.session("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
     demo.step("show", "How it was fixed:", &["show", &session, "--detail-level", "turns"])?;
@@ -46,7 +46,7 @@ impl Demo<'_> {
         if status.success() { Ok(()) } else { Err(failed(name, &status.to_string())) }
     }
 
-    /// The session of the first event that matches.
+    /// Returns the session of the first event that matches.
     fn session(&self, title: &str, query: &str) -> Result<String> {
         let name = "find the session";
         let mut command = self.command(title, &["search", query, "--json"]);
@@ -62,7 +62,8 @@ impl Demo<'_> {
         Ok(session)
     }
 
-    /// Announces a command; it sees neither the user's store nor the user's logs.
+    /// Announces a command and prepares it. The command sees neither the user's store nor the
+    /// user's logs.
     fn command(&self, title: &str, args: &[&str]) -> Command {
         options::print(&format!("\n{title}\n$ sessions {}", options::typed(args.iter().copied())));
         let mut command = Command::new(self.program);

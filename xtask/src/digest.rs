@@ -1,4 +1,4 @@
-//! The integrity of a file, written as npm writes it: `sha512-` and the hash in base64.
+//! Computes the integrity of a file as npm writes it: `sha512-` and the hash in base64.
 
 use sha2::{Digest, Sha512};
 
@@ -8,7 +8,7 @@ pub(crate) fn integrity(bytes: &[u8]) -> String {
     format!("{PREFIX}{}", base64(&Sha512::digest(bytes)))
 }
 
-/// Tells if `text` has the form of an integrity: a prefix and 64 bytes in base64.
+/// Whether `text` has the form of an integrity: a prefix and 64 bytes in base64.
 pub(crate) fn is_integrity(text: &str) -> bool {
     let code = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
     text.strip_prefix(PREFIX)

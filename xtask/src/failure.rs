@@ -1,4 +1,4 @@
-//! What can go wrong, and the exit code it gives.
+//! The failures of a command, and the exit code of each.
 
 use std::fmt;
 use std::path::Path;
@@ -8,11 +8,12 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line makes no sense.
+    /// The command line is not valid.
     Usage(String),
     /// A step could not be done.
     Step(String),
-    /// A program that was run ended with this code (none: by a signal); it has said why itself.
+    /// A program that was run ended with this code, or by a signal if there is none. The program
+    /// has printed the reason itself.
     Program { line: String, code: Option<i32> },
 }
 
@@ -25,7 +26,7 @@ impl Failure {
         Self::Step(message.into())
     }
 
-    /// An I/O error, with what was done to which file.
+    /// Creates an I/O error that names the action and the file.
     pub(crate) fn io<'a>(
         doing: &'a str,
         path: &'a Path,

@@ -63,7 +63,7 @@ fn prefix(args: &[String]) -> Result<PathBuf> {
     std::path::absolute(given).map_err(Failure::io("find", Path::new(given)))
 }
 
-/// Beginning of the names of temporary files, as the program itself uses it.
+/// Beginning of the names of temporary files, the same as in the program itself.
 const TEMPORARY_PREFIX: &str = ".sessions-tmp-";
 
 /// An unlocked temporary file of this age is not about to be locked by the run that created it.
@@ -101,7 +101,7 @@ fn copy_locked(from: &Path, new: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses to put a program where a device, a pipe, a socket or a folder is.
+/// Refuses to replace a device, a pipe, a socket or a folder by the program.
 fn refuse_special_file(to: &Path) -> Result<()> {
     match fs::metadata(to) {
         Ok(metadata) if !metadata.is_file() => Err(Failure::step(format!(

@@ -1,7 +1,7 @@
-//! Takes single strings out of JSON text, which is all that xtask needs of it.
+//! Reads single strings from JSON text, which is all that xtask needs.
 
-/// The first string that is the value of `key`. None if there is none, or if it holds an escape
-/// other than of a quote, a slash or a backslash.
+/// Returns the first string that is the value of `key`, or `None` if there is none. A string that
+/// contains an escape other than that of a quote, a slash or a backslash is skipped.
 pub(crate) fn string(text: &str, key: &str) -> Option<String> {
     let quoted = format!("\"{key}\"");
     text.match_indices(&quoted).find_map(|(at, _)| {

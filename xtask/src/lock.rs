@@ -1,4 +1,5 @@
-//! The pinned DuckDB libraries: what `xtask/duckdb.lock` says, and which line is this platform's.
+//! Reads the pinned DuckDB libraries from `xtask/duckdb.lock`, and chooses the one for this
+//! platform.
 
 use std::fs;
 use std::path::Path;
@@ -39,19 +40,19 @@ fn parse(text: &str) -> Result<Vec<Pin>> {
         .collect()
 }
 
-/// A machine as npm's packages name it.
+/// A platform as npm's packages name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Platform {
     pub(crate) package: String,
     pub(crate) library: &'static str,
 }
 
-/// The platforms that `cargo xtask pin` asks for. The package for Windows has no import library,
-/// so there is nothing to link.
+/// The platforms that `cargo xtask pin` pins. Windows is not one of them: its package has no import
+/// library, so there is nothing to link.
 pub(crate) const PINNED: &[&str] = &["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
 
 impl Platform {
-    /// The platform that xtask was built for, or why DuckDB has no library for it.
+    /// Returns the platform that xtask was built for, or why DuckDB has no library for it.
     pub(crate) fn host() -> std::result::Result<Self, String> {
         let libc = if cfg!(target_env = "musl") { "-musl" } else { "" };
         Self::of(std::env::consts::OS, std::env::consts::ARCH, libc)
@@ -85,7 +86,8 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
     }
 
-    /// `1.10506` of the crate is DuckDB `1.5.6`: the second number holds three of two digits.
+    /// Returns DuckDB's version for the version of the crate: `1.10506` is DuckDB `1.5.6`. The
+    /// second number of the crate's version contains three numbers of two digits.
     fn duckdb_version(requirement: &str) -> Option<String> {
         let digits = requirement.trim_start_matches(['~', '=', '^']).split('.').nth(1)?;
         let number: u32 = digits.parse().ok()?;

@@ -1,7 +1,7 @@
-//! `cargo xtask`: the chores of this workspace, from a clean clone on.
+//! `cargo xtask`: runs the chores of this workspace, starting from a clean clone.
 //!
-//! It knows cargo, npm and tar as programs. It must not depend on the workspace's other crates:
-//! it has to run before DuckDB is there to link them.
+//! It calls cargo, npm and tar as programs. It must not depend on the workspace's other crates,
+//! because it has to run before DuckDB is available to link them.
 
 mod cargo;
 mod checks;
@@ -186,7 +186,7 @@ fn bench(root: &Path, options: Options) -> Result<()> {
         .run(&["bench", "--bench", "sessions", "--"], &options.rest)
 }
 
-/// The root of the workspace that xtask runs in.
+/// Returns the root of the workspace that xtask runs in.
 fn root() -> PathBuf {
     let member = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

@@ -8,15 +8,16 @@ use std::process::{Command, Output, Stdio};
 use crate::failure::{Failure, Result};
 use crate::lock::Pin;
 
-/// What npm had to say.
+/// The result of a request to npm.
 pub(crate) enum Answer<T> {
     Got(T),
-    /// npm is not there, or could not get the package: why.
+    /// npm is missing or could not get the package, for the given reason.
     No(String),
 }
 
-/// Downloads the pinned package's tarball into `into`. Npm's own word that the bytes are not the
-/// published ones is a failure; anything else that keeps it from coming is an answer.
+/// Downloads the pinned package's tarball into `into`. It is a failure if npm reports that the
+/// bytes differ from the published ones. Any other reason why the tarball is missing is an
+/// [`Answer::No`].
 pub(crate) fn pack(npm: &OsStr, pin: &Pin, into: &Path) -> Result<Answer<PathBuf>> {
     let spec = format!("{}@{}", pin.package, pin.version);
     let output = match run(npm, &["pack", &spec], into) {
@@ -40,7 +41,7 @@ pub(crate) fn pack(npm: &OsStr, pin: &Pin, into: &Path) -> Result<Answer<PathBuf
     }
 }
 
-/// The integrity that the registry states for a package.
+/// Returns the integrity that the registry gives for a package.
 pub(crate) fn integrity(npm: &OsStr, spec: &str, inside: &Path) -> Answer<String> {
     let output = match run(npm, &["view", spec, "dist.integrity"], inside) {
         Ok(output) => output,
@@ -66,7 +67,7 @@ fn run(npm: &OsStr, args: &[&str], inside: &Path) -> std::result::Result<Output,
     })
 }
 
-/// The first line of npm's errors that is a sentence and not a code.
+/// Returns the first line of npm's errors that is a sentence instead of a code.
 fn summary(said: &str) -> String {
     let errors = || said.lines().filter_map(|line| line.trim().strip_prefix("npm error "));
     let coded = ["code ", "errno ", "syscall ", "network "];

@@ -1,4 +1,4 @@
-//! Reads the command line of xtask, writes to stdout and runs programs.
+//! Parses the command line of xtask, writes to stdout and runs programs.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::failure::{Failure, Result};
 
-/// What stands after the name of a command.
+/// The arguments after the name of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) help: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Takes xtask's own flags out of what stands before `--`.
+    /// Separates xtask's own flags from the other arguments before `--`.
     pub(crate) fn parse(args: impl Iterator<Item = String>) -> Self {
         let mut options = Self::default();
         let mut own = true;
@@ -44,7 +44,7 @@ impl Options {
     }
 }
 
-/// The arguments of this process, which must be UTF-8.
+/// Returns the arguments of this process, which must be UTF-8.
 pub(crate) fn arguments() -> Result<Vec<String>> {
     let valid = |arg: OsString| {
         arg.into_string()
@@ -53,12 +53,12 @@ pub(crate) fn arguments() -> Result<Vec<String>> {
     std::env::args_os().skip(1).map(valid).collect()
 }
 
-/// Prints a line on stdout; a reader that went away is not an error.
+/// Prints a line on stdout. It is not an error if the reader has gone away.
 pub(crate) fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// The arguments as they would be typed at a shell.
+/// Returns the arguments as the user would type them in a shell.
 pub(crate) fn typed<'a>(args: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@+".contains(&byte);
     let quote = |arg: &str| {

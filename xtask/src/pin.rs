@@ -1,4 +1,4 @@
-//! `cargo xtask pin`: writes the lock file from what npm says.
+//! `cargo xtask pin`: writes the lock file from the answers of npm.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -26,7 +26,7 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     };
     let version = version
         .ok_or_else(|| Failure::usage(format!("{} is empty: give a version", lock::PATH)))?;
-    // npm is run elsewhere, so that it reads no settings of a project.
+    // npm runs in another directory, so that it reads no settings of a project.
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let mut pins = Vec::new();
     for platform in lock::PINNED {

@@ -1,4 +1,4 @@
-//! A directory that is gone when its value is.
+//! A temporary directory that is removed when its value is dropped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use crate::failure::{Failure, Result};
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes a new directory inside `parent`, which is made too where it is missing.
+    /// Creates a new directory inside `parent`, which is created too if it is missing.
     pub(crate) fn new(parent: &Path) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         fs::create_dir_all(parent).map_err(Failure::io("make", parent))?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!(".xtask-{}-{count}", std::process::id()));
-        // One of that name is left over from a killed process that had the same id.
+        // A directory of that name is left over from a killed process that had the same id.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).map_err(Failure::io("make", &path))?;
         Ok(Self(path))

@@ -11,7 +11,7 @@ pub(crate) const REAL_LOGS: &str = "SESSIONS_REAL_LOGS";
 
 pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     let cargo = Cargo::new(root, options.bundled)?;
-    // A CI reads the runner's summary off the last lines, so there the notice comes first.
+    // A CI takes the runner's summary from the last lines, so there the notice comes first.
     let ci = env::var_os("CI").is_some();
     if ci {
         tell_what_is_skipped();

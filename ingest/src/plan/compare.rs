@@ -1,4 +1,4 @@
-//! Compares what the store knows of a file with what is there now.
+//! Compares what the store knows about a file with its present state.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,44 +13,46 @@ use crate::provider::{Claim, Reader, companion, format};
 use crate::redact::Redactor;
 use crate::stream::short;
 
-/// The rules of masking that are in force.
+/// The redaction rules in force.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'r> {
     pub(super) redactor: Option<&'r Redactor>,
     pub(super) version: i64,
 }
 
-/// Whether a log is as it was when it was read, and the file that tells of it too.
+/// Returns whether a log and its companion file are unchanged since the log was read.
 pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
     row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, row.provider)
 }
 
-/// When a log changed last, or the file that tells of it. Only that file's time is looked at.
+/// Returns when a log or its companion file changed last, in microseconds. Only the companion's
+/// time is considered, not its size.
 pub(super) fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
     let beside = provider.and_then(|provider| companion(provider, Path::new(&file.key())));
     let beside = beside.and_then(|path| Candidate::named(path).ok());
     beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
 }
 
-/// Whether the session of a file, if it has one, does not lie elsewhere by now.
+/// Returns whether the session of a file, if it has one, has not moved to another file.
 pub(super) fn is_its_log(row: &SourceRow, known: &Known) -> bool {
     let is_known = row.session_id.as_ref().is_some_and(|id| known.sessions.contains_key(id));
     !is_known || known.session_of(row).is_some()
 }
 
-/// Whether what was read of a file was masked by these rules.
+/// Returns whether the content read from a file was masked by these rules.
 pub(super) fn masked_by(row: &SourceRow, rules: Rules<'_>) -> bool {
     row.redaction_rules == rules.version || row.session_id.is_none()
 }
 
-/// How a known log changed that begins with what was read of it, or not.
+/// Returns how a known log changed. `same` is true if the log still begins with the content read
+/// before.
 pub(super) fn change(claim: &Claim, row: &SourceRow, same: bool, rules: Rules<'_>) -> Change {
     let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
     let goes_on = grows && same && masked_by(row, rules) && !was_out_of_reach(row);
     if goes_on { Change::Grown } else { Change::Rewritten }
 }
 
-/// Whether another session than that of `row` was written over its file.
+/// Returns whether the file of `row` now holds another session, written over the one in `row`.
 pub(super) fn is_of_another(claim: &Claim, row: &SourceRow, known: &Known) -> bool {
     let is_other = |session: &Arc<SessionRow>| {
         session.native_id.as_deref() != Some(short(&claim.native_id))
@@ -59,12 +61,13 @@ pub(super) fn is_of_another(claim: &Claim, row: &SourceRow, known: &Known) -> bo
     known.session_of(row).is_some_and(is_other)
 }
 
-/// Whether a log was not there while its originals may have got what it has counted.
+/// Returns whether a log was missing while its originals may have received events that it counts as
+/// its own.
 pub(super) fn was_out_of_reach(row: &SourceRow) -> bool {
     row.status == SourceStatus::Gone && row.ancestors.is_some()
 }
 
-/// The files that tell of the logs that are found or known.
+/// Collects the paths of the companion files of all logs found or known.
 pub(super) fn companions(claims: &[(Candidate, Claim)], known: &Known) -> HashSet<PathBuf> {
     let found = claims.iter().map(|(file, claim)| (claim.provider, file.key()));
     let known = known.sources.values();
@@ -72,8 +75,8 @@ pub(super) fn companions(claims: &[(Candidate, Claim)], known: &Known) -> HashSe
     found.chain(known).filter_map(|(provider, path)| companion(provider, path.as_ref())).collect()
 }
 
-/// Logs that were not found themselves, only the file that tells of them: it changed alone, and was
-/// named alone.
+/// Returns logs whose companion file was found without them: only the companion changed, and only
+/// the companion was named.
 pub(super) fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
     let present: HashSet<String> = found.iter().map(Candidate::key).collect();
     let is_told_of = |row: &&SourceRow| {

@@ -1,4 +1,4 @@
-//! Finds the logs that are no longer there, and marks their sessions.
+//! Finds logs that no longer exist and marks their sessions.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{Known, Plan};
 use crate::discover::{Candidate, Discovery, find_obstacle};
 
 impl Plan {
-    /// Settles the files below a readable root that are no longer there.
+    /// Settles the files below a readable root that no longer exist.
     pub(super) fn vanished(&mut self, found: &Discovery, known: &Known) {
         let present: HashSet<String> = found.files.iter().map(Candidate::key).collect();
         let roots: Vec<_> =
@@ -41,9 +41,9 @@ impl Plan {
         }
     }
 
-    /// Notes the logs that are gone, now or before, and were masked by other rules.
+    /// Notes the logs that are gone, now or since an earlier run, and were masked by other rules.
     pub(super) fn outdated(&mut self, files: &[Candidate], rules: Rules<'_>, known: &Known) {
-        // Without rules nothing is unmasked.
+        // Without rules in force, masked rows stay masked.
         if rules.version == 0 {
             return;
         }
@@ -53,7 +53,7 @@ impl Plan {
             .filter(|row| !masked_by(row, rules) && is_its_log(row, known))
             .map(|row| row.path.clone())
             .collect();
-        // What came back is read anew.
+        // A log that came back is read again, so its rows need no masking here.
         let present: HashSet<String> = files.iter().map(Candidate::key).collect();
         paths.retain(|path| !present.contains(path));
         self.outdated = paths;
@@ -70,8 +70,8 @@ impl Plan {
         }
     }
 
-    /// Keeps the session of a file that something else was written over, as one whose log is gone:
-    /// under a path that no file has.
+    /// Keeps the session of a file that was overwritten with other content. The session is kept as
+    /// one whose log is gone, under a path that no file has.
     pub(super) fn set_aside(&mut self, row: &SourceRow, known: &Known) {
         let Some(session) = known.session_of(row) else { return };
         let path = path_aside(&row.path, &session.session_id);
@@ -87,8 +87,8 @@ impl Plan {
         });
     }
 
-    /// Takes the sessions out of logs that get another id: they will hold nothing. Returns what is
-    /// known without them; `None` if that is everything.
+    /// Removes the sessions of logs that receive another id: those sessions will be empty. Returns
+    /// the known rows without these sessions, or `None` if nothing was removed.
     pub(super) fn dissolve(&mut self, logs: &[&SourceRow], known: &Known) -> Option<Known> {
         if logs.is_empty() {
             return None;
@@ -107,17 +107,17 @@ impl Plan {
                 live_from: NEVER,
                 ..SessionRow::default()
             });
-            // Until the log is read under its new id, the row is that of the old one.
+            // Until the log is read under its new id, its row stays that of the old one.
             self.settled.push(SourceRow::clone(row));
         }
         Some(remaining)
     }
 }
 
-/// The segment from which the rows of a session count that has none.
+/// The `live_from` segment of a session without rows: no segment reaches it.
 const NEVER: i64 = i64::MAX;
 
-/// Where the session of a file is kept that something else was written over.
+/// Returns the path under which the session of an overwritten file is kept.
 pub(crate) fn path_aside(file: &str, session_id: &str) -> String {
     format!("{file}#{session_id}")
 }

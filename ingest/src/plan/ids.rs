@@ -1,9 +1,10 @@
-//! The session ids that new logs get.
+//! Assigns session ids to new logs.
 
 use std::collections::HashMap;
 
-/// The native id, or with `~2`, `~3`, ... where it is taken; free of what an event id uses. `taken`
-/// knows the ids given before, and how far each was numbered: many logs may claim one.
+/// Returns the native id, with `~2`, `~3`, ... appended if it is taken. Whitespace and control
+/// characters become underscores. `taken` holds the ids assigned before and the last number tried
+/// for each, because many logs may claim one id.
 pub(super) fn free_id<V>(
     native: &str,
     known: &HashMap<String, V>,

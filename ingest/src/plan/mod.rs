@@ -1,5 +1,5 @@
-//! Decides what is to be read: compares the files found with the checkpoints, gives new logs
-//! their session ids, and puts logs that share history into one unit of work.
+//! Decides which files are read: compares the files found with the checkpoints, assigns session ids
+//! to new logs, and groups logs that share history into one unit of work.
 
 mod compare;
 mod gone;
@@ -31,7 +31,7 @@ use crate::redact::Redactor;
 use crate::sniff::{Sniffed, sniff, sniff_all};
 use crate::worker::rules_version;
 
-/// What the store knows: the latest row of every file (without decoder state) and session.
+/// The rows in the store: the latest row of every file (without decoder state) and session.
 #[derive(Debug, Default)]
 pub struct Known {
     pub sources: HashMap<String, SourceRow>,
@@ -39,7 +39,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// The session that a file is the log of; none when its session lies elsewhere by now.
+    /// Returns the session whose log is this file. `None` if the session has moved to another file.
     pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {
         let session = self.sessions.get(row.session_id.as_ref()?)?;
         shows_path(&session.source_path, &row.path).then_some(session)
@@ -52,17 +52,19 @@ pub enum Change {
     New,
     Grown,
     Rewritten,
-    /// It did not change. It is read anew where its original came later than it, or was behind it.
+    /// The log did not change. It is read again if its original arrived later than the log itself,
+    /// or had been behind it.
     Same,
-    /// It is gone. Where it would be read anew, its rows in the store are counted anew.
+    /// The log is gone. Its rows in the store are recounted in the cases in which an existing log
+    /// would be read again.
     Gone,
 }
 
-/// What a file is that is no longer the log of its session.
+/// The content of a file that is no longer the log of its session.
 enum Successor {
-    /// The same log. It has named itself since it was read, or is known to be of another agent.
+    /// The same log. It has named itself since it was read, or is now known to be another agent's.
     SameLog,
-    /// Something else was written over it.
+    /// Other content that overwrote the log.
     OtherContent,
 }
 
@@ -73,31 +75,31 @@ pub struct Work {
     pub change: Change,
     pub claim: Claim,
     pub session_id: String,
-    /// Session that this one hangs on, if it is known.
+    /// Parent session, if it is known.
     pub parent_session_id: Option<String>,
     pub relation: Option<Relation>,
-    /// Sessions whose records this one may repeat.
+    /// Sessions whose records this log may repeat.
     pub ancestors: Vec<String>,
-    /// Why the beginning of the log, which was recognised before, is not recognised any more.
+    /// Why the beginning of the log, which was recognised before, is no longer recognised.
     pub reason: Option<&'static str>,
-    /// Where reading goes on.
+    /// The row of the file when it was read last; a grown log is read on from there.
     pub source: Option<Box<SourceRow>>,
     pub session: Option<Arc<SessionRow>>,
 }
 
-/// What is to be done.
+/// The work of one ingest run.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Works of one unit are done one after the other, ancestors first.
+    /// Units of work. The works of one unit are done one after the other, ancestors first.
     pub units: Vec<Vec<Work>>,
-    /// Rows that change without anything to read: empty, unknown, failed and vanished files.
+    /// Rows that change without reading a file: empty, unknown, failed and vanished files.
     pub settled: Vec<SourceRow>,
     /// Sessions whose log vanished or came back.
     pub sessions: Vec<SessionRow>,
-    /// From the new paths of settled rows to those under which the store has their state.
+    /// Maps the new paths of settled rows to the paths under which the store has their state.
     pub moved: HashMap<String, String>,
-    /// Logs that are gone and that were masked by other rules than those in force: their rows are
-    /// all there is to mask.
+    /// Logs that are gone and were masked by other rules than those in force. Only their rows can
+    /// still be masked.
     pub outdated: Vec<String>,
     pub problems: Vec<Problem>,
     pub files: u64,
@@ -106,7 +108,8 @@ pub struct Plan {
     pub bytes: u64,
 }
 
-/// Makes the plan for what was found. Logs masked by other rules than `redactor`'s are read anew.
+/// Plans the work for the files found. Logs masked by other rules than those of `redactor` are read
+/// again.
 pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
     let rules = Rules { redactor, version: rules_version(redactor) };
     let mut plan = Plan { files: found.files.len() as u64, ..Plan::default() };
@@ -158,7 +161,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
 }
 
 impl Work {
-    /// Where reading begins.
+    /// Returns the byte offset at which reading begins.
     pub fn offset(&self) -> u64 {
         match (&self.source, self.change) {
             (Some(row), Change::Grown) => row.consumed.cast_unsigned(),
@@ -179,8 +182,8 @@ impl Plan {
         }
     }
 
-    /// Plans a file that was read before and is another now. Returns it if it is no longer the log of
-    /// its session, with what it is instead.
+    /// Plans a known file that has changed. If the file is no longer the log of its session,
+    /// returns it together with what it holds instead.
     fn known_file(
         &mut self,
         file: Candidate,
@@ -192,17 +195,17 @@ impl Plan {
         let same =
             Content::open(&file).and_then(|mut content| Fingerprint::matches(&mut content, row));
         match same.and_then(|same| Ok((same, sniff(&file, rules.redactor)?))) {
-            // It has named itself since, or begins as another agent's logs do.
+            // The log has named itself since, or begins as another agent's logs do.
             Ok((same, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
                 let is_same_log = same && row.consumed > 0;
                 let other = if is_same_log { Successor::SameLog } else { Successor::OtherContent };
                 return Some((file, other));
             }
-            // What was read stays, and what follows is read by the same decoder.
+            // The content read before stays, and the rest is read by the same decoder.
             Ok((true, Sniffed::Unknown(reason))) if row.consumed > 0 => {
                 works.extend(read_on(file, row, reason, rules, known));
             }
-            // Truncated to nothing, or overwritten: what was read stays.
+            // Truncated to nothing, or overwritten: the content read before stays.
             Ok((_, Sniffed::Empty | Sniffed::Unknown(_))) => {
                 return Some((file, Successor::OtherContent));
             }
@@ -215,7 +218,7 @@ impl Plan {
         None
     }
 
-    /// Files that nothing is known of: new logs, and known ones under new names.
+    /// Plans files that the store does not know by path: new logs, and known logs under new names.
     fn new_files(
         &mut self,
         files: Vec<Candidate>,
@@ -224,8 +227,8 @@ impl Plan {
         works: &mut Vec<Work>,
     ) {
         let mut claims = self.claims(files, rules, known);
-        // Among logs of one id the largest is the original; a rerun after a kill decides alike.
-        // One that names its parent comes behind it.
+        // Among logs of one id the largest is the original; a rerun after a kill decides the same.
+        // A log that names a parent comes after those that do not.
         claims.sort_by(|(a, x), (b, y)| {
             let hangs = x.parent.is_some().cmp(&y.parent.is_some());
             hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
@@ -239,7 +242,7 @@ impl Plan {
             match former.take(&file, &claim) {
                 Ok(Some((row, same))) => {
                     self.renamed(row);
-                    // As one that was out of reach.
+                    // A log with ancestors is read from its start, like one that was out of reach.
                     let same = same && row.ancestors.is_none();
                     let change = change(&claim, row, same, rules);
                     works.push(go_on(file, claim, row, change, known));
@@ -264,8 +267,9 @@ impl Plan {
         }
     }
 
-    /// Notes that the session of a log goes on in another file. The row of the former one still names
-    /// the session, so that the move is found again when this run is killed before that is committed.
+    /// Notes that the session of a log continues in another file. The row of the former file still
+    /// names the session, so that the move is found again if this run is killed before the move is
+    /// committed.
     fn renamed(&mut self, row: &SourceRow) {
         let of_it = |id: Option<&String>| id == row.session_id.as_ref();
         self.sessions.retain(|session| !of_it(Some(&session.session_id)));
@@ -277,7 +281,7 @@ impl Plan {
         }
     }
 
-    /// Known logs that new ones have to do with, beside those planned: as far as they go by now.
+    /// Adds known logs that new logs affect, besides those already planned, in their present state.
     fn relatives(&mut self, news: &News, rules: Rules<'_>, known: &Known, works: &mut Vec<Work>) {
         for row in news.relatives(works, known) {
             let is_here = match Candidate::of_key(&row.path) {
@@ -290,7 +294,7 @@ impl Plan {
                     works.extend(claim.map(|claim| go_on(file, claim, row, Change::Same, known)));
                     true
                 }
-                // What was written over it is read when its own turn comes.
+                // New content that overwrote the log is read in its own turn.
                 Some(file) => {
                     let successor = self.known_file(file, row, rules, known, works);
                     !matches!(successor, Some((_, Successor::OtherContent)))
@@ -305,7 +309,7 @@ impl Plan {
         }
     }
 
-    /// Looks at files that are new; what is no log is settled at once.
+    /// Sniffs files that are new. Files that are not logs are settled at once.
     fn claims(
         &mut self,
         files: Vec<Candidate>,
@@ -338,7 +342,8 @@ impl Plan {
             return self.settled.push(settled(file, SourceStatus::Beside, None));
         }
         self.settled.push(settled(file, SourceStatus::UnknownFormat, Some(reason)));
-        // Folders of logs hold settings and indexes in JSON too; lines are logs.
+        // Folders of logs also hold settings and indexes in `.json` files, so only other files are
+        // reported.
         if file.path.extension().is_none_or(|ext| ext != "json") {
             self.problem(file, ProblemKind::UnknownFormat, reason.to_owned());
         }
@@ -357,7 +362,7 @@ impl Plan {
     }
 }
 
-/// A log that goes on with the session of `row`.
+/// Returns the work of a log that continues the session of `row`.
 fn go_on(
     mut file: Candidate,
     claim: Claim,
@@ -381,8 +386,8 @@ fn go_on(
     }
 }
 
-/// Returns the work of a log whose grown beginning no decoder recognises: it stays with the decoder
-/// that read it before. `None` if the store does not say which that was.
+/// Returns the work of a log whose beginning is no longer recognised by any decoder. The log stays
+/// with the decoder that read it before. `None` if the store does not say which decoder that was.
 fn read_on(
     file: Candidate,
     row: &SourceRow,
@@ -395,10 +400,10 @@ fn read_on(
     Some(Work { reason: Some(reason), ..go_on(file, claim, row, change, known) })
 }
 
-/// A document larger than this is not read: it has to be held whole.
+/// Size in bytes beyond which a document is not read, because a document is held in memory whole.
 pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
 
-/// What is said of such a document.
+/// Returns the problem message for a document of `length` bytes that is too large.
 pub(crate) fn too_large(length: u64) -> String {
     format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read")
 }

@@ -1,13 +1,15 @@
-//! Which subagents have a log of their own: what they do may stand in their parent's as well.
+//! Remembers which subagents have a log of their own. The parent's log may record their work as
+//! well.
 
 use std::collections::HashMap;
 
-/// Answers that were found in a reading, by the agent's id.
+/// Results of the lookups in one reading, by the agent's id.
 #[derive(Default)]
 pub(super) struct AgentLogs(HashMap<String, bool>);
 
 impl AgentLogs {
-    /// Whether an agent has a log; `look` is asked once.
+    /// Returns whether an agent has a log. Calls `look` only for an agent that was not looked up
+    /// before.
     pub(super) fn has(&mut self, agent: &str, look: impl FnOnce() -> bool) -> bool {
         self.0.get(agent).copied().unwrap_or_else(|| {
             let found = look();

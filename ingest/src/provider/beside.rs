@@ -1,17 +1,18 @@
-//! Small files beside a log, which tell what it does not.
+//! Reads small files next to a log, which hold facts that the log does not record.
 
 use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// What a file holds; nothing when there is none, or more than `most` bytes, which is another file.
+/// Returns the content of a file. Returns `None` if there is no such file, or if it has more than
+/// `most` bytes, because it is then not the expected file.
 pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     let metadata = std::fs::metadata(path).ok()?;
     let fits = metadata.is_file() && metadata.len() <= most;
     fits.then(|| std::fs::read(path).ok()).flatten()
 }
 
-/// The JSON in such a file.
+/// Returns the JSON in a file of at most `most` bytes.
 pub(super) fn json(path: &Path, most: u64) -> Option<Json> {
     serde_json::from_slice(&read(path, most)?).ok()
 }

@@ -1,5 +1,5 @@
-//! What the chat-shaped logs of several agents share: content parts with media behind URLs, times
-//! in numbers, exit codes in words (docs/formats.md#what-all-formats-share).
+//! Helpers that the decoders of several chat-shaped logs share: content parts with media behind
+//! URLs, numeric times, and exit codes in text (docs/formats.md#what-all-formats-share).
 
 use simd_json::prelude::*;
 
@@ -7,14 +7,14 @@ use crate::json::{Fields, Value, string};
 use crate::render;
 use crate::stream::micros;
 
-/// Fields of a content part that hold the address of its media, or an object with it.
+/// Fields of a content part that hold the address of its media, or an object with that address.
 const MEDIA: &[&str] = &["image_url", "audio_url", "video_url", "url"];
 
-/// How the exit code of a command is introduced.
+/// Texts that precede the exit code of a command.
 const EXIT_CODES: &[&str] = &["exit code: ", "exit code ", "exited with code "];
 
-/// Appends the content of a message: a string, or parts, of which text is joined by newlines and
-/// media are named by type and size. Null is nothing.
+/// Appends the content of a message, which is a string or a list of parts. Texts are joined by
+/// newlines, and media are named by type and size. Null appends nothing.
 pub(super) fn content(content: Value<'_>, out: &mut String) {
     if let Some(parts) = content.as_array() {
         for part in parts.iter() {
@@ -38,7 +38,8 @@ pub(super) fn part(part: Value<'_>, out: &mut String) {
     }
 }
 
-/// Appends `[image/png 48213 bytes]` for media inside the address, else the address.
+/// Appends `[image/png 48213 bytes]` for media encoded in the address itself, otherwise the
+/// address.
 fn media(url: &str, out: &mut String) {
     let inside = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
     match inside {
@@ -51,8 +52,8 @@ fn media(url: &str, out: &mut String) {
     }
 }
 
-/// Microseconds of a time that is written as RFC 3339, or as a number since 1970: of seconds,
-/// milliseconds or microseconds, which its size tells.
+/// Parses a time into microseconds. The time is RFC 3339 text, or a number of seconds, milliseconds
+/// or microseconds since 1970; the size of the number decides the unit.
 pub(super) fn instant(time: Value<'_>) -> Option<i64> {
     if let Some(text) = string(time) {
         return micros(Some(text));
@@ -68,13 +69,13 @@ pub(super) fn instant(time: Value<'_>) -> Option<i64> {
     Some(micros)
 }
 
-/// Microseconds of a time in milliseconds, which a field of an object may hold.
+/// Returns the time in a field with milliseconds, converted to microseconds.
 pub(super) fn millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
     let millis = object?.int(key).filter(|millis| *millis > 0)?;
     Some(millis.saturating_mul(1000))
 }
 
-/// The exit code that a line tells.
+/// Parses the exit code that a line reports.
 pub(super) fn exit_code(line: &str) -> Option<i32> {
     let (_, rest) = EXIT_CODES.iter().find_map(|words| line.split_once(words))?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());

@@ -1,6 +1,6 @@
-//! Documents: one JSON value that holds a whole session, taken apart into its records as far as it
-//! goes, and files of lines that are read whole because their agent rewrites them. A record is
-//! known by where it lies, so nothing is copied, and what stands before a cut is kept.
+//! Splits logs that are read as a whole into their records. Documents are one JSON value with a
+//! whole session. Files of lines are read as a whole if their agent rewrites them. A record is
+//! identified by its position, so nothing is copied, and records before a cut are kept.
 
 use std::borrow::Cow;
 
@@ -13,43 +13,43 @@ use crate::json::{Found, Parser, Value};
 use crate::lines::{Line, Lines};
 use crate::stream::{RecordAt, Stream};
 
-/// Where a record lies in a log.
+/// The position of a record in its log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) offset: usize,
     pub(super) length: usize,
-    /// 1-based.
+    /// Line number, 1-based.
     pub(super) line: u64,
 }
 
 impl Span {
-    /// The place as events name it.
+    /// Returns the position in the form that events store.
     pub(super) fn at(self) -> RecordAt {
         RecordAt { offset: self.offset as u64, length: self.length as u64, line: self.line }
     }
 
-    /// The record's own bytes in those of its log.
+    /// Returns the bytes of the record, given those of its log.
     pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.offset..self.offset + self.length).unwrap_or_default()
     }
 }
 
-/// What is wanted of a document.
+/// The parts of a document that are read.
 pub(super) struct Layout {
-    /// The field with the list of records; `None` where the document itself is that list.
+    /// The field with the list of records, or `None` if the document itself is that list.
     pub(super) list: Option<&'static str>,
-    /// Fields beside it that are wanted.
+    /// Other fields of the document that are read.
     pub(super) header: &'static [&'static str],
 }
 
-/// A document taken apart.
+/// A document split into its records and its wanted header fields.
 pub(super) struct Document {
     fields: serde_json::Map<String, serde_json::Value>,
     pub(super) records: Vec<Span>,
 }
 
 impl Document {
-    /// Takes a document apart; a cut or a mistake in it is reported.
+    /// Splits a document. Reports a cut or a syntax error in it as a problem.
     pub(super) fn read(bytes: &[u8], layout: &Layout, out: &mut Stream, tally: &mut Tally) -> Self {
         let text = legible(bytes);
         let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 0 };
@@ -85,7 +85,7 @@ impl Document {
         Self { fields: parts.fields, records }
     }
 
-    /// Hands the wanted fields beside the list to `take`, as one object.
+    /// Passes the wanted header fields to `take`, as one object.
     pub(super) fn header(&self, mut take: impl FnMut(Value<'_>)) {
         let fields = serde_json::to_vec(&self.fields).unwrap_or_default();
         Parser::default().each(&fields, &mut |found| {
@@ -96,10 +96,10 @@ impl Document {
     }
 }
 
-/// What takes the records of a document, with the bytes of each.
+/// Callback that decodes one record of a document, given its bytes.
 pub(super) type TakeRecord<'t> = dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> Outcome + 't;
 
-/// Hands every record of a document to `decode`, and counts what became of it.
+/// Passes every record of a document to `decode`, and counts the outcome.
 pub(super) fn each(
     bytes: &[u8],
     records: &[Span],
@@ -117,7 +117,7 @@ pub(super) fn each(
     }
 }
 
-/// Whether a document is a list, which some editors mark as UTF-8.
+/// Returns whether a document is a list. Some editors put a UTF-8 mark before it.
 pub(super) fn is_list(bytes: &[u8]) -> bool {
     unmarked(bytes).starts_with(b"[")
 }
@@ -126,8 +126,9 @@ fn unmarked(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii()
 }
 
-/// Whether a log is a file of lines and not a document with the field `list`: another line follows
-/// a whole first one, or that one lacks the list.
+/// Returns whether a log is a file of lines, not a document with the field `list`. The first line
+/// of such a file is complete JSON, and either another line follows or the first line lacks the
+/// list.
 pub(super) fn is_lines(bytes: &[u8], list: &str) -> bool {
     let bytes = unmarked(bytes);
     let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
@@ -137,10 +138,10 @@ pub(super) fn is_lines(bytes: &[u8], list: &str) -> bool {
     (!rest.is_empty() || !named()) && !first.is_empty() && whole()
 }
 
-/// What takes the objects of a file of lines.
+/// Callback that receives the objects of a file of lines.
 pub(super) type TakeLine<'t> = dyn FnMut(Value<'_>, Span, &mut Stream, &mut Tally) + 't;
 
-/// Hands every object of a file of lines to `take`, which counts it.
+/// Passes every object of a file of lines to `take`, which counts it.
 pub(super) fn lines(bytes: &[u8], out: &mut Stream, tally: &mut Tally, take: &mut TakeLine<'_>) {
     let mut parser = Parser::default();
     let mut reader = Lines::new(bytes, 0);
@@ -171,18 +172,19 @@ pub(super) fn lines(bytes: &[u8], out: &mut Stream, tally: &mut Tally, take: &mu
     }
 }
 
-/// The first elements of a document that is a list and may be cut anywhere: what a sniffer sees.
+/// Returns the first elements of a document that is a list and may be cut anywhere. Sniffers use
+/// it.
 pub(crate) fn first_elements(text: &str, most: usize) -> Vec<serde_json::Value> {
     let mut parts = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // A cut is no mistake here: what stands before it is all that is wanted.
+    // A cut is not an error here: only the elements before it are needed.
     let _ = ListSeed(&mut parts).deserialize(&mut deserializer);
     let parsed = |raw: &&RawValue| serde_json::from_str(raw.get()).ok();
     parts.iter().take(most).filter_map(parsed).collect()
 }
 
-/// The bytes as text of the same length: every byte that is no UTF-8 is a question mark, so places
-/// stay the same.
+/// Converts the bytes to text of the same length. Every byte that is not UTF-8 becomes a question
+/// mark, so positions do not change.
 fn legible(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(
         |_| {
@@ -197,14 +199,14 @@ fn legible(bytes: &[u8]) -> Cow<'_, str> {
     )
 }
 
-/// What was found of a document, filled while it is read.
+/// The parts of a document found so far. They are filled while it is read.
 #[derive(Default)]
 struct Parts<'a> {
     fields: serde_json::Map<String, serde_json::Value>,
     records: Vec<&'a RawValue>,
 }
 
-/// Reads a document that is an object.
+/// Deserializer of a document that is an object.
 struct FieldsSeed<'p, 'a> {
     parts: &'p mut Parts<'a>,
     list: &'p str,
@@ -240,7 +242,8 @@ impl<'de> Visitor<'de> for FieldsSeed<'_, 'de> {
     }
 }
 
-/// Reads the list of records; one that is cut gives those before the cut.
+/// Deserializer of the list of records. From a list that is cut, it collects the records before the
+/// cut.
 pub(crate) struct ListSeed<'p, 'a>(pub(crate) &'p mut Vec<&'a RawValue>);
 
 impl<'de> DeserializeSeed<'de> for ListSeed<'_, 'de> {

@@ -1,23 +1,23 @@
-//! Tells the drift of a format: record types and fields that a decoder does not know. The lists of
-//! what it knows are sorted.
+//! Detects drift of a format: record types and fields that a decoder does not know. The lists of
+//! known names are sorted.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::json::Value;
 use crate::stream::Stream;
 
-/// Shapes of objects that are remembered.
+/// Maximum number of object shapes that are remembered.
 const MOST_SHAPES: usize = 1024;
 
-/// Counts a record type that is not `known`.
+/// Counts a record type that is not in `known`.
 pub(super) fn record(kind: &str, known: &[&str], out: &mut Stream) {
     if known.binary_search(&kind).is_err() {
         out.drift("record", kind);
     }
 }
 
-/// Counts the fields of an object that are not `known`. Most objects have the fields of one before,
-/// which a hash of them tells sooner than a look for each.
+/// Counts the fields of an object that are not in `known`. Most objects have the same fields as an
+/// earlier one. Comparing a hash of the fields is faster than looking each of them up.
 pub(super) fn fields(object: Value<'_>, known: &[&str], out: &mut Stream) {
     let Some(object) = object.as_object() else { return };
     let fields = || object.iter().map(|(field, _)| field);

@@ -1,11 +1,11 @@
-//! What a tool answered, as the forks of Gemini CLI write it (Qwen Code and iFlow;
+//! Reads the answer of a tool as the forks of Gemini CLI write it (Qwen Code and iFlow;
 //! docs/formats.md#qwen-code, docs/formats.md#iflow): a `functionResponse` with `output` or
-//! `error`; a shell's exit code stands inside its output.
+//! `error`. The exit code of a shell is inside its output.
 
 use crate::json::{Fields, Value};
 use crate::render;
 
-/// Appends what a `functionResponse` says; true when it says an error.
+/// Appends the text of a `functionResponse`. Returns true if it has an error.
 pub(super) fn read(response: Value<'_>, text: &mut String) -> bool {
     let body = response.field("response");
     let field = |key: &str| body.and_then(|body| body.given(key));
@@ -13,7 +13,7 @@ pub(super) fn read(response: Value<'_>, text: &mut String) -> bool {
     if let Some(said) = field("output").or(error).or(body) {
         render::content(said, text);
     }
-    // Pictures and documents stand beside the text.
+    // Pictures and documents are in `parts`, outside the text.
     for part in response.items("parts") {
         if !text.is_empty() {
             text.push('\n');
@@ -23,7 +23,7 @@ pub(super) fn read(response: Value<'_>, text: &mut String) -> bool {
     error.is_some()
 }
 
-/// The exit code of a command, which stands on a line of its own near the end of the output.
+/// Parses the exit code of a command, which is on a line of its own near the end of the output.
 pub(super) fn exit_code(text: &str) -> Option<i32> {
     text.lines()
         .rev()

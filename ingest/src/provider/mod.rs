@@ -1,7 +1,7 @@
-//! One folder per provider behind one table: how a file is recognised, and how it is decoded.
+//! One folder per provider and one table: how a file is recognised, and how it is decoded.
 //!
-//! Adding a provider is a folder and a row of [`FORMATS`]; the files beside this one are what
-//! several share.
+//! A new provider needs a folder and a row of [`FORMATS`]. The files in this folder hold code that
+//! several providers share.
 
 mod agents;
 mod amp;
@@ -43,29 +43,30 @@ use crate::json::Value;
 use crate::redact::Redactor;
 use crate::stream::{RecordAt, Stream};
 
-/// What a provider's log is and who can read it.
+/// A provider's log format: where logs are, how to recognise one, and how to read it.
 pub struct Format {
     pub provider: Provider,
-    /// Whether records carry ids of their own, which copies keep (else they are known by content).
+    /// Whether records carry ids of their own, which copies keep. Otherwise content identifies
+    /// them.
     pub unique_ids: bool,
-    /// The folders where the agent keeps its logs; they need not exist.
+    /// Returns the folders where the agent keeps its logs; they need not exist.
     pub roots: fn(&Places<'_>) -> Vec<PathBuf>,
-    /// Says whose log it is, from its beginning.
+    /// Recognises a log by its beginning.
     pub sniff: fn(&Head<'_>) -> Option<Claim>,
-    /// The file beside a log that tells more of its session, and that may change alone.
+    /// Returns the file next to a log that says more of its session and may change independently.
     pub companion: Option<fn(&Path) -> Option<PathBuf>>,
     pub reader: Reader,
 }
 
-/// How a log is read.
+/// The way a log is read.
 pub enum Reader {
     /// Line by line; the log only grows. The argument is the state saved at the checkpoint.
     Lines(fn(&Claim, Option<&serde_json::Value>) -> Box<dyn LineDecoder>),
-    /// Whole, every time it changes.
+    /// As a whole, every time it changes.
     Document(fn(&[u8], &mut Stream, &mut Tally)),
 }
 
-/// Every format, in the order in which they are asked.
+/// Every format, in the order in which a file is offered to them.
 pub static FORMATS: [Format; Provider::ALL.len()] = [
     droid::FORMAT,
     qwen::FORMAT,
@@ -89,7 +90,8 @@ pub static FORMATS: [Format; Provider::ALL.len()] = [
     generic::FORMAT,
 ];
 
-/// Whether a file lies beside a log that tells the same, and more: known, but not read.
+/// True if the file is next to a log with the same content and more. Such a file is known, but not
+/// read.
 pub(crate) fn is_beside_log(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let beside = |log: &str| is_there(&path.with_file_name(log));
@@ -102,46 +104,46 @@ pub(crate) fn is_beside_log(path: &Path) -> bool {
         || matches!(name.as_ref(), "updates.jsonl" | "events.jsonl") && beside("chat_history.jsonl")
 }
 
-/// The [companion](Format::companion) of a log, unless it is the log itself.
+/// Returns the [companion](Format::companion) of a log, unless it is the log itself.
 pub(crate) fn companion(provider: Provider, log: &Path) -> Option<PathBuf> {
     let beside = format(provider).companion?(log)?;
     (beside != log).then_some(beside)
 }
 
-/// Where agents keep things on this machine.
+/// The folders in which agents keep their files on this machine.
 pub struct Places<'a> {
     home: &'a Path,
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl<'a> Places<'a> {
-    /// `variable` reads the environment.
+    /// Creates the places below `home`. `variable` reads the environment.
     pub fn new(home: &'a Path, variable: &'a dyn Fn(&str) -> Option<String>) -> Self {
         Self { home, variable }
     }
 
-    /// A place below the home folder.
+    /// Returns a path below the home folder.
     pub fn home(&self, path: &str) -> PathBuf {
         self.home.join(path)
     }
 
-    /// A place below the folder for data.
+    /// Returns a path below the folder for data.
     pub fn data(&self, path: &str) -> PathBuf {
         self.set("XDG_DATA_HOME").unwrap_or_else(|| self.home(".local/share")).join(path)
     }
 
-    /// A place below the folder for configuration.
+    /// Returns a path below the folder for configuration.
     pub fn config(&self, path: &str) -> PathBuf {
         self.set("XDG_CONFIG_HOME").unwrap_or_else(|| self.home(".config")).join(path)
     }
 
-    /// The folder that a variable of the environment names.
+    /// Returns the path in an environment variable, unless that is unset or empty.
     pub fn set(&self, name: &str) -> Option<PathBuf> {
         (self.variable)(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 }
 
-/// Where in [`FORMATS`] the row of each provider stands. A provider without a row does not compile.
+/// Row of each provider in [`FORMATS`]. A provider without a row does not compile.
 const ROWS: [usize; Provider::ALL.len()] = {
     let mut rows = [usize::MAX; Provider::ALL.len()];
     let mut at = 0;
@@ -157,47 +159,47 @@ const ROWS: [usize; Provider::ALL.len()] = {
     rows
 };
 
-/// The format of a provider.
+/// Returns the format of a provider.
 pub fn format(provider: Provider) -> &'static Format {
     &FORMATS[ROWS[provider as usize]]
 }
 
 /// The beginning of a file.
 pub struct Head<'a> {
-    /// Without the extension of a compressed file.
+    /// Path of the file, without the extension of a compressed file.
     pub path: &'a Path,
     /// The first objects of a file of lines; empty for a document over several lines.
     pub objects: Vec<serde_json::Value>,
     /// The scalar fields at the top of a document.
     pub document: Option<serde_json::Map<String, serde_json::Value>>,
-    /// It is a document that is a list, of which `objects` are the first elements.
+    /// True if the document is a list; `objects` then holds its first elements.
     pub is_list: bool,
 }
 
 impl Head<'_> {
-    /// The file's name without its last extension.
+    /// Returns the file's name without its last extension.
     pub fn stem(&self) -> &str {
         self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("")
     }
 }
 
-/// What a file says it is.
+/// The session that a file says it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub provider: Provider,
-    /// The session's id in the log's own words.
+    /// The session's id as the log writes it.
     pub native_id: String,
     /// Set for a subagent's own file.
     pub agent_id: Option<String>,
-    /// Native id of the session it hangs on.
+    /// Native id of the session that this one descends from.
     pub parent: Option<String>,
     pub relation: Option<Relation>,
-    /// Identity of its first record: two logs with the same one share history.
+    /// Identity of the first record. Two logs with the same first record share history.
     pub first_record: Option<u64>,
 }
 
 impl Claim {
-    /// The claim with its ids cleaned and masked, as rows hold them.
+    /// Returns the claim with its ids cleaned and redacted, as rows hold them.
     pub(crate) fn shown(self, redactor: Option<&Redactor>) -> Self {
         Self {
             native_id: shown_id(redactor, &self.native_id),
@@ -208,17 +210,17 @@ impl Claim {
     }
 }
 
-/// What became of a record.
+/// The result of decoding a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It gave one event or several.
+    /// The record gave one or more events.
     Events,
-    /// It gave none, for this reason.
+    /// The record gave no event, for this reason.
     Merged(&'static str),
 }
 
 impl Outcome {
-    /// The outcome of a record that its decoder says gave events: without words it gave none.
+    /// Returns `Merged` instead of `Events` if the record pushed no event to `out`.
     pub(crate) fn seen(self, out: &Stream) -> Self {
         match self {
             Self::Events if out.pushed() == 0 => Self::Merged("empty_message"),
@@ -227,25 +229,25 @@ impl Outcome {
     }
 }
 
-/// Decodes one log that is read line by line.
+/// A decoder of one log that is read line by line.
 pub trait LineDecoder {
-    /// Decodes one object. `raw` are its bytes, `at` is where they stand.
+    /// Decodes one object. `raw` holds its bytes, `at` is its position.
     fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome;
 
-    /// Called behind the last record of a reading, also when there was none: the place for what a
-    /// file beside the log tells.
+    /// Called after the last record of a reading, even if there was no record. Here a decoder reads
+    /// the file next to the log.
     fn end(&mut self, _at: RecordAt, _out: &mut Stream) {}
 
-    /// What it must be given to go on at this point.
+    /// Returns the state that a new decoder needs to continue at this point.
     fn save(&self) -> serde_json::Value;
 }
 
-/// Counts what became of the records.
+/// Counts of records by outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     pub lines: u64,
     pub objects: u64,
-    /// Objects that gave no event, by reason.
+    /// Counts of objects that gave no event, by reason.
     pub merged: std::collections::BTreeMap<&'static str, u64>,
 }
 
@@ -259,14 +261,14 @@ impl Tally {
     }
 }
 
-/// Identity of a record that carries a uuid; other ids are not trusted to be unique.
+/// Returns the identity of a record with a uuid, or `None`: other ids are not trusted to be unique.
 pub fn uuid_identity(id: Option<&str>) -> Option<u64> {
     let id = id.filter(|id| is_uuid(id))?;
     Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
 }
 
-/// Begins a record with this id. One whose id is not unique is known by its bytes, and so is one
-/// without an id among those that have some.
+/// Begins a record with this id. A record is identified by its bytes if its id is not unique, or if
+/// it has no id in a log whose other records have one.
 pub fn begin(
     (id, identity): (Option<&str>, Option<u64>),
     raw: &[u8],
@@ -281,10 +283,10 @@ pub fn begin(
     }
 }
 
-/// Whether `text` has the form of a uuid.
+/// True if `text` has the form of a uuid.
 pub fn is_uuid(text: &str) -> bool {
     let Ok(bytes) = <&[u8; 36]>::try_from(text.as_bytes()) else { return false };
-    // Every byte is looked at, without a branch: records have two or three ids each.
+    // Checks every byte without a branch: records have two or three ids each.
     bytes.iter().enumerate().fold(true, |fits, (at, byte)| {
         let is_dash = matches!(at, 8 | 13 | 18 | 23);
         fits & if is_dash { *byte == b'-' } else { byte.is_ascii_hexdigit() }

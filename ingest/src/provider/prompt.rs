@@ -1,18 +1,18 @@
-//! What a person typed, for agents that show commands as prompts.
+//! Appends prompts for agents that show commands as prompts.
 
 use schemas::EventType;
 
 use crate::stream::{Draft, Stream, TitleFrom};
 
-/// Commands whose words say nothing about the session either.
+/// Commands that say nothing about the session, even with arguments.
 const SETTINGS: &[&str] = &["/model", "/compact"];
 
-/// Adds what was typed: a prompt, or a command. Without `starts_turn` it is another model's words to
-/// a subagent, which begin no turn and name nothing.
+/// Appends a typed prompt or command. Without `starts_turn` the text is another model's words to a
+/// subagent, which begin no turn and set no title.
 pub(super) fn typed(text: &str, starts_turn: bool, out: &mut Stream) {
     if starts_turn {
         out.begin_turn();
-        // A command without words says nothing about the session.
+        // A command without arguments says nothing about the session.
         let first = text.split_whitespace().next().unwrap_or("");
         let bare = first.starts_with('/') && (first == text.trim() || SETTINGS.contains(&first));
         if !bare {

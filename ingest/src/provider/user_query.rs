@@ -1,9 +1,9 @@
-//! Text in the user's role as Cursor and Grok write it: `<user_query>` around what was typed, other
-//! tags around what the client put beside it (docs/formats.md#cursor, docs/formats.md#grok).
+//! Splits text in the user's role as Cursor and Grok write it: `<user_query>` around the typed
+//! words, other tags around the client's additions (docs/formats.md#cursor, docs/formats.md#grok).
 
 use crate::stream::micros;
 
-/// Tags that begin text of the client's, with the subtype of the notification it becomes.
+/// Tags that begin text of the client, each with the subtype of the notification that it becomes.
 const TAGS: &[(&str, &str)] = &[
     ("<user_info>", "user_info"),
     ("<environment_context>", "environment_context"),
@@ -25,29 +25,29 @@ const TAGS: &[(&str, &str)] = &[
 const MONTHS: &[&str] =
     &["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A text in the user's role, taken apart.
+/// A text in the user's role, split by author.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
-    /// What the person typed; empty when nothing.
+    /// Text that the user typed; empty if there is none.
     pub prompt: String,
-    /// What the client put beside it; empty when nothing.
+    /// Text that the client added; empty if there is none.
     pub context: String,
-    /// What that is.
+    /// Subtype of the notification with `context`.
     pub subtype: &'static str,
-    /// When the prompt was sent.
+    /// Time at which the prompt was sent.
     pub time: Option<i64>,
     /// The folder that the context names.
     pub workspace: Option<String>,
 }
 
-/// Tells what was typed from what the client added.
+/// Separates the user's words from the client's additions.
 pub(super) fn take_apart(text: &str) -> Words {
     let (time, mut words) = match text.split_once("<user_query>") {
         Some((before, rest)) => {
             let (query, after) = rest.rsplit_once("</user_query>").unwrap_or((rest, ""));
             let (time, before) = dated(before);
             let after = after.trim();
-            // Attachments stand behind the query in brackets, reminders in tags.
+            // After the query come attachments in brackets and reminders in tags.
             let (typed, told) = if after.starts_with('<') { ("", after) } else { (after, "") };
             let prompt = joined(query.trim(), typed);
             let context = joined(before.trim(), told);
@@ -70,13 +70,13 @@ pub(super) fn take_apart(text: &str) -> Words {
     words
 }
 
-/// Joins two texts of which either may be empty.
+/// Joins two texts with a line break; either may be empty.
 fn joined(first: &str, second: &str) -> String {
     let between = if first.is_empty() || second.is_empty() { "" } else { "\n" };
     format!("{first}{between}{second}")
 }
 
-/// The time in `<timestamp>`, and the text without it.
+/// Returns the time in `<timestamp>`, and the text without it.
 fn dated(text: &str) -> (Option<i64>, String) {
     let parts = text.split_once("<timestamp>").and_then(|(before, rest)| {
         let (time, after) = rest.split_once("</timestamp>")?;
@@ -88,7 +88,7 @@ fn dated(text: &str) -> (Option<i64>, String) {
     }
 }
 
-/// Reads `Friday, Sep 4, 2026, 2:21 AM (UTC+8)`; without its zone a time says too little.
+/// Parses `Friday, Sep 4, 2026, 2:21 AM (UTC+8)`. Returns `None` for a time without a zone.
 fn date(text: &str) -> Option<i64> {
     let (date, zone) = text.trim().strip_suffix(')')?.rsplit_once("(UTC")?;
     let mut parts = date.trim().split(", ").skip(1);

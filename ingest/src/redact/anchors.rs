@@ -1,28 +1,29 @@
-//! One pass over a text that finds where the anchors of rules stand.
+//! Finds all places of a text where the anchors of rules occur, in one pass.
 //!
-//! Every four bytes in a row, with the letters' case folded away, are one number; a bitmap says
-//! whether some anchor begins with it. One load, one multiplication and one bit a byte, eight at
-//! a time, whatever the text: in real logs one position in a hundred passes, and is then compared
-//! as a whole.
+//! Every four consecutive bytes, with the case of letters removed, form one number, and a bitmap
+//! shows whether an anchor begins with that number. This takes one load, one multiplication and one
+//! bit test for each byte, eight bytes at a time, for any text. In real logs one position in a
+//! hundred passes and is then compared as a whole.
 
-/// Bits of a number in the bitmap: 2^17 bits are 16 KB, which stay in the nearest cache.
+/// Bits of a hash that select a bit of the bitmap. 2^17 bits are 16 KB, which stay in the nearest
+/// cache.
 const HASH_BITS: u32 = 17;
 const WORDS: usize = 1 << (HASH_BITS - 6);
 
-/// Bits of a number that choose among the lists of entries.
+/// Bits of a hash that select a list of entries.
 const LIST_BITS: u32 = 10;
 const LISTS: usize = 1 << LIST_BITS;
 
-/// Positions looked at in one go, and the bytes they take.
+/// Positions examined in one step, and the bytes that they span.
 const STEP: usize = 8;
 const BLOCK: usize = STEP + 3;
 
-/// Anchors, and what each of them leads to.
+/// A set of anchors, and the value that each of them leads to.
 pub(super) struct Anchors<T> {
     bitmap: Box<[u64; WORDS]>,
-    /// Where the entries of a list begin; one more tells where the last one ends.
+    /// Start of each list in `entries`, and after the last one its end.
     lists: Vec<usize>,
-    /// By list, and in the order given.
+    /// Keys of the entries, sorted by list and within a list in the order given.
     keys: Vec<u32>,
     entries: Vec<Entry<T>>,
 }
@@ -34,8 +35,9 @@ struct Entry<T> {
 }
 
 impl<T: Copy> Anchors<T> {
-    /// Each anchor has four bytes or more and says whether it counts in any case. `?` in it
-    /// stands for a letter, digit, `_` or `-`, `#` for a hex digit, `^` for a digit.
+    /// Builds the set. Each anchor has at least four bytes and says whether it matches in any case.
+    /// In an anchor, `?` matches a letter, digit, `_` or `-`, `#` matches a hex digit and `^` a
+    /// digit.
     pub(super) fn new(anchors: impl IntoIterator<Item = (&'static str, bool, T)>) -> Self {
         let mut keyed = Vec::new();
         for (anchor, any_case, leads_to) in anchors {
@@ -54,7 +56,7 @@ impl<T: Copy> Anchors<T> {
         Self { bitmap, lists, keys, entries }
     }
 
-    /// Calls `found` with every place where an anchor stands, in order.
+    /// Calls `found` for every place where an anchor occurs, in the order of the text.
     pub(super) fn each(&self, text: &[u8], mut found: impl FnMut(usize, T)) {
         let mut at = 0;
         while let Some((block, mut hits)) = self.next(text, at) {
@@ -66,8 +68,8 @@ impl<T: Copy> Anchors<T> {
         }
     }
 
-    /// The next block of positions from `from` on, in steps, where some may begin an anchor: one
-    /// bit says which.
+    /// Returns the next block of positions from `from` on in which an anchor may begin, with one
+    /// bit set for each such position.
     #[inline(never)]
     fn next(&self, text: &[u8], from: usize) -> Option<(usize, u8)> {
         let mut at = from;
@@ -78,7 +80,7 @@ impl<T: Copy> Anchors<T> {
             }
             at += STEP;
         }
-        // Zeros behind the end begin no anchor.
+        // The zeros after the end begin no anchor.
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
         let mut block = [0; BLOCK];
         block.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
@@ -116,7 +118,7 @@ impl<T: Copy> Anchors<T> {
     }
 }
 
-/// A number for four bytes that is the same in upper and lower case.
+/// Turns four bytes into a number that is the same in upper and lower case.
 fn fold(bytes: [u8; 4]) -> u32 {
     u32::from_le_bytes(bytes) | 0x2020_2020
 }
@@ -125,18 +127,18 @@ fn hash(key: u32) -> u32 {
     key.wrapping_mul(0x9e37_79b1)
 }
 
-/// Word and bit of a hash in the bitmap.
+/// Returns word and bit of a hash in the bitmap.
 fn place(hash: u32) -> (usize, u32) {
     let hash = hash >> (32 - HASH_BITS);
     ((hash >> 6) as usize % WORDS, hash & 63)
 }
 
-/// The list where the entries of a hash are.
+/// Returns the number of the list that contains the entries of a hash.
 fn list(hash: u32) -> usize {
     (hash >> (32 - LIST_BITS)) as usize
 }
 
-/// The keys with which a text that holds the anchor may begin.
+/// Returns the keys with which a text that contains the anchor may begin.
 fn keys(anchor: &str) -> Vec<u32> {
     let mut keys = vec![0];
     for (at, want) in anchor.bytes().take(4).enumerate() {

@@ -1,4 +1,4 @@
-//! The body of files that Ansible encrypted: lines of hexadecimal digits.
+//! Masks the body of files that Ansible encrypted: lines of hexadecimal digits.
 //!
 //! ```text
 //! $ANSIBLE_VAULT;1.1;AES256
@@ -7,16 +7,16 @@
 
 use super::scan::{Rank, Scan};
 
-/// Fewest digits of a line but the last.
+/// Fewest digits of a line other than the last one.
 const MIN_LINE: usize = 32;
 
 /// Most bytes between two lines: a line break, an indentation and the number of the line.
 const MAX_GAP: usize = 64;
 
-/// Longest body.
+/// Longest body, in bytes.
 const MAX_BODY: usize = 64 << 10;
 
-/// Masks the lines behind the header at `at`.
+/// Masks the lines after the header at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     let header = scan.window(at, 80);
     let length = header.find(['\n', '\\', '"', ' ']).unwrap_or(header.len());

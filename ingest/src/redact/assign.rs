@@ -1,4 +1,4 @@
-//! Values that stand under a name: `API_KEY=...`, `"password": "..."`, `--token ...`,
+//! Masks values under a name: `API_KEY=...`, `"password": "..."`, `--token ...`,
 //! `<secret>...</secret>`, in any quoting and escaping.
 
 use super::entropy::{
@@ -11,16 +11,16 @@ use super::scan::{MASK, Rank, Scan, is_quote};
 use super::value::{Link, MAX_BETWEEN, MAX_NAME, is_blank, value, value_begins};
 use super::words::Words;
 
-/// A random value under the name of any variable that ends in `_KEY` has so many characters.
+/// Fewest characters of a random value under any variable whose name ends in `_KEY`.
 const LONG_KEY: usize = 24;
 
-/// Most bytes between the beginning of an entry of a `.netrc` and its password.
+/// Most bytes between the beginning of an entry of a `.netrc` and the name of its password.
 const NETRC: usize = 160;
 
-/// Values of one list.
+/// Most values of one list that are masked.
 const MOST_LISTED: usize = 64;
 
-/// What sentences about secrets name instead of secrets.
+/// Words of methods and formats that sentences about secrets name instead of a secret.
 static METHODS: Words = Words::new(&[
     "sha1",
     "sha2",
@@ -45,7 +45,7 @@ static METHODS: Words = Words::new(&[
     "rsa",
 ]);
 
-/// Masks the value under the name in which a word of secrets stands at `at`.
+/// Masks the value of the name around `at`, where a word that announces a secret was found.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     let at = if is_quote(scan.byte(at)) { at + 1 } else { at };
     let foreign = FOREIGN.iter().find(|word| scan.slice(at, at + word.len()) == **word);
@@ -56,7 +56,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         return;
     }
     scan.name_end = end;
-    // The kind of a placeholder is no name, or every `[REDACTED:token] = x` would begin a chain.
+    // The kind in a placeholder is not a name, or every `[REDACTED:token] = x` would begin a chain.
     if scan.slice(start.saturating_sub(MASK.len()), start) == MASK {
         return;
     }
@@ -84,7 +84,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     let is_plain = match link {
         Link::Prose => is_of_sentence(text),
         Link::Call => !is_signed(text) && !is_random(text),
-        // The number of an issue
+        // `#` begins the number of an issue.
         Link::Bare => {
             let is_known = is_signed(text) || is_drawn(text) || is_netrc(scan, start);
             !is_known || is_of_sentence(text) || text.starts_with('#')
@@ -174,8 +174,9 @@ fn is_word(value: &str) -> bool {
         && env::is_secret(value, Strength::Password)
 }
 
-/// Whether `name=` stands where a program reads it: `--password=barnacle`, behind another pair of a
-/// form or of a connection (`User Id=mira;Password=barnacle`, `user=mira password=barnacle`).
+/// Whether `name=` is in a place where a program reads it: in `--password=barnacle`, or after
+/// another pair of a form or of a connection (`User Id=mira;Password=barnacle`,
+/// `user=mira password=barnacle`).
 fn is_joined(scan: &Scan<'_>, start: usize, end: usize, is_flag: bool) -> bool {
     if scan.byte(end) != b'=' || is_blank(scan.byte(end + 1)) {
         return false;
@@ -189,7 +190,7 @@ fn is_joined(scan: &Scan<'_>, start: usize, end: usize, is_flag: bool) -> bool {
     let pair = before.trim_end_matches(by).rsplit([by, '\'', '"']).next();
     let Some((name, value)) = pair.and_then(|pair| pair.split_once('=')) else { return false };
     let name = name.to_ascii_lowercase();
-    // Pages pass on other things of that name.
+    // Query strings of pages also pass other things under such a name.
     let is_login = || ["user", "login", "mail", "name"].iter().any(|end| name.ends_with(end));
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_. -".contains(&byte);
     !name.is_empty()
@@ -199,8 +200,8 @@ fn is_joined(scan: &Scan<'_>, start: usize, end: usize, is_flag: bool) -> bool {
         && (by != '&' || is_login())
 }
 
-/// Whether a value of twenty characters or more was drawn from all letters and digits, which no word
-/// of a sentence and no digest is.
+/// Whether a value of twenty or more characters is drawn from all letters and digits. Neither words
+/// of a sentence nor digests are.
 fn is_drawn(value: &str) -> bool {
     let has = |fits: fn(&u8) -> bool| value.bytes().any(|byte| fits(&byte));
     value.len() >= 20
@@ -210,7 +211,7 @@ fn is_drawn(value: &str) -> bool {
         && is_random(value)
 }
 
-/// Whether the name stands in an entry of a `.netrc`, over one line or several.
+/// Whether the name is in an entry of a `.netrc`, which may have one line or several.
 fn is_netrc(scan: &Scan<'_>, start: usize) -> bool {
     let before = scan.lead(start, NETRC);
     before
@@ -218,13 +219,14 @@ fn is_netrc(scan: &Scan<'_>, start: usize) -> bool {
         .is_some_and(|at| before.get(at..).is_some_and(|entry| entry.contains("login ")))
 }
 
-/// Whether a word belongs to a sentence about secrets: a method, the name of a thing in a cluster.
+/// Whether a word belongs to a sentence about secrets: a method, or the name of a thing in a
+/// cluster.
 fn is_of_sentence(word: &str) -> bool {
     let is_slug = word.contains('-') && !word.bytes().any(|byte| byte.is_ascii_uppercase());
     is_slug || is_mail(word) || names_method(word)
 }
 
-/// `mira2@harbor.example`.
+/// Whether a word is a mail address: `mira2@harbor.example`.
 fn is_mail(word: &str) -> bool {
     let is_part = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_')
@@ -234,8 +236,8 @@ fn is_mail(word: &str) -> bool {
     })
 }
 
-/// Whether a value tells of a secret and is none: `password: Argon2idHash`, `TOKEN=token`, and in code
-/// `password: password_field_2`.
+/// Whether a value names a secret but is not one: `password: Argon2idHash`, `TOKEN=token`, and in
+/// code `password: password_field_2`.
 fn tells_of(value: &str, name: &str, strength: Strength, in_code: bool) -> bool {
     let names_one = |word: &str| {
         let lower = word.to_ascii_lowercase();
@@ -246,7 +248,7 @@ fn tells_of(value: &str, name: &str, strength: Strength, in_code: bool) -> bool 
         || (strength == Strength::Password && !is_signed(value) && names_one(value))
 }
 
-/// Whether a word names how secrets are made or kept.
+/// Whether a word names a method of making or storing secrets.
 fn names_method(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     METHODS.any_in(&lower)
@@ -271,7 +273,7 @@ fn is_secret(value: &str, strength: Strength, quoted: bool, of_uuids: bool) -> b
     }
 }
 
-/// Masks the random values of a list, or the one that stands on the next line.
+/// Masks the random values of a list, or the one on the next line.
 fn list(scan: &mut Scan<'_>, from: usize, name: &str) {
     let Some((kind, Strength::Secret | Strength::Password)) = sound(name.trim_end_matches('s'))
     else {
@@ -292,7 +294,7 @@ fn list(scan: &mut Scan<'_>, from: usize, name: &str) {
     }
 }
 
-/// Where a name ends that goes on in another word: `API Key`, `Secret Token`.
+/// Returns the end of a name that continues in another word: `API Key`, `Secret Token`.
 fn with_key(scan: &Scan<'_>, end: usize) -> usize {
     let is_more = |word: &str| {
         let next = end + 1 + word.len();
@@ -304,14 +306,14 @@ fn with_key(scan: &Scan<'_>, end: usize) -> usize {
     more.map_or(end, |word| end + 1 + word.len())
 }
 
-/// Start and end of the name around `at`.
+/// Returns start and end of the name around `at`.
 fn name(scan: &Scan<'_>, at: usize) -> (usize, usize) {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let mut start = at;
     while at - start < MAX_NAME && is_part(scan.before(start)) {
         start -= 1;
     }
-    // The letter of an escape is no part of the name: `\nTOKEN=`.
+    // The letter of an escape is not part of the name: `\nTOKEN=`.
     if start < at && scan.before(start) == b'\\' && matches!(scan.byte(start), b'n' | b'r' | b't') {
         start += 1;
     }

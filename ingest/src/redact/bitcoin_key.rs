@@ -1,11 +1,11 @@
-//! Private keys of Bitcoin in the wallet import format: base58 with a checksum, next to a word that
-//! announces one.
+//! Masks private keys of Bitcoin in the wallet import format: base58 with a checksum, after a word
+//! that announces a key.
 
 use sha2::{Digest, Sha256};
 
 use super::scan::{Rank, Scan};
 
-/// Bytes read behind the word.
+/// Bytes that are read from the word on.
 const MAX_DISTANCE: usize = 160;
 
 /// Characters of a key without and with the mark of a compressed public key.
@@ -36,7 +36,7 @@ fn is_key(word: &str) -> bool {
         && hash.starts_with(checksum)
 }
 
-/// The number that a word of base58 writes, as bytes. Keys never begin with a zero byte.
+/// Decodes a word of base58 into the bytes of its number. Keys never begin with a zero byte.
 fn decode_base58(word: &str) -> Option<Vec<u8>> {
     let mut bytes: Vec<u8> = Vec::with_capacity(40);
     for digit in word.bytes() {

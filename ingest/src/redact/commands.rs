@@ -1,19 +1,21 @@
-//! Passwords on command lines that no name announces: `curl -u user:password`, `sshpass -p ...`.
+//! Masks passwords on command lines that no name announces: `curl -u user:password`,
+//! `sshpass -p ...`.
 
 use super::entropy::{is_path, is_placeholder};
 use super::pattern::Pattern;
 use super::scan::{Rank, Scan};
 
-/// Longest command looked at.
+/// Longest command that is examined, in bytes.
 const MAX_COMMAND: usize = 1000;
 
-/// A command that may hold a password: the anchor it begins with, and a regex over the command
+/// A command that may contain a password: the anchor it begins with, and a regex over the command
 /// whose group is the password.
 pub(super) struct Command {
     pub(super) anchor: &'static str,
     pub(super) kind: &'static str,
     pub(super) source: &'static str,
-    /// Words of a sentence, of a setting or of a placeholder may stand there as well.
+    /// True if the place of the password may also contain a word of a sentence, a setting or a
+    /// placeholder. The value then has to look different from these.
     strict: bool,
     pattern: Pattern,
 }
@@ -26,7 +28,7 @@ const fn strict(anchor: &'static str, source: &'static str) -> Command {
     Command { anchor, kind: "password", source, strict: true, pattern: Pattern::new(source) }
 }
 
-/// What reads a password from another command's output.
+/// Builds the regex of a command that pipes a password into a command that reads one.
 macro_rules! piped {
     ($says:literal) => {
         concat!(
@@ -36,7 +38,7 @@ macro_rules! piped {
     };
 }
 
-/// Every command.
+/// All commands that may contain a password.
 #[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 46] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
@@ -77,7 +79,7 @@ pub(super) static COMMANDS: [Command; 46] = [
     command("machine ", "password", r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)"),
     command(":5432:", "password", r":5432:[^:\s]+:[^:\s]+:([^:\s]+)"),
     command(".login(", "discord_token", r#"\.login\(\s*\\{0,3}["']([MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45})"#),
-    // The id of an organisation and `!` come before it.
+    // The id of an organisation and a `!` come before the token.
     command("!AQ?", "salesforce_token", r"!(AQ[A-Za-z0-9_.]{60,120})"),
     strict("gh secret set", r#"(?s)gh secret set\s(?:[^|;&]*?\s)?(?:--body|-b)[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("put-parameter", r#"(?s)put-parameter\s(?:[^|;&]*?\s)?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)[^|;&]*?SecureString"#),
@@ -110,7 +112,8 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
     }
 }
 
-/// `-p 127.0.0.1:27017:27017/tcp`, `-p 6379`: what a container publishes, and where a server listens.
+/// Whether a value names ports: `-p 127.0.0.1:27017:27017/tcp` publishes those of a container, and
+/// `-p 6379` is the port of a server.
 fn is_ports(value: &str) -> bool {
     let plain = value.trim_end_matches("/tcp").trim_end_matches("/udp");
     let is_port = |part: &str| {
@@ -122,8 +125,8 @@ fn is_ports(value: &str) -> bool {
             || plain.matches(':').count() > 1)
 }
 
-/// Whether a value is no word of a text, no flag and no setting: it has a digit or a sign, and more
-/// than the number of a region.
+/// Whether a value is neither a word of a text nor a flag nor a setting: it contains a digit or a
+/// sign, and is not the name of a region with its number.
 fn is_no_word(value: &str) -> bool {
     let count = |fits: fn(&u8) -> bool| value.bytes().filter(fits).count();
     let digits = count(u8::is_ascii_digit);
@@ -137,8 +140,8 @@ fn is_no_word(value: &str) -> bool {
     !is_of_sentence && !value.starts_with('-') && digits + signs > 0 && !is_region
 }
 
-/// The text up to the end of the line, and over it where a backslash continues the line. Behind
-/// `&&` and `||` another command begins.
+/// Returns the text up to the end of the line, and beyond it if a backslash continues the line. The
+/// text ends before `&&` and `||`, because another command begins there.
 fn command_line(text: &str) -> &str {
     let ends = memchr::memchr_iter(b'\n', text.as_bytes());
     let end = ends.map(|at| text.get(..at).unwrap_or_default()).find(|line| !line.ends_with('\\'));

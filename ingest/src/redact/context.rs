@@ -1,5 +1,5 @@
-//! Secrets known by what stands around them: passwords in addresses, authorization headers,
-//! cookies.
+//! Masks secrets that are recognized by the text around them: passwords in addresses, authorization
+//! headers, cookies.
 
 use super::entropy::{
     is_encoded_login, is_field, is_mixed, is_odd, is_placeholder, is_random, is_uuid,
@@ -8,10 +8,10 @@ use super::pattern::Pattern;
 use super::scan::{Rank, Scan, is_quote};
 use super::value::value_after;
 
-/// Longest part of an address before its path.
+/// Longest part of an address before its path, in bytes.
 const MAX_AUTHORITY: usize = 512;
 
-/// Longest credential.
+/// Longest credential, in bytes.
 const MAX_CREDENTIAL: usize = 8192;
 
 static SCHEME: Pattern = Pattern::new(
@@ -25,20 +25,20 @@ static LISTED_COOKIE: Pattern = Pattern::new(
     r#"[^{}\]]*\{[^{}]*?["']name\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\]{1,64})\\{0,3}["'][^{}]*?["']value\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\\s]+)[^{}]*\}"#,
 );
 
-/// Longest object of a list of cookies.
+/// Longest object of a list of cookies, in bytes.
 const MAX_COOKIE: usize = 4 << 10;
 
-/// Longest list of cookies that is read.
+/// Longest list of cookies that is read, in bytes.
 const MAX_LIST: usize = 64 << 10;
 
-/// Parts of the names of cookies that open something.
+/// Parts of the names of cookies that give access to a session.
 #[rustfmt::skip]
 const SESSIONS: &[&str] = &[
     "sess", "sid", "auth", "token", "csrf", "xsrf", "jwt", "login", "remember", "secure",
     "clearance",
 ];
 
-/// `scheme://user:password@host`: masks the password. `at` is where `://` begins.
+/// Masks the password in `scheme://user:password@host`. `at` is where `://` begins.
 pub(super) fn address(scan: &mut Scan<'_>, at: usize) {
     let start = at + "://".len();
     let in_authority = |byte: u8| !b" \t\r\n\"'`<>\\/?#".contains(&byte);
@@ -89,7 +89,7 @@ const STORES: &[&str] = &[
     "pymysql",
 ];
 
-/// Whether one of them stands before `at`.
+/// Whether one of [`STORES`] is the scheme before `at`.
 fn is_store(scan: &Scan<'_>, at: usize) -> bool {
     let mut scheme = at;
     while at - scheme < 12 && scan.before(scheme).is_ascii_alphanumeric() {
@@ -98,7 +98,8 @@ fn is_store(scan: &Scan<'_>, at: usize) -> bool {
     STORES.contains(&scan.slice(scheme, at))
 }
 
-/// `host:5432/...`, `HOST:PORT/...`, and whatever an address goes on with.
+/// Whether the text after a colon is a port: `host:5432/...`, `HOST:PORT/...`, and whatever else
+/// may follow in an address.
 fn is_port(password: &str) -> bool {
     let digits = password.bytes().take_while(u8::is_ascii_digit).count();
     let is_hole = password.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("port"));
@@ -107,7 +108,8 @@ fn is_port(password: &str) -> bool {
         && password[end..].chars().next().is_none_or(|c| matches!(c, '/' | '?' | '#' | ',' | ';'))
 }
 
-/// `postgres://user:pass/word@host`: a password with signs in it that an address must escape.
+/// Masks an unescaped password with signs that an address should escape:
+/// `postgres://user:pass/word@host`.
 fn unescaped(scan: &mut Scan<'_>, at: usize, start: usize) {
     if !is_store(scan, at) {
         return;
@@ -130,8 +132,8 @@ fn unescaped(scan: &mut Scan<'_>, at: usize, start: usize) {
     }
 }
 
-/// `postgres%3A%2F%2Fuser%3Apassword%40host`: an address that is a part of another one. `at` is where
-/// the encoded `://` begins.
+/// Masks the password in an address that is a part of another one:
+/// `postgres%3A%2F%2Fuser%3Apassword%40host`. `at` is where the encoded `://` begins.
 pub(super) fn encoded_address(scan: &mut Scan<'_>, at: usize) {
     let start = at + "%3A%2F%2F".len();
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_.~+!*-".contains(&byte);
@@ -157,7 +159,8 @@ pub(super) fn encoded_address(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// `Authorization: Bearer ...`, also as a field of code or JSON. `at` is the name.
+/// Masks the value of `Authorization: Bearer ...`, also if it is a field of code or JSON. `at` is
+/// where the name begins.
 pub(super) fn authorization(scan: &mut Scan<'_>, at: usize) {
     let Some(from) = value_after(scan, at, at + "authorization".len()) else { return };
     let from = behind_quote(scan, from);
@@ -173,7 +176,7 @@ pub(super) fn authorization(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// `Bearer ...` wherever it stands.
+/// Masks the value of `Bearer ...` in any context.
 pub(super) fn bearer(scan: &mut Scan<'_>, at: usize) {
     let start = scan.skip(at + "bearer ".len(), 2, |byte| byte == b' ');
     let (end, value) = credential(scan, start);
@@ -182,7 +185,7 @@ pub(super) fn bearer(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// `Basic ...` wherever it stands: user and password in base64.
+/// Masks the value of `Basic ...` in any context. It is user and password in base64.
 pub(super) fn basic(scan: &mut Scan<'_>, at: usize) {
     login(scan, at + "basic ".len());
 }
@@ -195,8 +198,8 @@ fn login(scan: &mut Scan<'_>, start: usize) {
     }
 }
 
-/// `Cookie: a=b; c=d`, `Set-Cookie: a=b; Path=/`, `--cookie 'a=b'`: masks the values that open
-/// something.
+/// Masks the values of cookies that give access: `Cookie: a=b; c=d`, `Set-Cookie: a=b; Path=/`,
+/// `--cookie 'a=b'`.
 pub(super) fn cookie(scan: &mut Scan<'_>, at: usize) {
     if scan.before(at).is_ascii_alphanumeric() {
         return;
@@ -221,7 +224,7 @@ pub(super) fn cookie(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// Whether the value of a cookie opens something.
+/// Whether the value of a cookie gives access to a session.
 fn opens_session(name: &str, value: &str) -> bool {
     let opens = SESSIONS.iter().any(|part| name.contains(part));
     !is_placeholder(value)
@@ -229,8 +232,8 @@ fn opens_session(name: &str, value: &str) -> bool {
         && (is_random(value) || (opens && value.len() >= 8 && is_odd(value)))
 }
 
-/// Masks the values of a list of cookies as browsers save it, whose first object begins behind
-/// `at`: `"cookies":[{"name":"sid","value":"..."}]`.
+/// Masks the values in a list of cookies as browsers save it:
+/// `"cookies":[{"name":"sid","value":"..."}]`. The first object of the list begins after `at`.
 fn cookie_list(scan: &mut Scan<'_>, at: usize) {
     let end = at + MAX_LIST;
     let mut at = at;
@@ -248,13 +251,13 @@ fn cookie_list(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// Steps over an opening quote, escaped or not.
+/// Returns the position after an opening quote, which may be escaped, or `at` if there is none.
 fn behind_quote(scan: &Scan<'_>, at: usize) -> usize {
     let quote = scan.skip(at, 3, |byte| byte == b'\\');
     if is_quote(scan.byte(quote)) { quote + 1 } else { at }
 }
 
-/// The credential that begins at `start`, without a stop that ends the sentence.
+/// Returns end and text of the credential that begins at `start`, without punctuation at its end.
 fn credential<'a>(scan: &Scan<'a>, start: usize) -> (usize, &'a str) {
     let end = scan.skip(start, MAX_CREDENTIAL, is_credential);
     let value = scan.slice(start, end).trim_end_matches(['.', ':', ',']);
@@ -265,7 +268,7 @@ fn is_credential(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._~+/=:-".contains(&byte)
 }
 
-/// What follows makes it a piece of code or of a template.
+/// Whether the next byte shows that the value is a piece of code or of a template.
 fn goes_on(scan: &Scan<'_>, end: usize) -> bool {
     matches!(scan.byte(end), b'(' | b'[' | b'{' | b'<' | b'$')
 }

@@ -1,4 +1,4 @@
-//! Passwords that a script types when a program asks for them, as `expect` and `pexpect` do:
+//! Masks passwords that a script types when a program asks for them, as `expect` and `pexpect` do:
 //!
 //! ```text
 //! expect "*assword:"
@@ -12,12 +12,12 @@ use super::scan::{Rank, Scan};
 /// Most bytes between the question and its answer.
 const MAX_QUESTION: usize = 240;
 
-/// What the script types, without the line break that ends it.
+/// The text that the script types, without the line break at its end.
 static ANSWER: Pattern = Pattern::new(
     r#"send(?:line)?(?: -- |[ (])\\{0,3}["']([^\s"'\\$\[\]]{4,128})(?:\\{1,4}[rn])*\\{0,3}["']"#,
 );
 
-/// Masks what is typed at `at` if the question before it asks for a password.
+/// Masks the text typed at `at` if the question before it asks for a password.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     let before = scan.lead(at, MAX_QUESTION);
     let Some(question) = before.rfind("expect").and_then(|from| before.get(from..)) else { return };

@@ -1,14 +1,14 @@
-//! Whether a value looks like a secret: random rather than made of words, and not something that
-//! only stands for a value.
+//! Decides whether a value looks like a secret: random instead of made of words, and neither a
+//! placeholder nor the name of something.
 //!
-//! Entropy over letters says little of values of twenty characters. What tells random ones from
-//! names are neighbours: words consist of a few pairs of letters, random text has all pairs and
-//! puts digits between them.
+//! The entropy of letters says little about values of twenty characters. Neighbouring characters
+//! separate random values from names: words consist of a few pairs of letters, while random text
+//! has all pairs and puts digits between them.
 
 use super::words::Words;
 
-/// For each letter the letters that often follow it: 200 pairs, which make up nine tenths of
-/// words and names, and three tenths of random letters.
+/// For each letter, the letters that often follow it. These 200 pairs make up nine tenths of words
+/// and names, and three tenths of random letters.
 const FOLLOWING: [&[u8]; 26] = [
     b"bcdgiklmnprstuvy",
     b"aeijlouy",
@@ -38,8 +38,8 @@ const FOLLOWING: [&[u8]; 26] = [
     b"",
 ];
 
-/// Words that mark a made-up token of any length; those of four characters only where nothing is
-/// random beside them, for they occur in random tokens as well.
+/// Words that mark a token of any length as made up. Those of four characters count only if the
+/// rest of the token is not random, because they occur in random tokens as well.
 const MADE_UP: &[&str] = &[
     "xxxx",
     "XXXX",
@@ -61,10 +61,10 @@ const MADE_UP: &[&str] = &[
     "SAMPLE",
 ];
 
-/// All of them at once: few values hold one, and then it is asked which.
+/// All of [`MADE_UP`] in one pass. Few values contain one, and only then each word is searched.
 static ANY_MADE_UP: Words = Words::new(MADE_UP);
 
-/// Words, in lower case, that mark a short value as made up; in long ones they occur by chance.
+/// Words, in lower case, that mark a short value as made up. In long values they occur by chance.
 static FILLERS: Words = Words::new(&[
     "xxx",
     "your",
@@ -81,7 +81,7 @@ static FILLERS: Words = Words::new(&[
     "here",
 ]);
 
-/// Values, in lower case and without digits at their end, that are no secrets.
+/// Values that are not secrets, in lower case and without the digits at their end.
 #[rustfmt::skip]
 const COMMON: &[&str] = &[
     "password", "passwd", "pass", "pwd", "pw", "secret", "token", "key", "user", "username",
@@ -92,7 +92,7 @@ const COMMON: &[&str] = &[
     "testpassword", "p4ssw0rd", "letmein", "devpass", "example", "p@ssw0rd",
 ];
 
-/// What fills in for a value in templates, and marks shortened ones.
+/// Marks of a placeholder in a template, and of a shortened value.
 static HOLES: Words = Words::new(&[
     "<",
     ">",
@@ -116,17 +116,17 @@ const NAMING: &[&str] = &[
     "data:", "urn:", "projects/", "op://", "vault:",
 ];
 
-/// Ends of values that are names of files.
+/// File extensions: a value that ends with one is the name of a file.
 #[rustfmt::skip]
 const FILES: &[&str] = &[
     ".pem", ".key", ".json", ".crt", ".txt", ".yaml", ".yml", ".toml", ".env", ".rs", ".py",
     ".ts", ".js", ".go",
 ];
 
-/// From this length on words occur in random values by chance.
+/// From this length in bytes on, words occur in random values by chance.
 const LONG: usize = 24;
 
-/// `FOLLOWING` as one bit a pair.
+/// [`FOLLOWING`] with one bit for each pair.
 const PAIRS: [u32; 26] = {
     let mut pairs = [0; 26];
     let mut first = 0;
@@ -141,8 +141,8 @@ const PAIRS: [u32; 26] = {
     pairs
 };
 
-/// Counts neighbours that words do not have (a letter beside a digit, a rare pair of letters) and
-/// neighbours that they have.
+/// Counts the neighbours that words do not have (a letter next to a digit, a rare pair of letters)
+/// and the neighbours that words have.
 fn neighbours(value: &str) -> (usize, usize) {
     let (mut odd, mut plain) = (0, 0);
     for pair in value.as_bytes().windows(2) {
@@ -164,8 +164,9 @@ fn is_frequent(a: u8, b: u8) -> bool {
     row.is_some_and(|row| (row >> (b.wrapping_sub(b'a') & 31)) & 1 == 1)
 }
 
-/// Whether `value` looks as if it was drawn at random. Of random strings of twenty characters and
-/// more one in thirty fails at the worst (hexadecimal ones), of names under two in a hundred pass.
+/// Whether `value` looks as if it was drawn at random. Of random strings of twenty or more
+/// characters, at worst one in thirty fails (hexadecimal ones). Of names, under two in a hundred
+/// pass.
 pub(super) fn is_random(value: &str) -> bool {
     let length = value.len();
     let digits = value.bytes().any(|byte| byte.is_ascii_digit());
@@ -182,8 +183,8 @@ pub(super) fn is_random(value: &str) -> bool {
     odd >= 5 && odd * 100 >= percent * (odd + plain)
 }
 
-/// Whether a short value mixes its characters as a good password does. Values in quotes need less
-/// of it: they are no names of a program.
+/// Whether a short value mixes its characters as a good password does. A quoted value needs fewer
+/// kinds of characters, because it is not a name of a program.
 pub(super) fn is_mixed(value: &str, quoted: bool) -> bool {
     let lower = value.bytes().any(|byte| byte.is_ascii_lowercase());
     let upper = value.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -198,15 +199,15 @@ pub(super) fn is_mixed(value: &str, quoted: bool) -> bool {
     classes >= 3 && (quoted || (odd >= 3 && shares(35))) || (odd >= 4 && shares(45))
 }
 
-/// Whether a value of eight characters or more is a word with a sign and digits, as people make
-/// passwords: `Gravel@9981harbor`. Names of programs have none of these signs.
+/// Whether a value of eight or more characters is a word with a sign and digits, as people make
+/// passwords: `Gravel@9981harbor`. Names in programs have none of these signs.
 pub(super) fn is_signed(value: &str) -> bool {
     let has = |fits: fn(&u8) -> bool| value.bytes().any(|byte| fits(&byte));
     let is_sign = |byte: &u8| b"!@#%^&*+?~$".contains(byte);
     value.len() >= 8 && has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit) && has(is_sign)
 }
 
-/// Whether a value of eight characters or more is a word and a number: `tundra109`, `sunflower42`.
+/// Whether a value of eight or more characters is a word and a number: `tundra109`, `sunflower42`.
 pub(super) fn is_numbered(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
@@ -217,12 +218,12 @@ pub(super) fn is_numbered(value: &str) -> bool {
         && digits + letters == value.len()
 }
 
-/// Whether two neighbours at least are not those of words.
+/// Whether at least two neighbours are not those of words.
 pub(super) fn is_odd(value: &str) -> bool {
     neighbours(value).0 >= 2
 }
 
-/// Whether a value that has the shape of a token was made up: `xxxx`, `1234567890abcdef`.
+/// Whether a value in the shape of a token was made up: `xxxx`, `1234567890abcdef`.
 pub(super) fn is_made_up(value: &str) -> bool {
     let by_chance = |word: &str| word.len() == 4 && is_random(&value.replace(word, ""));
     distinct(value) < value.len().min(6)
@@ -231,7 +232,7 @@ pub(super) fn is_made_up(value: &str) -> bool {
         || is_sequence(value.as_bytes())
 }
 
-/// Whether a value only stands for one: a variable, a hole in a template, `your-key`, `********`.
+/// Whether a value is only a placeholder: a variable, a gap in a template, `your-key`, `********`.
 pub(super) fn is_placeholder(value: &str) -> bool {
     // `$NAME`, `%NAME%`, `@name`, `*anchor`
     let is_name = |rest: &str| {
@@ -255,7 +256,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     if value.len() >= 8 { is_made_up(value) } else { distinct(value) < value.len().min(3) }
 }
 
-/// Whether a value names something: a file, an address, a digest, a date.
+/// Whether a value names something: a file, an address, a digest or a date.
 pub(super) fn is_name(value: &str) -> bool {
     is_path(value)
         || is_date(value)
@@ -263,7 +264,7 @@ pub(super) fn is_name(value: &str) -> bool {
         || NAMING.iter().any(|start| value.starts_with(start))
 }
 
-/// `2026-10-14T09:12:31Z`.
+/// Whether a value begins with a date: `2026-10-14T09:12:31Z`.
 fn is_date(value: &str) -> bool {
     let fits = |(want, byte): (&u8, &u8)| match want {
         b'0' => byte.is_ascii_digit(),
@@ -272,16 +273,16 @@ fn is_date(value: &str) -> bool {
     value.len() >= 10 && b"0000-00-00".iter().zip(value.as_bytes()).all(fits)
 }
 
-/// `0x7f3ac9e4d2b6`, a place in memory.
+/// Whether a value is an address: `0x7f3ac9e4d2b6` in memory, or one of a blockchain.
 fn is_address(value: &str) -> bool {
-    // Those of a chain have 40 digits, private keys 64.
+    // Addresses of a blockchain have 40 digits, private keys have 64.
     let is_hex = |hex: &str| {
         (hex.len() <= 16 || hex.len() == 40) && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     value.strip_prefix("0x").is_some_and(is_hex)
 }
 
-/// Whether a value is a path, the name of a file or an address.
+/// Whether a value is a path, the name of a file or a URL.
 pub(super) fn is_path(value: &str) -> bool {
     // A secret key of AWS may begin with a slash.
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
@@ -312,7 +313,7 @@ pub(super) fn is_uuid(value: &str) -> bool {
         })
 }
 
-/// Whether a value is `user:password` in base64, and the password no placeholder.
+/// Whether a value is `user:password` in base64 and the password is not a placeholder.
 pub(super) fn is_encoded_login(value: &str) -> bool {
     decode(value).is_some_and(|text| {
         text.split_once(':').is_some_and(|(user, password)| {
@@ -321,7 +322,7 @@ pub(super) fn is_encoded_login(value: &str) -> bool {
     })
 }
 
-/// The text in a base64 value, when it is printable ASCII.
+/// Returns the text in a base64 value, if it is printable ASCII.
 fn decode(value: &str) -> Option<String> {
     let digits = value.trim_end_matches('=');
     if digits.len() < 4 || digits.len() % 4 == 1 {
@@ -352,7 +353,7 @@ fn decode(value: &str) -> Option<String> {
     Some(text)
 }
 
-/// Number of different bytes.
+/// Counts the different bytes.
 fn distinct(value: &str) -> usize {
     let mut seen = [0_u64; 4];
     for byte in value.bytes() {
@@ -361,8 +362,8 @@ fn distinct(value: &str) -> usize {
     seen.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Whether most bytes follow upon the one before, or upon the one before that: `abcd1234`,
-/// `1a2b3c4d`, `aaaa`.
+/// Whether most bytes equal or follow the byte one or two places before: `abcd1234`, `1a2b3c4d`,
+/// `aaaa`.
 fn is_sequence(value: &[u8]) -> bool {
     if value.len() < 8 {
         return false;

@@ -1,8 +1,9 @@
-//! Settings as dotenv files, printed environments and Dockerfiles have them: lines `NAME=value`.
+//! Finds secrets in settings as in dotenv files, printed environments and Dockerfiles:
+//! `NAME=value`.
 //!
-//! Where two of them stand together, the value of a name that sounds secret is masked even when
-//! it is an ordinary word; `PORT=3000` stays. In a text of nothing else, random values are masked
-//! under any name.
+//! Where two settings are together, the value of a name that sounds secret is masked even if it is
+//! an ordinary word; `PORT=3000` stays. In a text that contains nothing but settings, random values
+//! are masked under any name.
 
 use memchr::{memchr, memchr_iter, memrchr};
 
@@ -11,31 +12,32 @@ use super::names::Strength;
 use super::pattern::Pattern;
 use super::scan::{Rank, Scan};
 
-/// Longest line that counts as a setting.
+/// Longest line that counts as a setting, in bytes.
 const MAX_LINE: usize = 2000;
 
-/// Longest text before the name: the number of the line, the sign of a diff, `export`.
+/// Longest text before the name in bytes: the number of the line, the sign of a diff, `export`.
 const MAX_LEAD: usize = 48;
 
-/// Comments and blank lines between two settings, at most.
+/// Most comments and blank lines between two settings.
 const MAX_GAP: usize = 40;
 
-/// What settings say instead of a secret.
+/// Values of settings that are not secrets, even under a name that sounds secret.
 #[rustfmt::skip]
 const SWITCHES: &[&str] = &[
     "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "enabled", "disabled", "missing",
     "present", "unset", "configured", "required", "optional", "same-origin", "include", "omit",
 ];
 
-/// The first line of a file that a call writes stands behind the name of its argument.
+/// A setting. The first line of a file that a call writes comes after the name of the argument.
 static SETTING: Pattern = Pattern::new(
     r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
 );
-/// An argument of a call, as its text shows it.
+/// An argument of a call, as the text of the call shows it.
 static ARGUMENT: Pattern = Pattern::new(r"[a-z_]{1,24}:[ \t]");
 static REMARK: Pattern = Pattern::new(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
 
-/// The value of the setting whose name stands there, when it is one and others stand beside it.
+/// Returns start and length of the value of the setting whose name is from `start` to `end`, if it
+/// is a setting and another one is next to it.
 pub(super) fn value(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, usize)> {
     let is_upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let name = scan.slice(start, end);
@@ -55,7 +57,7 @@ pub(super) fn value(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize,
     has_neighbour(scan, from, to).then_some((value, value + length))
 }
 
-/// Words in the names of random values that are no secrets.
+/// Words in the names of random values that are not secrets.
 #[rustfmt::skip]
 const PUBLIC: &[&str] = &[
     "SHA", "SHA1", "SHA256", "COMMIT", "REV", "REVISION", "HASH", "DIGEST", "CHECKSUM", "ETAG", "ID", "IDS", "SID",
@@ -64,8 +66,8 @@ const PUBLIC: &[&str] = &[
     "BUCKET", "IMAGE", "SESSION", "PROFILE", "USER", "EMAIL", "OPTIONS", "OPTS", "FLAGS", "COLORS", "TIME", "DATE",
 ];
 
-/// Masks the random values of a text that has settings, at least two, and remarks and nothing else,
-/// behind other arguments of the call that writes them.
+/// Masks the random values of a text that has at least two settings, and otherwise only remarks.
+/// Other arguments of the call that writes the settings may come before them.
 pub(super) fn whole(scan: &mut Scan<'_>) {
     if !may_have_settings(scan.bytes()) {
         return;
@@ -84,7 +86,7 @@ pub(super) fn whole(scan: &mut Scan<'_>) {
                 found.push((start + from + value, length));
             }
         } else if line.starts_with("<system-reminder>") {
-            // What Claude Code says behind a file that it read.
+            // Claude Code appends this reminder to a file that it read.
             break;
         } else if REMARK.at_start(line).is_none()
             && (settings > 0 || ARGUMENT.at_start(line).is_none())
@@ -98,7 +100,7 @@ pub(super) fn whole(scan: &mut Scan<'_>) {
     }
 }
 
-/// Whether two names end before a `=`: most texts have none, and need no regex to say so.
+/// Whether at least two names end before a `=`. Most texts have none and need no regex.
 fn may_have_settings(text: &[u8]) -> bool {
     let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let before = |at: usize| at.checked_sub(1).and_then(|before| text.get(before));
@@ -108,7 +110,7 @@ fn may_have_settings(text: &[u8]) -> bool {
         .is_some()
 }
 
-/// Whether the value is random and its name not one of what may be seen.
+/// Whether the value is random and its name is not that of a public value.
 fn is_kept(name: &str, value: Option<&str>) -> bool {
     let is_public = || name.split('_').any(|word| PUBLIC.contains(&word));
     value.is_some_and(|value| {
@@ -120,7 +122,7 @@ fn is_kept(name: &str, value: Option<&str>) -> bool {
     })
 }
 
-/// Whether the value of a setting whose name sounds secret is one.
+/// Whether the value of a setting whose name sounds secret is a secret.
 pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
     let password = strength == Strength::Password;
     let switch = SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word));
@@ -139,7 +141,7 @@ pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
     }
 }
 
-/// Start and end of the line around a name near its beginning.
+/// Returns start and end of the line around a name that is near the beginning of the line.
 fn line(scan: &Scan<'_>, name: usize) -> Option<(usize, usize)> {
     let bytes = scan.bytes();
     let lowest = name.saturating_sub(MAX_LEAD);
@@ -151,7 +153,7 @@ fn line(scan: &Scan<'_>, name: usize) -> Option<(usize, usize)> {
     Some((start, line_end(bytes, start)?))
 }
 
-/// Where the line ends that begins at `start`; `None` when it is too long.
+/// Returns the end of the line that begins at `start`, or `None` if the line is too long.
 fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
     let highest = bytes.len().min(start + MAX_LINE);
     match memchr(b'\n', bytes.get(start..highest)?) {
@@ -160,7 +162,7 @@ fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Where the line begins that ends at `end`; `None` when it is too long.
+/// Returns the start of the line that ends at `end`, or `None` if the line is too long.
 fn line_start(bytes: &[u8], end: usize) -> Option<usize> {
     let lowest = end.saturating_sub(MAX_LINE);
     match memrchr(b'\n', bytes.get(lowest..end)?) {
@@ -169,7 +171,7 @@ fn line_start(bytes: &[u8], end: usize) -> Option<usize> {
     }
 }
 
-/// Whether another setting stands next to the line, with remarks between them at most.
+/// Whether another setting is next to the line, with nothing but remarks between them.
 fn has_neighbour(scan: &Scan<'_>, start: usize, end: usize) -> bool {
     let bytes = scan.bytes();
     let above = |from: usize| {
@@ -198,8 +200,8 @@ fn has_neighbour(scan: &Scan<'_>, start: usize, end: usize) -> bool {
     meets_setting(&|from, _| above(from)) || meets_setting(&|_, to| below(to))
 }
 
-/// Where the value lies in the rest of a line, and how long it is; `None` when more stands there
-/// than a value and a comment.
+/// Returns the offset of the value in the rest of a line, and its length. Returns `None` if the
+/// rest contains more than a value and a comment.
 fn plain(rest: &str) -> Option<(usize, usize)> {
     let rest = rest.trim_ascii_end();
     if let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {

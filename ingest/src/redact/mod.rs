@@ -1,12 +1,12 @@
-//! Masks secrets before anything of a log is kept: `[REDACTED:github_token]` stands for one.
+//! Masks secrets before any part of a log is stored: `[REDACTED:github_token]` replaces a secret.
 //!
-//! One pass finds the places where an anchor of some rule stands (`anchors.rs`); only there is
-//! looked closer, at the shape of a token (`rules.rs`, over line breaks `wrapped.rs`), at the value
-//! under a name (`assign.rs`, `names.rs`, and `env.rs` for dotenv files), at what stands around it
-//! (`context.rs`, `commands.rs`, `dialogue.rs`), at a private key (`pem.rs`, `web_key.rs`,
-//! `bitcoin_key.rs`, `seed_phrase.rs`), at an encrypted file (`ansible_vault.rs`). Values without a
-//! shape count when they look random and stand for nothing else (`entropy.rs`). What is masked in a
-//! session is counted (`secrets.rs`).
+//! One pass finds the places where an anchor of a rule occurs (`anchors.rs`). Only these places are
+//! examined further: the shape of a token (`rules.rs`, and `wrapped.rs` over line breaks), the
+//! value under a name (`assign.rs`, `names.rs`, and `env.rs` for dotenv files), the text around a
+//! value (`context.rs`, `commands.rs`, `dialogue.rs`), a private key (`pem.rs`, `web_key.rs`,
+//! `bitcoin_key.rs`, `seed_phrase.rs`) or an encrypted file (`ansible_vault.rs`). Values without a
+//! shape count as secrets if they look random and are not placeholders (`entropy.rs`). The masked
+//! secrets of a session are counted (`secrets.rs`).
 
 mod anchors;
 mod ansible_vault;
@@ -43,21 +43,23 @@ use rules::SHAPES;
 use scan::{MASK, Rank, Scan, Span};
 pub(crate) use secrets::{Found, Said, Secrets, look};
 
-/// Raised when the code of this module masks other things than before: stores are then read anew.
+/// Revision of the built-in rules. It is raised when the code of this module masks other things
+/// than before; stores are then re-read.
 const REVISION: u8 = 10;
 
-/// What was masked in one round may let a neighbour stand out that did not before: of tokens that
-/// touch, the last one. Two rounds are usual, the last of which finds nothing; a run of characters
-/// has no more tokens that are tried than half of these.
+/// Highest number of rounds over one text. Masking in one round may expose a secret that was not
+/// found before, such as the last of tokens that touch. Usually there are two rounds, and the
+/// second one finds nothing. In one run of characters, at most half as many tokens are tried
+/// (`MAX_TRIES` in `scan.rs`).
 const ROUNDS: usize = 64;
 
-/// Longest name of a user's rule.
+/// Longest name of a user's rule, in bytes.
 const MAX_NAME: usize = 40;
 
-/// What an anchor leads to.
+/// The rule that an anchor belongs to.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// Numbers in `SHAPES` and `COMMANDS`.
+    /// `Shape` and `Command` hold the index of a rule in `SHAPES` and in `COMMANDS`.
     Shape(usize),
     Command(usize),
     Assignment,
@@ -78,7 +80,7 @@ enum Rule {
     BitcoinKey,
 }
 
-/// Anchors of the other rules, in any case of letters.
+/// Anchors of the other rules. Most of them match in upper and lower case.
 #[rustfmt::skip]
 const CONTEXTS: &[(&[&str], Rule)] = &[
     (&["secret", "token", "pass", "?key", "cred", "pwd=", "pwd:", "pwd\"", "pwd'", "pwd\\",
@@ -103,7 +105,7 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
         "recovery words", "backup phrase", "secret phrase", "wallet seed"], Rule::SeedPhrase),
     (&["wif=", "wif:", "wif\"", "wif'", "wif ", "privkey", "private key", "private_key",
         "privatekey", "bitcoin"], Rule::BitcoinKey),
-    // `-----BEGIN PRIVATE KEY` and those of RSA, EC, DSA, OpenSSH and encrypted ones in base64.
+    // `-----BEGIN PRIVATE KEY` in base64, also with RSA, EC, DSA, OpenSSH and encrypted keys.
     (
         &[
             "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS",
@@ -117,16 +119,17 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
     ),
 ];
 
-/// A rule of the user: what its regex matches is masked, or its first group where it has one.
+/// A rule of the user. It masks the first group of its regex, or the whole match if it has no
+/// group.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserRule {
-    /// Stands in the placeholder.
+    /// The kind that the placeholder shows.
     pub name: String,
     pub regex: String,
 }
 
-/// Why the user's rules cannot be used.
+/// The reason why the user's rules cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
     #[error("the rules cannot be read: {0}")]
@@ -142,11 +145,11 @@ pub enum RuleError {
     Empty(String),
 }
 
-/// How many secrets of each kind were masked.
+/// The number of masked secrets of each kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts(pub BTreeMap<String, u64>);
 
-/// The user's rules in a file such as
+/// Parses the user's rules from a file such as
 ///
 /// ```toml
 /// [[rule]]
@@ -164,17 +167,17 @@ pub fn user_rules(text: &str) -> Result<Vec<UserRule>, RuleError> {
     Ok(file.rule)
 }
 
-/// Finds secrets and masks them; one serves all threads.
+/// Finds and masks secrets. One redactor serves all threads.
 pub struct Redactor {
     anchors: Anchors<Rule>,
-    /// One for each of `SHAPES`.
+    /// One pattern for each of `SHAPES`, in their order.
     shapes: Vec<Pattern>,
     user: Vec<(String, Regex)>,
     version: u64,
 }
 
 impl Redactor {
-    /// The built-in rules and those of the user, which run over every text as a whole.
+    /// Compiles the built-in rules and those of the user, which run over every text as a whole.
     pub fn new(user_rules: &[UserRule]) -> Result<Self, RuleError> {
         let mut user = Vec::with_capacity(user_rules.len());
         for UserRule { name, regex } in user_rules {
@@ -218,19 +221,20 @@ impl Redactor {
         })
     }
 
-    /// A number for the rules, which is another when they are others.
+    /// Returns a hash of the rules, which changes if the rules change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Masks the secrets in `text` and adds them to `counts`. To mask again changes nothing.
+    /// Masks the secrets in `text` and adds them to `counts`. Masking a masked text changes
+    /// nothing.
     pub fn mask<'t>(&self, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
         self.mask_telling(text, &mut |kind, _| {
             *counts.0.entry(kind.to_owned()).or_default() += 1;
         })
     }
 
-    /// Masks the secrets in `text`; `tell` is given the kind of each and the secret.
+    /// Masks the secrets in `text` and calls `tell` with the kind and the text of each secret.
     fn mask_telling<'t>(&self, text: &'t str, tell: &mut dyn FnMut(&str, &str)) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
         for _ in 0..ROUNDS {
@@ -292,7 +296,7 @@ impl Redactor {
     }
 }
 
-/// The text with placeholders for its secrets, which are told.
+/// Returns the text with placeholders for its secrets, and calls `tell` with each of them.
 fn masked(text: &str, spans: &[Span<'_>], tell: &mut dyn FnMut(&str, &str)) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut from = 0;

@@ -1,17 +1,18 @@
-//! Which names sound as if their value was secret: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
+//! Decides which names announce a secret value: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
 
-/// How much a name promises, and so how little its value must show.
+/// How strongly a name announces a secret. The stronger it does, the less its value has to look
+/// like one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strength {
     /// A password: short values count when they are mixed.
     Password,
     /// A secret or a key: long random values count.
     Secret,
-    /// Counts among settings only, and only when random.
+    /// A weak hint: only values that look random count, and only those of settings and variables.
     Weak,
 }
 
-/// Ends of a name that say which of several values it is.
+/// Last words of a name that distinguish several values of one kind.
 #[rustfmt::skip]
 const WHICH: &[&str] = &[
     "live", "test", "prod", "production", "dev", "staging", "stage", "local", "value", "string",
@@ -30,7 +31,8 @@ const PASSWORDS: &[&str] = &[
     "dbpass", "pgpass", "sshpass", "userpass", "psk",
 ];
 
-/// Keys that are secrets, without what separates their words; the first that fits counts.
+/// Names of secret keys without the separators of their words, and the kind of each. The first one
+/// that fits is used.
 #[rustfmt::skip]
 const KEYS: &[(&str, &str)] = &[
     ("secretaccesskey", "aws_secret_key"), ("apikey", "api_key"), ("accesskey", "api_key"),
@@ -65,7 +67,7 @@ const OTHER_TOKENS: &[&str] = &[
     "scroll", "watch", "lock", "opaquelock", "lease",
 ];
 
-/// Services whose secrets have no shape of their own, and are known by the name they stand under.
+/// Services whose secrets have no shape of their own and are recognized by the name of the value.
 #[rustfmt::skip]
 const SERVICES: &[(&str, &str)] = &[
     ("aws", "aws_secret_key"), ("heroku", "heroku_key"), ("datadog", "datadog_key"),
@@ -78,7 +80,8 @@ const SERVICES: &[(&str, &str)] = &[
     ("fastly", "fastly_key"),
 ];
 
-/// What is masked under `name`, and how much the name promises; `None` when it is no secret.
+/// Returns the kind of secret that `name` announces and how strongly, or `None` if it announces
+/// none.
 pub(super) fn sound(name: &str) -> Option<(&'static str, Strength)> {
     if FOREIGN.contains(&name) {
         return Some(("password", Strength::Password));
@@ -139,7 +142,7 @@ fn without_number(word: &str) -> &str {
     word.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
-/// The words of a name in lower case: `AWSSecret_key2` is `aws`, `secret`, `key2`.
+/// Splits a name into words in lower case: `AWSSecret_key2` is `aws`, `secret`, `key2`.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

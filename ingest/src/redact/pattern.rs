@@ -1,22 +1,22 @@
-//! A regex of the program's own that is tried at one place: where the text it is given begins.
+//! A built-in regex that is matched only at the beginning of a text.
 
 use std::sync::OnceLock;
 
 use regex::{Captures, Regex};
 
-/// Compiled when it is first needed, which most are not in most runs.
+/// A regex that is compiled on first use. Most patterns are never needed in a run.
 pub(super) struct Pattern {
     source: &'static str,
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
-    /// `source` is known when the program is built, and tests compile it.
+    /// Creates a pattern without compiling it. Tests compile every `source`.
     pub(super) const fn new(source: &'static str) -> Self {
         Self { source, compiled: OnceLock::new() }
     }
 
-    /// What matches at the beginning of `text`.
+    /// Returns the match at the beginning of `text`.
     pub(super) fn at_start<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
         let compile = || Regex::new(&format!("^(?:{})", self.source)).ok();
         self.compiled.get_or_init(compile).as_ref()?.captures(text)

@@ -1,25 +1,26 @@
-//! Private keys in PEM blocks: on lines of their own, indented, numbered, in a diff, in strings
-//! of JSON or code, behind the file names that `grep` prints, and with either end cut off.
+//! Masks private keys in PEM blocks: on lines of their own, indented, numbered, in a diff, in
+//! strings of JSON or code, after the file names that `grep` prints, and with either end cut off.
 
 use super::scan::{Rank, Scan};
 
-/// Longest key.
+/// Longest key, in bytes.
 const MAX_KEY: usize = 64 << 10;
 
-/// A run of base64 this long is a line of the key.
+/// Fewest characters of a run of base64 that counts as a line of a key.
 const LINE: usize = 16;
 
-/// A key has so many characters at least; less is an example.
+/// Fewest characters of a key. Shorter ones are examples.
 const LEAST: usize = 32;
 
-/// What may lie between two lines of the key, and, as for its headers, before the first.
+/// Most bytes between two lines of a key (`MAX_GAP`), and before its first line, where headers may
+/// be (`MAX_HEAD`).
 const MAX_GAP: usize = 90;
 const MAX_HEAD: usize = 160;
 
-/// What may lie between the last two lines of a key that is cut off.
+/// Most bytes between the last two lines of a key that is cut off.
 const MAX_BREAK: usize = 24;
 
-/// Masks the private key whose `BEGIN` stands at `at`.
+/// Masks the private key whose word `BEGIN` is at `at`.
 pub(super) fn block(scan: &mut Scan<'_>, at: usize) {
     let Some(start) = at.checked_sub(5).filter(|start| scan.slice(*start, at) == "-----") else {
         return;
@@ -42,13 +43,13 @@ fn kind_of(label: &str) -> &'static str {
     }
 }
 
-/// How the body of an OpenSSH key begins, and a line of a PuTTY key.
+/// Beginnings of the body of an OpenSSH key, and of a line of a PuTTY key.
 const SSH_BODIES: &[&str] = &["b3BlbnNzaC1r", "Private-Lines: "];
 
-/// Longest file name that `grep` prints before a line.
+/// Longest file name in bytes that `grep` prints before a line.
 const MAX_FILE_NAME: usize = 256;
 
-/// Longest line that is read before the `END` of a key.
+/// Longest line in bytes that is read before the `END` line of a key.
 const MAX_LINE: usize = 400;
 
 /// Masks a key whose first line is missing, and any key in base64.
@@ -62,10 +63,10 @@ pub(super) fn body(scan: &mut Scan<'_>, at: usize) {
     key(scan, at, at, if is_ssh { "ssh_private_key" } else { "private_key" });
 }
 
-/// Masks a key whose first line is missing if what stands at `at` begins like a private key in DER.
+/// Masks a key whose first line is missing if the text at `at` begins like a private key in DER.
 /// Certificates and public keys begin with other fields.
 pub(super) fn der(scan: &mut Scan<'_>, at: usize) {
-    // `_` stands for any character: it holds the length of the key.
+    // `_` matches any character: it is where the length of the key is encoded.
     const HEADS: &[&str] = &[
         "MII___IBAAK",
         "MII___IBADANBgkqhkiG9w0B",
@@ -124,8 +125,8 @@ pub(super) fn end(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// The line that ends at `end`: where the line break before it begins, where the line begins, and
-/// its text. Strings of JSON write a line break as `\\n`.
+/// Returns the line that ends at `end`: where the line break before it begins, where the line
+/// begins, and its text. Strings of JSON write a line break as `\\n`.
 fn line_before<'a>(scan: &Scan<'a>, end: usize) -> (Option<usize>, usize, &'a str) {
     let lead = scan.lead(end, MAX_LINE);
     let lead_start = end - lead.len();
@@ -137,8 +138,8 @@ fn line_before<'a>(scan: &Scan<'a>, end: usize) -> (Option<usize>, usize, &'a st
     }
 }
 
-/// The file name that `grep` prints before the line at `at` and thus before the lines that follow;
-/// empty if there is none.
+/// Returns the file name that `grep` prints before the line at `at` and before the lines that
+/// follow, or an empty text if there is none.
 fn printed_name<'a>(scan: &Scan<'a>, at: usize) -> &'a str {
     let (_, _, lead) = line_before(scan, at);
     let is_number = |c: char| c.is_ascii_digit();
@@ -150,7 +151,7 @@ fn printed_name<'a>(scan: &Scan<'a>, at: usize) -> &'a str {
     if is_name { name } else { "" }
 }
 
-/// Masks from `start` to the end of the key whose first line comes at `from` or soon after.
+/// Masks from `start` to the end of the key whose first line begins at `from` or soon after.
 fn key(scan: &mut Scan<'_>, start: usize, from: usize, kind: &'static str) {
     let highest = scan.len().min(from + MAX_KEY);
     let (mut at, mut end) = (from, from);
@@ -176,7 +177,7 @@ fn key(scan: &mut Scan<'_>, start: usize, from: usize, kind: &'static str) {
         let run = at;
         at = scan.skip(run, highest - run, is_base64);
         if at > run {
-            // The letter of an escape is no part of it: `\nMII`.
+            // The letter of an escape is not part of the run: `\nMII`.
             let escape = scan.before(run) == b'\\' && matches!(scan.byte(run), b'n' | b'r' | b't');
             let run_length = at - run - usize::from(escape);
             // A key that is cut off ends within a line.
@@ -188,7 +189,7 @@ fn key(scan: &mut Scan<'_>, start: usize, from: usize, kind: &'static str) {
             if (run_length >= LINE && open) || (last && length > 0 && run_length > 0) {
                 (length, end, gap) = (length + run_length, at, 0);
             } else {
-                // Numbers of lines may stand between two lines, but no words.
+                // Line numbers may be between two lines of a key, but words may not.
                 let is_word = scan.slice(at - run_length, at).contains(char::is_alphabetic);
                 open &= length == 0 || !is_word;
                 gap += run_length;

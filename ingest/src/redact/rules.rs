@@ -1,16 +1,16 @@
-//! The shapes of well-known tokens: what a key of this or that service looks like.
+//! Recognizes well-known tokens by their shapes, which differ from service to service.
 //!
-//! Each shape names short anchors, which one pass over the text looks for (`anchors.rs`), and a
-//! regex that is tried at the places found and nowhere else. Where the regex has a group, the
-//! group is the secret. Secrets known by what stands around them are found in `assign.rs`,
-//! `context.rs`, `commands.rs` and `pem.rs`.
+//! Each shape has short anchors, which one pass over the text searches (`anchors.rs`), and a regex
+//! that is tried only at the places found. If the regex has a group, the group is the secret.
+//! Secrets that are recognized by the text around them are found in `assign.rs`, `context.rs`,
+//! `commands.rs` and `pem.rs`.
 
 use super::entropy::is_made_up;
 use super::pattern::Pattern;
 use super::scan::{Rank, Scan, is_token};
 use super::wrapped;
 
-/// No token is shorter, and none longer.
+/// Lengths in bytes of the shortest and the longest token.
 const LEAST: usize = 20;
 const MOST: usize = 8 << 10;
 
@@ -19,17 +19,18 @@ const MOST: usize = 8 << 10;
 pub(super) enum Lead {
     /// At the anchor, with no letter or digit before it.
     Word,
-    /// At the anchor, whatever stands before it.
+    /// At the anchor, whatever is before it.
     Any,
-    /// At most so many bytes of a class before the anchor, and where that class begins.
+    /// Where the run of bytes of the given class before the anchor begins, if the run has at most
+    /// this many bytes.
     Back(usize, fn(&u8) -> bool),
 }
 
 /// The shape of one kind of token.
 pub(super) struct Shape {
     pub(super) kind: &'static str,
-    /// At least four bytes each; `?` stands for a letter, digit, `_` or `-`, `#` for a hex digit,
-    /// `^` for a digit.
+    /// Anchors of at least four bytes each. `?` matches a letter, digit, `_` or `-`, `#` matches a
+    /// hex digit, `^` matches a digit.
     pub(super) anchors: &'static [&'static str],
     pub(super) regex: &'static str,
     pub(super) lead: Lead,
@@ -58,8 +59,9 @@ const fn is_tilde_word(byte: &u8) -> bool {
 }
 
 impl Shape {
-    /// Whether every anchor is the beginning of the token itself, with so many fixed characters that
-    /// a word before a `-` or `_` has nothing to do with it: names of files are glued to tokens so.
+    /// Whether every anchor is the beginning of the token itself and has at least [`TELLING`] fixed
+    /// characters. Such a token is found even after a `-` or `_`, because names of files are joined
+    /// to tokens this way.
     fn is_telling(&self) -> bool {
         let is_fixed = |byte: &u8| !matches!(byte, b'?' | b'#' | b'^');
         self.anchors.iter().all(|anchor| {
@@ -69,14 +71,14 @@ impl Shape {
     }
 }
 
-/// Fixed characters of an anchor that tell a token inside a longer word.
+/// Fewest fixed characters of an anchor that identify a token inside a longer word.
 const TELLING: usize = 4;
 
 const fn is_word_or_dash(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'-')
 }
 
-/// Masks the token of a shape whose anchor stands at `at`.
+/// Masks the token of a shape whose anchor is at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, pattern: &Pattern) {
     let start = match shape.lead {
         Lead::Any => at,
@@ -106,7 +108,7 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
     };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     let next = scan.byte(start + secret.end());
-    // What fills the window goes on because the window ends, and `=` ends what it pads.
+    // A secret that fills the window ends only because the window ends, and `=` ends a padded one.
     let is_word = next.is_ascii_alphanumeric() || next == b'_';
     let goes_on = is_word && secret.end() < window.len() && !secret.as_str().ends_with('=');
     if !goes_on && !was_made_up(secret.as_str()) {
@@ -115,15 +117,15 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, patter
     }
 }
 
-/// Whether what has a shape was made up. Some shapes take `=` and what follows it, which need not
-/// belong to the token: what stands before it was made up as well, then.
+/// Whether a text in the shape of a token was made up. Some shapes include `=` and what follows,
+/// which may not belong to the token. In that case the part before the `=` has to be made up, too.
 fn was_made_up(secret: &str) -> bool {
     let secret = secret.get(4..).unwrap_or_default();
     let body = secret.split('=').next().unwrap_or_default();
     is_made_up(secret) && (body.len() < LEAST - 4 || is_made_up(body))
 }
 
-/// Every shape, by what the token opens.
+/// All shapes, grouped by the kind of service.
 #[rustfmt::skip]
 pub(super) const SHAPES: &[Shape] = &[
     // Code hosts and registries.
@@ -233,7 +235,7 @@ pub(super) const SHAPES: &[Shape] = &[
     word("dropbox_token", &["sl.?"], r"sl\.(?:u\.)?[A-Za-z0-9_-]{100,}"),
     word("contentful_token", &["CFPAT-"], r"CFPAT-[A-Za-z0-9_-]{43}"),
     word("sourcegraph_token", &["sgp_#"], r"sgp_(?:[0-9a-f]{16}_)?[0-9a-f]{40}"),
-    // Of no one in particular.
+    // Without a particular service.
     word("jwt", &["eyJ?"], r"eyJ[A-Za-z0-9_-]{12,}\.(?:eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
     // In base64: `{"auths":` of container registries.
     word("registry_auth", &["eyJhdXRocyI6"], r"eyJhdXRocyI6[A-Za-z0-9+/]{24,}={0,2}"),

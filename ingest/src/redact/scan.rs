@@ -1,8 +1,8 @@
-//! One text while it is looked at: its bytes, and the secrets found in it.
+//! The state of a search for secrets in one text: its bytes, and the secrets found so far.
 
 use super::MAX_NAME;
 
-/// What is masked where.
+/// A part of the text to be masked, and the kind of its secret.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span<'a> {
     pub(super) start: usize,
@@ -11,43 +11,46 @@ pub(super) struct Span<'a> {
     rank: Rank,
 }
 
-/// What says more about a place that several rules found.
+/// How specific a rule is: where several rules find the same place, the highest rank names the
+/// kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// The name that a value stands under.
+    /// The name of the value.
     Named,
-    /// What stands around it.
+    /// The text around the value.
     Around,
-    /// Its own shape.
+    /// The shape of the value itself.
     Shape,
     /// A rule of the user.
     User,
 }
 
-/// How every placeholder begins.
+/// The beginning of every placeholder.
 pub(super) const MASK: &str = "[REDACTED:";
 
-/// Longest placeholder.
+/// Length in bytes of the longest placeholder.
 const MAX_MASK: usize = MASK.len() + MAX_NAME + 1;
 
-/// Tries in vain in so many characters of a run.
+/// Highest number of failed tries to match a token within `RUN` bytes of a run of characters. It
+/// also limits the values that begin inside another value.
 const MAX_TRIES: usize = 32;
 const RUN: usize = 8 << 10;
 
-/// One text. Bytes outside it read as zero.
+/// One text and the progress of the rules in it. Bytes outside the text read as zero.
 pub(super) struct Scan<'a> {
     text: &'a str,
-    /// Where the last name ends that was looked at.
+    /// End of the last name that was examined.
     pub(super) name_end: usize,
-    /// How far the last private key was followed.
+    /// Position up to which the last private key was followed.
     pub(super) key_end: usize,
-    /// Up to here web keys were looked at: one of which the type stands before it is done.
+    /// Position up to which web keys were examined. A web key whose type is before it is done.
     pub(super) web_key_end: usize,
-    /// Where the last run of characters of tokens ends in which a token was tried, and how often in
-    /// vain.
+    /// End of the last run of token characters in which a token was tried. `tries` counts the
+    /// failed tries in it.
     run_end: usize,
     tries: usize,
-    /// Where the last value without quotes ends, and how many that begin in it were no secrets.
+    /// End of the last unquoted value. `values_in_vain` counts the values that begin in it and were
+    /// not secrets.
     last_value_end: usize,
     values_in_vain: usize,
     spans: Vec<Span<'a>>,
@@ -81,28 +84,29 @@ impl<'a> Scan<'a> {
         self.bytes().get(at).copied().unwrap_or(0)
     }
 
-    /// The byte before `at`.
+    /// Returns the byte before `at`.
     pub(super) fn before(&self, at: usize) -> u8 {
         at.checked_sub(1).map_or(0, |at| self.byte(at))
     }
 
-    /// A part of the text; empty when it does not lie in it, or cuts a character.
+    /// Returns a part of the text. It is empty if the range is outside the text or cuts a
+    /// character.
     pub(super) fn slice(&self, start: usize, end: usize) -> &'a str {
         looked_at(end.min(self.len()).saturating_sub(start));
         self.text.get(start..end).unwrap_or_default()
     }
 
-    /// The text from `start` on, at most about so many bytes of it.
+    /// Returns the text from `start` on, at most about `length` bytes of it.
     pub(super) fn window(&self, start: usize, length: usize) -> &'a str {
         self.slice(start, self.text.floor_char_boundary(start.saturating_add(length)))
     }
 
-    /// The text before `end`, at most about so many bytes of it.
+    /// Returns the text before `end`, at most about `length` bytes of it.
     pub(super) fn lead(&self, end: usize, length: usize) -> &'a str {
         self.slice(self.text.ceil_char_boundary(end.saturating_sub(length)), end)
     }
 
-    /// Goes on from `at` while bytes fit, at most so many.
+    /// Returns the end of the bytes from `at` on that fit, after at most `most` bytes.
     pub(super) fn skip(&self, at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes().get(at..).unwrap_or_default();
         let count = rest.iter().take(most).take_while(|byte| fits(**byte)).count();
@@ -110,8 +114,9 @@ impl<'a> Scan<'a> {
         at + count
     }
 
-    /// Whether a token may begin at `at`: no letter or digit stands before it, but for those of an
-    /// escape as in `\nghp_` and `%3Dghp_`. Behind a `-` one begins where the secret before ends.
+    /// Whether a token may begin at `at`. No letter or digit may be before it, except for those of
+    /// an escape as in `\nghp_` and `%3Dghp_`. After a `-` that follows a letter, a digit,
+    /// `_` or another `-`, a token begins only if a secret ends right before the `-`.
     pub(super) fn begins_word(&self, at: usize) -> bool {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let before = |distance: usize| at.checked_sub(distance).map_or(0, |at| self.byte(at));
@@ -127,7 +132,7 @@ impl<'a> Scan<'a> {
             || (before(1) == b'm' && self.ends_colour(at - 1))
     }
 
-    /// Whether the `m` at `at` ends the code of a terminal's colour: `\u001b[1;31m`.
+    /// Whether the `m` at `at` ends a terminal's colour code: `\u001b[1;31m`.
     fn ends_colour(&self, at: usize) -> bool {
         let mut from = at;
         while at - from < 12 && matches!(self.before(from), b'0'..=b'9' | b';') {
@@ -140,7 +145,8 @@ impl<'a> Scan<'a> {
                 .any(|code| self.slice(escape.saturating_sub(code.len()), escape) == *code)
     }
 
-    /// Whether to try a token at `start`. A try may read far, so few may be in vain.
+    /// Counts a try to match a token at `start` and returns whether it may be made. A try may read
+    /// far, so only [`MAX_TRIES`] of one run may fail.
     pub(super) fn may_try(&mut self, start: usize) -> bool {
         if start >= self.run_end {
             self.run_end = self.skip(start, RUN, is_token);
@@ -150,17 +156,18 @@ impl<'a> Scan<'a> {
         self.tries <= MAX_TRIES
     }
 
-    /// The last try found a token at `start`. Those that begin in others may be as many as they
-    /// are long, and count.
+    /// Notes that the last try found a token at `start`. A token that begins inside another still
+    /// counts as a failed try, because there may be as many of them as the outer one has
+    /// characters.
     pub(super) fn found_token(&mut self, start: usize) {
         if self.spans.last().is_none_or(|span| span.end <= start) {
             self.tries -= 1;
         }
     }
 
-    /// Where the value without quotes ends that begins at `start`: where a byte does not fit, and
-    /// after `most` bytes. `None` when many values begin in another and are no secrets, as in
-    /// `key=key=key=`: each would be followed to the end.
+    /// Returns the end of the unquoted value that begins at `start`: the first byte that does not
+    /// fit, or `most` bytes later. Returns `None` if many values begin inside another one and are
+    /// not secrets, as in `key=key=key=`, because each of them would be followed to the end.
     pub(super) fn value_end(
         &mut self,
         start: usize,
@@ -177,7 +184,7 @@ impl<'a> Scan<'a> {
         Some(self.last_value_end)
     }
 
-    /// Notes a secret, unless it touches a placeholder.
+    /// Adds a secret, unless a placeholder overlaps it.
     pub(super) fn add(&mut self, start: usize, end: usize, kind: &'a str, rank: Rank) {
         let whole = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
         if whole && !self.is_masked(start, end) {
@@ -186,8 +193,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether a placeholder stands in a part of the text, or reaches into it. What only begins
-    /// like one protects nothing.
+    /// Whether a placeholder overlaps the given part of the text. Text that only begins like a
+    /// placeholder protects nothing.
     fn is_masked(&self, start: usize, end: usize) -> bool {
         let from = start.saturating_sub(MAX_MASK);
         let to = self.len().min(end + MASK.len() - 1);
@@ -196,7 +203,7 @@ impl<'a> Scan<'a> {
             .any(|at| self.placeholder_end(from + at).is_some_and(|end| end > start))
     }
 
-    /// Where the placeholder ends that begins at `at`; `None` when none begins there.
+    /// Returns the end of the placeholder that begins at `at`, or `None` if none begins there.
     fn placeholder_end(&self, at: usize) -> Option<usize> {
         let name = at + MASK.len();
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -204,8 +211,8 @@ impl<'a> Scan<'a> {
         (end > name && self.byte(end) == b']').then_some(end + 1)
     }
 
-    /// What was found, in order. Where finds overlap, the larger one gives the kind, and of equal
-    /// ones the one that says more.
+    /// Returns the secrets in the order of the text. Overlapping ones are merged: the longest gives
+    /// the kind, and among equally long ones the one with the higher [`Rank`].
     pub(super) fn finish(self) -> Vec<Span<'a>> {
         let mut found = self.spans;
         found.sort_by_key(|span| (span.start, std::cmp::Reverse((span.end, span.rank))));
@@ -230,7 +237,7 @@ thread_local! {
     static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts the bytes that rules look at, or may look at; in tests of this crate only.
+/// Counts the bytes that rules look at, or may look at. It counts in tests of this crate only.
 #[inline(always)]
 fn looked_at(bytes: usize) {
     #[cfg(test)]
@@ -239,7 +246,7 @@ fn looked_at(bytes: usize) {
     let _ = bytes;
 }
 
-/// Whether a byte may stand in a token.
+/// Whether a token may contain the byte.
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b':' | b'%')
@@ -255,7 +262,7 @@ mod tests {
     use super::super::{Counts, Redactor};
     use super::*;
 
-    /// Bytes looked at in so many bytes of a repeated piece.
+    /// Returns the number of bytes looked at in `bytes` bytes of a repeated piece.
     fn work(redactor: &Redactor, piece: &str, bytes: usize) -> usize {
         let text = piece.repeat(bytes / piece.len());
         LOOKED_AT.set(0);

@@ -1,4 +1,4 @@
-//! Counts what is masked in a session: a secret of an event once, however many columns show it.
+//! Counts the masked secrets of a session: a secret of an event once, however many columns show it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -8,10 +8,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::scan::MASK;
 use super::{Counts, MAX_NAME, Redactor};
 
-/// What was masked in a text: kinds of secrets, and the secrets themselves by hash.
+/// The secrets masked in a text: the kind and the hash of each.
 pub(crate) type Found = Vec<(String, u64)>;
 
-/// Masks a text and says what was masked.
+/// Masks a text and returns it together with the secrets that were masked.
 pub(crate) fn look<'t>(redactor: Option<&Redactor>, text: &'t str) -> (Cow<'t, str>, Found) {
     let mut found = Found::new();
     let masked = redactor.map_or(Cow::Borrowed(text), |redactor| {
@@ -22,7 +22,8 @@ pub(crate) fn look<'t>(redactor: Option<&Redactor>, text: &'t str) -> (Cow<'t, s
     (masked, found)
 }
 
-/// Masks a column, and in the event's text the secrets that it tells.
+/// Masks a column. Also masks the secrets of the column in the event's text and adds them to
+/// `found`.
 fn beside_text<'c>(
     redactor: Option<&Redactor>,
     column: &'c str,
@@ -47,10 +48,11 @@ fn beside_text<'c>(
     masked
 }
 
-/// A secret of so many bytes is masked inside longer words too; a shorter one may be part of them.
+/// From this length in bytes on, a secret is masked inside longer words too. A shorter one may be a
+/// part of them.
 const TELLING: usize = 8;
 
-/// Masks a secret wherever it stands in `text`; returns in how many places.
+/// Masks a secret wherever it occurs in `text` and returns the number of places.
 fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut masked, mut from, mut places) = (String::new(), 0, 0);
@@ -82,17 +84,19 @@ pub(crate) struct Said<'t> {
 #[derive(Default)]
 pub(crate) struct Secrets {
     counts: Counts,
-    /// Those of events.
+    /// Hashes of the secrets in events.
     in_events: HashSet<u64>,
-    /// Those of the session's own columns, which mostly stand in an event as well.
+    /// Hashes and kinds of the secrets in the session's own columns. Most of them occur in an event
+    /// as well.
     beside: BTreeMap<u64, String>,
 }
 
 impl Secrets {
-    /// Masks and counts an event. Every place in the text counts. Command and files come out of a
-    /// call's arguments as the text does, and tell more of what is a secret in them: `--token` and
-    /// what follows it are two lines of a text that lists words. What was masked in them is masked
-    /// in the text as well, and counts there, or else where it was found.
+    /// Masks and counts the secrets of an event. Every place in the text counts. Command and files
+    /// come from a call's arguments, as the text does, and show more of the context of a secret:
+    /// `--token` and its value are two lines of a text that lists words. A secret masked in them is
+    /// masked in the text as well and counted there, or, if the text does not contain it, counted
+    /// once.
     pub(crate) fn event<'t>(
         &mut self,
         redactor: Option<&Redactor>,
@@ -112,7 +116,7 @@ impl Secrets {
         Said { text, command, files }
     }
 
-    /// Counts what stands masked in a text that was read before.
+    /// Counts the placeholders in a text that was read before.
     pub(crate) fn masked_before(&mut self, text: &str) {
         for (at, _) in text.match_indices(MASK) {
             let name = &text[at + MASK.len()..];
@@ -123,12 +127,12 @@ impl Secrets {
         }
     }
 
-    /// Notes what was masked in a column of the session.
+    /// Notes the secrets that were masked in a column of the session.
     pub(crate) fn beside(&mut self, found: Found) {
         self.beside.extend(found.into_iter().map(|(kind, secret)| (secret, kind)));
     }
 
-    /// The secrets of events by kind, and those that stand in none, each once.
+    /// Counts the secrets of events by kind, and once each secret that occurs in no event.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = self.counts.clone();
         for (secret, kind) in &self.beside {

@@ -1,4 +1,5 @@
-//! Seed phrases of wallets: 12, 15, 18, 21 or 24 lower-case words behind a word such as `mnemonic`.
+//! Masks seed phrases of wallets: 12, 15, 18, 21 or 24 lower-case words after a word like
+//! `mnemonic`.
 //!
 //! The words of the list of BIP 39 have three to eight letters, and none of them is an article or
 //! a preposition. A sentence has such words, or shorter ones, long before twelve words have passed.
@@ -11,10 +12,10 @@ const MAX_LINK: usize = 40;
 /// Most bytes between two words: quotes, commas, the numbers of a list.
 const MAX_BETWEEN: usize = 12;
 
-/// Longest phrase.
+/// Longest phrase, in bytes.
 const MAX_PHRASE: usize = 640;
 
-/// Numbers of words that a phrase may have.
+/// Possible numbers of words of a phrase, the largest first.
 const COUNTS: &[usize] = &[24, 21, 18, 15, 12];
 
 /// Frequent words of sentences that are not in the list of BIP 39.
@@ -28,7 +29,7 @@ const WORDS_OF_SENTENCES: &[&str] = &[
     "wallet", "wallets", "test", "tests", "file", "files", "null", "true", "false", "how", "who",
 ];
 
-/// Masks the phrase behind the name at `at`.
+/// Masks the phrase after the name at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let mut name = at;
@@ -71,7 +72,7 @@ fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte.is_ascii_digit() || b"\"'`,\\.):>".contains(&byte)
 }
 
-/// Where the first word begins behind the name, a sign and an opening quote: `mnemonic = "`,
+/// Returns where the first word begins after the name, a sign and an opening quote: `mnemonic = "`,
 /// `seed phrase is `, `MNEMONIC: [`.
 fn phrase_begins(text: &str) -> Option<usize> {
     const SIGNS: &[&str] = &[":=", "=", ":", " is", " was", " are", "("];

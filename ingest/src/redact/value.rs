@@ -1,16 +1,16 @@
-//! How a value follows its name, and where it lies: in any quoting and escaping, in code, settings,
-//! command lines and sentences.
+//! Finds the value that belongs to a name, in any quoting and escaping: in code, settings, command
+//! lines and sentences.
 
 use super::scan::{Scan, is_quote};
 
-/// Longest names and values.
+/// Longest names and values, in bytes.
 pub(super) const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 4096;
 
-/// Blanks and the like between two parts of a setting.
+/// Most blanks between two parts of a setting, in bytes.
 pub(super) const MAX_BETWEEN: usize = 40;
 
-/// What stands in a sentence between a secret's name and the secret.
+/// Phrases between a secret's name and the secret in a sentence.
 const IS: &[&str] = &[
     " is now ",
     " is set to ",
@@ -28,19 +28,19 @@ const IS: &[&str] = &[
     "は",
 ];
 
-/// Verbs before a name that something is set to.
+/// Verbs before a name in a sentence that changes its value.
 const SETS: &[&str] = &["set ", "change", "reset", "rotate", "update"];
 
-/// What a dialogue says of a value that was not set yet.
+/// Text that a dialogue prints after a name whose value is not set yet.
 const UNSET: &str = " [None]";
 
-/// The colon of Chinese and Japanese.
+/// The full-width colon of Chinese and Japanese.
 const WIDE_COLON: &str = "：";
 
-/// How far before the name they are looked for.
+/// How many bytes before the name the verbs of [`SETS`] are searched.
 const MAX_VERB: usize = 40;
 
-/// What code wraps a text in.
+/// Calls that code wraps a text in.
 const WRAPPERS: &[&str] = &[
     "String::from(",
     "Some(",
@@ -54,7 +54,7 @@ const WRAPPERS: &[&str] = &[
     "json.dumps(",
 ];
 
-/// How a value follows its name.
+/// The way a value follows its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
     /// `name = value`, `name: value`, `--name value`.
@@ -75,19 +75,19 @@ pub(super) enum Link {
     Bare,
 }
 
-/// A value: where it stands, and whether in quotes.
+/// The position of a value, and whether it is in quotes.
 pub(super) struct Value {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) quoted: bool,
 }
 
-/// Where the value of the name begins that stands there.
+/// Returns where the value of the name from `start` to `end` begins.
 pub(super) fn value_after(scan: &Scan<'_>, start: usize, end: usize) -> Option<usize> {
     value_begins(scan, start, end).map(|(from, _)| from)
 }
 
-/// Where the value of a name begins, and how it follows.
+/// Returns where the value of the name from `start` to `end` begins, and how it follows the name.
 pub(super) fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Link)> {
     // `**Password**: ...`
     let end = if scan.slice(end, end + 2) == "**" { end + 2 } else { end };
@@ -168,7 +168,7 @@ pub(super) fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<
     }
 }
 
-/// The value that is set at `from`, or a list of values, or what stands on the next line.
+/// Returns where the value begins that is set at `from`: there, in a list, or on the next line.
 fn set(scan: &Scan<'_>, from: usize) -> (usize, Link) {
     // `[`, and the signs of a folded text in YAML
     let open = scan.skip(from, 2, |byte| matches!(byte, b'[' | b'>' | b'|' | b'-'));
@@ -180,8 +180,8 @@ fn set(scan: &Scan<'_>, from: usize) -> (usize, Link) {
     (begins, Link::Below)
 }
 
-/// Where the value begins in `"NAME", "value": ...`, `key="NAME" value=...` and, over two lines,
-/// `name: NAME`, `value: ...`.
+/// Returns where the value begins in `"NAME", "value": ...`, in `key="NAME" value=...` and, over
+/// two lines, in `name: NAME`, `value: ...`.
 fn value_key(scan: &Scan<'_>, at: usize) -> Option<usize> {
     let comma = scan.skip(at, 1, |byte| byte == b',');
     let word = scan.skip(comma, 40, |byte| is_blank(byte) || matches!(byte, b'\r' | b'\n'));
@@ -201,7 +201,7 @@ fn value_key(scan: &Scan<'_>, at: usize) -> Option<usize> {
     matches!(scan.byte(sign), b':' | b'=').then(|| scan.skip(sign + 1, 4, is_blank))
 }
 
-/// Skips a type: `KEY: &str = "..."`.
+/// Returns the position after a type (`KEY: &str = "..."`), or `from` if there is none.
 fn behind_type(scan: &Scan<'_>, from: usize) -> usize {
     let is_type = |byte: u8| byte.is_ascii_alphanumeric() || b"&'<>[]|.? _".contains(&byte);
     let sign = scan.skip(from, 48, is_type);
@@ -209,8 +209,8 @@ fn behind_type(scan: &Scan<'_>, from: usize) -> usize {
     if sign > from && scan.byte(sign) == b'=' && is_quote(scan.byte(quote)) { quote } else { from }
 }
 
-/// The value that begins at `from`; `None` when it is code, or too long, or lies in a value in which
-/// many others began that were no secrets ([`Scan::value_end`]).
+/// Returns the value that begins at `from`. Returns `None` if it is code or too long, or if it is
+/// inside a value in which many others began that were not secrets ([`Scan::value_end`]).
 pub(super) fn value(scan: &mut Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Value> {
     if link == Link::Element {
         let end = scan.skip(from, MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n'));
@@ -229,7 +229,8 @@ pub(super) fn value(scan: &mut Scan<'_>, from: usize, link: Link, in_query: bool
         return None;
     }
     let is_end = |byte: u8| {
-        // A `match` and not a search in a list: most of the time of a text full of settings is here.
+        // This is a `match` instead of a search in a list because a text full of settings spends
+        // most of its time here.
         matches!(
             byte,
             b' ' | b'\t'
@@ -271,7 +272,7 @@ pub(super) fn value(scan: &mut Scan<'_>, from: usize, link: Link, in_query: bool
     Some(Value { start: from, end, quoted: false })
 }
 
-/// Where another pair of a form follows: `...&name=`.
+/// Returns where the next pair of a form begins: `...&name=`.
 fn pair_end(text: &str) -> Option<usize> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     memchr::memchr_iter(b'&', text.as_bytes()).find(|at| {
@@ -281,8 +282,8 @@ fn pair_end(text: &str) -> Option<usize> {
     })
 }
 
-/// Where the text in quotes ends that opens at `quote` behind so many backslashes. A text that is
-/// cut off ends with the whole.
+/// Returns the end of the quoted text whose opening quote is at `quote`, after `slashes`
+/// backslashes. If the quoted text is cut off, it ends where the whole text ends.
 fn closing(scan: &Scan<'_>, quote: usize, slashes: usize) -> Option<usize> {
     let sign = scan.byte(quote);
     let start = quote + 1;

@@ -1,4 +1,4 @@
-//! The private members of JSON Web Keys, which have no shape of their own:
+//! Masks the private members of JSON Web Keys, which have no shape of their own:
 //!
 //! ```text
 //! {"kty":"EC","crv":"P-256","x":"...","y":"...","d":"..."}
@@ -11,10 +11,10 @@ use regex::Regex;
 use super::entropy::is_placeholder;
 use super::scan::{Rank, Scan};
 
-/// Bytes of a key on each side of `"kty"`: a key of RSA with 4096 bits has about 3,200.
+/// Bytes that are searched on each side of `"kty"`. An RSA key with 4096 bits has about 3,200.
 const MAX_SIDE: usize = 4 << 10;
 
-/// A private member. `k` is one in symmetric keys only, whose type is `oct`.
+/// A private member of a key. `k` is private only in symmetric keys, whose type is `oct`.
 static MEMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r#"\\{0,3}["'](d|p|q|dp|dq|qi|k)\\{0,3}["']\s{0,8}:\s{0,8}\\{0,3}["']([A-Za-z0-9_=-]{16,1500})\\{0,3}["']"#,
@@ -22,13 +22,13 @@ static MEMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Masks the private members of the key whose type stands at `at`.
+/// Masks the private members of the key whose type is at `at`.
 pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
     if at < scan.web_key_end {
         return;
     }
     let before = scan.lead(at, MAX_SIDE);
-    // Twice as far, for the types that follow before `web_key_end`.
+    // The window is twice as long for the types that follow before `web_key_end`.
     let after = scan.window(at, 2 * MAX_SIDE);
     let from = before.rfind('{').map_or(before.len(), |open| open);
     let start = at - before.len() + from;

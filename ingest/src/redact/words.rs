@@ -1,11 +1,11 @@
-//! Lists of words, any of which may stand in a value.
+//! Searches a value for any word of a fixed list.
 
 use std::sync::OnceLock;
 
 use aho_corasick::AhoCorasick;
 
-/// Words that are looked for in one pass, however many they are: a text full of settings asks for
-/// each of them.
+/// Words that are searched in one pass, however long the list is. A text full of settings is
+/// searched for each of them.
 pub(super) struct Words {
     list: &'static [&'static str],
     automaton: OnceLock<Option<AhoCorasick>>,
@@ -16,7 +16,7 @@ impl Words {
         Self { list, automaton: OnceLock::new() }
     }
 
-    /// True if any of them stands in `text`.
+    /// True if `text` contains any of the words.
     pub(super) fn any_in(&self, text: &str) -> bool {
         let automaton = self.automaton.get_or_init(|| AhoCorasick::new(self.list).ok());
         automaton.as_ref().is_some_and(|words| words.is_match(text))

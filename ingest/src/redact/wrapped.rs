@@ -1,5 +1,5 @@
-//! Tokens that line breaks cut into pieces: terminals and mail wrap them, scripts continue a line
-//! with `\`, and code joins two strings with `+`.
+//! Masks tokens that line breaks cut into pieces: terminals and mail wrap them, scripts continue a
+//! line with `\`, and code joins two strings with `+`.
 //!
 //! ```text
 //! export GITHUB_TOKEN=ghp_Xk29fJq81LmzPw\
@@ -22,7 +22,7 @@ const MAX_TOKEN: usize = 2 << 10;
 /// Most bytes of a line break with the signs and blanks around it.
 const MAX_BREAK: usize = 40;
 
-/// A line break, real or escaped, that continues a token: behind it come the indentation and the
+/// A line break, real or escaped, that continues a token. It includes the indentation and the
 /// opening quote of the next piece.
 static LINE_BREAK: Pattern = Pattern::new(
     r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)[ \t>|]{0,16}(?:\+[ \t]{1,4})?\\{0,3}["'`]?"#,
@@ -36,7 +36,7 @@ fn may_begin_break(byte: u8) -> bool {
 /// The pieces of a token put together.
 struct Joined {
     text: String,
-    /// Of each piece, where it begins in the joined text and in the scanned one.
+    /// Where each piece begins in the joined text and in the scanned one.
     pieces: Vec<Piece>,
 }
 
@@ -46,8 +46,8 @@ struct Piece {
 }
 
 impl Joined {
-    /// Joins the run of characters of tokens at `start` with those of the lines that follow. `None`
-    /// if the run does not end with a line break.
+    /// Joins the run of token characters at `start` with those of the lines that follow. Returns
+    /// `None` if the run does not end with a line break.
     fn read(scan: &Scan<'_>, start: usize) -> Option<Self> {
         let mut joined = Self { text: String::new(), pieces: Vec::new() };
         let mut piece_start = start;
@@ -69,8 +69,8 @@ impl Joined {
         (joined.pieces.len() > 1).then_some(joined)
     }
 
-    /// Returns the place in the scanned text of the end of the first `length` joined bytes, and
-    /// whether a line break comes before it.
+    /// Returns where the first `length` joined bytes end in the scanned text, and whether a line
+    /// break comes before that place.
     fn place_of_end(&self, length: usize) -> Option<(usize, bool)> {
         let number = self.pieces.partition_point(|piece| piece.joined_start < length);
         let piece = self.pieces.get(number.checked_sub(1)?)?;
@@ -78,8 +78,8 @@ impl Joined {
     }
 }
 
-/// Masks the token of a kind that begins at `start` and continues on the next lines. Words of a text
-/// may be joined to the shape of a token by chance, so it has to look random, too.
+/// Masks the token of a kind that begins at `start` and continues on the next lines. Words of a
+/// text may form the shape of a token by chance, so the token also has to look random.
 pub(super) fn find(scan: &mut Scan<'_>, start: usize, kind: &'static str, pattern: &Pattern) {
     let Some(joined) = Joined::read(scan, start) else { return };
     let Some(found) = pattern.at_start(&joined.text) else { return };

@@ -1,4 +1,5 @@
-//! Calls that wait for their results: what a result takes over from its call.
+//! Keeps calls that wait for their results, so that a result takes over step, tool, files and
+//! command.
 
 use std::collections::VecDeque;
 
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clean::clean;
 
-/// Calls without a result that are remembered; more are open only in damaged logs.
+/// Open calls remembered at most. Only damaged logs have more calls without a result.
 const REMEMBERED: usize = 256;
 
 /// A call that waits for its result.
@@ -22,7 +23,7 @@ pub(super) struct OpenCall {
     pub(super) at: Option<i64>,
 }
 
-/// One path to a line: the form in saved states.
+/// Saves paths as one string, one path per line.
 mod lines {
     use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 
@@ -36,7 +37,7 @@ mod lines {
     }
 }
 
-/// Calls in the order in which they were made.
+/// Open calls, in the order in which they were made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct OpenCalls(VecDeque<OpenCall>);
@@ -49,20 +50,20 @@ impl OpenCalls {
         self.0.push_back(call);
     }
 
-    /// Whether a call of this id waits.
+    /// Returns whether a call with this id waits for its result.
     pub(super) fn is_open(&self, id: &str) -> bool {
         self.0.iter().any(|call| call.id == id)
     }
 
-    /// The last call of this id, which waits no longer.
+    /// Removes and returns the last call with this id.
     pub(super) fn close(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.0.iter().rposition(|call| call.id == id)?;
         self.0.remove(at)
     }
 }
 
-/// Paths without what nobody sees. Where that leaves line breaks, each line is one, as saved states
-/// have one to a line.
+/// Returns the paths cleaned of invisible characters. A path with line breaks becomes one path per
+/// line, because saved states hold one path per line.
 pub(super) fn cleaned_files(files: &[String]) -> Vec<String> {
     let cleaned = files.iter().map(|file| clean(file));
     let lines = cleaned.flat_map(|file| file.lines().map(str::to_owned).collect::<Vec<_>>());

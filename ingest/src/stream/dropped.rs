@@ -1,6 +1,6 @@
-//! Messages that a document held when it was read before and holds no longer, as its agent rewrote
-//! it when a person went back. They stay, as a branch that was abandoned, in the place where they
-//! stood: so the events before and behind them keep their coordinates.
+//! Keeps messages that a document held when it was read before and no longer holds, because its
+//! agent rewrote it when the user went back. They stay in their old place as an abandoned branch,
+//! so that the events before and after them keep their coordinates.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -17,31 +17,34 @@ use super::{Draft, RecordAt, Stream, StreamState, TitleFrom};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Messages {
     messages: Vec<Message>,
-    /// Events of all.
+    /// Number of events in all messages.
     events: i32,
-    /// How many there are of every id, while they come.
+    /// Number of messages read so far per id hash.
     #[serde(skip)]
     seen: HashMap<u64, usize>,
 }
 
-/// The hash of a message's id, 0 without one; the index of its first event, and the turn before it.
+/// The hash of a message's id (0 without an id), the index of its first event, and the turn before
+/// it.
 type Message = (u64, i32, i32);
 
-/// A message by the hash of its id, and how many of the same stand before it: ids may be masked.
+/// The hash of a message's id, and the number of earlier messages with the same hash. Ids may be
+/// equal after masking.
 type Key = (u64, usize);
 
-/// A message that is gone.
+/// A message that the document no longer holds.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Gone {
-    /// What it stood behind and is still there; nothing at the beginning.
+    /// The last message before this one that still exists; `None` at the beginning.
     behind: Option<Key>,
     message: Message,
-    /// Where its events lie in the store.
+    /// The event indices of the message in the store.
     events: Range<i32>,
 }
 
 impl Messages {
-    /// Those of a file, if its row has that of a document.
+    /// Parses the messages from a file's saved state. `None` if the state is not that of a
+    /// document.
     pub(crate) fn of(state: Option<&str>) -> Option<Self> {
         serde_json::from_str(state?).ok()
     }
@@ -69,7 +72,8 @@ impl Messages {
         })
     }
 
-    /// Those that are not among `now`. One without an id cannot be missed.
+    /// Returns the messages that are missing from `now`. A message without an id never counts as
+    /// missing.
     pub(crate) fn gone(&self, now: &Self) -> Vec<Gone> {
         let present: HashSet<Key> = now.keys().collect();
         let ends = self.messages.iter().skip(1).map(|(_, first, _)| *first).chain([self.events]);
@@ -86,12 +90,13 @@ impl Messages {
     }
 }
 
-/// Events of messages that are gone, by what they stood behind.
+/// Events of messages that are gone, by the message that they followed.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped(HashMap<Option<Key>, Vec<(Message, Vec<EventRow>)>>);
 
 impl Dropped {
-    /// The events of `gone` by what is read of the store: events by their indices, ascending.
+    /// Reads the events of the messages in `gone`. `read` returns the events with the given
+    /// indices, ascending.
     pub(crate) fn read<E>(
         gone: Vec<Gone>,
         read: impl FnOnce(&[Range<i32>]) -> Result<Vec<EventRow>, E>,
@@ -117,31 +122,31 @@ impl Dropped {
 }
 
 impl Stream {
-    /// A message of a document begins, whose id stays when the document is written anew; what stood
-    /// before it and is gone comes first.
+    /// Begins a message of a document. `id` must stay the same when the document is rewritten.
+    /// Missing messages that came before this one are put back first.
     pub fn begin_message(&mut self, id: Option<&str>) {
         self.put_back_next();
         let id = id.map_or(0, |id| xxh3_64(id.as_bytes()) | 1);
         self.messages.push((id, self.state.next_index, self.state.turn));
     }
 
-    /// The document ends: what stood at its end and is gone comes last.
+    /// Ends the document. Missing messages that came at its end are put back last.
     pub(crate) fn end_document(&mut self) {
         self.put_back_next();
-        // Those behind messages of which the decoder did not tell this time.
+        // Messages that followed one which the decoder did not report this time.
         let mut rest: Vec<_> = std::mem::take(&mut self.dropped.0).into_iter().collect();
         rest.sort_by_key(|(_, messages)| messages.first().map(|((_, first, _), _)| *first));
         rest.into_iter().for_each(|(_, messages)| self.put_back(messages));
         self.messages.events = self.state.next_index;
     }
 
-    /// The messages so far.
+    /// The messages read so far.
     pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// Begins the document of `session` anew, this time with what is gone from it since the session
-    /// was as in `before`.
+    /// Restarts the document of `session`, this time with the messages that it lost since the
+    /// session was as in `before`.
     pub(crate) fn start_over(
         &mut self,
         session: SessionRow,
@@ -153,14 +158,14 @@ impl Stream {
         let state = StreamState::default();
         *self = Self::new(self.provider, session, state, own, history, redactor);
         self.dropped = dropped;
-        // How far the counts of a message can be trusted is not told by its events.
+        // The events do not say how far the counts of a message can be trusted.
         let known = before.usage_confidence.as_ref().and_then(|known| known.parse().ok());
         if let Some(known) = known.filter(|known| *known != Confidence::Unknown) {
             self.set_confidence(known);
         }
     }
 
-    /// Adds the messages that stood behind the last one and are gone.
+    /// Puts back the missing messages that followed the last message.
     fn put_back_next(&mut self) {
         if self.dropped.0.is_empty() {
             return;
@@ -185,7 +190,7 @@ impl Stream {
                         None,
                     );
                 }
-                // A copy stays one, and may turn out to be one.
+                // A copied event stays a copy, and an own event may turn out to be one.
                 self.replay |= event.is_replay;
                 if event.turn_index > turn {
                     turn = event.turn_index;
@@ -201,7 +206,7 @@ impl Stream {
         }
     }
 
-    /// Adds an event as it was; only its place in the document is no longer known.
+    /// Puts back an event unchanged, except that its place in the document is no longer known.
     fn put_back_event(&mut self, event: EventRow, step: i32) {
         let kind = event.event_type;
         self.sidechain = event.is_sidechain;

@@ -1,7 +1,7 @@
-//! The stream: gives every event its coordinates, keeps the session's sums, and knows what must be
-//! remembered to go on later at the same place.
+//! The stream: assigns every event its coordinates, keeps the session's sums, and holds the state
+//! needed to continue later at the same place.
 //!
-//! Decoders push drafts; nothing here knows a provider's format.
+//! Decoders push drafts; this module knows no provider's format.
 
 mod calls;
 mod dropped;
@@ -30,10 +30,11 @@ use crate::ledger::{LastRequests, Ledger};
 use crate::redact::{Redactor, Secrets};
 use crate::tree::Tree;
 
-/// Problems of one log that are listed in one run: a log of garbage has one on every line.
+/// Problems of one log listed in one run. The limit exists because a log of garbage has a problem
+/// on every line.
 const LISTED: usize = 1000;
 
-/// What a decoder knows about an event; the stream adds the rest.
+/// The fields of an event that a decoder knows; the stream adds the rest.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Draft<'a> {
     pub subtype: Option<&'a str>,
@@ -42,9 +43,9 @@ pub struct Draft<'a> {
     pub tool_call_id: Option<&'a str>,
     /// Paths that the call's arguments name.
     pub files: &'a [String],
-    /// The command line of a call that runs one; empty is none.
+    /// The command line of a call that runs one; empty if there is none.
     pub command: &'a str,
-    /// The subagent that the call started, on its result.
+    /// The subagent that the call started; set on its result.
     pub spawned_agent_id: Option<&'a str>,
     pub is_error: Option<bool>,
     pub exit_code: Option<i32>,
@@ -55,7 +56,7 @@ pub struct Draft<'a> {
     pub timestamp: Option<i64>,
 }
 
-/// What must be remembered between two reads of a growing log.
+/// The state kept between two reads of a growing log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamState {
     next_index: i32,
@@ -65,38 +66,38 @@ pub struct StreamState {
     last_time: Option<i64>,
     open_calls: OpenCalls,
     title_rank: u8,
-    /// The event that came next when the title was taken.
+    /// Index of the next event when the title was taken.
     #[serde(default)]
     title_at: i32,
-    /// Records of its own since the last copied one.
+    /// Number of own records in a row since the last copied one.
     own_run: u32,
-    /// Place reached in the parent's sequence.
+    /// Position reached in the parent's sequence.
     history_at: usize,
     /// The last record was a copy.
     replay: bool,
-    /// What hangs on what, for finding abandoned branches; records are known by hash.
+    /// Parents of records, to find abandoned branches. Records are identified by hash.
     #[serde(default, skip_serializing_if = "Branches::is_empty")]
     branches: Branches,
-    /// Where every entry says what it hangs on, all of them.
+    /// All entries, for logs in which every entry names its parent.
     #[serde(default, skip_serializing_if = "Tree::is_empty")]
     tree: Tree,
-    /// The least trust that was asked for.
+    /// The lowest confidence that a decoder reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,
-    /// Counts are missing if the log ends here.
+    /// True if counts are missing when the log ends here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     counts_open: bool,
     /// First and last time of copied history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     copied: Option<(i64, i64)>,
-    /// The session has no times of its own, but those of copied history.
+    /// True if the session has only the times of copied history, and none of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     borrowed: bool,
     #[serde(default, skip_serializing_if = "LastRequests::is_empty")]
     requests: LastRequests,
 }
 
-/// Where a record stands and who it is.
+/// The position of a record in its log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecordAt {
     pub offset: u64,
@@ -108,17 +109,17 @@ pub struct RecordAt {
 /// One log file on its way to the store.
 pub struct Stream {
     pub session: SessionRow,
-    /// Those since they were taken last.
+    /// Problems since they were last taken.
     pub problems: Vec<Problem>,
-    /// How many were listed, and those that were only counted, by kind.
+    /// Number of problems listed. `unlisted` counts the others, by kind.
     listed: usize,
     pub(crate) unlisted: BTreeMap<&'static str, u64>,
     provider: Provider,
     state: StreamState,
     batch: EventBatch,
     history: History,
-    /// Ids of the records of this stream, for finding repeated ones; unused where records are
-    /// known by content only.
+    /// Ids of the records of this stream, to find repeated records. `None` for formats whose
+    /// records are known by content only.
     own: Option<HashSet<u64>>,
     /// Identities of the records that gave events in this run, in order.
     sequence: Vec<u64>,
@@ -126,29 +127,29 @@ pub struct Stream {
     record_hash: u64,
     record_time: Option<i64>,
     replay: bool,
-    /// This log had the present record already.
+    /// True if this log has had the present record before.
     repeated: bool,
     sidechain: bool,
-    /// The subagent that writes, where it has no log of its own.
+    /// The subagent that writes, if it has no log of its own.
     agent: Option<String>,
     pushed: u32,
     ledger: Ledger,
     redactor: Option<Arc<Redactor>>,
-    /// What was masked in this run.
+    /// The secrets masked in this run.
     secrets: Secrets,
-    /// What the present record hangs on.
+    /// Parent of the present record.
     parent: Option<u64>,
-    /// Of a document, those of which it tells.
+    /// The messages of a document, if this log is one.
     messages: Messages,
     dropped: Dropped,
-    /// Hashes of the fields of objects that have none that is unknown (`provider/drift.rs`).
+    /// Hashes of the field sets of objects without unknown fields (`provider/drift.rs`).
     pub(crate) shapes: HashSet<u64>,
 }
 
 impl Stream {
-    /// `session` and `state` are those of the last checkpoint, or new ones; `own` holds the ids
-    /// of the records read before, where records have ids; `history` the records of the streams
-    /// this one may repeat; `redactor` masks secrets.
+    /// Creates a stream. `session` and `state` are those of the last checkpoint, or new. `own`
+    /// holds the ids of the records read before, for formats whose records have ids. `history`
+    /// holds the records of the streams that this one may repeat. `redactor` masks secrets.
     pub fn new(
         provider: Provider,
         session: SessionRow,
@@ -157,12 +158,12 @@ impl Stream {
         history: History,
         redactor: Option<Arc<Redactor>>,
     ) -> Self {
-        // Times of copied history stand for the session's only until it has its own.
+        // The session has the times of copied history only until it has its own.
         let mut session = session;
         if state.borrowed {
             (session.started_at, session.ended_at) = (None, None);
         }
-        // Until its first record with an identity says otherwise, a fork repeats.
+        // A fork counts as repeating until its first record with an identity says otherwise.
         let replay = state.next_index == 0 && !history.is_empty() || state.replay;
         let ledger = Ledger::of(&session);
         Self {
@@ -194,17 +195,17 @@ impl Stream {
         }
     }
 
-    /// What to remember at this point.
+    /// The state to save at this point.
     pub fn state(&self) -> &StreamState {
         &self.state
     }
 
-    /// The rows not yet taken.
+    /// The rows not taken yet.
     pub fn batch(&mut self) -> &mut EventBatch {
         &mut self.batch
     }
 
-    /// The session with all its sums.
+    /// Returns the session with all its sums.
     pub fn session_row(&self) -> SessionRow {
         let mut row = self.session.clone();
         self.ledger.write(&mut row, self.secrets.counts());
@@ -218,28 +219,30 @@ impl Stream {
         row
     }
 
-    /// Identities of the records that gave events in this run, in order.
+    /// Takes the identities of the records that gave events in this run, in order.
     pub fn take_sequence(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.sequence)
     }
 
-    /// Index of the event that comes next.
+    /// Index of the next event.
     pub fn position(&self) -> i32 {
         self.state.next_index
     }
 
-    /// Events that the present record gave so far.
+    /// Number of events that the present record gave so far.
     pub fn pushed(&self) -> u32 {
         self.pushed
     }
 
-    /// The drafts that follow were written by a subagent inside this log, by this one if it is known.
+    /// Marks the drafts that follow as written by a subagent inside this log. `agent` is its id, if
+    /// known.
     pub fn set_sidechain(&mut self, agent: Option<&str>) {
         self.sidechain = true;
         self.agent = agent.map(|id| short(id).to_owned());
     }
 
-    /// Extends the session's time range; copied history does not, unless there is nothing else.
+    /// Extends the session's time range. Times of copied history count only while there are no
+    /// others.
     pub fn widen(&mut self, time: Option<i64>) {
         let Some(time) = time else { return };
         if self.replay {
@@ -254,9 +257,9 @@ impl Stream {
         row.ended_at = Some(row.ended_at.map_or(time, |at| at.max(time)));
     }
 
-    /// A real prompt begins: the events that follow belong to a new turn.
+    /// Begins a turn with a real prompt: the events that follow belong to it.
     pub fn begin_turn(&mut self) {
-        // Nobody goes back to where a record stands again.
+        // A repeated record does not mean that the user went back.
         if let Some(parent) = self.parent.take().filter(|_| !self.repeated) {
             self.branch(parent);
         }
@@ -266,14 +269,14 @@ impl Stream {
         }
     }
 
-    /// Adds a real prompt: it begins a turn and may name the session.
+    /// Adds a real prompt, which begins a turn and may name the session.
     pub fn prompt(&mut self, text: &str) {
         self.begin_turn();
         self.title(TitleFrom::Prompt, text);
         self.push(EventType::User, Draft { text, ..Draft::default() });
     }
 
-    /// A model response begins.
+    /// Begins a model response. Returns its step.
     pub fn begin_step(&mut self) -> i32 {
         self.state.step += 1;
         if !self.replay {
@@ -296,24 +299,25 @@ impl Stream {
         self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
     }
 
-    /// Whether a call of this id waits for its result.
+    /// Returns whether a call with this id waits for its result.
     pub fn is_open(&self, call: &str) -> bool {
         self.state.open_calls.is_open(call)
     }
 
-    /// Adds an event of the present step; prompts and notifications belong to no response.
+    /// Adds an event to the present step. Prompts and notifications belong to no response, so their
+    /// step is 0.
     pub fn push(&mut self, kind: EventType, draft: Draft<'_>) {
         let outside = matches!(kind, EventType::User | EventType::Notification);
         self.push_in(kind, if outside { 0 } else { self.state.step }, draft);
     }
 
-    /// Adds an event of a given step: lines of one response may stand apart in the log.
+    /// Adds an event to a given step. The lines of one response may be apart in the log.
     pub fn push_in(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
-        // An answer without words, as before a call, says nothing.
+        // An empty answer, as before a call, carries no information.
         if kind == EventType::Message && draft.subtype.is_none() && draft.text.trim().is_empty() {
             return;
         }
-        // A secret may be split by what nobody sees, and matches must not end at a colour.
+        // Invisible characters may split a secret, and matches must not end at a color escape.
         let text = clean(draft.text);
         let command = clean(draft.command);
         let files = cleaned_files(draft.files);
@@ -351,7 +355,7 @@ impl Stream {
                     known_tool = call.tool;
                     files = call.files;
                     command = call.command;
-                    // A time taken over from another record says nothing of how long it took.
+                    // A time taken over from another record says nothing about the duration.
                     let elapsed = known_time.zip(call.at);
                     let elapsed = elapsed.map(|(end, start)| end.saturating_sub(start) / 1000);
                     duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
@@ -392,13 +396,14 @@ impl Stream {
         });
         if self.pushed == 0 && self.record_hash != 0 {
             self.sequence.push(self.record_hash);
-            // A record without events leaves no trace in the store, which a later run goes by.
+            // A record without events leaves no trace in the store, and a later run knows only the
+            // store.
             if let Some(own) = &mut self.own {
                 own.insert(self.record_hash);
             }
         }
-        // One without events says nothing of those behind it: no sequence holds it, so that it is
-        // found in none.
+        // A record without events does not decide about the records after it: no sequence holds it,
+        // so it is never found in one.
         self.state.replay = self.replay;
         self.state.next_index += 1;
         self.pushed += 1;
@@ -428,7 +433,7 @@ impl Stream {
     }
 }
 
-/// Reads an RFC 3339 time of a log into microseconds.
+/// Parses an RFC 3339 time of a log into microseconds.
 pub fn micros(text: Option<&str>) -> Option<i64> {
     Timestamp::parse(text?).map(|time| time.0)
 }

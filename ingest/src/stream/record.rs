@@ -1,17 +1,17 @@
-//! Where records begin, and which of them are copies.
+//! Begins records and decides which of them are copies.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{RecordAt, Stream};
 use crate::history::History;
 
-/// After this many records of its own in a row a fork is done with copied history.
+/// Number of consecutive own records after which a fork no longer repeats history.
 const OWN_RUN: u32 = 32;
 
 impl Stream {
-    /// Begins a record: the drafts that follow come from it. `identity` tells copies of the
-    /// record from other records; `None` for records that have none, which share the fate of the
-    /// last record that gave an event.
+    /// Begins a record; the drafts that follow come from it. `identity` is the same for copies of
+    /// the record and differs from that of other records. `None` is for records without an
+    /// identity, which are treated like the last record that gave an event.
     pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
         let repeated = identity.is_some_and(|hash| self.has_read(hash));
         self.replay = match identity {
@@ -22,8 +22,8 @@ impl Stream {
         self.repeated = repeated;
     }
 
-    /// Begins a record without an id: a copy has the same bytes, and stands in the same order
-    /// unless a time in it tells it from others.
+    /// Begins a record without an id. A copy has the same bytes. Unless the record has a time, the
+    /// copy must also follow the order of the parent's records.
     pub fn begin_unnamed(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
         let content = xxh3_64(raw) | 1;
         self.replay = self.is_copy(|history, at| match time {
@@ -33,9 +33,9 @@ impl Stream {
         self.begin(at, content, time);
     }
 
-    /// Begins a record without an id in a log whose records have some. Another capture of the session
-    /// has the same bytes; a fork may have changed them, and there it shares the fate of the record
-    /// before.
+    /// Begins a record without an id in a log whose records otherwise have ids. Another capture of
+    /// the session has the same bytes. A fork may have changed them, so there the record is treated
+    /// like the one before it.
     pub fn begin_between(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
         let content = xxh3_64(raw) | 1;
         self.replay = match self.history.is_of_same_session() {
@@ -45,7 +45,7 @@ impl Stream {
         self.begin(at, content, time);
     }
 
-    /// Asks the history about a record, unless the log is done with copies.
+    /// Asks the history whether a record is a copy, unless the log no longer repeats history.
     fn is_copy(&mut self, is_known: impl FnOnce(&History, &mut usize) -> bool) -> bool {
         let watched = self.state.own_run < OWN_RUN;
         let copied = watched && is_known(&self.history, &mut self.state.history_at);
@@ -68,38 +68,41 @@ impl Stream {
         }
     }
 
-    /// Whether there are other logs that this one may repeat.
+    /// Returns whether there are other logs that this one may repeat.
     pub fn has_history(&self) -> bool {
         !self.history.is_empty()
     }
 
-    /// Whether another log that this one may repeat has a record of this identity.
+    /// Returns whether a log that this one may repeat has a record of this identity.
     pub fn repeats(&self, identity: u64) -> bool {
         self.history.has_id(identity)
     }
 
-    /// Copied history goes on with the record of this content, if the other log has it further on.
+    /// Continues copied history at the record with this content, if the other log has it further
+    /// on.
     pub fn seek(&mut self, content: u64) {
         self.history.seek(content, &mut self.state.history_at);
     }
 
-    /// Whether this log had a record of this identity, where records have ids.
+    /// Returns whether this log had a record of this identity. Always false for records without
+    /// ids.
     pub fn has_read(&self, identity: u64) -> bool {
         self.own.as_ref().is_some_and(|own| own.contains(&identity))
     }
 
-    /// Whether the present record is a copy.
+    /// Returns whether the present record is a copy.
     pub fn is_copying(&self) -> bool {
         self.replay
     }
 
-    /// Overrides whether the present record is a copy, for decoders that know it otherwise.
+    /// Overrides whether the present record is a copy, for decoders that know it from another
+    /// source.
     pub fn set_copied(&mut self, copied: bool) {
         self.replay = copied;
         self.state.replay = copied;
     }
 
-    /// The drafts that follow have their text in another record.
+    /// Sets the position of the drafts that follow, whose text is in another record.
     pub fn place_at(&mut self, at: RecordAt) {
         self.record = at;
     }

@@ -1,4 +1,4 @@
-//! Counting events of the store once more, by the records that their log may repeat.
+//! Recounts events of the store against the records that their log may repeat.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,9 @@ use schemas::session::EventRow;
 use super::{Draft, RecordAt, Stream};
 
 impl Stream {
-    /// Counts an event as it stands in the store. Returns whether it is a copy: one that was a copy
-    /// stays one, but for those of `lost` records. Where records have no ids those that are alike
-    /// cannot be told apart, and their order alone decides when any are lost.
+    /// Counts an event as the store has it. Returns whether it is a copy. A copy stays one, unless
+    /// its record is among `lost`. Equal records without ids cannot be told apart, so their order
+    /// alone decides if any are lost.
     pub(crate) fn recount(&mut self, event: &EventRow, lost: &HashSet<u64>) -> bool {
         let hash = event.record_hash.cast_unsigned();
         let offset = event.source_offset.cast_unsigned();
@@ -17,7 +17,7 @@ impl Stream {
             let at = RecordAt { offset, ..RecordAt::default() };
             self.begin_record(at, Some(hash).filter(|hash| *hash != 0), None);
         }
-        // A record without an id shares the fate of the one before.
+        // A record without an id is treated like the one before it.
         let is_known = self.own.is_some() && hash != 0;
         let stays = lost.is_empty() || is_known && !lost.contains(&hash);
         self.replay |= event.is_replay && stays;

@@ -1,5 +1,5 @@
-//! What a log tells of its session as a whole: title, place, branch, model, trust, abandoned
-//! branches. Nothing of it is kept with a secret in it.
+//! Facts about a session as a whole: title, directory, branch, model, confidence, abandoned
+//! branches. Secrets in them are masked before they are kept.
 
 use std::borrow::Cow;
 
@@ -11,18 +11,19 @@ use crate::clean::clean;
 use crate::redact::{Said, look};
 use crate::repository;
 
-/// Titles taken from a prompt are cut to this many characters.
+/// Length in characters at which titles taken from a log are cut.
 const TITLE_CHARS: usize = 120;
 
-/// Bytes of a name: of a tool, a model, a branch, a folder, an id. Answers repeat names, and a log
-/// may hold anything: with 1,024 bytes of quotes and backslashes in each, the steps of a session
-/// took more than an answer may.
+/// Bytes kept of a name: of a tool, a model, a branch, a folder, an id. Answers repeat names, and a
+/// log may hold anything: with 1,024 bytes of quotes and backslashes in each name, the steps of a
+/// session exceeded the size limit of an answer.
 const NAME_BYTES: usize = 768;
 
-/// A title's source; a higher one wins, among equals the later.
+/// The source of a title. A higher source wins; among equal sources the later title wins, except
+/// that the first prompt stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TitleFrom {
-    /// A prompt of another session, whose history was copied.
+    /// A prompt of another session, from copied history.
     Copy = 1,
     Prompt = 2,
     Summary = 3,
@@ -31,7 +32,7 @@ pub enum TitleFrom {
 }
 
 impl Stream {
-    /// Offers a title. Prompts of copied history name the session only as long as it has none of its
+    /// Offers a title. Prompts of copied history name the session only while it has no title of its
     /// own.
     pub fn title(&mut self, from: TitleFrom, text: &str) {
         let is_copy = from == TitleFrom::Prompt && self.replay;
@@ -58,8 +59,8 @@ impl Stream {
         }
     }
 
-    /// Sets the working directory, and the project named after it, once: the first one names the
-    /// session even when the agent changes directory later.
+    /// Sets the working directory, and the project named after it, once. The first directory names
+    /// the session even if the agent changes directory later.
     pub fn set_cwd(&mut self, cwd: Option<&str>) {
         let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty()) else { return };
         if self.session.cwd.is_none() {
@@ -76,7 +77,7 @@ impl Stream {
         }
     }
 
-    /// A text as it may be kept: cleaned and without its secrets, which are not counted.
+    /// Returns a text cleaned and with its secrets masked. The secrets are not counted.
     pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match clean(text) {
             Cow::Borrowed(text) => look(self.redactor.as_deref(), text).0,
@@ -84,14 +85,14 @@ impl Stream {
         }
     }
 
-    /// Returns a name such as `task_complete` as words. A secret in it is masked first, as words do
-    /// not have its shape any more.
+    /// Returns a name such as `task_complete` as words. A name with a secret is masked and not
+    /// split, because the words no longer have the shape of the secret.
     pub fn words_of_name(&self, name: &str) -> String {
         let masked = self.masked(name);
         if masked == name { name.replace('_', " ") } else { masked.into_owned() }
     }
 
-    /// What an event says without its secrets, which are counted.
+    /// Masks the secrets in the text, command and files of an event, and counts them.
     pub(super) fn mask<'t>(
         &mut self,
         text: &'t str,
@@ -101,8 +102,8 @@ impl Stream {
         self.secrets.event(self.redactor.as_deref(), text, command, files)
     }
 
-    /// Sets the repository that the working directory belongs to, once: its address, or its folder as
-    /// long as no address is known.
+    /// Sets the repository that the working directory belongs to. An address replaces a folder;
+    /// otherwise the first value stays.
     pub fn set_repository(&mut self, repository: Option<&str>) {
         let known = self.session.repository.as_deref();
         let is_better = |repository: &&str| {
@@ -114,31 +115,32 @@ impl Stream {
         self.replace(|row| &mut row.repository, repository.as_deref());
     }
 
-    /// Says how far the token counts can be trusted, where that is not plain from the events: the
-    /// least trust counts.
+    /// Reports how far the token counts can be trusted, if the events do not show it. The lowest
+    /// confidence reported counts.
     pub fn set_confidence(&mut self, confidence: Confidence) {
         let known = self.state.confidence;
         self.state.confidence = Some(known.map_or(confidence, |known| known.max(confidence)));
     }
 
-    /// Says that counts are missing as long as the log ends here, as before a shutdown that sums up.
+    /// Sets whether counts are missing if the log ends here, as before a shutdown record that sums
+    /// up.
     pub fn set_open(&mut self, open: bool) {
         self.state.counts_open = open;
     }
 
-    /// Counts what the decoder did not know: `kind` is record, field or block.
+    /// Counts an item unknown to the decoder; `kind` is record, field or block.
     pub fn drift(&mut self, kind: &str, name: &str) {
         let name = self.masked(short(name));
         self.ledger.drift(kind, &name);
     }
 
-    /// The present record hangs on `parent`; a prompt in it may begin a branch.
+    /// Sets the parent of the present record. A prompt in this record may begin a branch.
     pub fn hangs_on(&mut self, parent: Option<u64>) {
         self.parent = parent;
     }
 
-    /// The record that follows hangs on `parent`. When another one hung on it already, a person
-    /// went back there: the events since then are an abandoned branch.
+    /// Links the next record to `parent`. If another record already had this parent, the user went
+    /// back there, and the events since then are an abandoned branch.
     pub fn branch(&mut self, parent: u64) {
         let now = self.state.next_index;
         if let Some(since) = self.state.branches.hang(parent, now) {
@@ -146,8 +148,8 @@ impl Stream {
         }
     }
 
-    /// The entry that follows is `id` and hangs on `parent` in a log that is a tree: what does not lie
-    /// between its root and this entry is an abandoned branch.
+    /// Adds the next entry `id` below `parent`, in a log that is a tree. Events that are not on the
+    /// path from the root to this entry are an abandoned branch.
     pub fn hang(&mut self, id: u64, parent: u64) {
         if self.repeated {
             return;
@@ -158,15 +160,14 @@ impl Stream {
         self.forget_title(is_left);
     }
 
-    /// What was typed on a branch that was left behind names the session only as long as nothing else
-    /// does.
+    /// Lets any other title replace one that was typed on an abandoned branch.
     fn forget_title(&mut self, is_left: bool) {
         if is_left && self.state.title_rank <= TitleFrom::Prompt as u8 {
             self.state.title_rank = 0;
         }
     }
 
-    /// The events since the one at `first` are a branch that was abandoned.
+    /// Marks the events from index `first` on as an abandoned branch.
     pub fn abandon(&mut self, first: i32) {
         if first < self.state.next_index {
             self.ledger.abandon(first, self.state.next_index - 1);
@@ -174,22 +175,22 @@ impl Stream {
         }
     }
 
-    /// Sets the git branch in force.
+    /// Sets the current git branch.
     pub fn set_branch(&mut self, branch: Option<&str>) {
         self.replace(|row| &mut row.git_branch, branch);
     }
 
-    /// Sets the model in force.
+    /// Sets the current model.
     pub fn set_model(&mut self, model: Option<&str>) {
         self.replace(|row| &mut row.model, model);
     }
 
-    /// Sets the version of the agent.
+    /// Sets the agent's version.
     pub fn set_version(&mut self, version: Option<&str>) {
         self.replace(|row| &mut row.agent_version, version);
     }
 
-    /// Replaces a value that changed; absent and empty ones change nothing.
+    /// Replaces a value that changed. Absent and empty values change nothing.
     fn replace(&mut self, of: fn(&mut SessionRow) -> &mut Option<String>, new: Option<&str>) {
         let current = of(&mut self.session);
         let Some(new) = new.filter(|new| !new.is_empty() && current.as_deref() != Some(*new))
@@ -199,7 +200,8 @@ impl Stream {
         let new = clean(new);
         let (masked, found) = look(self.redactor.as_deref(), &new);
         let masked = short(&masked);
-        // One with a secret in it is never what was kept of it.
+        // Compared again after masking: the unmasked value never equals the masked one that was
+        // kept.
         if current.as_deref() != Some(masked) {
             *current = Some(masked.to_owned());
             self.secrets.beside(found);
@@ -207,7 +209,7 @@ impl Stream {
     }
 }
 
-/// The words of a text on one line, until they are more than a title takes.
+/// Returns the words of a text on one line, up to a little more than a title can hold.
 fn beginning(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -222,7 +224,7 @@ fn beginning(text: &str) -> String {
     line
 }
 
-/// A name as far as it is kept.
+/// Returns the part of a name that is kept: at most [`NAME_BYTES`] bytes.
 pub(crate) fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES)]
 }

@@ -1,4 +1,4 @@
-//! What a worker hands over: rows, and the checkpoint they lead to.
+//! Hands over a worker's rows together with the checkpoint that they lead to.
 
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
@@ -13,25 +13,25 @@ use crate::redact::Redactor;
 use crate::run::{Sink, Target};
 use crate::stream::{Stream, StreamState};
 
-/// What must be remembered to go on later; saved as JSON in `sources.state`.
+/// The state needed to continue a log later; saved as JSON in `sources.state`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Saved {
     pub(super) stream: StreamState,
     pub(super) decoder: serde_json::Value,
 }
 
-/// How far a file was read.
+/// The position up to which a file was read.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor {
     pub(super) consumed: u64,
     pub(super) line: u64,
     pub(super) objects: u64,
-    /// Whether everything that was there was looked at.
+    /// Whether the whole file was read.
     pub(super) at_end: bool,
 }
 
 impl<T: Target> Worker<'_, T> {
-    /// Gives the sink the rows collected and the checkpoint they lead to.
+    /// Hands the collected rows and the checkpoint they lead to over to the sink.
     pub(super) fn hand_over(
         &mut self,
         work: &Work,
@@ -55,8 +55,8 @@ impl<T: Target> Worker<'_, T> {
             status: SourceStatus::Ok,
             session_id: Some(work.session_id.clone()),
             provider: Some(work.claim.provider),
-            // In the middle of a file the checkpoint must not look like the end: the size is
-            // what makes the next run go on.
+            // In the middle of a file the checkpoint must not look like the end: the differing size
+            // is what makes the next run continue.
             size: match (cursor.at_end, work.file.container) {
                 (true, Container::Plain) => work.file.size.max(cursor.consumed).cast_signed(),
                 (true, _) => work.file.size.cast_signed(),
@@ -85,7 +85,7 @@ impl<T: Target> Worker<'_, T> {
         sink.checkpoint(stream.session_row(), source, problems).map_err(Trouble::Store)
     }
 
-    /// Keeps what was read of a log that cannot be read as it is now, until it changes.
+    /// Keeps the content read before of a log that cannot be read now, until the log changes.
     pub(super) fn keep(
         &mut self,
         work: &Work,
@@ -113,7 +113,7 @@ impl<T: Target> Worker<'_, T> {
         sink.checkpoint(session, source, problems).map_err(Trouble::Store)
     }
 
-    /// The problems since the last time, which are counted here.
+    /// Takes and counts the problems since the last checkpoint.
     fn problems(&mut self, stream: &mut Stream) -> Vec<Problem> {
         let problems = std::mem::take(&mut stream.problems);
         for problem in &problems {
@@ -126,7 +126,7 @@ impl<T: Target> Worker<'_, T> {
     }
 }
 
-/// The version of the rules in force, as the store keeps it; 0 is none.
+/// Returns the version of the rules in force, as the store keeps it; 0 if there are none.
 pub(crate) fn rules_version(redactor: Option<&Redactor>) -> i64 {
     redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
 }

@@ -1,5 +1,5 @@
-//! What the logs of a unit have in common: which records one of them may repeat, and whether that
-//! changed since it was read.
+//! Finds the records that a log may repeat from other logs of its unit, and whether that changed
+//! since the log was read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,9 @@ use crate::run::Target;
 use crate::stream::short;
 
 impl<T: Target> Worker<'_, T> {
-    /// Whether a log that was read before has records that an original of it only got now, or lost:
-    /// they count there, or no longer. Gives those that were lost.
+    /// Returns the lost records if a log that was read before must be counted again. That is so if
+    /// its originals received or lost records that this log also has. `None` if nothing changed for
+    /// this log.
     pub(super) fn shifted(
         &self,
         work: &Work,
@@ -42,7 +43,7 @@ impl<T: Target> Worker<'_, T> {
             self.committed(&work.session_id, records)?.iter().copied().collect();
         let is_common = |others: &HashSet<u64>, own_of_them: usize| {
             let common = others.intersection(&own).count();
-            // Contents may be alike by chance.
+            // Records without unique ids may be equal by chance.
             let enough =
                 if format.unique_ids { 1 } else { others.len().min(own_of_them).div_ceil(2) };
             common >= enough.max(1)
@@ -52,7 +53,7 @@ impl<T: Target> Worker<'_, T> {
         Ok(shifted.then_some(lost))
     }
 
-    /// The records of a session as they were committed before this run.
+    /// Returns the records of a session as they were committed before this run.
     fn committed<'r>(
         &self,
         session_id: &str,
@@ -65,7 +66,7 @@ impl<T: Target> Worker<'_, T> {
         Ok(records.committed.get(session_id).map_or(&[], Vec::as_slice))
     }
 
-    /// The records that this log may repeat.
+    /// Collects the records that this log may repeat.
     pub(super) fn history(
         &self,
         work: &Work,
@@ -75,11 +76,11 @@ impl<T: Target> Worker<'_, T> {
         let mut streams = Vec::new();
         for ancestor in &work.ancestors {
             let mut hashes = Vec::new();
-            // What was read from its start stands for all that was there.
+            // A log read from its start replaces everything that was committed of it.
             if !records.read.get(ancestor.as_str()).is_some_and(|read| read.from_start) {
                 hashes.extend(self.committed(ancestor, records)?);
             }
-            // What this run read of it is not committed as far as the target sees.
+            // The target does not show as committed what this run read of the ancestor.
             let read = records.read.get(ancestor.as_str());
             hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
             streams.push(hashes);
@@ -90,16 +91,16 @@ impl<T: Target> Worker<'_, T> {
     }
 }
 
-/// Records of the sessions of a unit, for those that share history with them.
+/// Records of the sessions of a unit, for the sessions that share history with them.
 #[derive(Default)]
 pub(super) struct Records<'w> {
-    /// Those read in this run.
+    /// Records read in this run, by session id.
     pub(super) read: HashMap<&'w str, ReadRecords>,
-    /// Those that were committed before, as far as somebody asked for them.
+    /// Records committed before this run, by session id; only for sessions already asked about.
     committed: HashMap<String, Vec<u64>>,
 }
 
-/// The records that stand more often in one log than in the other.
+/// Returns the records that occur more often in `one` than in `other`.
 fn surplus(one: &[u64], other: &[u64]) -> HashSet<u64> {
     let mut left = HashMap::<u64, usize>::new();
     other.iter().for_each(|hash| *left.entry(*hash).or_default() += 1);
@@ -113,7 +114,7 @@ fn surplus(one: &[u64], other: &[u64]) -> HashSet<u64> {
     one.iter().filter(is_over).copied().collect()
 }
 
-/// Identities of the records that were read of a log, in order.
+/// Identities of the records read from a log, in order.
 #[derive(Default)]
 pub(super) struct ReadRecords {
     pub(super) from_start: bool,

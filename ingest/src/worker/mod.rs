@@ -1,4 +1,4 @@
-//! One worker: reads the files of its units from their checkpoints into its sink.
+//! A worker: reads the files of its units, from their checkpoints, into its sink.
 
 mod checkpoint;
 mod copies;
@@ -28,7 +28,7 @@ use crate::report::{ProviderReport, Report};
 use crate::run::{Progress, Sink, Target};
 use crate::stream::{Dropped, Messages, RecordAt, Stream, StreamState, short};
 
-/// A batch is handed over when it holds this much text, or this many events.
+/// Bytes of text, and number of events, from which on a batch is handed over.
 const BATCH_BYTES: usize = 2 << 20;
 const BATCH_EVENTS: usize = 8192;
 
@@ -41,7 +41,7 @@ pub(crate) struct Worker<'t, T: Target> {
 }
 
 impl<T: Target> Worker<'_, T> {
-    /// Takes units until there are none.
+    /// Does units of work until none is left.
     pub(crate) fn work(
         &mut self,
         units: &[Vec<Work>],
@@ -68,7 +68,7 @@ impl<T: Target> Worker<'_, T> {
         sink.map_or(Ok(()), Sink::finish)
     }
 
-    /// Reads one file; returns the identities of the records read.
+    /// Reads one file. Returns the identities of the records read.
     fn file(
         &mut self,
         work: &Work,
@@ -90,7 +90,7 @@ impl<T: Target> Worker<'_, T> {
         }
         let saved = match work.change {
             _ if anew => None,
-            // By the path it was read at: it may have moved since.
+            // Looked up by the path at which the log was read: it may have moved since.
             Change::Grown => match &work.source {
                 Some(source) => self.target.state(&source.path)?,
                 None => None,
@@ -98,7 +98,7 @@ impl<T: Target> Worker<'_, T> {
             Change::New | Change::Rewritten | Change::Same | Change::Gone => None,
         };
         let saved: Option<Saved> = saved.and_then(|json| serde_json::from_str(&json).ok());
-        // Without its state a log cannot be continued; it is read anew.
+        // A log without saved state cannot be continued, so it is read again from its start.
         let grown = work.change == Change::Grown && saved.is_some();
         let history = self.history(work, format, records)?;
         let own = if format.unique_ids {
@@ -180,7 +180,7 @@ impl<T: Target> Worker<'_, T> {
             );
             stream.problem(RecordAt::default(), ProblemKind::UnknownFormat, message);
         }
-        // A record at the end of the file without newline was counted with its line.
+        // If the last record read had no newline, its line is counted already.
         let mut counted = inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
         let mut cursor = Cursor {
@@ -196,8 +196,8 @@ impl<T: Target> Worker<'_, T> {
         while let Some(line) = lines.next_line()? {
             let new = u64::from(!std::mem::take(&mut counted));
             match line {
-                // As far as whole objects go, so that it does not matter what was there yet when
-                // the log was read before.
+                // Decodes whole objects only, so that the result does not depend on how much of the
+                // line was there when the log was read before.
                 Line::Tail { offset, bytes } => {
                     let (whole, rest) = bytes.split_at(parser.whole(bytes));
                     let (number, end) = (cursor.line + new, offset + whole.len() as u64);
@@ -296,7 +296,7 @@ impl<T: Target> Worker<'_, T> {
             }
         }
         let consumed = bytes.len() as u64;
-        // The store is about to hold its texts once more.
+        // Frees the document, because the store is about to hold its texts again.
         drop(bytes);
         self.progress.advanced(consumed);
         self.report.bytes_read += consumed;
@@ -305,7 +305,7 @@ impl<T: Target> Worker<'_, T> {
         self.hand_over(work, &cursor, None, &mut file, stream, sink)
     }
 
-    /// What a document held when it was read before and holds no longer.
+    /// Returns the messages that a document held when it was read before and no longer holds.
     fn dropped(&self, work: &Work, stream: &Stream) -> Result<Option<Dropped>, T::Error> {
         let before = work.session.as_ref().and(work.source.as_ref());
         let Some(source) = before else { return Ok(None) };
@@ -336,7 +336,7 @@ impl<T: Target> Worker<'_, T> {
         numbers.bytes += bytes;
     }
 
-    /// Reported in this run only: the next one may find the rest.
+    /// Reports an incomplete record in this run only: the next run may find the rest.
     fn incomplete(&mut self, work: &Work, at: RecordAt) {
         let message = format!("the file ends inside a record, {} bytes in", at.length);
         let kind = ProblemKind::IncompleteLine;
@@ -350,7 +350,7 @@ impl<T: Target> Worker<'_, T> {
     }
 }
 
-/// What ended the reading of a file.
+/// An error that ended the reading of a file.
 enum Trouble<E> {
     Log(io::Error),
     Store(E),
@@ -362,7 +362,7 @@ impl<E> From<io::Error> for Trouble<E> {
     }
 }
 
-/// The row a session starts with in this run.
+/// Returns the row that a session starts with in this run.
 fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
     let mut row = match &work.session {
         Some(session) if grown => SessionRow::clone(session),
@@ -379,7 +379,7 @@ fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
     row
 }
 
-/// Whether what stands before `start` does not end with a newline.
+/// Returns whether `start` is inside a line: the byte before it is not a newline.
 fn inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
     let Some(before) = start.checked_sub(1) else { return Ok(false) };
     let mut byte = [0];

@@ -1,5 +1,5 @@
-//! Counts what the store has of a log that is gone once more: an original of it got what it had
-//! counted, or lost it. Nothing but that changes in its rows.
+//! Recounts the rows of a log that is gone, after one of its originals received events that the log
+//! had counted, or lost some. Nothing else changes in the log's rows.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::run::{Sink, Target};
 use crate::stream::{Stream, StreamState};
 
 impl<T: Target> Worker<'_, T> {
-    /// Writes the rows of a session anew, by the records that it may repeat, and those of them that
-    /// were `lost`.
+    /// Rewrites the rows of a session, given the records that it may repeat (`history`) and those
+    /// that its originals have `lost`.
     pub(super) fn recount(
         &mut self,
         work: &Work,
@@ -56,7 +56,7 @@ impl<T: Target> Worker<'_, T> {
         let source = SourceRow {
             status: SourceStatus::Gone,
             ancestors: Some(work.ancestors.join(" ")),
-            // A copy that comes back is read anew.
+            // Without state, a copy that comes back is read again from its start.
             state: None,
             ..SourceRow::clone(source)
         };
@@ -64,7 +64,7 @@ impl<T: Target> Worker<'_, T> {
     }
 }
 
-/// A session of which no event was counted yet.
+/// Returns the session with all counts of events reset.
 fn uncounted(session: SessionRow) -> SessionRow {
     let mut session = SessionRow {
         started_at: None,

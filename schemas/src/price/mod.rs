@@ -1,5 +1,5 @@
-//! What tokens cost: the price table (`prices.toml`, dated data kept in the repository, which a
-//! user's file of the same form can change), and what usage costs by it.
+//! Computes what tokens cost. The prices are in the table `prices.toml`, dated data kept in the
+//! repository, which a user's file of the same form can change.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,10 +9,10 @@ use crate::Usage;
 
 mod name;
 
-/// The table of the repository.
+/// The price table of the repository, in TOML.
 const BUILT_IN: &str = include_str!("../../prices.toml");
 
-/// Prices of a model, in US dollars per million tokens. A rate that is not known is absent.
+/// Prices of a model, in US dollars per million tokens. An unknown rate is absent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
@@ -22,19 +22,19 @@ pub struct Rate {
     pub output: f64,
     /// Input tokens read from a cache.
     pub cache_read: Option<f64>,
-    /// Input tokens written to a cache for five minutes, or for a time the log does not tell. Where
-    /// writing has no price of its own, they are input like any other.
+    /// Input tokens written to a cache for five minutes, or for a time that the log does not give.
+    /// Without this rate they cost as much as other input.
     pub cache_write_5m: Option<f64>,
     /// Input tokens written to a cache for an hour.
     pub cache_write_1h: Option<f64>,
-    /// What requests with a long prompt cost, where that is more.
+    /// Prices of requests with a long prompt, if they are higher.
     pub long: Option<LongRate>,
     regional: Option<f64>,
     #[serde(default)]
     aliases: Vec<String>,
 }
 
-/// Prices of requests whose whole prompt, cached parts included, is above a number of tokens.
+/// Prices of requests whose whole prompt, cached parts included, has more than a number of tokens.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongRate {
@@ -47,19 +47,20 @@ pub struct LongRate {
     pub cache_write_1h: Option<f64>,
 }
 
-/// The rates of input, output, cache reads, cache writes for five minutes and for an hour.
+/// The rates of input, output, cache reads, and cache writes for five minutes and for an hour.
 pub type Rates = [Option<f64>; 5];
 
 const FIELDS: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
 
 impl Rate {
-    /// Whether a request with a prompt of so many tokens, cached ones included, costs the long rates.
+    /// Whether a request costs the long rates. `prompt_tokens` counts the whole prompt, cached
+    /// tokens included.
     pub fn is_long(&self, prompt_tokens: i64) -> bool {
         self.long.as_ref().is_some_and(|long| prompt_tokens > long.above_tokens)
     }
 
-    /// What usage costs in US dollars; `None` when the log tells no counts, or some of a kind that
-    /// has no known rate.
+    /// Returns what usage costs in US dollars. Returns `None` if the log gives no counts, or if a
+    /// kind of tokens that was used has no known rate.
     pub fn cost(&self, usage: &Usage, long: bool) -> Option<f64> {
         if usage.is_unknown() {
             return None;
@@ -77,7 +78,8 @@ impl Rate {
         costs.try_fold(0.0, |sum, cost| cost.map(|cost| sum + cost))
     }
 
-    /// What requests with a long prompt cost, or others.
+    /// Returns the rates of requests with a long prompt if `long` is true, and the normal rates
+    /// otherwise.
     pub fn rates(&self, long: bool) -> Rates {
         match self.long.as_ref().filter(|_| long) {
             Some(long) => long.rates(),
@@ -91,7 +93,7 @@ impl Rate {
         }
     }
 
-    /// The same rates, each times a factor.
+    /// Returns the same rates, each multiplied by a factor.
     fn times(&self, factor: f64) -> Self {
         let times = |rate: Option<f64>| rate.map(|rate| rate * factor);
         let long = self.long.as_ref().map(|long| LongRate {
@@ -143,10 +145,11 @@ impl LongRate {
     }
 }
 
-/// What is wrong with a price table.
+/// The reason why a price table cannot be used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PriceError {
-    /// Not TOML, a field that is not known, missing or of another type; says line and column.
+    /// The file is not TOML, or a field is unknown, missing or of another type. The text gives line
+    /// and column.
     #[error("price table: {0}")]
     Form(String),
     #[error("price table: as_of is {0:?}, which is no date such as 2026-09-22")]
@@ -161,7 +164,7 @@ pub enum PriceError {
     Name { name: String, first: String, second: String },
 }
 
-/// A file of prices.
+/// The content of a price file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -195,12 +198,12 @@ impl File {
     }
 }
 
-/// A model of the table.
+/// A model of the table with its prices.
 #[derive(Debug, Clone)]
 struct Priced {
     model: String,
     rate: Rate,
-    /// What it costs at Bedrock's regional endpoints, where that is something else.
+    /// Prices at Bedrock's regional endpoints, if they differ.
     regional: Option<Rate>,
 }
 
@@ -213,7 +216,7 @@ pub struct PriceTable {
 }
 
 impl PriceTable {
-    /// The table of the repository. (A test shows that it can be read.)
+    /// Returns the table of the repository. A test shows that it can be read.
     pub fn built_in() -> Self {
         let mut table = Self::default();
         if let Ok(file) = File::parse(BUILT_IN) {
@@ -223,8 +226,9 @@ impl PriceTable {
         table
     }
 
-    /// The table of the repository with the models of a user's file, which replace those of the
-    /// same name or come on top. `as_of` may be left out there and changes nothing.
+    /// Returns the table of the repository together with the models of a user's file, which are
+    /// added or replace those of the same name. The file may omit `as_of`, which has no effect
+    /// there.
     pub fn with_overrides(text: &str) -> Result<Self, PriceError> {
         let file = File::parse(text)?;
         let mut table = Self::built_in();
@@ -232,12 +236,12 @@ impl PriceTable {
         Ok(table)
     }
 
-    /// The day of the prices of the repository, as `2026-09-22`.
+    /// Returns the day of the repository's prices, as `2026-09-22`.
     pub fn as_of(&self) -> &str {
         &self.as_of
     }
 
-    /// The prices of a model, by the rules of the module `name`.
+    /// Returns the prices of a model, which is found by the rules of the module `name`.
     pub fn rate(&self, model: &str) -> Option<&Rate> {
         let mut known_as = model;
         let mut regional = false;
@@ -251,8 +255,9 @@ impl PriceTable {
         }
     }
 
-    /// What usage of a model costs in US dollars; `long` where [`Rate::is_long`] held for the
-    /// prompt. `None` for a model without a price, which is not the same as nothing.
+    /// Returns what usage of a model costs in US dollars. `long` is the result of [`Rate::is_long`]
+    /// for the prompt. Returns `None` for a model without a price, which does not mean that it
+    /// costs nothing.
     pub fn cost(&self, model: &str, usage: &Usage, long: bool) -> Option<f64> {
         self.rate(model)?.cost(usage, long)
     }
@@ -260,7 +265,7 @@ impl PriceTable {
     fn add(&mut self, file: File) {
         for (model, rate) in file.models {
             let at = self.models.len();
-            // The other names of a model that is replaced go on standing for it.
+            // The other names of a replaced model now refer to the new one.
             let before = self.models.iter().rposition(|known| known.model == model);
             self.names.values_mut().filter(|known| Some(**known) == before).for_each(|k| *k = at);
             let names = rate.aliases.iter().chain([&model]).map(|name| (name.clone(), at));

@@ -1,10 +1,11 @@
-//! The Bloom filter of a block: which runs of three, five and eight bytes of folded text it may hold.
+//! The Bloom filter of a block: which runs of three, five and eight bytes of folded text it may
+//! hold.
 //!
-//! Runs of three find needles of three letters; runs of five tell a word from others made of the
-//! same syllables; runs of eight tell a phrase from its words, and of them a quarter is enough. Every
-//! byte sets its bits at once, without asking whether they are set: a filter is 8 KB and stays in the
-//! nearest cache. A block ends when its filter is half full,
-//! so that every filter is worth its place: repetitive text makes long blocks.
+//! Runs of three find needles of three letters. Runs of five distinguish a word from others made of
+//! the same syllables. Runs of eight distinguish a phrase from its words, and a quarter of them is
+//! enough. Every byte sets its bits without a test whether they are set: a filter is 8 KB and stays
+//! in the nearest cache. A block ends when its filter is half full, so that no filter wastes space;
+//! repetitive text makes long blocks.
 
 use std::ops::Range;
 
@@ -13,39 +14,40 @@ use crate::fold::fold;
 /// log2 of the bits of a filter while it is filled.
 pub(super) const BITS_LOG2: u32 = 16;
 
-/// Where in a hash the number of its word stands.
+/// Shift that leaves the bits of a hash with the number of its 64-bit word.
 const WORD_SHIFT: u32 = 64 - (BITS_LOG2 - 6);
 
-/// 64-bit words of such a filter.
+/// 64-bit words of a filter while it is filled.
 pub(super) const WORDS: usize = 1 << (BITS_LOG2 - 6);
 
-/// Bits set in a filter that is full. A run of three then looks present by chance in a quarter of the
-/// blocks (it sets two bits), one of five in half of them (one bit, as needles have many).
+/// Bits set in a filter that counts as full. A run of three (two bits) then seems present by chance
+/// in a quarter of the blocks, and a run of five in half of them (one bit, as needles have many).
 const FULL: u32 = (1 << BITS_LOG2) / 2;
 
-/// Bytes of a needle that are looked for, and by which the filters of one long text overlap: so
-/// what is looked for is in one of them, if it is anywhere.
+/// Bytes of a needle that are compared, and by which the filters of one long text overlap. The
+/// compared bytes are therefore in one of the filters if they occur at all.
 pub(super) const OVERLAP: usize = 64;
 
-/// The bits that a block must have for a needle to be in its text; none when the needle is too
-/// short to rule anything out.
+/// The bits that the filter of a block must have set if a needle is in its text. Empty if the
+/// needle is too short to exclude anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grams(Vec<u64>);
 
 impl Grams {
-    /// The bits in a filter of `1 << bits_log2` bits. Halving a filter by joining neighbours
-    /// halves these positions.
+    /// Returns the positions of the bits in a filter of `1 << bits_log2` bits. Halving a filter by
+    /// joining neighbouring bits halves these positions.
     pub(super) fn bits(&self, bits_log2: u32) -> impl Iterator<Item = usize> {
         self.0.iter().map(move |hash| bit(*hash, bits_log2))
     }
 
-    /// Whether it rules nothing out.
+    /// True if no block can be excluded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The bits of the folded `needle`, the most telling first.
+/// Returns the bits of `needle`, which is folded first. Bits of the longest runs come first, as
+/// these exclude the most.
 pub fn grams(needle: &str) -> Grams {
     let folded = fold(needle);
     let looked_for = &folded.as_bytes()[..folded.len().min(OVERLAP)];
@@ -59,7 +61,7 @@ pub fn grams(needle: &str) -> Grams {
     Grams(eights.chain(runs(5).map(five)).chain(runs(3).flat_map(three)).collect())
 }
 
-/// A run of bytes, the first of them lowest.
+/// Packs bytes into a number, the first byte lowest.
 fn run(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |run, byte| (run << 8) | u64::from(*byte))
 }
@@ -68,13 +70,14 @@ const fn bit(hash: u64, bits_log2: u32) -> usize {
     (hash >> (64 - bits_log2)) as usize
 }
 
-/// Both bits lie in one word, so that to set them is one step. Only the lowest three bytes count.
+/// Returns the hashes of a run of three: both bits are in the same word, so that one step sets
+/// them. Only the lowest three bytes of `run` count.
 const fn three(run: u64) -> [u64; 2] {
     let hash = (run & 0xff_ffff).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     [hash, hash & (u64::MAX << WORD_SHIFT) | hash << 6 & !(u64::MAX << WORD_SHIFT)]
 }
 
-/// Only the lowest five bytes count.
+/// Returns the hash of a run of five: only the lowest five bytes of `run` count.
 const fn five(run: u64) -> u64 {
     (run << 24).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
@@ -83,7 +86,7 @@ const fn eight(run: u64) -> u64 {
     run.wrapping_mul(0xa076_1d64_78bd_642f)
 }
 
-/// Whether a run of eight counts, by the hash of its first three bytes.
+/// True if a run of eight is indexed, decided by the hash of its first three bytes.
 const fn is_sampled(hash_of_three: u64) -> bool {
     hash_of_three & (3 << 20) == 0
 }
@@ -92,7 +95,7 @@ fn set(words: &mut [u64; WORDS], hash: u64) {
     set_if(true, words, hash);
 }
 
-/// Without a branch, which would be taken at random.
+/// Sets the bit if `is_wanted`, without a branch, which would be unpredictable.
 fn set_if(is_wanted: bool, words: &mut [u64; WORDS], hash: u64) {
     let bit = bit(hash, BITS_LOG2);
     words[bit >> 6] |= u64::from(is_wanted) << (bit & 63);
@@ -110,13 +113,14 @@ impl Filter {
     pub(super) fn add(&mut self, text: &[u8], starts: Range<usize>) {
         let words = &mut *self.0;
         let (mut at, mut before) = (starts.start, None);
-        // Four runs of each length lie in eleven bytes: the loop is the dearest of an ingest.
+        // Eleven bytes contain four runs of each length. This loop is the most expensive of an
+        // ingest.
         while at + 4 <= starts.end
             && let Some(sixteen) = text.get(at..).and_then(<[u8]>::first_chunk)
         {
             let sixteen = u128::from_le_bytes(*sixteen);
             at += 4;
-            // So are the runs: of blanks, mostly.
+            // The same bytes have the same runs; blanks mostly cause this.
             if before.replace(sixteen) == Some(sixteen) {
                 continue;
             }
@@ -147,14 +151,14 @@ impl Filter {
         self.0.iter().map(|word| word.count_ones()).sum::<u32>() >= FULL
     }
 
-    /// Moves its words to the end of `into`; it is empty afterwards.
+    /// Appends its words to `into` and clears the filter.
     pub(super) fn take(&mut self, into: &mut Vec<u64>) {
         into.extend_from_slice(&*self.0);
         self.0.fill(0);
     }
 }
 
-/// Filters of several blocks, turned so that one bit of all of them lies together.
+/// Filters of several blocks, transposed so that one bit of all filters is stored together.
 pub(super) struct Turned {
     pub(super) bits_log2: u32,
     /// Bits from one row of bits to the next.
@@ -162,14 +166,14 @@ pub(super) struct Turned {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Bits from one row of bits to the next, for so many filters: rows begin with a byte, or several
-/// share one.
+/// Returns the bits from one row of bits to the next for `columns` filters. A row begins at a byte
+/// boundary, or several rows share one byte.
 pub(super) const fn stride(columns: usize) -> usize {
     if columns < 8 { columns.next_power_of_two() } else { columns.next_multiple_of(8) }
 }
 
-/// Turns filters of [`WORDS`] words each. Where all are sparse, as in a small segment, they are
-/// halved as long as none gets full.
+/// Transposes filters of [`WORDS`] words each. If all are sparse, as in a small segment, they are
+/// halved until the fullest has a quarter of its bits set or more.
 pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
     let columns = filters.len() / WORDS;
     let ones = |filter: &[u64]| filter.iter().map(|word| word.count_ones()).sum::<u32>();
@@ -217,7 +221,8 @@ const fn halve(word: u64) -> u64 {
     (x | (x >> 16)) & 0xffff_ffff
 }
 
-/// Turns a square of bits: bit `b` of row `r` becomes bit `r` of row `b` (Hacker's Delight 7-3).
+/// Transposes a square of bits: bit `b` of row `r` becomes bit `r` of row `b` (Hacker's Delight
+/// 7-3).
 pub(super) fn transpose(square: &mut [u64; 64]) {
     let mut width = 32;
     let mut mask = u64::MAX >> 32;

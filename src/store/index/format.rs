@@ -1,9 +1,9 @@
 //! The layout of `skip.idx`. Numbers are little-endian.
 //!
-//! Head: magic, eight counts of 64 bits and a checksum of those and of what follows: the blocks and
-//! the labels as JSON. Then the files as JSON, the facts of every row, the outlines of all rows, a byte
-//! each; the filters: for every bit, that bit of all filters together; and the words with their rows
-//! (`words`).
+//! The head has the magic, eight counts of 64 bits and a checksum of the counts and the next two
+//! parts: the blocks, and the labels as JSON. After the head come the files as JSON, the facts of
+//! every row, and the outlines of all rows, a byte each. Then come the filters, transposed: for
+//! every bit, that bit of all filters together. Last are the words with their rows (`words`).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,21 +18,21 @@ use super::{Block, Labels, Outline, RowFacts, filter};
 use crate::store::StoreError;
 use crate::store::checked_file::CheckedFile;
 
-/// Begins the file; the number is the version of the layout.
+/// First bytes of the file; the digit is the version of the layout.
 pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX7";
 
 const COUNTS: usize = 9;
 const BLOCK_BYTES: usize = 32;
 pub(super) const FACTS_BYTES: usize = 28;
 
-/// Stands for "no time".
+/// Represents a missing time.
 const NO_TIME: i64 = i64::MIN;
 
 const REPLAY: u8 = 1;
 const ERROR: u8 = 2;
 const ERROR_KNOWN: u8 = 4;
 
-/// What is kept in memory.
+/// The part of the file that is kept in memory.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) rows: usize,
@@ -40,7 +40,7 @@ pub(super) struct Head {
     pub(super) stride: usize,
     pub(super) bits_log2: u32,
     pub(super) blocks: Vec<Block>,
-    /// Where the labels, the files, the facts, the outlines, the filters and the rows of words lie.
+    /// Positions in the file of the labels, files, facts, outlines, filters and words.
     pub(super) labels: Range<u64>,
     pub(super) files: Range<u64>,
     pub(super) facts: u64,
@@ -49,7 +49,7 @@ pub(super) struct Head {
     pub(super) words: Range<u64>,
 }
 
-/// The tables that follow the counts.
+/// Sizes of the tables that follow the counts.
 struct HeadTables {
     /// Number of blocks.
     blocks: usize,
@@ -58,7 +58,8 @@ struct HeadTables {
 }
 
 impl Head {
-    /// Reads and checks it; `None` if the file is something else.
+    /// Reads and checks the head; `None` if the file is not a skip index of this version, or is
+    /// damaged.
     pub(super) fn read(file: &CheckedFile) -> Result<Option<Self>, StoreError> {
         let mut fixed = [0; MAGIC.len() + COUNTS * 8];
         if file.length() < fixed.len() as u64 {
@@ -78,7 +79,7 @@ impl Head {
         Ok(is_whole.then_some(head))
     }
 
-    /// Reads the counts and computes the places from them. The blocks are still to be read.
+    /// Parses the counts and computes the positions from them. The blocks are not read yet.
     fn parse_counts(fixed: &[u8], length: u64) -> Option<(Self, HeadTables)> {
         let mut counts = fixed.strip_prefix(MAGIC)?.chunks_exact(8).map(number);
         let mut count = || usize::try_from(counts.next()?).ok();
@@ -114,7 +115,7 @@ impl Head {
         Some((head, HeadTables { blocks, labels: label_bytes }))
     }
 
-    /// Reads the blocks; false if they are not those of its rows and filters.
+    /// Parses the blocks; false if they do not cover exactly the rows and filters of the head.
     fn parse_blocks(&mut self, table: &[u8]) -> bool {
         let mut row = 0;
         let mut column = 0;
@@ -127,7 +128,7 @@ impl Head {
         row == self.rows && column == self.columns
     }
 
-    /// The bytes before the files; the places are not used.
+    /// Returns the bytes before the files. The positions in `self` are not used.
     pub(super) fn write(&self, labels: &[Labels], files: usize, words: usize) -> Vec<u8> {
         let labels = write_labels(labels);
         let mut out = MAGIC.to_vec();
@@ -155,7 +156,7 @@ impl Head {
 #[derive(Default, Serialize, Deserialize)]
 struct LabelTable {
     names: Vec<String>,
-    /// Of each entry its tool, subtype, model and branch, by their places in `names`.
+    /// Tool, subtype, model and branch of each entry, as positions in `names`.
     labels: Vec<[Option<u32>; 4]>,
 }
 
@@ -173,7 +174,7 @@ pub(super) fn write_labels(labels: &[Labels]) -> Vec<u8> {
     serde_json::to_vec(&table).unwrap_or_default()
 }
 
-/// Reads what [`write_labels`] wrote. A place that no name stands at is damage.
+/// Parses the output of [`write_labels`]. A position without a name is damage.
 pub(super) fn labels(bytes: &[u8]) -> serde_json::Result<Vec<Labels>> {
     let table: LabelTable = serde_json::from_slice(bytes)?;
     let names: Vec<Arc<str>> = table.names.into_iter().map(Arc::from).collect();
@@ -222,13 +223,13 @@ pub(super) fn push_facts(out: &mut Vec<u8>, row: &RowFacts) {
     out.extend([row.event_type as u8, flags, 0, 0]);
 }
 
-/// A byte for the kind of event of a row and the bits of the length of its text.
+/// Returns a byte with the event type of a row and the number of bits in the length of its text.
 pub(super) fn outline_byte(event_type: EventType, length: usize) -> u8 {
     let bits = (usize::BITS - length.leading_zeros()).min(31);
     (bits as u8) << 3 | event_type as u8
 }
 
-/// Reads what [`outline_byte`] made.
+/// Decodes the output of [`outline_byte`].
 pub(super) fn outline(byte: u8) -> Outline {
     Outline { event_type: event_type(byte & 7), bits: byte >> 3 }
 }
@@ -237,11 +238,11 @@ fn event_type(number: u8) -> EventType {
     EventType::ALL[usize::from(number) % EventType::ALL.len()]
 }
 
-/// The facts of some rows that follow each other, as [`push_facts`] wrote them.
+/// The facts of consecutive rows, as [`push_facts`] wrote them.
 pub struct FactsOfRows(pub(super) Vec<u8>);
 
 impl FactsOfRows {
-    /// Those of the row at this place among them.
+    /// Returns the facts of the row at position `at` among these rows.
     pub fn get(&self, at: usize) -> Option<RowFacts> {
         self.0.chunks_exact(FACTS_BYTES).nth(at).map(facts)
     }

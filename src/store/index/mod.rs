@@ -1,8 +1,8 @@
 //! The skip index of a segment (`skip.idx`): which blocks of text cannot hold a needle, and the
 //! facts about every row that searches filter by and previews show.
 //!
-//! Only its head is kept in memory. What a question needs of the rest, a few rows of bits and the
-//! facts of the rows it looks at, is read where it lies; so neither the memory of a server nor the
+//! Only the head is kept in memory. A search reads the rest from the file when it needs it: a few
+//! rows of bits, and the facts of the rows it looks at. So neither the memory of a server nor the
 //! start of a process grows with the store.
 
 mod filter;
@@ -26,10 +26,10 @@ use super::checked_file::CheckedFile;
 use format::{FACTS_BYTES, FactsOfRows, Head};
 use words::Words;
 
-/// A row's facts.
+/// The facts about one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFacts {
-    /// Microseconds.
+    /// Microseconds since the epoch; `None` if the row has no time.
     pub time: Option<i64>,
     pub turn_index: u32,
     pub step_index: u32,
@@ -42,15 +42,15 @@ pub struct RowFacts {
     pub files: u32,
 }
 
-/// What a ranked search knows of every row before it looks at any.
+/// The facts that a ranked search has about every row before it reads any text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outline {
     pub event_type: EventType,
-    /// Bits of the length of its text in bytes.
+    /// Number of bits in the length of the row's text in bytes.
     pub bits: u8,
 }
 
-/// What few rows have of their own: rows with the same four share one.
+/// Tool, subtype, model and branch of a row. Rows with the same four share one entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
     pub tool: Option<Arc<str>>,
@@ -70,29 +70,30 @@ impl Labels {
     }
 }
 
-/// A run of rows.
+/// A run of rows with one filter, or several if one row is longer than a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     pub start: usize,
     pub count: usize,
-    /// Oldest and newest time of a row; `None` when no row has one.
+    /// Oldest and newest time of a row; `None` if no row has one.
     pub times: Option<(i64, i64)>,
-    /// Whether rows without a time are among them.
+    /// True if the block has rows without a time.
     pub untimed: bool,
-    /// Its filters: one, or several where one row is longer than a block.
+    /// Positions of its filters.
     columns: Range<usize>,
 }
 
-/// Rows of bits are read until so many of them ruled nothing out, and so many more for every filter
-/// that is left: a block costs the time of a dozen rows, and what is left by chance goes with the next.
+/// Rows of bits are no longer read after more than `PATIENCE` consecutive rows that exclude no
+/// filter, plus `ROWS_WORTH_A_BLOCK` rows for every remaining filter. Scanning a block takes as long
+/// as reading a dozen rows, and a block that remains by chance is excluded by one of the next rows.
 const PATIENCE: usize = 8;
 const ROWS_WORTH_A_BLOCK: usize = 4;
 
-/// A skip index, opened.
+/// An open skip index.
 pub struct SkipIndex {
     file: CheckedFile,
     head: Head,
-    /// The block of every filter, where some block has several.
+    /// The block of every filter; `None` if every block has one filter.
     block_of: Option<Vec<u32>>,
     labels: OnceLock<Vec<Labels>>,
     files: OnceLock<Vec<String>>,
@@ -112,7 +113,7 @@ impl SkipIndex {
         Ok(Self { file, head, block_of, labels: OnceLock::new(), files: OnceLock::new() })
     }
 
-    /// Rows covered.
+    /// Rows of the segment.
     pub fn rows(&self) -> usize {
         self.head.rows
     }
@@ -122,18 +123,18 @@ impl SkipIndex {
         &self.head.blocks
     }
 
-    /// Labels of the rows.
+    /// The labels of the rows; see [`RowFacts::labels`].
     pub fn labels(&self) -> Result<&[Labels], StoreError> {
         self.list(&self.labels, &self.head.labels, format::labels)
     }
 
-    /// Paths that rows name, one or several to an entry with a newline between them; the first is
-    /// that of rows that name none.
+    /// The lists of paths that rows name, with newlines between the paths of a list. The
+    /// first entry is empty, for rows that name no file.
     pub fn files(&self) -> Result<&[String], StoreError> {
         self.list(&self.files, &self.head.files, |bytes| serde_json::from_slice(bytes))
     }
 
-    /// A list that is read when it is first asked for.
+    /// Returns a list, which is read on first use.
     fn list<'a, T>(
         &'a self,
         known: &'a OnceLock<Vec<T>>,
@@ -148,25 +149,25 @@ impl SkipIndex {
         Ok(known.get_or_init(|| list))
     }
 
-    /// The facts of `rows`, clipped to those there are.
+    /// Reads the facts of `rows`, clipped to the rows of the segment.
     pub fn facts(&self, rows: Range<usize>) -> Result<FactsOfRows, StoreError> {
         let rows = rows.start..rows.end.min(self.head.rows);
         let at = |row: usize| self.head.facts + (row * FACTS_BYTES) as u64;
         self.bytes(at(rows.start)..at(rows.end.max(rows.start))).map(FactsOfRows)
     }
 
-    /// The outlines of all rows.
+    /// Reads the outlines of all rows.
     pub fn outlines(&self) -> Result<Vec<Outline>, StoreError> {
         let place = self.head.outlines..self.head.outlines + self.head.rows as u64;
         Ok(self.bytes(place)?.into_iter().map(format::outline).collect())
     }
 
-    /// The words of the rows, which are read when they are first asked for.
+    /// Returns the words of the rows, which are read on first use.
     pub fn words(&self) -> WordsOfRows<'_> {
         WordsOfRows { index: self, words: OnceCell::new() }
     }
 
-    /// The blocks that may hold a text with all of `grams`, by position.
+    /// Returns the positions of the blocks that may hold a text with all of `grams`.
     pub fn holding(&self, grams: &Grams) -> Result<FixedBitSet, StoreError> {
         let mut columns = FixedBitSet::with_capacity(self.head.columns);
         columns.insert_range(..);
@@ -183,14 +184,14 @@ impl SkipIndex {
         Ok(self.of_columns(columns))
     }
 
-    /// A block of several filters holds what one of them holds: they overlap by the length of what
-    /// is looked for.
+    /// Converts a set of filters to the set of their blocks. A block with several filters may hold
+    /// a needle if one of them does: they overlap by the compared length of a needle.
     fn of_columns(&self, columns: FixedBitSet) -> FixedBitSet {
         let Some(block_of) = &self.block_of else { return columns };
         columns.ones().map(|column| block_of[column] as usize).collect()
     }
 
-    /// One bit of every filter.
+    /// Reads one bit of every filter.
     fn bit_row(&self, bit: usize) -> Result<FixedBitSet, StoreError> {
         let (columns, stride) = (self.head.columns, self.head.stride);
         let from = bit * stride;
@@ -217,14 +218,15 @@ impl SkipIndex {
     }
 }
 
-/// The words of a segment's rows, for the questions of one search.
+/// The words of a segment's rows, for the lookups of one search.
 pub struct WordsOfRows<'i> {
     index: &'i SkipIndex,
     words: OnceCell<Words>,
 }
 
 impl WordsOfRows<'_> {
-    /// The rows with a word that holds `wanted`, which has [`SHORTEST_WORD`] letters or more.
+    /// Returns the rows with a word that holds `wanted`, which has at least [`SHORTEST_WORD`]
+    /// letters.
     pub fn rows_with(&self, wanted: &Letters<'_>) -> Result<KnownRows, StoreError> {
         let place = &self.index.head.words;
         let read = |at: Range<u64>| self.index.bytes(place.start + at.start..place.start + at.end);
@@ -354,7 +356,8 @@ mod tests {
         let (_file, index) = index(&[(&text, facts(None), labels("x"), "")]);
         let held = |gap| next(gap).filter(|both| !holds(&index, &pair(*both)).is_empty()).count();
         assert_eq!(held(1), 26);
-        // Every run of five of these is there, and two runs of eight are not, a quarter of which count.
+        // The text has every run of five of these. It lacks two runs of eight, but only a quarter of
+        // those are indexed.
         assert!((5..20).contains(&held(2)), "{}", held(2));
     }
 

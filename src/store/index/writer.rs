@@ -9,20 +9,20 @@ use super::words::WordsWriter;
 use super::{Block, Labels, RowFacts};
 use crate::fold::forms;
 
-/// Text after which it is looked whether the filter is full, in bytes.
+/// Bytes of text between two checks whether the filter is full.
 const PIECE: usize = 8 << 10;
 
-/// A block is closed at this much text even when its filter is not full.
+/// Bytes of text at which a block is closed even if its filter is not full.
 const BLOCK_TEXT: usize = 256 << 10;
 
-/// The index of a segment under construction.
+/// The skip index of a segment under construction.
 pub(in crate::store) struct IndexWriter {
     blocks: Vec<Block>,
-    /// Finished filters, one after the other.
+    /// Finished filters, in sequence.
     filters: Vec<u64>,
     filter: Filter,
     words: WordsWriter,
-    /// Text added since it was last looked whether the filter is full.
+    /// Bytes of text added since the last check whether the filter is full.
     unchecked: usize,
     rows: usize,
     facts: Vec<u8>,
@@ -30,7 +30,7 @@ pub(in crate::store) struct IndexWriter {
     labels: Distinct<Labels>,
     files: Distinct<String>,
     lower: Vec<u8>,
-    /// The block under construction.
+    /// First row of the block under construction. The fields that follow describe the same block.
     start: usize,
     text: usize,
     columns: usize,
@@ -38,7 +38,8 @@ pub(in crate::store) struct IndexWriter {
     untimed: bool,
 }
 
-/// Values by the order of their first use, mostly distinct: only one of a hash is found again.
+/// Values in the order of their first use. They are mostly distinct: of values with the same hash,
+/// only the latest is found again.
 struct Distinct<T> {
     values: Vec<T>,
     numbers: HashMap<u64, u32>,
@@ -49,7 +50,8 @@ impl<T> Distinct<T> {
         Self { values: Vec::new(), numbers: HashMap::new() }
     }
 
-    /// The number of a value: of the one that it `equals`, else of the one that is `made` of it.
+    /// Returns the number of a value: of the known one that `equals` accepts, or else of a new one
+    /// that is `made` from `key`.
     fn number<K: Hash>(
         &mut self,
         key: K,
@@ -71,7 +73,7 @@ impl<T> Distinct<T> {
 
 impl IndexWriter {
     pub(in crate::store) fn new() -> Self {
-        // Most rows name no files: that is the first.
+        // Most rows name no files, so the empty list is the first entry.
         let mut files = Distinct::new();
         files.number("", |_| false, str::to_owned);
         Self {
@@ -94,13 +96,13 @@ impl IndexWriter {
         }
     }
 
-    /// Different labels and lists of files so far.
+    /// Returns the number of different labels and lists of files so far.
     pub(in crate::store) fn names(&self) -> usize {
         self.labels.values.len() + self.files.values.len()
     }
 
-    /// Adds a row. `labels` are its tool, subtype, model and branch, `files` the paths it names, with
-    /// newlines between them; the numbers of both in `facts` are not used.
+    /// Adds a row. `labels` are its tool, subtype, model and branch. `files` are the paths it
+    /// names, with newlines between them. The fields `labels` and `files` of `facts` are not used.
     pub(in crate::store) fn push(
         &mut self,
         text: &str,
@@ -132,12 +134,13 @@ impl IndexWriter {
             lower.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             self.words.push(&lower);
             self.add(&lower);
-            // The next texts are short again, mostly.
+            // The texts that follow are mostly short again.
             lower.shrink_to(BLOCK_TEXT);
             self.lower = lower;
         } else {
             for (number, form) in forms(text).enumerate() {
-                // The first is the text as it is written, which is all that ASCII is looked for in.
+                // The first form is the text as it is written, the only form in which ASCII is
+                // searched.
                 if number == 0 {
                     self.words.push(form.as_bytes());
                 }
@@ -154,7 +157,7 @@ impl IndexWriter {
         }
     }
 
-    /// Adds folded text; a text longer than a block goes on in further filters.
+    /// Adds folded text to the filter. A text longer than a block continues in further filters.
     fn add(&mut self, text: &[u8]) {
         for from in (0..text.len()).step_by(PIECE) {
             let mut starts = from..text.len().min(from + PIECE);
@@ -185,7 +188,7 @@ impl IndexWriter {
         (self.start, self.text, self.columns, self.unchecked) = (self.rows, 0, 0, 0);
     }
 
-    /// The file's content.
+    /// Closes the last block and returns the content of the file.
     pub(in crate::store) fn finish(mut self) -> Vec<u8> {
         self.close();
         let columns = self.filters.len() / WORDS;

@@ -8,30 +8,30 @@ use schemas::{EventType, ToolKind};
 use super::interruptions::{self, Stop};
 use super::short;
 
-/// Size of a shown call in bytes.
+/// Maximum size in bytes of the call shown in a finding.
 const CALL: usize = 240;
 
-/// How a call came out.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The log has no result.
+    /// The log has no result for the call.
     Open,
     Worked,
     Failed,
-    /// It was not let run to its end.
+    /// The call was stopped before its end.
     Stopped(Stop),
 }
 
 /// A tool call with its result.
 pub(super) struct Action<'r> {
-    /// The call; the result where the log has no call.
+    /// The call, or the result if the log does not contain the call.
     pub call: &'r EventRow,
     pub result: Option<&'r EventRow>,
     pub kind: ToolKind,
     pub outcome: Outcome,
 }
 
-/// The calls of a session in their order, copied history left out. A result may stand before its
+/// Returns the calls of a session in order, without replayed history. A result may precede its
 /// call: records are not always written in order.
 pub(super) fn actions(rows: &[EventRow]) -> Vec<Action<'_>> {
     let own = || rows.iter().filter(|row| !row.is_replay);
@@ -45,24 +45,24 @@ pub(super) fn actions(rows: &[EventRow]) -> Vec<Action<'_>> {
     }
     for row in own().filter(|row| is(row, EventType::ToolCall)) {
         let id = row.tool_call_id.as_deref();
-        // An id may have been given twice: the first result is of the first call.
+        // An id may occur twice: the first result belongs to the first call.
         let result = id.and_then(|id| results.get_mut(id)?.pop_front());
         actions.push(Action::new(row, result));
     }
-    // Results whose call the log does not have.
+    // Results whose call is not in the log.
     let others = results.into_values().flatten();
     actions.extend(others.map(|row| Action::new(row, Some(row))));
     actions.sort_by_key(|action| action.call.event_index);
     actions
 }
 
-/// Whether a row is of this type.
+/// Returns true if a row is of this type.
 pub(super) fn is(row: &EventRow, kind: EventType) -> bool {
     row.event_type == kind
 }
 
-/// Whether a result, or a notification, is marked as failed. A command that the person ran beside
-/// the conversation is none of its failures.
+/// Returns true if a result or a notification is marked as failed. A command that the user ran
+/// outside the conversation does not count as one of its failures.
 pub(super) fn failed(row: &EventRow) -> bool {
     row.is_error.unwrap_or_else(|| row.exit_code.is_some_and(|code| code != 0))
         && row.subtype.as_deref() != Some("bash_output")
@@ -88,7 +88,7 @@ impl<'r> Action<'r> {
         self.outcome == Outcome::Worked
     }
 
-    /// The event where it shows how the call came out.
+    /// Returns the event that shows the outcome: the result, or the call if it has no result.
     pub(super) fn shown(&self) -> &'r EventRow {
         self.result.unwrap_or(self.call)
     }
@@ -106,7 +106,7 @@ impl<'r> Action<'r> {
         self.call.command.as_deref()
     }
 
-    /// Whether it changes files: an edit, or a patch that a command line holds.
+    /// Returns true if the call changes files: an edit, or a patch in a command line.
     pub(super) fn edits(&self) -> bool {
         match self.kind {
             ToolKind::Edit | ToolKind::Write => true,
@@ -121,7 +121,7 @@ impl<'r> Action<'r> {
         }
     }
 
-    /// What was called, shortened: the command line, the files, or the arguments.
+    /// Returns what was called, shortened: the command line, the files, or the arguments.
     pub(super) fn label(&self) -> Option<String> {
         let files = || Some(self.files().join(", ")).filter(|files| !files.is_empty());
         let of_call = is(self.call, EventType::ToolCall).then_some(self.call.text.as_str());

@@ -1,18 +1,20 @@
-//! What changed: between the arguments of two calls, and in the text that an edit replaces.
+//! Computes what changed: between the arguments of two calls, and in the text that an edit
+//! replaces.
 
 use super::short;
 
-/// Lines shown, and bytes of a line.
+/// Maximum number of lines shown, and maximum size of a line in bytes.
 const LINES: usize = 16;
 const LINE: usize = 200;
 
-/// Larger pairs of texts are not laid side by side: lines of the one times lines of the other.
+/// Maximum product of the line counts of two texts that are compared line by line. Larger pairs are
+/// not aligned.
 const LARGEST: usize = 40_000;
 
 /// Characters shown before the first difference of two long lines.
 const LEAD: usize = 40;
 
-/// Arguments of edit tools by the side they are on; the others end a side.
+/// Names of edit tool arguments, by side (removed or added). Any other argument ends a side.
 const REMOVED: &[&str] = &[
     "old_string",
     "oldString",
@@ -64,7 +66,7 @@ const OTHER: &[&str] = &[
     "dry_run",
 ];
 
-/// The two states of an edit.
+/// The text before and after an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Edit {
     pub removed: String,
@@ -72,8 +74,8 @@ pub(super) struct Edit {
 }
 
 impl Edit {
-    /// Reads the arguments of an edit as their text shows them, `key: value` by `key: value`, or
-    /// the lines of a patch; `None` when they hold neither.
+    /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
+    /// another, or the lines of a patch. Returns `None` if the text holds neither.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut edit = Self::default();
         let patch = text.split_once("*** Begin Patch").map(|(_, patch)| patch);
@@ -106,19 +108,19 @@ impl Edit {
         side.push_str(line);
     }
 
-    /// The edit that takes it back.
+    /// Returns the edit that undoes this one.
     pub(super) fn inverse(&self) -> Self {
         Self { removed: self.added.clone(), added: self.removed.clone() }
     }
 
-    /// Its lines with - and +, at most `bytes`.
+    /// Returns the changed lines, prefixed with - and +, in at most `bytes`.
     pub(super) fn diff(&self, bytes: usize) -> Option<String> {
         diff(&self.removed, &self.added, bytes)
     }
 }
 
-/// Whether a line begins an argument: of which side (true is what is added), and its value. Those
-/// of a list of edits are indented; other indented lines are part of a value.
+/// Returns the side (true for added text) and the value if the line begins an argument. The
+/// arguments of a list of edits are indented; any other indented line is part of a value.
 fn argument(line: &str, listed: bool) -> Option<(Option<bool>, &str)> {
     let inner = line.strip_prefix("  - ").or_else(|| line.strip_prefix("    "));
     let (key, value) = inner.filter(|_| listed).unwrap_or(line).split_once(':')?;
@@ -132,7 +134,8 @@ fn argument(line: &str, listed: bool) -> Option<(Option<bool>, &str)> {
     }
 }
 
-/// The lines that differ, with - and +, at most `bytes`; `None` when none does.
+/// Returns the lines that differ, prefixed with - and +, in at most `bytes`; `None` if no line
+/// differs.
 pub(super) fn diff(before: &str, after: &str, bytes: usize) -> Option<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -159,12 +162,12 @@ pub(super) fn diff(before: &str, after: &str, bytes: usize) -> Option<String> {
     Some(short(&out, bytes)).filter(|diff| !diff.is_empty())
 }
 
-/// The lines that only one side has, in their order; true is what was added.
+/// Returns the lines that only one side has, in order; true marks an added line.
 fn changed<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(bool, &'t str)> {
     let (mut i, mut j) = (0, 0);
     let mut changed = Vec::new();
     if old.len() * new.len() <= LARGEST {
-        // How many lines what is left of both has in common, at most.
+        // The largest number of lines that the remaining parts of both sides have in common.
         let width = new.len() + 1;
         let mut common = vec![0u32; (old.len() + 1) * width];
         for (i, a) in old.iter().enumerate().rev() {
@@ -191,7 +194,8 @@ fn changed<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(bool, &'t str)> {
     changed
 }
 
-/// Where to begin to show two lines, in bytes: a little before they differ, 0 for short ones.
+/// Returns the byte offset at which to begin showing two lines: a little before they differ, 0 for
+/// short lines.
 fn first_difference(old: &str, new: &str) -> usize {
     let same = old.char_indices().zip(new.chars()).take_while(|((_, a), b)| a == b);
     let differ = same.last().map_or(0, |((at, c), _)| at + c.len_utf8());

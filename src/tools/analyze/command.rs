@@ -1,23 +1,23 @@
-//! Command lines: which programs they run, and how much alike two of them are.
+//! Compares command lines: which programs they run, and how similar two of them are.
 
 use std::cmp::Ordering;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How much of a command line is compared.
+/// Maximum number of bytes of a command line that are compared.
 const BYTES: usize = 600;
 
-/// Programs that say nothing about what a line is for.
+/// Programs that do not show the purpose of a line.
 const SILENT: &[&str] = &[
     "cd", "echo", "export", "set", "true", "false", "sleep", "source", ".", "printf", "pwd", "if",
     "fi", "for", "while", "done", "unset", "exit", "wait", "mkdir", "[", "test",
 ];
 
-/// Words before the program.
+/// Words that may precede the program.
 const BEFORE: &[&str] =
     &["sudo", "time", "timeout", "env", "nohup", "command", "exec", "!", "then", "do", "else"];
 
-/// Programs whose first argument says what they do.
+/// Programs whose first argument shows what they do.
 const WITH_SUBCOMMAND: &[&str] = &[
     "git", "cargo", "npm", "pnpm", "yarn", "bun", "go", "docker", "kubectl", "gh", "uv", "pip",
     "pip3", "poetry", "make", "just", "mise", "npx", "bunx", "deno", "dotnet", "mvn", "gradle",
@@ -25,14 +25,14 @@ const WITH_SUBCOMMAND: &[&str] = &[
     "mix", "composer", "bundle", "rake", "nix", "bazel",
 ];
 
-/// Options that take a value, before a subcommand.
+/// Options that take a value and may precede a subcommand.
 const WITH_VALUE: &[&str] = &["-C", "--prefix", "--cwd", "--manifest-path"];
 
-/// A command line, ready to be compared.
+/// A command line prepared for comparison.
 pub(super) struct Line {
-    /// As `cargo test`.
+    /// The programs, such as `cargo test`.
     programs: Vec<String>,
-    /// Hashes of its words, sorted.
+    /// Hashes of the words, sorted.
     words: Vec<u64>,
 }
 
@@ -46,8 +46,8 @@ impl Line {
         Self { programs: programs(command), words }
     }
 
-    /// Whether the other line may be another try at the same: it runs the same program for the
-    /// same purpose, or has most of its words.
+    /// Returns true if the other line may be another attempt at the same thing: both run the same
+    /// program for the same purpose, or share most of their words.
     pub(super) fn resembles(&self, other: &Self) -> bool {
         let shared = || self.programs.iter().filter(|program| other.programs.contains(program));
         if shared().any(|program| program.contains(' ')) {
@@ -56,7 +56,7 @@ impl Line {
         self.likeness(other) >= if shared().next().is_some() { 40 } else { 60 }
     }
 
-    /// Percent of the words that both have.
+    /// Returns the percentage of words that both lines have.
     fn likeness(&self, other: &Self) -> usize {
         let (mut mine, mut theirs) = (self.words.iter().peekable(), other.words.iter().peekable());
         let mut common = 0;
@@ -79,7 +79,8 @@ impl Line {
     }
 }
 
-/// The programs that a line runs, with their subcommands; what a here-document holds is no line.
+/// Returns the programs that a command line runs, with their subcommands. The content of a
+/// here-document is not read as commands.
 pub(super) fn programs(command: &str) -> Vec<String> {
     let command = command.split("<<").next().unwrap_or_default();
     let parts = command.split(['\n', ';']).flat_map(|part| part.split("&&"));
@@ -89,7 +90,7 @@ pub(super) fn programs(command: &str) -> Vec<String> {
     programs
 }
 
-/// The first program of a pipe.
+/// Returns the first program of a pipe.
 fn program(part: &str) -> Option<String> {
     let part = part.split('|').next().unwrap_or_default();
     let mut words = part.split_whitespace().skip_while(|word| is_before(word));
@@ -108,7 +109,7 @@ fn program(part: &str) -> Option<String> {
         } else if !word.starts_with(['-', '+']) {
             program.push(' ');
             program.push_str(word);
-            // `npm run` says nothing yet.
+            // `npm run` alone does not show the purpose.
             if !matches!(word, "run" | "exec" | "x" | "tool") {
                 break;
             }
@@ -117,7 +118,7 @@ fn program(part: &str) -> Option<String> {
     Some(program)
 }
 
-/// Words as `sudo`, `RUST_LOG=debug` and the `60` of `timeout 60`.
+/// Returns true for words such as `sudo`, `RUST_LOG=debug` and the `60` of `timeout 60`.
 fn is_before(word: &str) -> bool {
     let assigns = word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

@@ -1,4 +1,4 @@
-//! How the context grew, request by request, and what compactions lost.
+//! Reports how the context grew, request by request, and what compactions lost.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,30 +12,32 @@ use super::ends::is_command;
 use super::{finding, short};
 use crate::tools::convert;
 
-/// Growth in one request that is told: so many tokens, and so large a part of what was there.
+/// Minimum growth in one request that is reported: in tokens, and as a fraction (1/`JUMP_PART`) of
+/// the tokens before it. From `LARGE_JUMP` tokens on, the growth is a warning.
 const JUMP: i64 = 20_000;
 const JUMP_PART: i64 = 4;
 const LARGE_JUMP: i64 = 50_000;
 
-/// Requests shown of a session.
+/// Maximum number of requests shown for a session.
 const SHOWN: usize = 30;
 
-/// What is shown of what was lost: prompts with their size in bytes, and files.
+/// Limits on what is shown as lost: prompts, bytes of a prompt, files, and bytes of a path.
 const PROMPTS: usize = 5;
 const PROMPT: usize = 160;
 const FILES: usize = 10;
 const PATH: usize = 200;
 
-/// A prompt is in a summary that has its beginning, in bytes, or this part of its words, percent.
+/// A prompt counts as summarized if the summary contains its first `BEGINNING` bytes or at least
+/// `WORDS` percent of its words.
 const BEGINNING: usize = 60;
 const WORDS: usize = 40;
 
-/// Words are alike that begin with as many letters alike.
+/// Number of leading letters that are compared: words with the same beginning are treated as equal.
 const LETTERS: usize = 4;
 
 /// One request of the main agent.
 struct Request<'r> {
-    /// The rows that count its tokens.
+    /// The first and the last row that count the request's tokens.
     first: &'r EventRow,
     last: &'r EventRow,
     tokens: i64,
@@ -60,7 +62,7 @@ pub(super) fn findings(
     (overview(&requests, compactions.len()), found)
 }
 
-/// What a request was sent: input, and what of it was read from or written to a cache.
+/// Returns the tokens sent with a request: input, including tokens read from or written to a cache.
 fn sent(usage: Usage) -> i64 {
     Usage { output: None, ..usage }.total()
 }
@@ -69,7 +71,7 @@ fn requests<'r>(own: &[&'r EventRow]) -> Vec<Request<'r>> {
     let mut requests: Vec<Request<'r>> = Vec::new();
     let mut known: HashMap<&str, usize> = HashMap::new();
     for row in own.iter().copied().filter(|row| is(row, EventType::TokenUsage)) {
-        // With a subtype it is a sum over requests, or one beside the conversation.
+        // A subtype marks a sum over several requests, or a request outside the conversation.
         if row.subtype.is_some() {
             continue;
         }
@@ -108,7 +110,8 @@ fn overview(requests: &[Request<'_>], compactions: usize) -> Option<Context> {
     })
 }
 
-/// A request that was sent much more than the one before, at the largest text that came between.
+/// Returns a finding if a request was sent many more tokens than the one before. The finding is at
+/// the largest text between the two.
 fn jump(own: &[&EventRow], before: &Request<'_>, after: &Request<'_>) -> Option<Finding> {
     let growth = after.tokens - before.tokens;
     if growth < JUMP || growth.saturating_mul(JUMP_PART) < before.tokens {
@@ -143,7 +146,8 @@ fn jump(own: &[&EventRow], before: &Request<'_>, after: &Request<'_>) -> Option<
     })
 }
 
-/// The records of each compaction: they stand together, with nothing of the model's between them.
+/// Returns the records of each compaction. They are contiguous: nothing from the model comes
+/// between them.
 fn compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
     let mut compactions: Vec<Vec<&EventRow>> = Vec::new();
     let mut goes_on = false;
@@ -161,8 +165,8 @@ fn compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
     compactions
 }
 
-/// Whether a record tells that the context was compacted; that one begins, or only a little goes,
-/// does not count.
+/// Returns true if a record shows that the context was compacted. Records that announce a
+/// compaction or remove only a little do not count.
 pub(in crate::tools) fn tells_of_compaction(row: &EventRow) -> bool {
     let subtype = row.subtype.as_deref().filter(|_| is(row, EventType::Notification));
     let subtype = subtype.unwrap_or_default().to_ascii_lowercase();
@@ -171,7 +175,8 @@ pub(in crate::tools) fn tells_of_compaction(row: &EventRow) -> bool {
         && !no_loss.iter().any(|part| subtype.contains(part))
 }
 
-/// A compaction, with what it lost. `from` is the last event of the one before.
+/// Returns a finding for a compaction, with what it lost. `from` is the last event of the previous
+/// compaction.
 fn compacted(
     rows: &[EventRow],
     actions: &[Action<'_>],
@@ -195,7 +200,7 @@ fn compacted(
         .filter(|row| !row.is_sidechain && !is_command(&row.text))
         .collect();
     let files = files(actions, &covered);
-    // Some agents note only that it happened.
+    // Some agents record only that a compaction happened.
     let says_more = |row: &&&EventRow| {
         let text = row.text.trim();
         !text.is_empty() && !text.to_ascii_lowercase().ends_with("compacted")
@@ -243,7 +248,7 @@ fn compacted(
     })
 }
 
-/// Files that calls named, those that were edited first, the latest first among each.
+/// Returns the files that calls named: edited files first, and the most recent first in each group.
 fn files<'r>(actions: &[Action<'r>], covered: &std::ops::Range<i32>) -> Vec<&'r str> {
     let mut files: Vec<&str> = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
@@ -257,7 +262,7 @@ fn files<'r>(actions: &[Action<'r>], covered: &std::ops::Range<i32>) -> Vec<&'r 
     files
 }
 
-/// The summary of a compaction, ready to be asked.
+/// The summary of a compaction, prepared for lookups.
 struct Summary {
     /// In lower case, with single spaces.
     text: String,
@@ -276,7 +281,7 @@ impl Summary {
         let beginning = &prompt[..prompt.floor_char_boundary(BEGINNING)];
         let own: HashSet<&str> = words(&prompt).collect();
         let there = own.iter().filter(|word| self.words.contains(**word)).count();
-        // "yes, go on" has nothing to lose.
+        // A prompt such as "yes, go on" has nothing to lose.
         self.text.contains(beginning) || own.len() < 3 || 100 * there >= WORDS * own.len()
     }
 
@@ -290,7 +295,7 @@ fn plain(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Beginnings of the words that tell something.
+/// Returns the first letters of the words that are long enough to be informative.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let long = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= LETTERS);
     long.map(|word| word.char_indices().nth(LETTERS).map_or(word, |(at, _)| &word[..at]))
@@ -312,7 +317,7 @@ mod tests {
         }
     }
 
-    /// A request of so many tokens, in two rows of one id.
+    /// Returns a request with this number of tokens, as two rows that share one id.
     fn request(index: i32, tokens: i64) -> [EventRow; 2] {
         let usage = |index, input, cache| EventRow {
             request_id: Some(format!("r{tokens}")),

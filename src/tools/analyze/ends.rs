@@ -1,5 +1,5 @@
-//! What a session left open: the last prompt without an answer, calls without a result, an end in
-//! an error.
+//! Reports what a session left open: a last prompt without an answer, calls without a result, or an
+//! end in an error.
 
 use schemas::EventType;
 use schemas::envelope::Severity;
@@ -11,10 +11,11 @@ use super::interruptions::{stop, stopped};
 use super::{RELATED, finding, short};
 use crate::tools::convert;
 
-/// Size of a shown text in bytes.
+/// Maximum size of a shown text in bytes.
 const WORDS: usize = 300;
 
-/// `running`: the log was written to a moment ago, so nothing has ended yet.
+/// Returns the findings about the end of a session. `running` means that the log was written to a
+/// moment ago, so the session has not ended yet.
 pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>], running: bool) -> Vec<Finding> {
     let own: Vec<&EventRow> =
         rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
@@ -31,14 +32,14 @@ pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>], running: bool)
     found
 }
 
-/// A prompt that is a command to the agent's program wants no answer.
+/// Returns true if a prompt is a command to the agent's program, which needs no answer.
 pub(super) fn is_command(prompt: &str) -> bool {
     let prompt = prompt.trim_start();
     let word = prompt.split_whitespace().next().unwrap_or_default();
     prompt.starts_with('!') || word.strip_prefix('/').is_some_and(|name| !name.contains('/'))
 }
 
-/// Whether the model said or did something.
+/// Returns true if the row shows that the model said or did something.
 fn is_answer(row: &EventRow) -> bool {
     [EventType::Message, EventType::Reasoning, EventType::ToolCall]
         .iter()
@@ -64,7 +65,7 @@ fn unanswered(own: &[&EventRow]) -> Option<Finding> {
     })
 }
 
-/// Calls whose result is missing, in a log that has results.
+/// Returns the calls without a result, if the log contains results at all.
 fn open_calls(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
     if actions.iter().all(|action| action.result.is_none()) {
         return Vec::new();
@@ -93,7 +94,7 @@ fn open_calls(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
     found.into_iter().flatten().collect()
 }
 
-/// The last thing that happened, when that is no answer.
+/// Returns a finding for the last event if it is not an answer.
 fn last_event(own: &[&EventRow]) -> Option<Finding> {
     let happened = |row: &&&EventRow| {
         let tells = stopped(row).is_some() || failed(row);

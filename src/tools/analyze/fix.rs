@@ -1,4 +1,4 @@
-//! The next call like a failed one that worked, and what changed between the two.
+//! Finds the next successful call similar to a failed one, and what changed between the two.
 
 use schemas::ToolKind;
 use schemas::tool::analyze::{Fix, FixEdit, FixMatch};
@@ -10,33 +10,34 @@ use super::short;
 use crate::clean::clean;
 use crate::tools::convert;
 
-/// How many calls later the same call may come, and one that only resembles it.
+/// Maximum distance, in calls, of the same call (`FAR`) and of a similar call (`NEAR`).
 const FAR: usize = 200;
 const NEAR: usize = 40;
 
-/// Sizes of what is shown, in bytes, and how many edits.
+/// Limits on what is shown: bytes of a diff, bytes of an edit, number of edits, and bytes of a
+/// path.
 const DIFF: usize = 500;
 const EDIT: usize = 300;
 const EDITS: usize = 3;
 const PATH: usize = 200;
 
-/// Where the call that worked stands among the actions.
+/// The position among the actions of the call that worked, and how it matches the failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mended {
     pub at: usize,
     pub matched: FixMatch,
 }
 
-/// The command line of every action, ready to be compared.
+/// Prepares the command line of every action for comparison.
 pub(super) fn lines(actions: &[Action<'_>]) -> Vec<Option<Line>> {
     actions.iter().map(|action| action.command().map(Line::of)).collect()
 }
 
-/// Looks for the call that worked after the one at `at`.
+/// Finds the call that worked after the failed call at `at`.
 pub(super) fn mended(actions: &[Action<'_>], lines: &[Option<Line>], at: usize) -> Option<Mended> {
     let failed = actions.get(at)?;
     let line = lines.get(at)?.as_ref();
-    // What only resembles it; the same call counts more, if it comes soon.
+    // The nearest call that is only similar. The same call is preferred if it comes soon enough.
     let mut alike = None;
     let reach = if by_command(failed) || failed.edits() { FAR } else { NEAR };
     let later = actions.iter().zip(lines).enumerate().skip(at + 1).take(reach);
@@ -57,12 +58,12 @@ pub(super) fn mended(actions: &[Action<'_>], lines: &[Option<Line>], at: usize) 
     alike
 }
 
-/// Whether a call is told by its command line.
+/// Returns true if a call is identified by its command line.
 fn by_command(action: &Action<'_>) -> bool {
     action.kind == ToolKind::Execute && action.command().is_some() && action.files().is_empty()
 }
 
-/// How a later call is like the failed one.
+/// Returns how a later call matches the failed one.
 fn compare(
     failed: &Action<'_>,
     line: Option<&Line>,
@@ -86,7 +87,7 @@ fn compare(
         let alike = if reads { other.kind == ToolKind::Read } else { other.edits() };
         let name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_owned);
         let same = |path: &String| {
-            // A file that was not there is found elsewhere under its name.
+            // A missing file may be found elsewhere under the same name.
             other.files().iter().any(|known| known == path || (reads && name(known) == name(path)))
         };
         return (alike && failed.files().iter().any(same)).then_some(FixMatch::SameFile);
@@ -94,7 +95,7 @@ fn compare(
     (failed.tool().is_some() && failed.tool() == other.tool()).then_some(FixMatch::SameTool)
 }
 
-/// What is told about it. `actions` hold the texts.
+/// Describes the fix. `actions` must contain the texts.
 pub(super) fn describe(actions: &[Action<'_>], at: usize, mended: Mended) -> Option<Fix> {
     let (failed, worked) = (actions.get(at)?, actions.get(mended.at)?);
     let between = actions.get(at + 1..mended.at)?;
@@ -111,7 +112,8 @@ pub(super) fn describe(actions: &[Action<'_>], at: usize, mended: Mended) -> Opt
         }
     };
     let edits: Vec<_> = between.iter().filter(|action| action.worked() && action.edits()).collect();
-    // An edit beside an edit explains nothing.
+    // Edits between the two calls are shown only if a command failed: next to a failed edit they
+    // explain nothing.
     let edits = if by_command(failed) { edits } else { Vec::new() };
     let shown = edits.len().saturating_sub(EDITS);
     Some(Fix {

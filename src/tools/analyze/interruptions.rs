@@ -1,5 +1,5 @@
-//! Calls that were refused and work that was stopped, told by subtypes and by the words that the
-//! agents put into results.
+//! Reports calls that were refused and work that was stopped, recognized by subtypes and by the
+//! words that agents put into results.
 
 use schemas::EventType;
 use schemas::envelope::Severity;
@@ -10,24 +10,25 @@ use super::action::{Action, Outcome, is};
 use super::{finding, short};
 use crate::tools::convert;
 
-/// Size of a shown text in bytes.
+/// Maximum size of a shown text in bytes.
 const WORDS: usize = 300;
 
-/// Events between two records of one interruption, and between it and what the person says next.
+/// Maximum distance in events between two records of one interruption, and between an interruption
+/// and the user's next message.
 const BESIDE: i32 = 3;
 const SOON: i32 = 8;
 
-/// Why a call was not let run to its end.
+/// The reason why a call was stopped before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Somebody, or a rule, said no.
+    /// The user or a rule denied the call.
     Denied,
     Interrupted,
-    /// A call beside it failed.
+    /// A parallel call failed.
     Beside,
 }
 
-/// Beginnings of results, in lower case.
+/// Beginnings of results that show a stopped call, in lower case.
 const BEGINNINGS: &[(&str, Stop)] = &[
     ("the user doesn't want to", Stop::Denied),
     ("the user does not want to", Stop::Denied),
@@ -59,7 +60,7 @@ const BEGINNINGS: &[(&str, Stop)] = &[
     ("cancelled: parallel tool call", Stop::Beside),
 ];
 
-/// Parts of a subtype.
+/// Parts of subtypes that show a stopped call.
 const SUBTYPES: &[(&str, Stop)] = &[
     ("denied", Stop::Denied),
     ("reject", Stop::Denied),
@@ -69,7 +70,7 @@ const SUBTYPES: &[(&str, Stop)] = &[
     ("cancel", Stop::Interrupted),
 ];
 
-/// Why the call of this result was stopped; `None` when it was not.
+/// Returns why the call of this result was stopped; `None` if it was not.
 pub(super) fn stop(result: &EventRow) -> Option<Stop> {
     let by_subtype = result.subtype.as_deref().and_then(of_subtype);
     if result.is_error != Some(true) {
@@ -85,14 +86,14 @@ pub(super) fn stop(result: &EventRow) -> Option<Stop> {
 
 fn of_subtype(subtype: &str) -> Option<Stop> {
     let subtype = subtype.to_ascii_lowercase();
-    // What becomes of a compaction is not what becomes of the work.
+    // The outcome of a compaction is not the outcome of the work.
     if subtype.contains("compact") {
         return None;
     }
     SUBTYPES.iter().find(|(part, _)| subtype.contains(part)).map(|(_, stop)| *stop)
 }
 
-/// Why a notification says that work was stopped.
+/// Returns why work was stopped, according to a notification.
 pub(super) fn stopped(row: &EventRow) -> Option<Stop> {
     let subtype = row.subtype.as_deref().filter(|_| is(row, EventType::Notification))?;
     let asked = subtype.contains("permission") && {
@@ -111,7 +112,7 @@ pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>]) -> Vec<Finding
         .collect();
     for (at, row) in rows.iter().enumerate().filter(|(_, row)| !row.is_replay) {
         let Some(stop) = stopped(row) else { continue };
-        // The agents write one interruption down twice or three times.
+        // The agents record one interruption two or three times.
         if near.iter().any(|index| (index - row.event_index).abs() <= BESIDE) {
             near.push(row.event_index);
             continue;
@@ -145,7 +146,7 @@ fn of_action(action: &Action<'_>) -> Option<Finding> {
         }
     };
     let text = &action.shown().text;
-    // What the person said stands behind a sentence of the agent's.
+    // The user's message follows a sentence written by the agent.
     let said = text.split_once("user said:").map(|(_, said)| said.trim());
     let reason = match said {
         Some(_) => format!("{reason}; the message is what the person said"),

@@ -1,4 +1,4 @@
-//! The same call with the same result again and again, and edits that go to and fro.
+//! Reports the same call with the same result again and again, and edits that go back and forth.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use super::{RELATED, finding};
 use crate::clean::clean;
 use crate::tools::convert;
 
-/// Other calls that may stand between two calls of a loop that does not fail.
+/// Maximum number of other calls between two calls of a loop that does not fail.
 const GAP: usize = 4;
 
-/// From how many on it is a loop, and from how many on it costs.
+/// Minimum number of calls that form a loop (`LOOP`), and that form a costly one (`COSTLY`).
 const LOOP: usize = 3;
 const COSTLY: usize = 6;
 
-/// Size of what is shown of an undone edit, in bytes.
+/// Maximum size in bytes of the shown part of an undone edit.
 const DIFF: usize = 400;
 
 pub(super) fn findings(actions: &[Action<'_>]) -> Vec<Finding> {
@@ -30,7 +30,7 @@ pub(super) fn findings(actions: &[Action<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Runs of one call with one result.
+/// Finds runs of the same call with the same result.
 fn repeats(actions: &[Action<'_>]) -> Vec<Finding> {
     let mut same: HashMap<u64, Vec<usize>> = HashMap::new();
     for (at, action) in actions.iter().enumerate() {
@@ -39,7 +39,7 @@ fn repeats(actions: &[Action<'_>]) -> Vec<Finding> {
             same.entry(call_key(action)).or_default().push(at);
         }
     }
-    // Edits before each action: what comes after one may come out otherwise.
+    // The number of edits before each action: a call after an edit may have a different result.
     let mut edits = vec![0usize];
     for action in actions {
         let before = edits.last().copied().unwrap_or(0);
@@ -69,7 +69,7 @@ fn repeats(actions: &[Action<'_>]) -> Vec<Finding> {
     found
 }
 
-/// A run, if it is long enough to tell.
+/// Returns a finding if the run is long enough to report.
 fn repeat(
     actions: &[Action<'_>],
     run: &[usize],
@@ -120,7 +120,8 @@ fn call_key(action: &Action<'_>) -> u64 {
     hash.digest()
 }
 
-/// The result without the words around it and without numbers: times differ with every call.
+/// Hashes the result without the agent's wrapping lines and without numbers: times differ with
+/// every call.
 fn result_key(action: &Action<'_>) -> u64 {
     let text = &action.shown().text;
     let mut plain = String::with_capacity(text.len());
@@ -139,12 +140,12 @@ fn result_key(action: &Action<'_>) -> u64 {
     xxh3_64(plain.as_bytes())
 }
 
-/// Edits of one file that take back the one before, back and forth.
+/// Finds edits of one file that undo the previous edit, back and forth.
 fn oscillations(actions: &[Action<'_>]) -> Vec<Finding> {
     let mut chains: Vec<Vec<usize>> = Vec::new();
-    // The edit of a file that would go on with a chain.
+    // The edit of a file that would continue a chain.
     let mut expected: HashMap<(&str, Edit), usize> = HashMap::new();
-    // A file that is written whole is its own state.
+    // The last whole content written to a file, which is the file's state.
     let mut written: HashMap<&str, String> = HashMap::new();
     for (at, action) in actions.iter().enumerate().filter(|(_, action)| action.worked()) {
         let [file] = action.files() else { continue };

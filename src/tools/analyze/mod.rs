@@ -1,5 +1,5 @@
-//! `analyze_session`: one session looked through for what went wrong and what mended it, or the
-//! errors that recur over many.
+//! `analyze_session`: analyzes one session for what went wrong and what fixed it, or many sessions
+//! for recurring errors.
 
 mod action;
 mod change;
@@ -35,13 +35,13 @@ use super::{Call, Caller, Reply, convert, cursor, list, rows};
 use crate::clean::clean;
 use crate::store::Snapshot;
 
-/// Names the newest session in which a call failed.
+/// Selects the newest session in which a call failed.
 const LAST_FAILED: &str = "last_failed";
 
-/// Other events that a finding lists.
+/// Maximum number of other events that a finding lists.
 const RELATED: usize = 5;
 
-/// A session whose log was written to so short ago may go on, in microseconds.
+/// A session may still be running if its log was written to within this time, in microseconds.
 const RUNNING: i64 = 10 * 60 * 1_000_000;
 
 pub(super) fn run(
@@ -94,7 +94,7 @@ fn none_passes(interface: Interface) -> ToolError {
     ToolError::new(ErrorCode::SessionNotFound, message)
 }
 
-/// Arguments that can do nothing.
+/// Returns a warning about arguments that have no effect.
 fn ignored(args: &AnalyzeArgs) -> Option<Warning> {
     let names = match args.session_id.as_deref().map(str::trim) {
         None => vec![args.checks.as_ref().map(|_| "checks")],
@@ -114,9 +114,9 @@ fn ignored(args: &AnalyzeArgs) -> Option<Warning> {
     })
 }
 
-/// Which part of the findings is asked for.
+/// The requested page of findings.
 struct Page<'a> {
-    /// Without the cursor.
+    /// The arguments without the cursor.
     args: &'a AnalyzeArgs,
     cursor: Option<&'a str>,
     limit: usize,
@@ -127,14 +127,14 @@ impl Page<'_> {
         self.args.checks.as_ref().map_or_else(|| Check::ALL.to_vec(), |checks| checks.to_vec())
     }
 
-    /// The room that is left for findings beside the rest of the data.
+    /// Returns the space that remains for findings after the rest of the data.
     fn budget(&self, data: &AnalyzeData) -> Budget {
         let frame = serde_json::to_vec(data).map_or(0, |json| json.len());
         Budget::new(limits::ANSWER_BYTES.saturating_sub(frame))
     }
 }
 
-/// How many findings there are of each check.
+/// Counts the findings of each check.
 fn counts(findings: impl Iterator<Item = (Check, Severity)>) -> Vec<CheckCount> {
     let mut counts: BTreeMap<Check, CheckCount> = BTreeMap::new();
     for (check, severity) in findings {
@@ -147,12 +147,12 @@ fn counts(findings: impl Iterator<Item = (Check, Severity)>) -> Vec<CheckCount> 
     counts.into_values().collect()
 }
 
-/// Where a finding stands in the order.
+/// Returns the sort key of a finding.
 fn key(finding: &Finding) -> (Reverse<Severity>, Check, u32, &str) {
     (Reverse(finding.severity), finding.check, finding.event_index, finding.reason.as_str())
 }
 
-/// Looks through one session.
+/// Analyzes one session.
 fn one(
     snapshot: &Snapshot,
     session: usize,
@@ -183,7 +183,7 @@ fn one(
         }
     }
     findings.sort_by(|a, b| key(a).cmp(&key(b)));
-    // A check may have been named twice.
+    // The same check may be named twice in the arguments.
     findings.dedup();
     let counts = counts(findings.iter().map(|found| (found.check, found.severity)));
     let total = findings.len();
@@ -234,7 +234,7 @@ fn hint(interface: Interface, row: &SessionRow, total: usize) -> String {
     }
 }
 
-/// A finding at an event.
+/// Creates a finding at an event.
 fn finding(check: Check, severity: Severity, row: &EventRow, reason: String) -> Finding {
     Finding {
         check,
@@ -263,10 +263,10 @@ fn finding(check: Check, severity: Severity, row: &EventRow, reason: String) -> 
     }
 }
 
-/// The beginning of a text from a log, cleaned, at most `bytes` long in JSON.
+/// Returns the beginning of a text from a log, cleaned, in at most `bytes` of JSON.
 fn short(text: &str, bytes: usize) -> String {
     let text = text.trim_end();
-    // No more is cleaned than can be shown.
+    // Only as much text is cleaned as can be shown.
     let part = &text[..text.floor_char_boundary(4 * bytes)];
     let cleaned = clean(part);
     let (kept, omitted) = head(&cleaned, bytes);

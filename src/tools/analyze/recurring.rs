@@ -1,7 +1,8 @@
-//! Errors that recur over sessions: how often, where last, and the fix that worked last.
+//! Finds errors that recur across sessions: how often, where last, and the fix that worked last.
 //!
-//! The skip index says which rows are of tools and which failed, so that of each session with a
-//! failure only those are read, without their texts, and of the failed ones the text.
+//! The skip index shows which rows belong to tools and which failed. Of each session with a
+//! failure, only the rows of tools are read, without their texts; the text is read only for failed
+//! rows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,7 +25,7 @@ use crate::store::{EventReader, RowFacts, RowSpan, Snapshot, StoreError};
 use crate::tools::interface::Interface;
 use crate::tools::{Call, Reply, convert, cursor, rows};
 
-/// What is read of the rows of tools.
+/// The columns that are read for the rows of tools.
 const COLUMNS: &[EventColumn] = &[
     EventColumn::SessionId,
     EventColumn::EventIndex,
@@ -41,20 +42,22 @@ const COLUMNS: &[EventColumn] = &[
     EventColumn::IsReplay,
 ];
 
-/// Rows that one thread reads at a time.
+/// Number of rows at which a task, which one thread reads at a time, is complete.
 const SHARE: usize = 8192;
 
-/// How often an error has to occur to be told, and in how many sessions to weigh.
+/// Minimum number of occurrences at which an error is reported (`RECURS`), and minimum number of
+/// sessions that raises its severity (`WIDE`).
 const RECURS: usize = 2;
 const WIDE: usize = 5;
 
-/// Tools that are listed.
+/// Maximum number of tools listed.
 const TOOLS: usize = 10;
 
-/// Where a page ended: how many sessions, how many occurrences, and the signature.
+/// The position where a page ended: severity, number of sessions, number of occurrences, and
+/// signature.
 type Place = (Severity, usize, usize, String);
 
-/// Finds what recurs in the sessions at these positions.
+/// Finds the errors that recur in the sessions at these positions.
 pub(super) fn run(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
@@ -129,16 +132,17 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Rows of one session, or of several whole ones, in one segment.
+/// Rows in one segment, of one session or of several whole sessions.
 struct Part {
     segment: usize,
     rows: Vec<RowSpan>,
 }
 
-/// What to read, by session.
+/// The rows to read, by session.
 type Parts = BTreeMap<usize, Vec<Part>>;
 
-/// The rows to read of the sessions that have a failure, by session, and the tools that failed.
+/// Returns the rows to read, by session, for the sessions with a failure, and the tools that
+/// failed.
 fn plan(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
@@ -180,7 +184,7 @@ fn plan(
     Ok((parts, tools))
 }
 
-/// Whether a row counts: it is this session's own, and young enough.
+/// Returns true if a row counts: it is not a replay, and it is recent enough.
 fn is_in_time(fact: &RowFacts, since: Option<i64>) -> bool {
     !fact.is_replay && since.is_none_or(|since| fact.time.is_some_and(|time| time >= since))
 }
@@ -190,7 +194,7 @@ fn is_read(fact: &RowFacts) -> bool {
         || fact.is_error == Some(true)
 }
 
-/// Ascending row numbers as runs.
+/// Groups ascending row numbers into runs.
 fn spans(rows: impl Iterator<Item = usize>) -> Vec<RowSpan> {
     let mut spans: Vec<RowSpan> = Vec::new();
     for row in rows {
@@ -202,8 +206,8 @@ fn spans(rows: impl Iterator<Item = usize>) -> Vec<RowSpan> {
     spans
 }
 
-/// What is looked at together: a session, as a call may be mended in a later segment, or several
-/// that lie in one segment.
+/// Groups the rows into tasks. Rows that are read together are either one session, because a call
+/// may be fixed in a later segment, or several sessions that are stored in one segment.
 fn tasks(parts: BTreeMap<usize, Vec<Part>>) -> Vec<Vec<Part>> {
     let mut tasks = Vec::new();
     let mut whole: BTreeMap<usize, Vec<Vec<RowSpan>>> = BTreeMap::new();
@@ -235,14 +239,15 @@ struct Seen {
     is_trivial: bool,
     session_id: String,
     time: Option<i64>,
-    /// The event where it shows.
+    /// The event that shows the failure.
     event_index: i32,
-    /// The failed call, the call that worked afterwards, and the last event of the two.
+    /// The event indexes of the failed call and of the call that worked afterwards, and how the two
+    /// match; `last` is the last event of the two.
     fix: Option<(i32, i32, Mended)>,
     last: i32,
 }
 
-/// The failures in the rows of a task.
+/// Finds the failures in the rows of a task.
 fn look(snapshot: &Snapshot, task: &[Part], since: Option<i64>) -> Result<Vec<Seen>, StoreError> {
     let mut rows = Vec::new();
     for part in task {
@@ -307,7 +312,7 @@ fn read(snapshot: &Snapshot, part: &Part) -> Result<Vec<EventRow>, StoreError> {
 struct Recurring {
     severity: Severity,
     sessions: usize,
-    /// The latest first.
+    /// The occurrences, the most recent first.
     seen: Vec<Seen>,
 }
 
@@ -340,7 +345,7 @@ impl Recurring {
         (self.severity, self.sessions, self.seen.len(), self.signature().to_owned())
     }
 
-    /// At the last occurrence, with the fix that worked last.
+    /// Creates the finding at the last occurrence, with the fix that worked last.
     fn finding(&self, snapshot: &Snapshot) -> Result<Finding, ToolError> {
         let Some(last) = self.seen.first() else { return Err(gone()) };
         let (at, end) = (convert::index(last.event_index), convert::index(last.event_index) + 1);
@@ -385,7 +390,8 @@ impl Recurring {
     }
 }
 
-/// The call that worked after a failure, with what changed, from the whole rows between them.
+/// Returns the call that worked after a failure, with what changed, from the whole rows between
+/// them.
 fn fix_of(snapshot: &Snapshot, seen: &Seen) -> Result<Option<Fix>, ToolError> {
     let Some((failed, worked, mended)) = seen.fix else { return Ok(None) };
     let from = failed.min(seen.event_index);
@@ -400,7 +406,8 @@ fn fix_of(snapshot: &Snapshot, seen: &Seen) -> Result<Option<Fix>, ToolError> {
     }))
 }
 
-/// The rows of a snapshot do not change, so this tells of damage.
+/// Returns the error for a missing row. The rows of a snapshot do not change, so a missing row
+/// means damage.
 fn gone() -> ToolError {
     ToolError::new(
         ErrorCode::StoreDamaged,

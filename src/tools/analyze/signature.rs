@@ -1,14 +1,14 @@
-//! What recurs in a message: the message without what differs from time to time.
+//! Computes error signatures: a message without the parts that vary between occurrences.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// Longest signature in bytes.
+/// Maximum length of a signature in bytes.
 const SIGNATURE: usize = 160;
 
-/// Quoted names, addresses, times, paths, hashes and numbers, in the order in which they are tried.
-/// Digits that are part of a word stay: E0502 and TS2345 name an error.
+/// Matches quoted names, addresses, times, paths, hashes and numbers, in the order in which they
+/// are tried. Digits within a word are kept: E0502 and TS2345 name an error.
 const VARYING: &str = concat!(
     r#"(?P<name>"[^"\n]+"|`[^`\n]+`|\B'[^'\n]+'\B|‘[^’\n]+’|“[^”\n]+”)"#,
     r"|(?P<url>[A-Za-z][A-Za-z0-9+.-]*://[^\s<>)]+)",
@@ -22,7 +22,8 @@ const VARYING: &str = concat!(
 
 static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(VARYING).ok());
 
-/// The line with `<name>`, `<url>`, `<time>`, `<path>`, `<hash>` and `<n>` for what varies.
+/// Replaces the varying parts of a line with `<name>`, `<url>`, `<time>`, `<path>`, `<hash>` and
+/// `<n>`.
 pub(super) fn normalise(line: &str) -> String {
     let Some(pattern) = &*PATTERN else { return line.to_owned() };
     let plain = pattern.replace_all(line, |found: &Captures<'_>| {
@@ -30,7 +31,7 @@ pub(super) fn normalise(line: &str) -> String {
         let kinds = ["name", "url", "time", "path", "hash", "n"];
         let kind = kinds.into_iter().find(|kind| found.name(kind).is_some());
         match kind {
-            // A word may be spelled with the letters of hexadecimal numbers alone.
+            // A word may consist only of letters that are also hexadecimal digits.
             Some("hash") if !text.contains(|c: char| c.is_ascii_digit()) => text.to_owned(),
             Some("hash") if text.bytes().all(|byte| byte.is_ascii_digit()) => "<n>".to_owned(),
             Some(kind) => format!("<{kind}>"),

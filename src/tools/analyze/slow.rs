@@ -1,4 +1,4 @@
-//! Calls that took long, and results that are large.
+//! Reports slow calls and large results.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,19 @@ use schemas::tool::analyze::{Check, Finding};
 use super::action::Action;
 use super::finding;
 
-/// Slow in any session, in milliseconds; for a subagent it is the usual.
+/// Minimum durations in milliseconds: of a slow call in any session, of a slow subagent call
+/// (subagents usually take long), and of a slow call that is a warning.
 const LONG_MS: i64 = 60_000;
 const AGENT_MS: i64 = 600_000;
 const COSTLY_MS: i64 = 300_000;
 
-/// Slow for a session: so many times the median of its kind, of which there are enough.
+/// A call is slow for its session if it takes `TIMES` times the median of its kind and at least
+/// `LEAST_MS`; the median needs at least `ENOUGH` calls.
 const TIMES: i64 = 10;
 const LEAST_MS: i64 = 10_000;
 const ENOUGH: usize = 10;
 
-/// Large results, in bytes.
+/// Minimum sizes of large and huge results, in bytes.
 const LARGE: usize = 20_000;
 const HUGE: usize = 40_000;
 
@@ -42,7 +44,7 @@ pub(super) fn slow(actions: &[Action<'_>]) -> Vec<Finding> {
         if duration < long && !is_odd {
             return None;
         }
-        // These take milliseconds by themselves.
+        // Calls of these kinds take milliseconds by themselves.
         let waited = matches!(
             action.kind,
             ToolKind::Read | ToolKind::Edit | ToolKind::Write | ToolKind::Search | ToolKind::Plan
@@ -70,7 +72,7 @@ pub(super) fn slow(actions: &[Action<'_>]) -> Vec<Finding> {
     actions.iter().filter_map(judge).collect()
 }
 
-/// Milliseconds as seconds, to a tenth.
+/// Formats milliseconds as seconds, to a tenth.
 fn seconds(ms: i64) -> String {
     format!("{}.{} s", ms / 1000, ms.rem_euclid(1000) / 100)
 }

@@ -1,4 +1,4 @@
-//! The part of a failed call's text that says what is wrong.
+//! Finds the part of a failed call's text that says what is wrong.
 
 use std::sync::LazyLock;
 
@@ -7,15 +7,16 @@ use regex::Regex;
 use super::{short, signature};
 use crate::clean::clean;
 
-/// Size of the excerpt in bytes, and how much of a line and of a text is looked at.
+/// Maximum size of the excerpt in bytes, and the maximum bytes of a line and lines of a text that
+/// are examined.
 const EXCERPT: usize = 400;
 const LINE: usize = 300;
 const LINES: usize = 4000;
 
-/// `error:` alone says nothing, in bytes.
+/// Lines shorter than this, in bytes, get little weight: `error:` alone says nothing.
 const LEAST: usize = 8;
 
-/// Lines that head the output of a command and say nothing about it: whole, and beginnings.
+/// Lines that only introduce the output of a command: whole lines, and beginnings of lines.
 const WHOLE: &[&str] =
     &["output:", "output: (empty)", "stdout:", "stderr:", "error: (none)", "(no output)"];
 const HEADS: &[&str] = &[
@@ -36,7 +37,7 @@ const HEADS: &[&str] = &[
 
 type Pattern = LazyLock<Option<Regex>>;
 
-/// What names an error.
+/// Matches lines that name an error.
 static STRONG: Pattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)(?:^|[^a-z])(?:error|fatal)(?:\[[a-z0-9]+\])?:|[a-z](?:error|exception):|assert(?:ion)?\b.*\bfail|\berror ts[0-9]|command not found|no such file|permission denied|\bundefined: |\bcannot find ",
@@ -44,7 +45,7 @@ static STRONG: Pattern = LazyLock::new(|| {
     .ok()
 });
 
-/// What tells that something is wrong.
+/// Matches lines that show that something is wrong.
 static WEAK: Pattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)\b(?:errors?|fail(?:ed|ure|s)?|panicked|cannot|can't|could not|couldn't|not found|no matches|does not exist|doesn't|denied|refused|timed? ?out|unable|invalid|unknown|unrecognized|unexpected|undefined|missing|not allowed|aborted|conflict|must)\b",
@@ -52,7 +53,7 @@ static WEAK: Pattern = LazyLock::new(|| {
     .ok()
 });
 
-/// What only passes on that something inside went wrong.
+/// Matches lines that only report that a nested step failed.
 static WRAPPER: Pattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)script .*exited|task failed|exited with (?:code|error)|command failed|could not compile|test failed, to rerun|elifecycle|aborting due to|\bfound [0-9]+ (?:error|problem)|\b[0-9]+ (?:errors?|failed|failures?|problems?)\b|non-zero|test result: failed|^failures:",
@@ -60,7 +61,7 @@ static WRAPPER: Pattern = LazyLock::new(|| {
     .ok()
 });
 
-/// What tells that something is right.
+/// Matches lines that show success.
 static RIGHT: Pattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)\b(?:0|no) (?:errors?|fail(?:ed|ures?|ing)?|warnings)\b|\b(?:failed|errors|failures): ?0\b|✓|\.\.\. ok$|^\s*(?:pass|ok)\b",
@@ -68,23 +69,24 @@ static RIGHT: Pattern = LazyLock::new(|| {
     .ok()
 });
 
-/// How Claude Code begins what is its own error and not the tool's.
+/// The prefix with which Claude Code marks its own errors, as opposed to the tool's.
 const TOOL_ERROR: &str = "<tool_use_error>";
 
-/// What a text says is wrong.
+/// The error that a text reports.
 pub(super) struct Telling {
-    /// From the telling line on, shortened; empty when there was no output.
+    /// The text from the most informative line on, shortened; empty if there was no output.
     pub excerpt: String,
     pub signature: String,
 }
 
-/// Finds it. `who` is the program or the tool; a line that could be anybody's is told by it.
+/// Finds the error in a text. `who` is the program or the tool; it is added to the signature if the
+/// line has a weight of 0 or 1.
 pub(super) fn telling(text: &str, who: &str, is_command: bool) -> Telling {
     let text = clean(text);
-    // An agent's own error says first what is wrong; behind it stands what it was given.
+    // An agent's own error begins with what is wrong; the call's input follows it.
     let lines = if text.trim_start().starts_with(TOOL_ERROR) { 1 } else { LINES };
     let text = body(&text);
-    // Weight, where the line begins, and the line; the first of the heaviest.
+    // The weight, the start and the content of the line; the first of the heaviest lines wins.
     let mut best: Option<(u8, usize, &str)> = None;
     let mut last = None;
     let mut from = 0;
@@ -105,7 +107,7 @@ pub(super) fn telling(text: &str, who: &str, is_command: bool) -> Telling {
             break;
         }
     }
-    // Without a word of an error, a command ends with what stopped it.
+    // A command whose output names no error ends with the line that stopped it.
     let chosen = best.filter(|(weight, ..)| *weight > 0 || !is_command).or(last);
     let Some((weight, start, line)) = chosen else {
         let signature = format!("{who}: no output");
@@ -117,7 +119,7 @@ pub(super) fn telling(text: &str, who: &str, is_command: bool) -> Telling {
     Telling { excerpt: short(excerpt, EXCERPT), signature }
 }
 
-/// The text without the words that an agent puts around it.
+/// Returns the text without the words that an agent wraps around it.
 fn body(text: &str) -> &str {
     let text = text.trim_start();
     let sandboxed = text.split_once(", stdout: ");
@@ -127,7 +129,7 @@ fn body(text: &str) -> &str {
     text.strip_suffix("</tool_use_error>").unwrap_or(text)
 }
 
-/// Whether a line heads the output of a command and says nothing about it.
+/// Returns true if a line only introduces the output of a command.
 pub(super) fn is_head(line: &str) -> bool {
     if line.len() > LINE {
         return false;
@@ -140,10 +142,11 @@ pub(super) fn is_head(line: &str) -> bool {
         || exit.is_some_and(only_code)
 }
 
-/// How much a line tells: 3 names an error, 2 tells of one, 1 passes one on, 0 is anything.
+/// Returns how informative a line is: 3 names an error, 2 shows that something is wrong, 1 reports
+/// that a nested step failed, 0 is anything else.
 fn weight(line: &str) -> u8 {
     let line = &line[..line.floor_char_boundary(LINE)];
-    // A command that is shown before it runs may be full of such words.
+    // A command that is echoed before it runs may contain many such words.
     if line.starts_with("$ ") || line.contains("] $ ") {
         return 0;
     }

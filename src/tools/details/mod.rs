@@ -1,4 +1,4 @@
-//! `get_session_details`: one session at four levels.
+//! `get_session_details`: one session at four levels of detail.
 
 mod steps;
 mod summary;
@@ -20,8 +20,8 @@ use super::rows::{Links, Pager, Put};
 use super::{Call, Reply, Tools, convert, cursor, rows};
 use crate::store::Snapshot;
 
-/// A place in a session: an event, and a character of its text. The number of the turn or step
-/// stands for its first event, so that a cursor survives the session's growth.
+/// A place in a session: an event, and a character of its text. A turn or step is represented by
+/// its first event, so that a cursor stays valid when the session grows.
 type Place = (u32, usize);
 
 pub(super) fn run(
@@ -116,7 +116,8 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// The session that one of nothing but copies repeats: another capture of it, or what it goes on with.
+/// Returns the session that a session of only copies repeats: another capture of it, or the session
+/// that it continues.
 fn copy_of(snapshot: &Snapshot, row: &SessionRow) -> Option<String> {
     if row.events == 0 || row.replay_events < row.events {
         return None;
@@ -131,14 +132,14 @@ fn copy_of(snapshot: &Snapshot, row: &SessionRow) -> Option<String> {
     Some(original.map_or_else(|| "other sessions".to_owned(), |id| format!("session {id}")))
 }
 
-/// Where a page begins and ends.
+/// The bounds of a page.
 struct Page {
     limit: usize,
     from: Place,
     next: Option<Place>,
 }
 
-/// Arguments that can do nothing at this level.
+/// Returns warnings about arguments that have no effect at this level.
 fn ignored(args: &DetailArgs, level: DetailLevel) -> Vec<Warning> {
     let coarse = matches!(level, DetailLevel::Summary | DetailLevel::Turns);
     let mut names = Vec::new();
@@ -195,7 +196,7 @@ fn full(
     }
 }
 
-/// Reads '4', '3-5' or '3-'.
+/// Parses a range of turns: '4', '3-5' or '3-'.
 fn parse_turns(text: &str) -> Result<RangeInclusive<u32>, ToolError> {
     let invalid = || ToolError::invalid_value("turns", text, &["'4'", "'3-5'", "'3-'"]);
     let number = |text: &str| text.trim().parse::<u32>().map_err(|_| invalid());

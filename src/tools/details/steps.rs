@@ -6,10 +6,10 @@ use schemas::{EventType, Usage};
 
 use super::{Budget, Page, convert};
 
-/// Size of an excerpt in bytes.
+/// Maximum size of an excerpt in bytes.
 const EXCERPT: usize = 500;
 
-/// Events that make one item at most; a longer run is cut into several items of one step.
+/// Maximum number of events in one item; a longer step is split into several items.
 const EVENTS: usize = 60;
 
 pub(super) fn steps(
@@ -19,7 +19,8 @@ pub(super) fn steps(
     page: &mut Page,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
-    // Events of a step stand together but for results that came late, which start a new item.
+    // The events of a step are contiguous, except for results that came late, which start a new
+    // item.
     for of_step in
         events.chunk_by(|a, b| (a.turn_index, a.step_index) == (b.turn_index, b.step_index))
     {
@@ -39,7 +40,7 @@ pub(super) fn steps(
     steps
 }
 
-/// `None` when nothing of it is shown at this level.
+/// Returns one item, or `None` if none of its events is shown at this level.
 fn step(events: &[EventRow], reasoning: bool) -> Option<Step> {
     let is = |event: &EventRow, kind: EventType| event.event_type == kind;
     let shown = |event: &&EventRow| {

@@ -12,13 +12,13 @@ use crate::store::Snapshot;
 use crate::tools::analyze::tells_of_compaction;
 use crate::tools::convert;
 
-/// Sizes of the excerpts in bytes; together they keep the level under its target.
+/// Maximum sizes of the excerpts in bytes; together they keep the level under its target.
 const PROMPT: usize = 800;
 const ANSWER: usize = 1600;
 const ERROR: usize = 300;
 const COMPACTION: usize = 160;
 
-/// Items shown of each list.
+/// Maximum number of items shown of each list.
 const TOOLS: usize = 20;
 const ERRORS: usize = 5;
 const COMPACTIONS: usize = 5;
@@ -55,13 +55,13 @@ pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[Event
     }
 }
 
-/// The beginning of an event, with its turn.
+/// Returns the beginning of an event, with its turn.
 fn excerpt(event: &EventRow, chars: usize) -> Excerpt {
     Excerpt { turn_index: Some(convert::index(event.turn_index)), ..convert::excerpt(event, chars) }
 }
 
-/// Whether a prompt is a command to the agent itself, as `/model opus`, which says nothing of what
-/// the session is about.
+/// Returns true if a prompt is a command to the agent's program, such as `/model opus`, which does
+/// not show what the session is about.
 fn is_command(prompt: &str) -> bool {
     let word = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
     word.is_some_and(|word| !word.contains('/'))

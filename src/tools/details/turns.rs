@@ -6,7 +6,7 @@ use schemas::{EventType, Usage};
 
 use super::{Budget, Page, convert};
 
-/// Sizes of the excerpts in bytes.
+/// Maximum sizes of the excerpts in bytes.
 const PROMPT: usize = 600;
 const ANSWER: usize = 800;
 

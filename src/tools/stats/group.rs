@@ -23,17 +23,17 @@ const DAY: i64 = 24 * HOUR;
 pub(super) struct Groups<'a> {
     scan: &'a Scan<'a>,
     groups: HashMap<String, Sums>,
-    /// Room for the key of a row.
+    /// A reused buffer for the key of a row.
     key: String,
     rates: HashMap<String, Option<&'a Rate>>,
-    /// Names of days, weeks and months by day; one for each key.
+    /// The names of days, weeks and months by day, one map for each key.
     periods: [HashMap<i64, String>; 2],
-    /// How long the prompts of the session's requests were, where that decides the rate: a
-    /// request may be counted in pieces, of which the first has the prompt.
+    /// The prompt length of each request of the session, if it decides the rate. A request may be
+    /// counted in several rows, and only the first has the prompt.
     prompts: HashMap<String, i64>,
 }
 
-/// The columns of a batch; those that were not asked for are absent.
+/// The columns of a batch; columns that were not requested are absent.
 struct Columns<'b> {
     event_type: Option<&'b StringArray>,
     subtype: Option<&'b StringArray>,
@@ -51,7 +51,7 @@ struct Columns<'b> {
     files: Option<&'b ListArray>,
 }
 
-/// What is known of a row.
+/// The fields of a row that the sums use.
 pub(super) struct Fact<'b> {
     pub session: usize,
     pub event_type: &'b str,
@@ -66,7 +66,7 @@ pub(super) struct Fact<'b> {
     pub git_branch: Option<&'b str>,
     pub usage: Usage,
     pub cost: Option<f64>,
-    /// Which part of the trend.
+    /// The part of the trend that the row falls into.
     pub span: Option<usize>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The rows that follow are those of another session.
+    /// Starts a session: the rows that follow belong to another session.
     pub(super) fn begin(&mut self) {
         self.prompts.clear();
     }
@@ -203,7 +203,8 @@ impl<'a> Groups<'a> {
         fact
     }
 
-    /// What a row's tokens cost. A shutdown sums up many requests, none of them surely long.
+    /// Returns the cost of a row's tokens. A shutdown sums up many requests, and none of them is
+    /// known to be long.
     fn cost(&mut self, fact: &Fact<'_>, request: Option<&str>, shutdown: bool) -> Option<f64> {
         let model = fact.model?;
         let rate = match self.rates.get(model) {
@@ -248,7 +249,7 @@ impl<'a> Groups<'a> {
         self.key = key;
     }
 
-    /// The value of a row for the key at a place.
+    /// Returns the value of a row for the key at index `at`.
     fn value<'v>(
         &'v mut self,
         at: usize,
@@ -279,7 +280,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Whether rows like this one are counted by a key at all.
+/// Returns true if a key counts rows like this one at all.
 fn has_key(kind: GroupKey, fact: &Fact<'_>) -> bool {
     match kind {
         GroupKey::Error => fact.event_type == RESULT,
@@ -299,7 +300,7 @@ fn has_key(kind: GroupKey, fact: &Fact<'_>) -> bool {
     }
 }
 
-/// The name of the day, week, month or hour of the day.
+/// Returns the name of the day, week, month or hour of the day.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other keys have no periods")]
 fn period(kind: GroupKey, time: i64) -> String {
     let name = match kind {
@@ -311,7 +312,7 @@ fn period(kind: GroupKey, time: i64) -> String {
     name.unwrap_or_default()
 }
 
-/// Which part of the trend a time falls into.
+/// Returns the part of the trend that a time falls into.
 fn span((first, last): (i64, i64), time: i64) -> Option<usize> {
     let whole = i128::from(last) - i128::from(first) + 1;
     let parts = i128::try_from(limits::TREND_SPANS).ok()?;

@@ -19,10 +19,10 @@ use super::budget::Budget;
 use super::{Call, Reply, Tools, list};
 use crate::store::Snapshot;
 
-/// How much of the groups is wanted.
+/// The number of groups requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// What fits an answer.
+    /// The groups that fit into an answer.
     Answer,
     All,
 }
@@ -72,12 +72,12 @@ pub(super) fn run(
     };
     let mut groups = scan.groups(call.stop)?;
     let sort = args.sort.unwrap_or(default_sort(&keys));
-    // Of times the latest are wanted, in their order.
+    // Groups by time: the latest are kept and shown in chronological order.
     let latest = sort == StatsSort::Key && keys.first().is_some_and(|key| key.is_time());
     groups.sort_by(|a, b| compare(a, b, sort));
     if latest {
         groups.reverse();
-        // Events without a time are the last to be shown.
+        // Events without a time come last.
         groups.sort_by_key(|group| group.group.len() < keys.len());
     }
     let total = groups.len();
@@ -117,7 +117,7 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// One key or two different ones.
+/// Returns one key, or two different ones.
 fn keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
     let keys = group_by.to_vec();
     let fit = match keys.as_slice() {
@@ -139,14 +139,14 @@ fn keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
         .with("valid", GroupKey::NAMES))
 }
 
-/// For every session whether it is asked for.
+/// Returns, for every session, whether it is selected.
 fn chosen(sessions: &[Arc<SessionRow>], one: Option<usize>, args: &StatsArgs) -> Vec<bool> {
     let passes = list::filter(args.project.as_deref(), args.provider, None);
     let sessions = sessions.iter().enumerate();
     sessions.map(|(at, row)| one.is_none_or(|one| one == at) && passes(row)).collect()
 }
 
-/// First and last time of what is asked for.
+/// Returns the first and the last time of the selected sessions.
 fn range<'s>(
     sessions: impl Iterator<Item = (&'s Arc<SessionRow>, &'s bool)>,
     since: Option<i64>,
@@ -169,7 +169,7 @@ fn default_sort(keys: &[GroupKey]) -> StatsSort {
     }
 }
 
-/// The order of groups: the largest first, alike ones by their keys.
+/// Compares two groups: the largest comes first, equal ones are ordered by their keys.
 fn compare(a: &Group, b: &Group, sort: StatsSort) -> Ordering {
     let number = |of: fn(&Group) -> u64| Reverse(of(a)).cmp(&Reverse(of(b)));
     let float =

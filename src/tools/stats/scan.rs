@@ -1,4 +1,4 @@
-//! Reads the rows that are asked for, segment by segment over the cores.
+//! Reads the selected rows, segment by segment, in parallel on all cores.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,24 +14,24 @@ use crate::cores::in_parallel;
 use crate::error::store_error;
 use crate::store::{EventReader, RowSpan, Segment, Snapshot, StoreError};
 
-/// Rows that a core takes at a time, at least; a session's rows stay together.
+/// Minimum number of rows that a core takes at a time; the rows of one span stay together.
 const UNIT_ROWS: usize = 1 << 14;
 
-/// Rows decoded at a time.
+/// Number of rows decoded at a time.
 const BATCH_ROWS: usize = 1 << 13;
 
-/// What is counted, and how.
+/// The selection of rows, and how they are counted.
 pub(super) struct Scan<'a> {
     pub snapshot: &'a Snapshot,
     pub keys: &'a [GroupKey],
-    /// For every session whether it is asked for.
+    /// For every session, whether it is selected.
     pub chosen: &'a [bool],
     pub since: Option<i64>,
     pub until: Option<i64>,
-    /// The times that trends go over; `None` without trends.
+    /// The time range of trends; `None` without trends.
     pub range: Option<(i64, i64)>,
     pub prices: &'a PriceTable,
-    /// Groups made so far, by all cores: each takes memory.
+    /// The number of groups created so far by all cores, limited because each takes memory.
     pub made: AtomicUsize,
 }
 
@@ -39,12 +39,12 @@ pub(super) struct Scan<'a> {
 struct Unit<'a> {
     number: usize,
     segment: &'a Segment,
-    /// Session, first row and rows.
+    /// The session and the rows of each span.
     spans: Vec<(usize, RowSpan)>,
 }
 
 impl Scan<'_> {
-    /// The groups, in no order.
+    /// Returns the groups, in no particular order.
     pub(super) fn groups(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Group>, ToolError> {
         let units = self.units();
         let read = |units: &[Unit<'_>]| -> Result<Vec<_>, StoreError> {
@@ -63,7 +63,7 @@ impl Scan<'_> {
         if parts.len() < units.len() {
             return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
         }
-        // Always in the same order, so that the same question gives the same cost to the last digit.
+        // The order is fixed, so that the same question gives the same cost to the last digit.
         parts.sort_by_key(|(number, _)| *number);
         let mut all: HashMap<String, Sums> = HashMap::new();
         for (key, sums) in parts.into_iter().flat_map(|(_, part)| part) {
@@ -73,7 +73,7 @@ impl Scan<'_> {
         Ok(groups.map(|(key, sums)| sums.group(self, &key)).collect())
     }
 
-    /// Whether one more group may be made.
+    /// Returns true if one more group may be created.
     pub(super) fn may_make(&self) -> bool {
         self.made.fetch_add(1, Ordering::Relaxed) < limits::STATS_GROUPS
     }
@@ -91,7 +91,7 @@ impl Scan<'_> {
         ToolError::new(ErrorCode::InvalidArgument, message).with("field", "group_by")
     }
 
-    /// The rows that are asked for.
+    /// Returns the selected rows.
     fn units(&self) -> Vec<Unit<'_>> {
         let mut units: Vec<Unit<'_>> = Vec::new();
         for segment in self.snapshot.segments().iter().filter(|segment| self.may_have(segment)) {
@@ -115,7 +115,7 @@ impl Scan<'_> {
         self.chosen.get(session).copied().unwrap_or(false)
     }
 
-    /// Whether a segment holds events of the times asked for.
+    /// Returns true if a segment may contain events of the requested times.
     fn may_have(&self, segment: &Segment) -> bool {
         if self.since.is_none() && self.until.is_none() {
             return true;
@@ -126,7 +126,7 @@ impl Scan<'_> {
         })
     }
 
-    /// The groups of a unit; `None` when it was told to stop, or there are too many.
+    /// Returns the groups of a unit; `None` if it was stopped or there are too many groups.
     fn read(
         &self,
         unit: &Unit<'_>,
@@ -157,7 +157,7 @@ impl Scan<'_> {
         Ok(Some(groups.finish()))
     }
 
-    /// What is read of a row: never its text, and tokens only where they can be told apart.
+    /// Returns the columns to read: never the text, and tokens only if they can be told apart.
     fn columns(&self) -> Vec<EventColumn> {
         let mut columns = vec![
             EventColumn::EventType,
@@ -186,7 +186,7 @@ impl Scan<'_> {
             GroupKey::ToolKind => Some(EventColumn::ToolKind),
             GroupKey::Branch => Some(EventColumn::GitBranch),
             GroupKey::File => Some(EventColumn::Files),
-            // They are of the session, or read for every key.
+            // These values belong to the session, or are read for every key.
             GroupKey::Provider
             | GroupKey::Project
             | GroupKey::EventType
@@ -201,7 +201,7 @@ impl Scan<'_> {
     }
 }
 
-/// Spans that follow each other as one.
+/// Merges adjacent spans.
 fn joined(spans: impl Iterator<Item = RowSpan>) -> Vec<RowSpan> {
     let mut all: Vec<RowSpan> = Vec::new();
     for span in spans {

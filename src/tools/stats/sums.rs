@@ -1,4 +1,4 @@
-//! What the rows of a group add up to.
+//! The sums over the rows of a group.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::group::Fact;
 use super::scan::Scan;
 use crate::clean::clean;
 
-/// Between the values of two keys, and in place of a value that is not there.
+/// The separator between the values of two keys, and the placeholder for a missing value.
 pub(super) const NEXT: char = '\u{1f}';
 pub(super) const ABSENT: char = '\u{1e}';
 
@@ -18,10 +18,10 @@ pub(super) const CALL: &str = EventType::ToolCall.as_str();
 pub(super) const RESULT: &str = EventType::ToolResult.as_str();
 pub(super) const USAGE: &str = EventType::TokenUsage.as_str();
 
-/// What the rows of a group add up to.
+/// The sums over the rows of a group.
 #[derive(Default)]
 pub(super) struct Sums {
-    /// Positions of the sessions; some stand in it more than once.
+    /// The positions of the sessions; a position may occur more than once.
     sessions: Vec<usize>,
     events: u64,
     tool_calls: u64,
@@ -100,12 +100,12 @@ impl Sums {
         }
     }
 
-    /// Nothing but copied history without tokens.
+    /// Returns true if the group contains only copied history without tokens.
     pub(super) fn is_empty(&self) -> bool {
         self.events == 0 && self.recorded.is_unknown()
     }
 
-    /// As it is answered.
+    /// Converts the sums to the group of an answer.
     pub(super) fn group(mut self, scan: &Scan<'_>, key: &str) -> Group {
         self.sessions.sort_unstable();
         self.sessions.dedup();
@@ -150,7 +150,7 @@ fn rounded(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts
 }
 
-/// Nearest ranks: values that are there.
+/// Computes percentiles by nearest rank, so that each is an actual value.
 fn spread(mut values: Vec<u64>) -> Option<Spread> {
     values.sort_unstable();
     let rank = |percent: usize| {

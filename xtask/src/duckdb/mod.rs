@@ -1,4 +1,4 @@
-//! Gets DuckDB: the prebuilt library where there is one, else the decision to compile it.
+//! Gets DuckDB: fetches the prebuilt library if there is one, or decides to compile it.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use crate::scratch::Scratch;
 pub(crate) const LICENCE: &str = "LICENSE.duckdb";
 const STAMP: &str = "stamp";
 
-/// Where DuckDB comes from.
+/// The origin of DuckDB in a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// The shared library in this directory is linked.
@@ -27,7 +27,7 @@ pub(crate) enum Lane {
     Bundled,
 }
 
-/// Chooses the lane for a build, fetching the library if it is to be linked.
+/// Chooses the lane for a build, and fetches the library if it is to be linked.
 pub(crate) fn lane(root: &Path, bundled: bool) -> Result<Lane> {
     if bundled {
         return Ok(Lane::Bundled);
@@ -46,7 +46,8 @@ pub(crate) fn lane(root: &Path, bundled: bool) -> Result<Lane> {
     fetch(root)
 }
 
-/// Makes sure that the pinned library lies in target/duckdb; without one the lane is `Bundled`.
+/// Puts the pinned library into target/duckdb, if it is not there yet. The lane is `Bundled` if
+/// there is no library for this platform or it cannot be fetched.
 pub(crate) fn fetch(root: &Path) -> Result<Lane> {
     let directory = directory(root);
     let source = Source {
@@ -68,7 +69,8 @@ pub(crate) fn fetch(root: &Path) -> Result<Lane> {
     }
 }
 
-/// Where .cargo/config.toml points DUCKDB_LIB_DIR, whatever the target directory is.
+/// Returns the directory that DUCKDB_LIB_DIR names in .cargo/config.toml, whatever the target
+/// directory is.
 fn directory(root: &Path) -> PathBuf {
     root.join("target").join("duckdb")
 }
@@ -113,7 +115,7 @@ impl Source<'_> {
         let unpacked = scratch.path().join("package");
         rename(&unpacked.join("LICENSE"), &self.directory.join(LICENCE))?;
         rename(&unpacked.join(platform.library), &library)?;
-        // Last: without the stamp nothing counts as fetched.
+        // The stamp is written last: without it nothing counts as fetched.
         let new = scratch.path().join(STAMP);
         fs::write(&new, stamp_text(pin, &library)).map_err(Failure::io("write", &new))?;
         rename(&new, &stamp)?;
@@ -122,7 +124,7 @@ impl Source<'_> {
     }
 }
 
-/// What the stamp holds if the pinned library is in place: its pin and its size.
+/// Returns the text of the stamp for the pinned library that is in place: its pin and its size.
 fn stamp_text(pin: &Pin, library: &Path) -> String {
     let size = fs::metadata(library).map_or(0, |data| data.len());
     format!("{} {} {} {size}\n", pin.package, pin.version, pin.integrity)
@@ -144,7 +146,7 @@ fn verify(pin: &Pin, tarball: &Path) -> Result<()> {
     )))
 }
 
-/// Unpacks these files of the package, with the present as their time of change, so that build.rs
+/// Unpacks these files of the package. Their modification time is the present, so that build.rs
 /// notices a new library.
 fn unpack(tarball: &Path, files: &[&str], into: &Path) -> Result<Answer<()>> {
     let mut command = Command::new("tar");

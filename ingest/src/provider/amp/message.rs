@@ -1,4 +1,4 @@
-//! One message of an Amp thread (see `mod.rs`): what a person typed, the results of tools, a
+//! Decodes one message of an Amp thread (see `mod.rs`): a user's prompt, the results of tools, a
 //! response of the model, or a note of the client.
 
 use schemas::{EventType, Usage};
@@ -11,20 +11,21 @@ use crate::provider::prompt;
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-/// What a client adds to a prompt, with the subtype it gets.
+/// Fields for context that the client adds to a prompt, each with the subtype of its notification.
 const CONTEXT: &[(&str, &str)] = &[
     ("discoveredGuidanceFiles", "guidance_files"),
     ("fileMentions", "file_mentions"),
     ("userState", "user_state"),
 ];
 
-/// A content shorter than this says too little to be told from others.
+/// Minimum length in bytes of the encoded content from which a message gets an identity. Shorter
+/// contents are not distinctive enough.
 const LEAST_IDENTITY: usize = 160;
 
-/// Id of a message whose tokens were counted, with its input and output as the log names them.
+/// Id of a message whose tokens were counted, with its input and output counts as named in the log.
 pub(super) type Counted = (Option<i64>, (Option<i64>, Option<i64>));
 
-/// Decodes messages in their order.
+/// Decoder of the messages of a thread, which must be passed in order.
 #[derive(Default)]
 pub(super) struct Decoder {
     pub(super) counted: Vec<Counted>,
@@ -107,7 +108,7 @@ impl Decoder {
         }
     }
 
-    /// A result: `run` holds its state and what the tool said.
+    /// Decodes a tool result. The field `run` holds its state and output.
     fn result(&mut self, block: Value<'_>, out: &mut Stream) {
         self.text.clear();
         let run = block.object("run").unwrap_or(block);
@@ -201,7 +202,7 @@ impl Decoder {
         }
     }
 
-    /// How a response ended, where it did not end well.
+    /// Pushes a notification if the response was cancelled or ended in an error.
     fn state(&mut self, state: Value<'_>, out: &mut Stream) {
         let kind = state.text("type").unwrap_or("");
         if !matches!(kind, "cancelled" | "error") {
@@ -222,7 +223,7 @@ impl Decoder {
         out.push(EventType::Notification, draft);
     }
 
-    /// A block of a note: a summary, or a command that the person ran by hand.
+    /// Decodes a block of a note: a summary, or a command that the user ran by hand.
     fn note(&mut self, role: &str, block: Value<'_>, starts_turn: bool, out: &mut Stream) {
         self.text.clear();
         match block.text("type") {
@@ -279,13 +280,14 @@ impl Decoder {
     }
 }
 
-/// Identity of a message by its content: forks copy messages under other ids.
+/// Returns the identity of a message, computed from its content because forks copy messages under
+/// other ids.
 fn identity(message: Value<'_>) -> Option<u64> {
     let content = message.field("content")?.encode();
     (content.len() >= LEAST_IDENTITY).then(|| xxh3_64(content.as_bytes()) | 1)
 }
 
-/// What a tool said: most say it in a field of their own.
+/// Appends the output of a tool. Most tools have it in a field of their own.
 fn answer(said: Value<'_>, text: &mut String) {
     let field = ["output", "content", "diff", "message"].iter().find_map(|key| said.given(key));
     match field {
@@ -302,7 +304,8 @@ fn exit_code(run: Value<'_>) -> Option<i32> {
     result.int("exitCode").and_then(|code| i32::try_from(code).ok())
 }
 
-/// Amp writes `mediaType` where Anthropic writes `media_type`.
+/// Appends the type and size of a picture. Amp writes `mediaType` where Anthropic writes
+/// `media_type`.
 fn picture(block: Value<'_>, text: &mut String) {
     let source = block.object("source");
     let field = |key: &str| source.and_then(|source| source.text(key));
@@ -315,10 +318,12 @@ fn picture(block: Value<'_>, text: &mut String) {
     }
 }
 
-/// Token counts: three kinds of input that add up to `totalInputTokens`. For OpenAI's models Amp
-/// calls everything cache creation that was not read from the cache, and names no other input. That
-/// is plain input: before gpt-5.6 they charge nothing for writing, and when they do, some input is
-/// too short to be written. A log that tells the two apart is taken at its word.
+/// Parses token counts: the three kinds of input add up to `totalInputTokens`.
+///
+/// For OpenAI's models, Amp counts all input that was not read from the cache as cache creation and
+/// reports no other input. This function counts it as plain input: models before gpt-5.6 do not
+/// charge for cache writes, and for later models some input is too short to be cached. If a log
+/// reports both kinds, its counts are used as they are.
 fn usage_of(usage: Value<'_>) -> Usage {
     let input = usage.int("inputTokens");
     let written = usage.int("cacheCreationInputTokens");
@@ -333,7 +338,7 @@ fn usage_of(usage: Value<'_>) -> Usage {
     }
 }
 
-/// Whether a model is one of OpenAI's: `gpt-5.6-sol`, `o3`.
+/// Returns whether a model is one of OpenAI's: `gpt-5.6-sol`, `o3`.
 fn is_openai(model: &str) -> bool {
     let series = model.strip_prefix('o').unwrap_or("");
     model.starts_with("gpt-") || series.starts_with(|c: char| c.is_ascii_digit())

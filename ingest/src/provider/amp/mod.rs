@@ -1,6 +1,6 @@
-//! Amp: `~/.local/share/amp/threads/T-<uuid>.json`, one document for a thread, rewritten whole
-//! (docs/formats.md#amp; no native thread was at hand: the shape is what several public readers of
-//! such files agree on).
+//! Amp: `~/.local/share/amp/threads/T-<uuid>.json`, one document per thread, which is rewritten as
+//! a whole (docs/formats.md#amp). No native thread was available; the shape below is the one on
+//! which several public readers of such files agree.
 //!
 //! `{v, id, created (ms), title?, messages[], env{initial{trees[], platform}}, relationships[]?,
 //! usageLedger{events[]}?}`. Messages are decoded in `message.rs`.
@@ -34,7 +34,7 @@ pub(super) const FORMAT: Format = Format {
 fn sniff(head: &Head<'_>) -> Option<Claim> {
     let document = head.document.as_ref().filter(|document| document.contains_key("messages"))?;
     let text = |key: &str| document.get(key).and_then(Json::as_str);
-    // The name of the file is what other threads call it by.
+    // Other threads refer to this one by its file name.
     let ids = [head.stem(), text("id").unwrap_or("")];
     let native_id = ids.into_iter().find(|id| id.starts_with("T-"))?;
     let ours = ["v", "created"].iter().any(|key| document.get(*key).is_some_and(Json::is_number));
@@ -52,7 +52,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// The thread that this one hangs on, as far as it says so before its messages.
+/// Returns the parent thread and the relation to it, if the fields before the messages name one.
 fn lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation)> {
     let named = |key: &str, relation| Some((document.get(key)?.as_str()?.to_owned(), relation));
     let related = document.get("relationships").and_then(Json::as_array).and_then(|all| {
@@ -62,7 +62,7 @@ fn lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation
                 "fork" => Relation::ForkedFrom,
                 _ => return None,
             };
-            // `role` is the other thread's.
+            // `role` is the role of the other thread.
             let thread = one["threadID"].as_str().filter(|_| one["role"] == "parent")?;
             Some((thread.to_owned(), relation))
         })
@@ -72,7 +72,7 @@ fn lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation
         .or(related)
 }
 
-/// What is wanted of a thread.
+/// The fields of a thread that are read.
 const THREAD: Layout =
     Layout { list: Some("messages"), header: &["title", "created", "env", "usageLedger"] };
 
@@ -88,7 +88,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     thread.header(|fields| ledger(fields, &decoder.counted, whole, out));
 }
 
-/// The thread's own fields.
+/// Reads the thread's own fields.
 fn header(fields: Value<'_>, out: &mut Stream) {
     out.title(TitleFrom::Agent, fields.text("title").unwrap_or(""));
     out.widen(chat::millis(Some(fields), "created"));
@@ -104,7 +104,7 @@ fn header(fields: Value<'_>, out: &mut Stream) {
     out.set_branch(field("ref").map(|name| name.strip_prefix("refs/heads/").unwrap_or(name)));
 }
 
-/// The path in a `file:` URI; other text as it is.
+/// Returns the path in a `file:` URI. Other text is returned unchanged.
 fn path_of(uri: &str) -> String {
     let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
     let mut bytes = Vec::with_capacity(path.len());
@@ -124,19 +124,20 @@ fn path_of(uri: &str) -> String {
         }
     }
     let path = String::from_utf8_lossy(&bytes).into_owned();
-    // `/C:/code` is `C:/code`.
+    // `/C:/code` becomes `C:/code`.
     match path.as_bytes() {
         [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => path[1..].to_owned(),
         _ => path,
     }
 }
 
-/// Requests that only the ledger has: titles, and what tools asked of models. Those of messages
-/// stand with the messages, where the cached tokens are known too.
+/// Pushes the token usage of requests that only the ledger records: those for titles, and those
+/// that tools sent to models. Requests of messages are skipped: their usage is already counted with
+/// the messages, which also record the cached tokens.
 fn ledger(fields: Value<'_>, counted: &[Counted], whole: RecordAt, out: &mut Stream) {
     let Some(ledger) = fields.object("usageLedger") else { return };
     let model = out.session.model.clone();
-    // Places in `counted`, the first one last.
+    // Indexes into `counted`, in descending order, so that `pop` returns the lowest one.
     let (mut by_message, mut by_tokens) =
         (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
     for (at, (message, tokens)) in counted.iter().enumerate().rev() {

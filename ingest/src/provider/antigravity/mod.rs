@@ -1,10 +1,10 @@
 //! Antigravity: `~/.gemini/antigravity*/brain/<id>/.system_generated/logs/transcript_full.jsonl`
-//! (docs/formats.md#antigravity). `transcript.jsonl` beside it is the same with long fields cut,
-//! and taken only where there is no other.
+//! (docs/formats.md#antigravity). `transcript.jsonl` in the same folder has the same records with
+//! long fields cut. It is read only if there is no full transcript.
 //!
-//! Calls have no ids: the results follow in the order of the calls, as records of their own named
-//! after the tool, and are given the place of the call (`<step_index>.<n>`) as their id. Arguments
-//! are JSON inside strings, one by one. There are no tokens.
+//! Calls have no ids. Their results follow in the order of the calls, as separate records named
+//! after the tool. Each result gets the position of its call (`<step_index>.<n>`) as its id. Every
+//! argument is JSON in a string. The log has no token counts.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -38,13 +38,14 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// What the client puts behind a prompt.
+/// Tags at which the text that the client appends to a prompt may start.
 const TOLD: &[&str] = &["<ADDITIONAL_METADATA>", "<USER_SETTINGS_CHANGE>"];
 
-/// Words before the name of the model, where a prompt says that it was chosen.
+/// Words before the name of the model in a prompt that reports a change of the model.
 const CHOSEN: &str = "`Model Selection` from ";
 
-/// Lines of a result that may tell an exit code; the rest is output.
+/// Number of lines at the start of a result that are searched for an exit code. The lines after
+/// them are output.
 const HEAD_LINES: usize = 4;
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
@@ -68,7 +69,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// The folder that `.system_generated` lies in.
+/// Returns the name of the folder that contains `.system_generated`.
 fn conversation(path: &Path) -> Option<&str> {
     let place = path.ancestors().find(|place| place.ends_with(".system_generated"))?;
     place.parent()?.file_name()?.to_str()
@@ -76,14 +77,14 @@ fn conversation(path: &Path) -> Option<&str> {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Calls whose results are still to come.
+    /// Ids of calls whose results have not been read yet, in order.
     waiting: VecDeque<String>,
 }
 
 struct Decoder {
     state: State,
     text: String,
-    /// Decodes JSON inside strings.
+    /// Parser for JSON inside strings.
     inner: Parser,
 }
 
@@ -124,7 +125,7 @@ fn notify(subtype: &str, text: &str, failed: bool, out: &mut Stream) {
     out.push(EventType::Notification, draft);
 }
 
-/// Whether a step failed, where its status says how it ended.
+/// Returns whether a step failed, or `None` if its status does not show how it ended.
 fn failed(object: Value<'_>) -> Option<bool> {
     match object.text("status")? {
         "DONE" | "OK" | "SUCCESS" => Some(false),
@@ -134,7 +135,8 @@ fn failed(object: Value<'_>) -> Option<bool> {
 }
 
 impl Decoder {
-    /// The request in its tags; behind it the client tells of settings and open files.
+    /// Decodes the request inside its tags. The text around it, in which the client reports
+    /// settings and open files, becomes a notification.
     fn user(&mut self, object: Value<'_>, out: &mut Stream) {
         self.state.waiting.clear();
         let content = object.text("content").unwrap_or("");
@@ -159,7 +161,7 @@ impl Decoder {
         }
     }
 
-    /// One response of the model.
+    /// Decodes one response of the model.
     fn reply(&mut self, object: Value<'_>, out: &mut Stream) {
         self.state.waiting.clear();
         let thought = object.non_empty("thinking");
@@ -203,7 +205,7 @@ impl Decoder {
         let is_error = exit_code.map(|code| code != 0).or(failed(object));
         let draft = Draft {
             text: &self.text,
-            // Where the call is known, the stream knows its tool.
+            // If the call is known, the stream knows its tool.
             tool_name: id.is_none().then_some(tool.as_str()),
             tool_call_id: id.as_deref(),
             is_error,
@@ -214,7 +216,7 @@ impl Decoder {
     }
 }
 
-/// Arguments without the quotes around each: `"\"/tmp\""` is `/tmp`.
+/// Returns the arguments without the quotes around each of them: `"\"/tmp\""` becomes `/tmp`.
 fn unquoted(args: Value<'_>) -> serde_json::Map<String, Json> {
     let mut plain = serde_json::Map::new();
     let Some(object) = args.as_object() else { return plain };
@@ -231,11 +233,11 @@ fn unquoted(args: Value<'_>) -> serde_json::Map<String, Json> {
     plain
 }
 
-/// The model in "The user changed setting `Model Selection` from None to Gemini."
+/// Returns the model in "The user changed setting `Model Selection` from None to Gemini."
 fn chosen_model(text: &str) -> Option<&str> {
     let (_, change) = text.split_once(CHOSEN)?;
     let (_, model) = change.lines().next()?.split_once(" to ")?;
-    // What follows the full stop is a sentence of its own.
+    // The text after the full stop is another sentence.
     let model = model.split_once(". ").map_or(model, |(model, _)| model);
     Some(model.trim().trim_end_matches('.'))
 }

@@ -1,4 +1,5 @@
-//! Knows a Claude log by its beginning, and reads there whose it is (docs/formats.md#claude-code).
+//! Recognizes a Claude log by its first records, and reads the session's id and lineage from them
+//! (docs/formats.md#claude-code).
 
 use schemas::Provider;
 use schemas::event::Relation;
@@ -6,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::provider::{Claim, Head, is_uuid, uuid_identity};
 
-/// Record types that stand in a Claude log without being part of the chain.
+/// Types of records in a Claude log that are not part of the chain of messages.
 const SIDE_TYPES: &[&str] = &[
     "file-history-snapshot",
     "summary",
@@ -53,11 +54,12 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
             first_record,
         });
     }
-    // A resumed log of version 1.0 begins with records of the old session: the name decides.
+    // A resumed log of version 1.0 begins with records of the old session, so the file name
+    // decides.
     let stem = head.stem();
     let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
     let is_other = |session: &&str| *session != native_id && is_uuid(session);
-    // `/branch` and `--fork-session` of version 2.1 say on every copied record what it was.
+    // `/branch` and `--fork-session` of version 2.1 name the original in every copied record.
     let original = ours.iter().find_map(|object| object["forkedFrom"]["sessionId"].as_str());
     let forked = original.filter(is_other).map(|id| (id, Relation::ForkedFrom));
     let resumed = session.filter(is_other).map(|id| (id, Relation::ResumedFrom));
@@ -72,7 +74,7 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// Whether a record is one of Claude Code's, and not of the agents that borrowed its shape.
+/// Returns whether a record was written by Claude Code, not by an agent that borrowed its shape.
 fn is_record(object: &Json) -> bool {
     let Some(kind) = object["type"].as_str() else { return false };
     if object.get("agentSlug").is_some() || object.get("systemPayload").is_some() {

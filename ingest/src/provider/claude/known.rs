@@ -1,5 +1,6 @@
-//! What the decoder of Claude Code knows, for telling the drift of its format: record types and
-//! fields as found in real logs (docs/formats.md#claude-code). The lists are sorted.
+//! Record types and fields that the Claude Code decoder knows, as found in real logs
+//! (docs/formats.md#claude-code). Anything else counts as drift of the format. The lists are
+//! sorted.
 
 /// Types of Claude's records.
 #[rustfmt::skip]
@@ -10,7 +11,7 @@ pub(super) const RECORDS: &[&str] = &[
     "started", "summary", "system", "user", "worktree-state",
 ];
 
-/// Fields at the top of Claude's records.
+/// Top-level fields of Claude's records.
 #[rustfmt::skip]
 pub(super) const FIELDS: &[&str] = &[
     "agentId", "agentName", "aiTitle", "apiErrorStatus", "apiRefusalCategory",

@@ -47,11 +47,11 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     }
 }
 
-/// What a notice says beside its text of an answer that was refused.
+/// Fields of a notice about a refused answer that are appended to its text.
 const REFUSAL: [&str; 4] =
     ["apiRefusalCategory", "apiRefusalExplanation", "originalModel", "fallbackModel"];
 
-/// Fields of the envelope of a record, which no notification repeats.
+/// Envelope fields of a record, which are left out of the text of notifications.
 const ENVELOPE: &[&str] = &[
     "type",
     "subtype",
@@ -80,10 +80,10 @@ const ENVELOPE: &[&str] = &[
     "requestId",
 ];
 
-/// API messages remembered; lines of one message stand close together.
+/// Maximum number of API messages that are remembered. The lines of one message are close together.
 const MESSAGES: usize = 64;
 
-/// One API message: its lines share id, step and usage.
+/// One API message. Its lines share the id, the step and the usage.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ApiMessage {
     id: String,
@@ -102,7 +102,7 @@ struct State {
 
 struct Decoder {
     state: State,
-    /// The whole log is a subagent's, so its prompts are its own.
+    /// True if the whole log belongs to a subagent. Its prompts then begin turns.
     agent_file: bool,
     subagents: Subagents,
     text: String,
@@ -124,8 +124,8 @@ impl LineDecoder for Decoder {
         }
         let id = inner.map_or(object, |(_, inner)| inner).text("uuid");
         let uuid = uuid_identity(id);
-        // A record of a fork names the one that it is a copy of; those that the Agent SDK makes have
-        // uuids of their own, by which copies of the copy name it.
+        // A record of a fork names its original. Copies made by the Agent SDK have uuids of their
+        // own, and copies of such a copy name the copy.
         let original = object.object("forkedFrom");
         let original = original.and_then(|original| uuid_identity(original.text("messageUuid")));
         let copied = original.is_some_and(|original| out.repeats(original));
@@ -163,7 +163,7 @@ impl LineDecoder for Decoder {
                     out.set_confidence(Confidence::Partial);
                 }
             }
-            // Commands that the client itself carries out.
+            // Commands that the client itself runs.
             Some("system") if object.text("subtype") == Some("local_command") => {
                 user::typed(object.text("content").unwrap_or(""), None, !sidechain, out);
             }
@@ -187,7 +187,7 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
-    /// A message of a subagent that has no log of its own.
+    /// Decodes a message of a subagent that has no log of its own.
     fn subagent(&mut self, message: Value<'_>, agent: &str, out: &mut Stream) {
         out.set_sidechain(Some(agent).filter(|agent| !agent.is_empty()));
         out.set_confidence(Confidence::Partial);
@@ -200,7 +200,7 @@ impl Decoder {
 
     fn assistant(&mut self, object: Value<'_>, out: &mut Stream) {
         let Some(message) = object.object("message") else { return };
-        // The client's own words in the assistant's role are no model response.
+        // Text that the client itself wrote in the assistant's role is not a model response.
         let api_error = object.flag("isApiErrorMessage") == Some(true);
         if api_error || message.text("model") == Some("<synthetic>") {
             self.text.clear();
@@ -231,8 +231,8 @@ impl Decoder {
             let text = message.text("content").unwrap_or("");
             out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
         }
-        // A request is recorded with every line; what counts is the largest record of it, so an
-        // event holds only what is new (docs/formats.md#claude-code).
+        // Every line of a request repeats its usage, and the largest record counts. An event holds
+        // only the increase over the lines before (docs/formats.md#claude-code).
         let usage = message.object("usage").map(usage).unwrap_or_default();
         let before = known.map(|at| self.state.messages[at].usage).unwrap_or_default();
         let news = !usage.is_unknown() && (known.is_none() || usage.total() > before.total());
@@ -301,7 +301,8 @@ impl Decoder {
         }
     }
 
-    /// Context that the client attached; a prompt typed while the agent worked arrives here too.
+    /// Decodes context that the client attached. A prompt typed while the agent worked arrives here
+    /// too.
     fn attachment(&mut self, object: Value<'_>, out: &mut Stream) {
         let Some(attachment) = object.object("attachment") else {
             return self.side_record("attachment", object, out);
@@ -320,7 +321,7 @@ impl Decoder {
         out.push(EventType::Notification, draft);
     }
 
-    /// Records beside the conversation, known and unknown.
+    /// Decodes a record that is not part of the conversation, of a known or unknown type.
     fn side_record(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
         self.text.clear();
         let text = &mut self.text;
@@ -334,7 +335,7 @@ impl Decoder {
                 match object.non_empty("content") {
                     Some(content) => {
                         text.push_str(content);
-                        // Why an answer was refused, and which model took over.
+                        // Adds why an answer was refused, and which model took over.
                         for key in REFUSAL {
                             let fact = object.non_empty(key).map(|fact| format!("\n{key}: {fact}"));
                             text.extend(fact);
@@ -342,17 +343,17 @@ impl Decoder {
                     }
                     None => render::fields(object, ENVELOPE, text),
                 }
-                // How large the context was, and why it was compacted.
+                // Adds how large the context was, and why it was compacted.
                 for key in ["compactMetadata", "microcompactMetadata"] {
                     let lists = ["compactedToolIds", "clearedAttachmentUUIDs"];
                     object.object(key).inspect(|facts| render::fields(*facts, &lists, text));
                 }
             }
             "progress" => {
-                // Output in progress and a subagent's messages stand whole in their own records.
+                // Partial output and a subagent's messages are complete in records of their own.
                 if let Some(data) = object.object("data") {
                     subtype = data.text("type").unwrap_or("progress");
-                    // The result of an agent that was interrupted does not name it.
+                    // The result of an interrupted agent does not name the agent.
                     spawned_agent_id = data.non_empty("agentId");
                     let call = object.non_empty("parentToolUseID");
                     tool_call_id = call.filter(|_| spawned_agent_id.is_some());
@@ -364,7 +365,8 @@ impl Decoder {
             "summary" => {
                 let summary = object.text("summary").unwrap_or("");
                 text.push_str(summary);
-                // It is of the session whose log has this message, often another one.
+                // The title belongs to the session whose log has this message, which is often
+                // another session.
                 let leaf = uuid_identity(object.text("leafUuid"));
                 if leaf.is_some_and(|leaf| out.has_read(leaf)) {
                     out.title(TitleFrom::Summary, summary);
@@ -385,7 +387,7 @@ impl Decoder {
                     text.push('\n');
                 }
             }
-            // The prompt itself stands in its own record.
+            // The prompt itself is in a record of its own.
             "last-prompt" => {}
             _ => render::fields(object, ENVELOPE, text),
         }
@@ -397,7 +399,7 @@ impl Decoder {
     }
 }
 
-/// Token counts of one line; the cache writes are the sum of the two lifetimes where those are
+/// Parses the token counts of one line. Cache writes are the sum of the two lifetimes if those are
 /// given.
 fn usage(usage: Value<'_>) -> Usage {
     let lifetime = |key: &str| usage.object("cache_creation").and_then(|parts| parts.int(key));

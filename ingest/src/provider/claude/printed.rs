@@ -1,5 +1,6 @@
-//! What a command had printed before its result: the result of one that goes on in the background,
-//! or that printed too much, leaves it out (`bash_progress`, docs/formats.md#claude-code).
+//! Restores the output that a command printed before its result (`bash_progress`,
+//! docs/formats.md#claude-code). The result leaves this output out if the command continues in the
+//! background or printed too much.
 
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
@@ -8,29 +9,30 @@ use super::user::told;
 use crate::json::{Fields, Value};
 use crate::stream::{Draft, RecordAt, Stream};
 
-/// How much of the end of an output is kept, in bytes: as much as of any notification.
+/// Maximum length in bytes of the end of an output that is kept: the same limit as for any
+/// notification.
 const TAIL: usize = 16 << 10;
 
-/// The output of the last command that told of its progress.
+/// The output of the last command that reported its progress.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Printed(Option<Output>);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Output {
     call: String,
-    /// Without secrets, as it is kept beside the checkpoint.
+    /// The output with secrets masked, because it is stored with the checkpoint.
     text: String,
     /// Offset, length and line of the record.
     at: (u64, u64, u64),
 }
 
 impl Printed {
-    /// Notes what a `progress` record tells.
+    /// Remembers the output in a `progress` record.
     pub(super) fn progress(&mut self, object: Value<'_>, at: RecordAt, out: &Stream) {
         let data = object.object("data");
         let text = data.and_then(|data| data.non_empty("fullOutput"));
         if let Some((call, text)) = object.non_empty("parentToolUseID").zip(text) {
-            // A key is known by its beginning.
+            // Masks before cutting, because a secret is recognized by its beginning.
             let text = out.masked(text);
             let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL));
             self.0 = Some(Output {
@@ -41,7 +43,7 @@ impl Printed {
         }
     }
 
-    /// Adds what was printed behind the result of the command, where that does not show it.
+    /// Adds the printed output after the result of its command, if the result does not show it.
     pub(super) fn answered(&mut self, object: Value<'_>, text: &mut String, out: &mut Stream) {
         let Some(printed) = &self.0 else { return };
         let blocks = object.object("message").map(|message| message.items("content"));

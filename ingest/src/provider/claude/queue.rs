@@ -1,8 +1,8 @@
 //! Prompts typed while the agent works (`queue-operation`, docs/formats.md#claude-code).
 //!
-//! `enqueue` holds the text. Then either a user record repeats the text (after `dequeue`), or
-//! `remove` does: the prompt was taken up in the middle of a turn and, before version 2.1.90,
-//! stands nowhere else. `popAll` gives the texts back to the input line.
+//! `enqueue` holds the text. Later, either a user record repeats the text (after `dequeue`), or
+//! `remove` takes the prompt up in the middle of a turn. In the second case, versions before 2.1.90
+//! record the text nowhere else. `popAll` moves the texts back to the input line.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use crate::json::{Fields, Value};
 use crate::provider::prompt;
 use crate::stream::{RecordAt, Stream};
 
-/// Prompts waiting, and taken up, that are remembered.
+/// Maximum number of waiting prompts that are remembered, and of prompts that were taken up.
 const REMEMBERED: usize = 16;
 
-/// Beginnings of texts that are queued by machines, or run as commands.
+/// Beginnings of queued texts that are not prompts: machines wrote them, or they run as commands.
 const NO_PROMPTS: &[&str] = &["/", "{\"task_id\"", "<task-notification", "<agent-notification"];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,27 +33,28 @@ impl Queued {
     }
 }
 
-/// The queue as far as it matters later.
+/// The parts of the queue's state that later records need.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Queue {
     waiting: VecDeque<Queued>,
-    /// Texts that became prompts here; newer versions attach them as well.
+    /// Texts that were turned into prompts by this decoder. Newer versions record them as
+    /// attachments too.
     taken_up: VecDeque<String>,
-    /// A prompt is on its way to a user record.
+    /// True if a prompt was dequeued and its user record has not come yet.
     #[serde(default)]
     dequeued: bool,
 }
 
 impl Queue {
-    /// A queue-operation: a prompt that was taken up in mid-turn becomes a user event, with the
-    /// record that holds its text as its source.
+    /// Applies a queue operation. A prompt that was taken up in the middle of a turn becomes a user
+    /// event whose source is the record with its text.
     pub(super) fn operation(&mut self, object: Value<'_>, at: RecordAt, out: &mut Stream) {
         match object.text("operation") {
             Some("enqueue") => {
                 if self.waiting.len() == REMEMBERED {
                     self.waiting.pop_front();
                 }
-                // It is saved with the decoder's state, and that is kept.
+                // The text is masked because it is stored with the decoder's state.
                 let text = out.masked(object.text("content").unwrap_or("")).into_owned();
                 let RecordAt { offset, length, line } = at;
                 self.waiting.push_back(Queued { text, offset, length, line });
@@ -61,7 +62,8 @@ impl Queue {
             Some("popAll") => self.waiting.clear(),
             Some("dequeue") => self.dequeued = true,
             Some("remove") => {
-                // It does not say which: a person's words go before a machine's.
+                // The record does not name the removed text: the user's prompts go before a
+                // machine's texts.
                 let Some(at) = self.waiting.iter().position(Queued::is_prompt) else {
                     self.waiting.pop_front();
                     return;
@@ -82,8 +84,9 @@ impl Queue {
         }
     }
 
-    /// A user record: what it repeats waits no longer. True when it was given as an event already:
-    /// what was removed was a machine's, and the person's prompt was dequeued.
+    /// Stops waiting for the prompt that a user record repeats. Returns true if the prompt already
+    /// became an event: in that case the removed text was a machine's, and the user's prompt was
+    /// dequeued.
     pub(super) fn sent(&mut self, object: Value<'_>, out: &Stream) -> bool {
         if self.waiting.is_empty() && !self.dequeued {
             return false;
@@ -101,12 +104,12 @@ impl Queue {
         known.is_some_and(|at| self.taken_up.remove(at).is_some())
     }
 
-    /// An answer: what was dequeued stands before it.
+    /// Handles an answer: a dequeued prompt comes before it, so none is expected any longer.
     pub(super) fn answered(&mut self) {
         self.dequeued = false;
     }
 
-    /// An attached prompt: true when it was given as an event already.
+    /// Stops waiting for an attached prompt. Returns true if the prompt already became an event.
     pub(super) fn attached(&mut self, text: &str, out: &Stream) -> bool {
         let text = out.masked(text);
         if let Some(at) = self.waiting.iter().position(|queued| queued.text == text) {

@@ -1,6 +1,6 @@
 //! Messages of subagents inside the parent's log: `progress` records of Claude Code 2.1.12 to
-//! 2.1.81 (docs/formats.md#claude-code). They are copies where the subagent's own log is there, and
-//! all there is where it is not.
+//! 2.1.81 (docs/formats.md#claude-code). If the subagent's own log exists, they are copies;
+//! otherwise they are the only record of its work.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use crate::json::{Fields, Value};
 use crate::provider::agents::AgentLogs;
 use crate::stream::Stream;
 
-/// Which subagents have a log of their own.
+/// Remembers which subagents have a log of their own.
 #[derive(Default)]
 pub(super) struct Subagents(AgentLogs);
 
 impl Subagents {
-    /// The message in a `progress` record, behind the subagent that wrote it, when that has no log of
-    /// its own. Its token counts are those of the start of the answer.
+    /// Returns the id of a subagent without a log of its own, and its message in a `progress`
+    /// record. The message has the token counts from the start of the answer.
     pub(super) fn message<'a>(
         &mut self,
         object: Value<'a>,
@@ -29,7 +29,8 @@ impl Subagents {
         (!self.has_log(agent, out)).then_some((agent, message))
     }
 
-    /// Whether a result is that of a subagent whose log is missing, and with it what its requests used.
+    /// Returns whether a result comes from a subagent whose log is missing. The usage of its
+    /// requests is missing too.
     pub(super) fn lacks_counts(&mut self, object: Value<'_>, out: &Stream) -> bool {
         let is_told = |end: &Value<'_>| {
             end.int("totalTokens").is_some() || end.text("status") == Some("async_launched")
@@ -44,8 +45,8 @@ impl Subagents {
     }
 }
 
-/// What a subagent said by the time of a `progress` record, all that it said so far each time: in
-/// version 2.1.12 `data.message` is without it.
+/// Returns the messages that a subagent has written up to a `progress` record, all of them each
+/// time. In version 2.1.12 `data.message` does not contain them.
 pub(super) fn said(progress: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let messages = progress.object("data").into_iter();
     let messages = messages.flat_map(|data| data.items("normalizedMessages"));
@@ -57,7 +58,8 @@ pub(super) fn said(progress: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     })
 }
 
-/// Whether an agent's log lies where Claude puts it: beside the parent's, or in its folder.
+/// Returns whether an agent's log is where Claude puts it: next to the parent's log, or in the
+/// folder of that log.
 fn has_log(parent: &str, agent: &str) -> bool {
     let parent = Path::new(parent);
     let name = format!("agent-{agent}.jsonl");

@@ -1,5 +1,5 @@
-//! Claude Code's `user` records: what a person typed, tool results, and text that machines put into
-//! the user's role (docs/formats.md#claude-code).
+//! Decodes Claude Code's `user` records: the user's prompts, tool results, and machine text in the
+//! user's role (docs/formats.md#claude-code).
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use crate::provider::prompt;
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// What a text in the user's role is.
+/// The origin of a text in the user's role.
 #[derive(Debug, PartialEq, Eq)]
 enum Text<'a> {
-    /// Typed by a person, as typed.
+    /// The text of a prompt, as the user typed it.
     Prompt(Cow<'a, str>),
-    /// Written by a machine; the subtype of the notification.
+    /// The subtype of the notification for a text that a machine wrote.
     Machine(&'static str),
 }
 
-/// Beginnings of machine text, with the subtype of the notification it becomes.
+/// Beginnings of machine text, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[
     ("[Request interrupted by user", "interrupted"),
     ("<local-command-stdout>", "local_command_output"),
@@ -43,7 +43,8 @@ const MACHINE: &[(&str, &str)] = &[
     ("<teammate-message", "teammate_message"),
 ];
 
-/// Blocks that stand before what a person typed, in the same text, and their subtypes.
+/// Tags of blocks that precede the user's prompt in the same text, each with the subtype of its
+/// notification.
 const BEFORE: &[(&str, &str)] = &[
     ("system-reminder", "system_reminder"),
     ("ide_opened_file", "ide_context"),
@@ -53,8 +54,8 @@ const BEFORE: &[(&str, &str)] = &[
     ("session-start-hook", "hook"),
 ];
 
-/// Decodes a record. `starts_turns` is false for subagents inside a log: their prompts are the
-/// parent model's words.
+/// Decodes a record. `starts_turns` is false for subagents inside a log: the parent model wrote
+/// their prompts.
 pub(super) fn record(object: Value<'_>, starts_turns: bool, text: &mut String, out: &mut Stream) {
     let Some(message) = object.object("message") else { return };
     let meta = meta(object);
@@ -62,7 +63,7 @@ pub(super) fn record(object: Value<'_>, starts_turns: bool, text: &mut String, o
         return typed(content, meta, starts_turns, out);
     }
     let blocks = message.items("content");
-    // Text and images of one prompt are one event; tool results are one each.
+    // Text and images of one prompt become one event. Each tool result becomes its own event.
     let mut prompt = String::new();
     let mut pushed = false;
     for block in &blocks {
@@ -89,7 +90,7 @@ pub(super) fn record(object: Value<'_>, starts_turns: bool, text: &mut String, o
     }
 }
 
-/// Why a whole record is machine text, if its flags say so.
+/// Returns the subtype of a whole record that is machine text according to its flags.
 fn meta(object: Value<'_>) -> Option<&'static str> {
     let origin = object.object("origin").and_then(|origin| origin.text("kind"));
     if object.flag("isCompactSummary") == Some(true) {
@@ -152,7 +153,8 @@ fn classify<'a>(text: &'a str, meta: Option<&'static str>) -> Text<'a> {
     Text::Prompt(text.into())
 }
 
-/// A machine's block at the beginning of a text, behind its subtype, and what follows it.
+/// Splits a machine's block off the beginning of a text. Returns its subtype, the block, and the
+/// rest.
 fn before(text: &str) -> Option<(&'static str, &str, &str)> {
     let inner = text.trim_start().strip_prefix('<')?;
     let is_open =
@@ -170,7 +172,7 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     Some(text[from..from + length].trim())
 }
 
-/// Seconds in milliseconds.
+/// Converts a number of seconds to milliseconds.
 #[expect(clippy::cast_possible_truncation, reason = "durations in milliseconds")]
 fn seconds(value: Value<'_>) -> Option<i64> {
     use simd_json::prelude::*;
@@ -178,11 +180,11 @@ fn seconds(value: Value<'_>) -> Option<i64> {
     Some((seconds * 1000.0).round() as i64)
 }
 
-/// How results begin or go on of which the model was shown a part only.
+/// Texts that mark a result that the model saw only in part.
 const CUT: [&str; 2] = ["<persisted-output>", "[Truncated. Full output:"];
 
-/// What a result tells, whole: where the model was shown a part of it, the structured twin has all
-/// that was printed.
+/// Appends the full text of a result. If the model saw only a part of it, the structured twin has
+/// everything that was printed.
 pub(super) fn told(object: Value<'_>, block: Value<'_>, text: &mut String) {
     block.field("content").inspect(|content| render::content(*content, text));
     if !CUT.iter().any(|cut| text.contains(cut)) {
@@ -198,7 +200,7 @@ pub(super) fn told(object: Value<'_>, block: Value<'_>, text: &mut String) {
     }
 }
 
-/// One tool result; its structured twin `toolUseResult` adds what the text does not say.
+/// Decodes one tool result. Its structured twin `toolUseResult` adds facts that the text lacks.
 fn result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stream) {
     told(object, block, text);
     let is_error = block.flag("is_error");
@@ -209,7 +211,7 @@ fn result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stre
         .or_else(|| i32::try_from(twin?.object("task")?.int("exitCode")?).ok());
     let duration = twin.and_then(|twin| {
         let told = twin.int("totalDurationMs").or_else(|| twin.int("durationMs"));
-        // Of a search in the web.
+        // Web searches report their duration in seconds.
         told.or_else(|| twin.field("durationSeconds").and_then(seconds))
     });
     let draft = Draft {

@@ -1,5 +1,5 @@
-//! One message of a Cline session: blocks as Anthropic's, with ids and times of Cline's own and the
-//! tokens of the request in `metrics` (docs/formats.md#cline).
+//! Decodes one message of a Cline session: Anthropic's blocks with Cline's own ids and times, and
+//! with the tokens of the request in `metrics` (docs/formats.md#cline).
 
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,10 +10,10 @@ use crate::provider::{Outcome, chat};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
-/// Elements that Cline puts into a prompt.
+/// Names of elements that Cline puts into a prompt.
 const NOTICES: &[&str] = &["mode_notice", "environment_notice"];
 
-/// Decodes messages in their order.
+/// Decoder of the messages of a session, which must be passed in order.
 #[derive(Default)]
 pub(super) struct Decoder {
     text: String,
@@ -52,7 +52,7 @@ impl Decoder {
         blocks: &[Value<'_>],
         out: &mut Stream,
     ) {
-        // What a compaction left, and other words of the client's.
+        // The summary of a compaction, and other text that the client wrote.
         let kind = message.object("metadata").and_then(|metadata| {
             let kind = metadata.non_empty("kind").unwrap_or("system");
             let by_system = metadata.text("displayRole") == Some("system");
@@ -149,8 +149,8 @@ impl Decoder {
         }
     }
 
-    /// What a tool answered; some tools do several things at once and say of each how it went, others
-    /// say it in JSON inside a string.
+    /// Decodes the answer of a tool. Some tools do several things at once and report the success of
+    /// each. Others report it in JSON inside a string.
     fn result(&mut self, block: Value<'_>, out: &mut Stream) {
         let Self { text, inner } = self;
         text.clear();
@@ -192,7 +192,8 @@ impl Decoder {
     }
 }
 
-/// Adds to `words` what a person typed of a text; what Cline put in becomes notifications.
+/// Appends the text that the user typed to `words`. Elements that Cline inserted become
+/// notifications.
 fn typed(text: &str, words: &mut String, out: &mut Stream) {
     let notify = |subtype: &str, text: &str, out: &mut Stream| {
         let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
@@ -222,10 +223,10 @@ fn typed(text: &str, words: &mut String, out: &mut Stream) {
     }
 }
 
-/// An element of a text in the manner of XML.
+/// An XML-like element inside a text.
 struct Element<'a> {
     before: &'a str,
-    /// The opening tag up to its end.
+    /// The opening tag without its `<` and name, up to its end.
     tag: &'a str,
     inner: &'a str,
     after: &'a str,
@@ -240,7 +241,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// `[image/png 48213 bytes]` for a picture.
+/// Describes a picture as `[image/png 48213 bytes]`.
 fn image(block: Value<'_>) -> String {
     let data = block.text("data").unwrap_or("");
     let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
@@ -248,7 +249,7 @@ fn image(block: Value<'_>) -> String {
     format!("[{} {bytes} bytes]", block.text("mediaType").unwrap_or("image"))
 }
 
-/// Token counts; the input includes what was read from and written to a cache.
+/// Parses token counts. The recorded input includes tokens read from and written to a cache.
 fn usage(metrics: Value<'_>) -> Usage {
     let (read, write) = (metrics.int("cacheReadTokens"), metrics.int("cacheWriteTokens"));
     let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));

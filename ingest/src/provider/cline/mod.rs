@@ -1,9 +1,10 @@
 //! Cline: the documents of its sessions (`~/.cline/data/sessions/<id>/<id>.messages.json`, decoded
-//! in `message.rs`) with the manifest `<id>.json` beside them, and the tasks of its extension for
-//! editors (`tasks/<id>/ui_messages.json`, decoded in `task.rs`); see docs/formats.md#cline.
+//! in `message.rs`) with the manifest `<id>.json` next to them, and the tasks of its editor
+//! extension (`tasks/<id>/ui_messages.json`, decoded in `task.rs`); see docs/formats.md#cline.
 //!
-//! No log of its own are `<id>.compaction.json`, what the model is shown instead of a long session,
-//! and a task's `api_conversation_history.json`, the same conversation as sent to the model.
+//! Two kinds of files are not logs. `<id>.compaction.json` holds what the model sees instead of a
+//! long session. A task's `api_conversation_history.json` is the same conversation as it was sent
+//! to the model.
 
 mod message;
 mod task;
@@ -20,7 +21,7 @@ use crate::stream::{Stream, TitleFrom};
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Cline,
-    // Messages have ids, but the log names the session that it was forked from.
+    // Messages have ids, but the log names the session from which it was forked.
     unique_ids: false,
     roots,
     sniff,
@@ -28,10 +29,10 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Document(read),
 };
 
-/// The name of a task's log.
+/// File name of a task's log.
 const TASK: &str = "ui_messages.json";
 
-/// Editors that keep the extension's tasks, by their folder.
+/// Configuration folders of the editors in which the extension keeps its tasks.
 const EDITORS: &[&str] = &["Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"];
 
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
@@ -66,7 +67,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
 fn session(id: Option<&str>, head: &Head<'_>) -> Claim {
     let stem = head.stem();
     let id = id.unwrap_or_else(|| stem.strip_suffix(".messages").unwrap_or(stem));
-    // Other agents' sessions lie in the folder of the root, as `<root>__<agent>` and
+    // Sessions of other agents are in the folder of the root session, as `<root>__<agent>` and
     // `<root>__teamtask__<agent>__<task>`.
     let folder = head.path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let (root, agent) =
@@ -104,8 +105,8 @@ fn task(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// Where a session's manifest is: `<id>/<id>.json`, for the sessions of other agents in that folder
-/// too.
+/// Returns the path of a session's manifest: `<id>/<id>.json`. Sessions of other agents in that
+/// folder share it.
 pub(super) fn manifest_path(log: &Path) -> Option<PathBuf> {
     let folder = log.parent()?;
     Some(folder.join(format!("{}.json", folder.file_name()?.to_string_lossy())))
@@ -133,7 +134,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     let manifest = manifest(&path).unwrap_or_default();
     out.set_cwd(manifest["cwd"].as_str());
     out.set_repository(manifest["workspace_root"].as_str());
-    // It is the title of the whole session, not of another agent's part in it.
+    // The title names the whole session, not the part of another agent.
     if out.session.agent_id.is_none() {
         out.title(TitleFrom::Summary, manifest["metadata"]["title"].as_str().unwrap_or(""));
     }

@@ -1,6 +1,6 @@
-//! One message of a task of Cline's extension (`ui_messages.json`): what its panel showed, each
-//! `say` by the agent or `ask` to the person with a kind of its own; many hold JSON in their text
-//! (docs/formats.md#cline).
+//! Decodes one message of a task of Cline's extension (`ui_messages.json`). Each message is one
+//! entry of the extension's panel: a `say` by the agent or an `ask` to the user, with a kind of its
+//! own. Many hold JSON in their text (docs/formats.md#cline).
 
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,11 +11,11 @@ use crate::provider::{Outcome, chat};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
-/// Kinds that only repeat or frame others.
+/// Kinds of messages that only repeat or frame others.
 const FRAMES: &[&str] =
     &["checkpoint_created", "mcp_server_request_started", "shell_integration_warning"];
 
-/// Kinds that tell of something that went wrong.
+/// Kinds of messages that report an error.
 const ERRORS: &[&str] = &[
     "api_req_failed",
     "api_req_retried",
@@ -27,7 +27,7 @@ const ERRORS: &[&str] = &[
     "mistake_limit_reached",
 ];
 
-/// Kinds that become notifications, and are no news.
+/// Known kinds of messages that become notifications. They do not count as drift of the format.
 const SIDE_KINDS: &[&str] = &[
     "browser_action_launch",
     "conditional_rules_applied",
@@ -50,13 +50,13 @@ const SIDE_KINDS: &[&str] = &[
     "user_feedback_diff",
 ];
 
-/// What ends the text of a result that came with changes.
+/// Suffix of the text of a result that came with changes.
 const CHANGES: &str = "HAS_CHANGES";
 
-/// Longest command line kept in its column, in bytes; the text of the call has all of it.
+/// Maximum length in bytes of a command line in its column. The text of the call has all of it.
 const COMMAND_BYTES: usize = 4096;
 
-/// Decodes messages in their order.
+/// Decoder of the messages of a task, which must be passed in order.
 #[derive(Default)]
 pub(super) struct Decoder {
     text: String,
@@ -97,7 +97,7 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// What a person typed, with pictures and files that came along.
+    /// Decodes a prompt of the user, with its pictures and files.
     fn prompt(&mut self, message: Value<'_>, said: &str, out: &mut Stream) {
         self.text.clear();
         self.text.push_str(said);
@@ -119,7 +119,7 @@ impl Decoder {
         }
     }
 
-    /// What the agent said; questions and plans are JSON with options.
+    /// Decodes text of the agent. Questions and plans are JSON with options.
     fn reply(&mut self, said: &str, out: &mut Stream) {
         let Self { text, inner } = self;
         text.clear();
@@ -173,8 +173,8 @@ impl Decoder {
         }
     }
 
-    /// A request to the model: its tokens come in when it ends, in the same message. Those of
-    /// deleted messages and of subagents stand in messages of their own.
+    /// Decodes a request to the model. Its token counts are added to the same message when it ends.
+    /// Deleted messages and subagents have their counts in messages of their own.
     fn request(&mut self, kind: &str, said: &str, out: &mut Stream) {
         let starts = kind == "api_req_started";
         if starts {
@@ -222,13 +222,13 @@ impl Decoder {
     }
 }
 
-/// The working directory, which stands in what the client tells the model about its surroundings.
+/// Finds the working directory, which the client names in its description of the environment.
 fn working_directory(request: &str) -> Option<&str> {
     let (_, rest) = request.split_once("Current Working Directory (")?;
     rest.split_once(')').map(|(directory, _)| directory)
 }
 
-/// Token counts; the input is without what was read from and written to a cache.
+/// Parses token counts. The input does not include tokens read from or written to a cache.
 fn usage(request: Value<'_>) -> Usage {
     Usage {
         input: request.int("tokensIn"),

@@ -1,6 +1,5 @@
-//! What a turn tells of its items when they are complete (`event_msg/item_completed`), and the ends
-//! of calls that no response item tells of, as of what a script of the model runs
-//! (docs/formats.md#codex).
+//! Decodes completed items of a turn (`event_msg/item_completed`), and the ends of calls that have
+//! no response item, such as calls made by a script of the model (docs/formats.md#codex).
 
 use schemas::EventType;
 
@@ -12,7 +11,7 @@ use crate::render;
 use crate::stream::{Draft, Stream};
 
 impl Decoder {
-    /// An item of a turn: in paginated histories prompts stand only there.
+    /// Decodes an item of a turn. In paginated histories, prompts are recorded only here.
     pub(super) fn completed(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
         let Some(item) = event.object("item") else {
             return self.unknown("item_completed", event, out);
@@ -37,8 +36,8 @@ impl Decoder {
         }
     }
 
-    /// A tool that ran, told by its end: of a call that an item tells of, it is the twin of the output.
-    /// `begun` is when it began, in microseconds.
+    /// Decodes the end of a tool call. If an item recorded the call, the end is a twin of its
+    /// output. `begun` is the time in microseconds at which the call began.
     pub(super) fn ran(
         &mut self,
         kind: &str,
@@ -47,7 +46,7 @@ impl Decoder {
         begun: Option<i64>,
         out: &mut Stream,
     ) -> Outcome {
-        // What a person ran stands in his own message.
+        // A command that the user ran is in a message of the user.
         let by_person = end.text("source") == Some("user_shell");
         if by_person
             || call.is_some_and(|call| out.is_open(call) || self.state.answered.knows(call))
@@ -71,7 +70,7 @@ impl Decoder {
                 end.object("changes").inspect(|changes| arguments.changes(*changes));
                 "apply_patch".to_owned()
             }
-            // A search of the web is the only one seen.
+            // The web search is the only extension seen so far.
             _ => {
                 let input = end.field("action").or_else(|| end.field("query"));
                 input.inspect(|input| arguments.read(*input));
@@ -92,7 +91,7 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// What came of a call, as its end tells.
+    /// Pushes the result of a call as its end reports it.
     fn result_of(&mut self, end: Value<'_>, call: Option<&str>, out: &mut Stream) {
         let mut text = String::new();
         let parts = match end.non_empty("aggregated_output") {

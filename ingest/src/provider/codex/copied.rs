@@ -1,5 +1,5 @@
-//! The beginning that a fork or a spawned agent copied: it is written in one go, and may begin in
-//! the middle of its original (docs/formats.md#codex).
+//! Recognizes the beginning that a fork or a spawned agent copied. It is written in one burst, and
+//! may begin in the middle of its original (docs/formats.md#codex).
 
 use schemas::Confidence;
 
@@ -8,13 +8,14 @@ use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::Stream;
 
-/// Records of a copied beginning follow each other within this time, in microseconds.
+/// Maximum time between records of a copied beginning, in microseconds.
 const BURST_GAP: i64 = 1_000_000;
 
 impl Decoder {
-    /// What is written with the head of a fork. An agent that is given the last turns only begins with
-    /// a prompt of its parent, wherever that stands. Where the parent is not known, tokens that were
-    /// used by then are not the fork's own.
+    /// Examines the records that are written together with the head of a fork. An agent that is
+    /// given only the last turns begins with a prompt of its parent, at any position of the
+    /// parent's log. If the parent is not known, tokens that were counted by then are not the
+    /// fork's own.
     pub(super) fn lead(
         &mut self,
         time: Option<i64>,
@@ -35,8 +36,8 @@ impl Decoder {
         }
     }
 
-    /// The beginning that a fork or a spawned agent copied from a log that is not there: it was
-    /// written in one go.
+    /// Marks records as copied while a burst lasts. A fork or a spawned agent writes the beginning
+    /// that it copied in one burst, and here the original log is missing.
     pub(super) fn copied_burst(&mut self, time: Option<i64>, out: &mut Stream) {
         let Some(last) = self.state.burst else { return };
         let now = time.unwrap_or(last);

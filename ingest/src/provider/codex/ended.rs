@@ -1,5 +1,6 @@
-//! What the client tells of a call when it ends, before the output that the model is shown: that
-//! rounds the time to a tenth of a second, or says neither how long it took nor that it failed.
+//! Remembers how calls ended, as the client reports it before the output that the model sees. The
+//! output rounds the duration to a tenth of a second, or shows neither the duration nor the
+//! failure.
 
 use std::collections::VecDeque;
 
@@ -8,20 +9,20 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::{Fields, Value};
 
-/// Calls whose output is still to come; more are open only in damaged logs.
+/// Maximum number of calls that ended but have no output yet. Only damaged logs have more.
 const REMEMBERED: usize = 16;
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ended {
     call: String,
     pub(super) duration_ms: Option<i64>,
-    /// Of a tool of an MCP server.
+    /// Whether the call failed, for tools of an MCP server.
     pub(super) is_error: Option<bool>,
 }
 
 impl Ended {
-    /// What an end tells of a call.
+    /// Reads the end of a call.
     pub(super) fn of(end: Value<'_>, call: &str) -> Self {
         let result = end.object("result");
         let is_error = result.and_then(|result| match result.field("Err") {
@@ -40,10 +41,11 @@ impl Ended {
     }
 }
 
-/// Answered calls that are remembered: a command in the background ends many calls later.
+/// Maximum number of answered calls that are remembered. A background command ends many calls
+/// later.
 const ANSWERED: usize = 256;
 
-/// Hashes of the ids of the last calls that were answered: their ends may come late.
+/// Hashes of the ids of the calls that were answered last. Their ends may come late.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Answered(VecDeque<u64>);
@@ -62,13 +64,13 @@ impl Answered {
     }
 }
 
-/// The calls that ended last.
+/// The ends of the calls that ended last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct EndedCalls(VecDeque<Ended>);
 
 impl EndedCalls {
-    /// Notes what the end of a call tells.
+    /// Remembers the end of a call.
     pub(super) fn note(&mut self, end: Value<'_>, call: Option<&str>) {
         let Some(call) = call else { return };
         self.0.retain(|ended| ended.call != call);
@@ -78,7 +80,7 @@ impl EndedCalls {
         self.0.push_back(Ended::of(end, call));
     }
 
-    /// What was told of a call.
+    /// Removes and returns the end of a call, or an empty one if there is none.
     pub(super) fn take(&mut self, call: Option<&str>) -> Ended {
         let at = self.0.iter().position(|ended| Some(ended.call.as_str()) == call);
         at.and_then(|at| self.0.remove(at)).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! What Codex tells its interface (`event_msg`): twins of response items, token counts, and notices
-//! (docs/formats.md#codex).
+//! Decodes the messages from Codex to its interface (`event_msg`): twins of response items, token
+//! counts, and notices (docs/formats.md#codex).
 
 use schemas::EventType;
 
@@ -10,7 +10,7 @@ use crate::render;
 use crate::stream::{Draft, Stream, TitleFrom};
 
 impl Decoder {
-    /// An `event_msg`; what a response item says as well is its twin.
+    /// Decodes an `event_msg`. If a response item says the same, the event is its twin.
     pub(super) fn event(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
         let kind = event.text("type").unwrap_or("untyped");
         let message = event.text("message").unwrap_or("");
@@ -30,7 +30,7 @@ impl Decoder {
             }
             "agent_reasoning_section_break" => Outcome::Merged("twin_of_reasoning"),
             "item_completed" => self.completed(event, out),
-            // The second generation of subagents is named here only.
+            // Only this event names subagents of the second generation.
             "sub_agent_activity" if event.text("kind") == Some("started") => {
                 let mut text = String::new();
                 render::fields(event, &["type"], &mut text);
@@ -48,7 +48,7 @@ impl Decoder {
             "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end" => {
                 self.ran(kind, event, event.non_empty("call_id"), None, out)
             }
-            // Their text stands in the tool's output item.
+            // The text of these events is in the output item of the tool.
             "exec_command_begin"
             | "exec_command_output_delta"
             | "patch_apply_begin"
@@ -65,7 +65,7 @@ impl Decoder {
                     self.state.in_response = false;
                 }
                 if kind == "task_started" {
-                    // What a turn completes, it began with.
+                    // Items that complete during a turn do not repeat texts from before the turn.
                     let families = self.state.recent.iter_mut().map(|(_, families)| families);
                     families.for_each(|families| *families |= Family::Completed as u8);
                 }
@@ -84,9 +84,9 @@ impl Decoder {
         }
     }
 
-    /// One usage per request: what the totals grew by, which includes requests that were aborted
-    /// before they were recorded; `last_token_usage` at the start and where a total shrinks, which
-    /// begins a new base.
+    /// Pushes one usage per request: the growth of the totals. It includes requests that were
+    /// aborted before they were recorded. At the start, and after a total shrinks and so begins a
+    /// new base, `last_token_usage` counts instead.
     fn token_count(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
         match tokens::news(event, &mut self.state.totals) {
             Ok(usage) => {

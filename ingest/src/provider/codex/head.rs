@@ -1,4 +1,5 @@
-//! Knows a Codex log by its beginning, and reads there whose it is (docs/formats.md#codex).
+//! Recognizes a Codex log by its first records, and reads the session's id and lineage from them
+//! (docs/formats.md#codex).
 
 use schemas::Provider;
 use schemas::event::Relation;

@@ -1,4 +1,4 @@
-//! Response items: what the model is sent and what it answers (docs/formats.md#codex).
+//! Decodes response items: the input and the output of the model (docs/formats.md#codex).
 
 use schemas::EventType;
 
@@ -10,7 +10,7 @@ use crate::render;
 use crate::stream::{Draft, Stream};
 
 impl Decoder {
-    /// A response item, or an item of the flat generation.
+    /// Decodes a response item, or an item of the flat generation.
     pub(super) fn item(&mut self, item: Value<'_>, out: &mut Stream) -> Outcome {
         let kind = item.text("type").unwrap_or("untyped");
         self.text.clear();
@@ -46,7 +46,8 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// What the model thought, less the parts that the client has told of; often there is no text.
+    /// Pushes the model's reasoning, without the parts that the client already reported. Often
+    /// there is no text.
     pub(super) fn reasoning(
         &mut self,
         item: Value<'_>,
@@ -75,7 +76,7 @@ impl Decoder {
         self.think(&text, out)
     }
 
-    /// Adds a thought.
+    /// Pushes a piece of reasoning.
     pub(super) fn think(&mut self, text: &str, out: &mut Stream) -> Outcome {
         self.respond(out);
         self.state.after_item = false;
@@ -89,7 +90,7 @@ impl Decoder {
         let mut arguments = Arguments::default();
         if let Some(input) = input {
             match crate::json::string(input) {
-                // Arguments are JSON in a string; a custom tool's input is mostly plain text.
+                // Arguments are JSON in a string. The input of a custom tool is mostly plain text.
                 Some(json) if kind == "function_call" || json.starts_with('{') => {
                     arguments.read_json_text(json, &mut self.inner);
                 }
@@ -128,7 +129,7 @@ impl Decoder {
         outcome
     }
 
-    /// A command that the person ran: shown as typed, with what came of it.
+    /// Decodes a command that the user ran: a prompt as typed, and a notification with its output.
     fn shell_input(&mut self, text: &str, out: &mut Stream) -> Outcome {
         let between = |open: &str, close: &str| {
             let (_, rest) = text.split_once(open)?;

@@ -1,7 +1,7 @@
-//! What the decoder of Codex knows, for telling the drift of its format: record types and fields as
-//! found in real logs (docs/formats.md#codex). The lists are sorted.
+//! Record types and fields that the Codex decoder knows, as found in real logs
+//! (docs/formats.md#codex). Anything else counts as drift of the format. The lists are sorted.
 
-/// Types of Codex's records, with those of what they wrap.
+/// Types of Codex's records, and of the payloads that they wrap.
 #[rustfmt::skip]
 pub(super) const RECORDS: &[&str] = &[
     "compacted", "event_msg/agent_message", "event_msg/agent_reasoning",
@@ -29,7 +29,7 @@ pub(super) const RECORDS: &[&str] = &[
     "response_item/web_search_call", "session_meta", "turn_context", "world_state",
 ];
 
-/// Fields of Codex's records and of what they wrap.
+/// Fields of Codex's records, and of the payloads that they wrap.
 #[rustfmt::skip]
 pub(super) const FIELDS: &[&str] = &[
     "action", "action_name", "active_permission_profile", "agent_nickname", "agent_path",

@@ -1,8 +1,8 @@
-//! Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, both generations
+//! Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, in both generations
 //! (docs/formats.md#codex): flat items, and items wrapped as `{timestamp, type, payload}`.
 //!
-//! The same text stands in `response_item` and `event_msg` by design; whichever comes first
-//! counts, its twin is merged.
+//! By design, the same text is in a `response_item` and an `event_msg`. Whichever comes first
+//! becomes the event, and its twin is merged.
 
 mod completed;
 mod copied;
@@ -45,39 +45,39 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     vec![codex.join("sessions"), codex.join("archived_sessions")]
 }
 
-/// Texts remembered for finding twins; twins stand a few records apart.
+/// Number of texts remembered to find twins. Twins are a few records apart.
 const RECENT: usize = 32;
 
-/// Prompts remembered that may be taken back.
+/// Maximum number of remembered prompts that may still be taken back.
 const STANDING: usize = 4096;
 
-/// The forms in which a text may stand, a bit each.
+/// The forms in which a text may be recorded, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Family {
-    /// `response_item`.
+    /// A `response_item`.
     Item = 1,
-    /// `event_msg` of a kind of its own.
+    /// An `event_msg` of a kind of its own.
     Message = 2,
-    /// `event_msg/item_completed`.
+    /// An `event_msg/item_completed`.
     Completed = 4,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Hash of role and text of the last messages, and the families each came from.
+    /// Hash of role and text of the last messages, with the families in which each was recorded.
     recent: VecDeque<(u64, u8)>,
-    /// A model response is under way.
+    /// True while a model response is under way.
     in_response: bool,
-    /// The last event was a prompt out of a response_item.
+    /// True if the last event was a prompt from a `response_item`.
     #[serde(default)]
     after_item: bool,
-    /// Where the events begin of each prompt that was not taken back.
+    /// Position of the first event of each prompt that was not taken back.
     #[serde(default)]
     standing: VecDeque<i32>,
-    /// The totals of the last token_count.
+    /// The totals in the last `token_count`.
     totals: Option<Usage>,
-    /// The first session_meta was seen.
+    /// True once the first `session_meta` was read.
     named: bool,
     #[serde(default)]
     ended: EndedCalls,
@@ -86,7 +86,7 @@ struct State {
     /// Time of the last record of a copied beginning whose original is not known.
     #[serde(default)]
     burst: Option<i64>,
-    /// Time of the last record of what was written with the head of a fork.
+    /// Time of the last record that was written together with the head of a fork.
     #[serde(default)]
     lead: Option<i64>,
 }
@@ -94,7 +94,7 @@ struct State {
 struct Decoder {
     state: State,
     text: String,
-    /// Decodes JSON inside strings.
+    /// Parser for JSON inside strings.
     inner: Parser,
 }
 
@@ -117,7 +117,7 @@ impl LineDecoder for Decoder {
             (Some("response_item"), Some(item)) => self.item(item, out),
             (Some("event_msg"), Some(event)) => self.event(event, out),
             (Some("compacted"), Some(compacted)) => {
-                // replacement_history repeats messages that stand in the log already.
+                // `replacement_history` repeats messages that are already in the log.
                 let text = compacted.non_empty("message").unwrap_or("Context compacted");
                 self.notify("compacted", text, None, out)
             }
@@ -137,7 +137,8 @@ impl LineDecoder for Decoder {
     }
 }
 
-/// Counts what is not known of a record; the flat generation no longer changes.
+/// Counts the unknown types and fields of a record. The flat generation no longer changes, so its
+/// records are not checked.
 fn drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) {
     let (Some(payload), Some(kind)) = (payload, object.text("type")) else { return };
     match payload.text("type").filter(|_| matches!(kind, "response_item" | "event_msg")) {
@@ -151,16 +152,17 @@ fn drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) {
     drift::fields(payload, known::FIELDS, out);
 }
 
-/// Records shorter than this say too little to be told apart, as reasoning without its text; what
-/// somebody said is his own however short.
+/// Minimum length in bytes from which a record gets an identity. Shorter ones, such as reasoning
+/// without its text, are not distinctive enough. Messages get an identity at any length.
 const LEAST_IDENTITY: usize = 160;
 
-/// Identity of a record by content. Copies in a fork are stamped anew, so the time is left out.
+/// Returns the identity of a record, computed from its content. Copies in a fork have new
+/// timestamps, so the timestamp is left out.
 fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
     let is_said =
         matches!(payload.text("type"), Some("message" | "user_message" | "agent_message"));
-    // The end of a call is mostly a twin without an event, which the order of the original does not
-    // hold; a fork may keep it and drop the call.
+    // The end of a call is mostly a twin without an event, so the order of the original does not
+    // include it. A fork may keep the end and drop the call.
     let is_end = || payload.text("type").is_some_and(|kind| kind.ends_with("_end"));
     if raw.len() < LEAST_IDENTITY && !is_said || is_end() {
         return None;
@@ -175,7 +177,7 @@ fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
 
 impl Decoder {
     fn session_meta(&mut self, meta: Value<'_>, time: Option<i64>, out: &mut Stream) -> Outcome {
-        // Copied history brings the parent's own header along.
+        // Copied history includes the parent's own header.
         let first = !std::mem::replace(&mut self.state.named, true);
         let other = meta.text("id") != out.session.native_id.as_deref();
         if !first && other && !out.has_history() && out.session.relation.is_some() {
@@ -200,7 +202,7 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// Whether another family said this already; remembers it otherwise.
+    /// Returns whether a text was already recorded in another family. Remembers the text otherwise.
     fn is_twin(&mut self, role: &str, text: &str, family: Family) -> bool {
         let mut key = role.as_bytes().to_vec();
         // Only items name the images.
@@ -231,7 +233,7 @@ impl Decoder {
     }
 
     fn prompt(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
-        // With images the two forms differ in wording, but stand next to each other.
+        // With images, the two forms differ in wording but are next to each other.
         let follows = std::mem::take(&mut self.state.after_item) && family != Family::Item;
         if self.is_twin("user", text, family) || follows {
             return Outcome::Merged("twin_of_prompt");
@@ -251,7 +253,7 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// So many of the last prompts were taken back, with all that followed them.
+    /// Abandons the last `prompts` prompts, which were taken back, and all events after them.
     fn roll_back(&mut self, prompts: usize, out: &mut Stream) {
         let standing = &mut self.state.standing;
         let undone = standing.split_off(standing.len().saturating_sub(prompts));
@@ -267,7 +269,7 @@ impl Decoder {
         }
     }
 
-    /// A record without a rule of its own: a notification with its fields as text.
+    /// Decodes a record without a rule of its own: a notification with its fields as text.
     fn unknown(&mut self, kind: &str, record: Value<'_>, out: &mut Stream) -> Outcome {
         let mut text = std::mem::take(&mut self.text);
         text.clear();

@@ -1,5 +1,5 @@
-//! What Codex writes inside strings: tool outputs in their three forms, and machine text in the
-//! user's role (docs/formats.md#codex).
+//! Reads what Codex writes inside strings: tool outputs in their three forms, and machine text in
+//! the user's role (docs/formats.md#codex).
 
 use schemas::EventType;
 
@@ -9,7 +9,7 @@ use crate::provider::is_uuid;
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Beginnings of machine text in the user's role, with the subtype it becomes.
+/// Beginnings of machine text in the user's role, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[
     ("<environment_context>", "environment_context"),
     ("<user_instructions>", "user_instructions"),
@@ -30,7 +30,7 @@ const MACHINE: &[(&str, &str)] = &[
     ("<codex_internal_context", "internal_context"),
 ];
 
-/// Beginnings of outputs that tell a failure in words only.
+/// Beginnings of outputs that report a failure only in words.
 const FAILURES: &[&str] = &[
     "apply_patch verification failed",
     "error:",
@@ -42,22 +42,22 @@ const FAILURES: &[&str] = &[
     "aborted",
 ];
 
-/// The subtype when `text` was written by the client and not by the person.
+/// Returns the subtype of a text that the client wrote, or `None` if the user wrote it.
 pub(super) fn machine_text(text: &str) -> Option<&'static str> {
     let trimmed = text.trim_start();
     MACHINE.iter().find(|(start, _)| trimmed.starts_with(start)).map(|(_, subtype)| *subtype)
 }
 
-/// The folder that machine text names as the agent's: in the flat generation it stands nowhere
-/// else.
+/// Returns the agent's folder that a machine text names. In the flat generation it is recorded
+/// nowhere else.
 pub(super) fn folder(context: &str) -> Option<&str> {
     let marked = context.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
     let told = || context.split_once("Current working directory: ")?.1.lines().next();
     marked.map(|(folder, _)| folder).or_else(told).map(str::trim)
 }
 
-/// What an editor tells before the person's request (files that are open, or were attached, findings
-/// of a review), and the request.
+/// Splits the context that an editor adds (open or attached files, findings of a review) from the
+/// user's request after it.
 pub(super) fn request(text: &str) -> (Option<&str>, &str) {
     let is_context = text.trim_start().starts_with("# ");
     match text.split_once("\n## My request for Codex:") {
@@ -68,7 +68,7 @@ pub(super) fn request(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Adds the output of a tool.
+/// Pushes the output of a tool.
 pub(super) fn result(
     item: Value<'_>,
     ended: &Ended,
@@ -85,7 +85,8 @@ pub(super) fn result(
         let plain = string(output);
         let wrapped = plain.is_some_and(|json| {
             embedded(json, parser, |value| {
-                // Old: {"output": "...", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}
+                // The old form:
+                // `{"output": "...", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}`
                 if let (Some(inner), Some(metadata)) =
                     (value.text("output"), value.object("metadata"))
                 {
@@ -93,7 +94,7 @@ pub(super) fn result(
                     exit_code = metadata.int("exit_code");
                     seconds = metadata.field("duration_seconds").and_then(float);
                 } else {
-                    // What spawn_agent answers.
+                    // The answer of `spawn_agent`.
                     let agent = value.text("agent_id").filter(|id| is_uuid(id));
                     spawned = agent.map(str::to_owned);
                     text.push_str(json);
@@ -142,7 +143,7 @@ fn float(value: Value<'_>) -> Option<f64> {
     value.cast_f64()
 }
 
-/// Exit code and seconds out of the lines that stand before the output of a command:
+/// Parses the exit code and the seconds from the lines before the output of a command:
 /// `Exit code: 1`, `Process exited with code 1`, `Wall time: 0.3 seconds`.
 fn header(text: &str) -> (Option<i64>, Option<f64>) {
     let mut exit_code = None;

@@ -1,13 +1,15 @@
-//! Codex's token counts: totals that are written again and again, and restart
+//! Reads Codex's token counts: totals that are repeated and that may restart
 //! (docs/formats.md#codex).
 
 use schemas::Usage;
 
 use crate::json::{Fields, Value};
 
-/// What a `token_count` event says that is new, or why it says nothing. `totals` are those of the
-/// last one. What the totals grew by also counts requests that were aborted before they were
-/// recorded; after a restart the last request is what is new.
+/// Returns the new usage in a `token_count` event, or why there is none. `totals` holds the totals
+/// of the event before and is updated.
+///
+/// The growth of the totals includes requests that were aborted before they were recorded. After a
+/// restart, the usage of the last request counts.
 pub(super) fn news(event: Value<'_>, totals: &mut Option<Usage>) -> Result<Usage, &'static str> {
     let info = event.object("info").ok_or("rate_limits_only")?;
     let total = info.object("total_token_usage").map(usage);
@@ -27,7 +29,7 @@ pub(super) fn news(event: Value<'_>, totals: &mut Option<Usage>) -> Result<Usage
     }
 }
 
-/// Token counts; cached input, read and written, is part of input, reasoning is part of output.
+/// Parses token counts. Input includes cached tokens, read and written; output includes reasoning.
 fn usage(usage: Value<'_>) -> Usage {
     let cached = usage.int("cached_input_tokens");
     let written = usage.int("cache_write_input_tokens");

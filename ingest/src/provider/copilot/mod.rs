@@ -2,8 +2,8 @@
 //! `<uuid>.jsonl` (docs/formats.md#github-copilot-cli). Every line is
 //! `{type, data, id, timestamp, parentId}`.
 //!
-//! A call stands in the message that asks for it and in the start of its execution; whichever comes
-//! first is the event. Hooks repeat prompts, calls and results: only what they answer counts.
+//! A call is in the message that asks for it and in the start of its execution; whichever comes
+//! first becomes the event. Hooks repeat prompts, calls and results, so only their answers count.
 
 mod notice;
 mod tool;
@@ -39,7 +39,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// Beginnings of the types of records.
+/// Beginnings of the types of Copilot's records.
 const FAMILIES: &[&str] = &[
     "session.",
     "user.message",
@@ -72,7 +72,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
         let field = start.and_then(|start| start["data"][key].as_str());
         field.filter(|field| !field.is_empty()).map(str::to_owned)
     };
-    // The folder is the session's, the file in it has the same name everywhere.
+    // The folder is named after the session. The log inside it has the same name in every folder.
     let folder = head.path.parent().and_then(|dir| dir.file_name()).and_then(|name| name.to_str());
     let named = folder.filter(|_| head.stem() == "events");
     let native_id = named
@@ -91,22 +91,23 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// API calls remembered; the pieces of one stand close together.
+/// Maximum number of API calls that are remembered. The pieces of one call are close together.
 const RESPONSES: usize = 16;
 
-/// Calls remembered, from the message that asks for one to its start.
+/// Maximum number of tool calls that are remembered, from the message that asks for a call to its
+/// start.
 const CALLS: usize = 256;
 
-/// One API call: its reply may be split over several records.
+/// One API call. Its reply may be split over several records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Response {
     id: String,
     step: i32,
-    /// Output counted so far.
+    /// Output tokens counted so far.
     output: Option<i64>,
 }
 
-/// Reasoning in a record of its own, before the message it led to.
+/// Reasoning in a record of its own, which comes before the message it led to.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Reasoned {
     hash: u64,
@@ -119,7 +120,7 @@ struct State {
     reasoned: Option<Reasoned>,
     /// Hashes of the ids of calls.
     calls: VecDeque<u64>,
-    /// Hash of the system prompt, which is repeated before every prompt.
+    /// Hash of the last system prompt, which is repeated before every prompt.
     system: u64,
     counted: Counted,
 }
@@ -127,7 +128,7 @@ struct State {
 struct Decoder {
     state: State,
     text: String,
-    /// Decodes JSON inside strings.
+    /// Parser for JSON inside strings.
     inner: Parser,
 }
 
@@ -149,7 +150,7 @@ impl Decoder {
     fn decode(&mut self, object: Value<'_>, out: &mut Stream) -> Outcome {
         let kind = object.text("type").unwrap_or("untyped");
         let data = object.object("data").unwrap_or(object);
-        // What a subagent does stands in the same log.
+        // The work of a subagent is in the same log.
         let sidechain = object.non_empty("agentId").or_else(|| data.non_empty("parentToolCallId"));
         if sidechain.is_some() {
             out.set_sidechain(sidechain);
@@ -237,7 +238,7 @@ impl Decoder {
         if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("twin_of_tool_call") }
     }
 
-    /// Counts what a request used.
+    /// Pushes the usage of a request and remembers it as counted.
     fn count(
         &mut self,
         usage: Usage,
@@ -259,7 +260,7 @@ impl Decoder {
         self.state.responses.push_back(response);
     }
 
-    /// Whether a call was not seen before; remembers it.
+    /// Returns whether a call was not seen before, and remembers it.
     fn is_new(&mut self, id: Option<&str>) -> bool {
         let Some(id) = id else { return true };
         let hash = xxh3_64(id.as_bytes());
@@ -294,7 +295,7 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// The end of a hook, when it has something to say.
+    /// Decodes the end of a hook. An end without fields to report and without a failure is merged.
     fn hook(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) -> Outcome {
         self.text.clear();
         render::fields(data, &["hookInvocationId", "hookType", "success"], &mut self.text);
@@ -317,7 +318,7 @@ impl Decoder {
         out.set_model(data.text("currentModel"));
     }
 
-    /// The summary that takes the place of the history, and what writing it used.
+    /// Pushes the summary that replaces the history, and the usage of the request that wrote it.
     fn compaction(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) {
         notice::notice(kind, data, &mut self.text, out);
         let Some(used) = data.object("compactionTokensUsed") else { return };
@@ -332,7 +333,7 @@ impl Decoder {
     }
 }
 
-/// Adds the reasoning that a message carries, unless it stood in a record of its own.
+/// Pushes the reasoning that a message carries, unless it was in a record of its own.
 fn thoughts(data: Value<'_>, reasoned: Option<Reasoned>, step: i32, out: &mut Stream) {
     let mut add = |text: &str| {
         out.push_in(EventType::Reasoning, step, Draft { text, ..Draft::default() });

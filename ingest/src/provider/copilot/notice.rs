@@ -1,5 +1,6 @@
-//! Records of GitHub Copilot CLI beside the conversation: what they tell about the session, and the
-//! notification that each becomes (docs/formats.md#github-copilot-cli).
+//! Decodes records of GitHub Copilot CLI that are not part of the conversation: the facts they
+//! report about the session, and the notification that each becomes
+//! (docs/formats.md#github-copilot-cli).
 
 use schemas::EventType;
 
@@ -7,7 +8,7 @@ use crate::json::{Fields, Value};
 use crate::render;
 use crate::stream::{Draft, Stream, TitleFrom};
 
-/// Types that become notifications as they are.
+/// Types of records that become notifications without further rules.
 const NOTICES: &[&str] = &[
     "abort",
     "assistant.intent",
@@ -41,7 +42,7 @@ const NOTICES: &[&str] = &[
     "system.notification",
 ];
 
-/// Fields of records that say nothing to a reader.
+/// Fields of records that are left out of the text because a reader cannot use them.
 const SILENT: &[&str] = &[
     "interactionId",
     "turnId",
@@ -54,12 +55,12 @@ const SILENT: &[&str] = &[
     "tokenDetails",
 ];
 
-/// Whether a type has been seen before.
+/// Returns whether a type is one of the known notices.
 pub(super) fn is_known(kind: &str) -> bool {
     NOTICES.contains(&kind)
 }
 
-/// Adds a notification with the record's fields as its text.
+/// Pushes a notification with the record's fields as its text.
 pub(super) fn notice(kind: &str, data: Value<'_>, text: &mut String, out: &mut Stream) {
     describe(kind, data, out);
     text.clear();
@@ -83,7 +84,7 @@ pub(super) fn notice(kind: &str, data: Value<'_>, text: &mut String, out: &mut S
     out.push(EventType::Notification, draft);
 }
 
-/// What a record tells about the session.
+/// Sets the facts that a record reports about the session.
 fn describe(kind: &str, data: Value<'_>, out: &mut Stream) {
     let model = match kind {
         "session.start" | "session.resume" => data.text("selectedModel"),
@@ -102,7 +103,7 @@ fn describe(kind: &str, data: Value<'_>, out: &mut Stream) {
     };
     out.set_version(data.text("copilotVersion"));
     let Some(context) = context else { return };
-    // The root of a worktree is its own; `owner/name` is that of all.
+    // The root of a worktree is its own; `owner/name` is the same for all worktrees.
     let name = context.non_empty("repository").filter(|name| name.split('/').count() == 2);
     let host = context.non_empty("repositoryHost").unwrap_or("github.com");
     out.set_repository(name.map(|name| format!("https://{host}/{name}")).as_deref());

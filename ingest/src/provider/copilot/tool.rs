@@ -8,8 +8,8 @@ use crate::json::{Fields, Parser, Value, string};
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Adds a call: a request of a message, in whose step it is, or the start of a tool that no message
-/// asked for.
+/// Pushes a call. It is a request of a message, in whose step it belongs, or the start of a tool
+/// for which no message asked.
 pub(super) fn call(
     call: Value<'_>,
     name: Option<&str>,
@@ -32,7 +32,7 @@ pub(super) fn call(
     }
 }
 
-/// Adds a result: what the model was shown, or else what the person was.
+/// Pushes a result: the text that the model saw, or otherwise the text that the user saw.
 pub(super) fn result(data: Value<'_>, text: &mut String, out: &mut Stream) {
     text.clear();
     let result = data.field("result");
@@ -81,8 +81,8 @@ pub(super) fn shown(content: Option<Value<'_>>, text: &mut String) {
     }
 }
 
-/// The exit code of a command, which stands in the last line: `<shellId: 3 completed with exit
-/// code 1>`, in older logs `<exited with exit code 1>`.
+/// Parses the exit code of a command, which is in the last line:
+/// `<shellId: 3 completed with exit code 1>`, in older logs `<exited with exit code 1>`.
 fn exit_code(text: &str) -> Option<i32> {
     let last = text.trim_end().lines().next_back()?;
     let mark = last.strip_prefix('<')?.strip_suffix('>')?;

@@ -1,6 +1,6 @@
-//! Token counts of GitHub Copilot CLI (docs/formats.md#github-copilot-cli): a message tells its
-//! output only, the rest stands in the sums by model that a run leaves when it shuts down. Here the
-//! sums become what is new in them.
+//! Token counts of GitHub Copilot CLI (docs/formats.md#github-copilot-cli). A message reports only
+//! its output. The other counts are in the sums by model that a run writes when it shuts down. This
+//! module reduces those sums to the part that was not counted before.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::{Fields, Value};
 
-/// Counts by model.
+/// Token counts by model.
 pub(super) type ByModel = BTreeMap<String, Usage>;
 
-/// What was counted already.
+/// The token counts that already became events.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counted {
-    /// Given by events since the last shutdown.
+    /// Counts of events since the last shutdown.
     since_shutdown: ByModel,
-    /// Given by events of the present run.
+    /// Counts of events of the present run.
     in_run: ByModel,
     /// The sums of the last shutdown.
     sums: ByModel,
 }
 
 impl Counted {
-    /// An event gave `usage`.
+    /// Adds the `usage` of an event.
     pub(super) fn give(&mut self, model: &str, usage: Usage) {
         for given in [&mut self.since_shutdown, &mut self.in_run] {
             let sum = given.entry(model.to_owned()).or_default();
@@ -32,23 +32,23 @@ impl Counted {
         }
     }
 
-    /// Whether the present run gave counts that no shutdown summed up yet.
+    /// Returns whether the present run has counts that are not in the sums of a shutdown yet.
     pub(super) fn is_open(&self) -> bool {
         !self.in_run.is_empty()
     }
 
-    /// A run begins. True when the one before ended without its sums: those are lost.
+    /// Begins a run. Returns true if the run before ended without writing its sums, which are lost.
     pub(super) fn begin_run(&mut self) -> bool {
         let open = self.is_open();
         self.in_run.clear();
         open
     }
 
-    /// What the sums of a shutdown tell beyond what events gave already.
+    /// Returns the part of a shutdown's sums that no event has counted yet.
     ///
-    /// The sums are those of the run that ends, as older versions write them, or of the session
-    /// from its beginning: then they have grown since the last shutdown by what the run's messages
-    /// gave, at least.
+    /// Older versions write the sums of the run that ends. Other versions write those of the
+    /// session from its beginning. In the second case, the sums have grown since the last shutdown
+    /// by at least the counts of the run's messages.
     pub(super) fn shut_down(&mut self, sums: ByModel) -> ByModel {
         if sums.is_empty() {
             return ByModel::new();
@@ -79,8 +79,8 @@ fn output(counts: &ByModel) -> i64 {
     counts.values().filter_map(|usage| usage.output).fold(0, i64::saturating_add)
 }
 
-/// Takes off the news what was given: from the same model first, and what a message gave under
-/// another name from the others.
+/// Subtracts the counts that events already gave from `news`: first from the same model, then from
+/// the other models, because a message may name its model differently.
 fn settle(news: &mut ByModel, given: &mut ByModel) {
     for (model, given) in given.iter_mut() {
         if let Some(news) = news.get_mut(model) {
@@ -110,8 +110,8 @@ fn take(news: &mut Usage, given: &mut Usage) {
     }
 }
 
-/// The sums of a shutdown by model; of a model without them nothing. Where no model has any, the
-/// counts of the session stand for its last model.
+/// Returns the sums of a shutdown by model, without the models that have none. If no model has
+/// sums, the counts of the session are assigned to its last model.
 pub(super) fn sums(shutdown: Value<'_>) -> ByModel {
     let mut sums = ByModel::new();
     let models = shutdown.object("modelMetrics");
@@ -131,13 +131,13 @@ pub(super) fn sums(shutdown: Value<'_>) -> ByModel {
     sums
 }
 
-/// What a compaction used.
+/// Parses the usage of a compaction.
 pub(super) fn compaction(used: Value<'_>) -> Usage {
     let details = used.object("copilotUsage").and_then(|usage| usage.field("tokenDetails"));
     details.map(self::details).filter(|usage| !usage.is_unknown()).unwrap_or_else(|| usage(used))
 }
 
-/// Counts of which the input includes what was read from the cache and written to it.
+/// Parses counts whose input includes tokens read from and written to the cache.
 fn usage(counts: Value<'_>) -> Usage {
     let count = |names: &[&str]| names.iter().find_map(|name| counts.int(name));
     let cache_read = count(&["cacheReadTokens", "cachedInput"]);
@@ -153,7 +153,7 @@ fn usage(counts: Value<'_>) -> Usage {
     }
 }
 
-/// Counts by kind, which do not overlap: `{"input": {"tokenCount": 6}}`, or a list of
+/// Parses counts by kind, which do not overlap: `{"input": {"tokenCount": 6}}`, or a list of
 /// `{"tokenType": "input", "tokenCount": 6}`.
 fn details(details: Value<'_>) -> Usage {
     let list = details.as_array();

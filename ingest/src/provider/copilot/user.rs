@@ -1,5 +1,5 @@
-//! The user's side of a log of GitHub Copilot CLI: prompts, commands run with `!`, and what
-//! machines put into the user's role (docs/formats.md#github-copilot-cli).
+//! Decodes the user's side of a GitHub Copilot CLI log: prompts, commands run with `!`, and machine
+//! text in the user's role (docs/formats.md#github-copilot-cli).
 
 use schemas::EventType;
 
@@ -7,7 +7,8 @@ use super::tool;
 use crate::json::{Fields, Value};
 use crate::stream::{Draft, Stream, TitleFrom};
 
-/// Adds a message in the user's role. In a subagent it is the parent model's and begins no turn.
+/// Pushes a message in the user's role. In a subagent the parent model wrote it, and it begins no
+/// turn.
 pub(super) fn prompt(data: Value<'_>, sidechain: bool, text: &mut String, out: &mut Stream) {
     text.clear();
     tool::shown(data.field("content"), text);
@@ -30,7 +31,7 @@ pub(super) fn prompt(data: Value<'_>, sidechain: bool, text: &mut String, out: &
     out.push(EventType::User, Draft { text, ..Draft::default() });
 }
 
-/// Adds a command that a person ran with `!`.
+/// Pushes a command that the user ran with `!`.
 pub(super) fn command(data: Value<'_>, text: &mut String, out: &mut Stream) {
     let command = data.object("arguments").and_then(|arguments| arguments.text("command"));
     text.clear();
@@ -39,7 +40,7 @@ pub(super) fn command(data: Value<'_>, text: &mut String, out: &mut Stream) {
     out.prompt(text);
 }
 
-/// The subtype when a message in the user's role was not written by the person.
+/// Returns the subtype of a message in the user's role that the user did not write.
 fn machine<'a>(data: Value<'a>) -> Option<&'a str> {
     if data.flag("isAutopilotContinuation") == Some(true) {
         return Some("autopilot");

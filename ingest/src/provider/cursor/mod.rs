@@ -1,9 +1,9 @@
 //! Cursor's agent: `~/.cursor/projects/<cwd>/agent-transcripts/<id>/<id>.jsonl` and
 //! `<id>/subagents/<id>.jsonl` (docs/formats.md#cursor).
 //!
-//! The records have no ids, no model and no tokens, results of tools are left out, and the only
-//! times are those that newer versions put around a prompt. The editor's own chats
-//! (`state.vscdb`, `store.db`) are databases and not read here.
+//! The records have no ids, no model, no tokens and no tool results. The only times are those that
+//! newer versions put around a prompt. The editor's own chats (`state.vscdb`, `store.db`) are
+//! databases and are not read here.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Lines(|_, _| Box::new(Decoder::default())),
 };
 
-/// What stands for reasoning that Cursor keeps to itself.
+/// Placeholder for reasoning that Cursor does not record.
 const REDACTED: &str = "[REDACTED]";
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
@@ -36,7 +36,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     let folder = head.path.parent();
     let is_agent = name(folder).as_deref() == Some("subagents");
     let parent = folder.filter(|_| is_agent).and_then(|dir| name(dir.parent()));
-    // Who copies a log adds to its name: `<id> (1).jsonl`, `<id>.jsonl.bak`.
+    // Copies of a log have a longer name: `<id> (1).jsonl`, `<id>.jsonl.bak`.
     let stem = head.stem();
     let id = stem.get(..36).filter(|id| is_uuid(id)).unwrap_or(stem);
     Some(Claim {
@@ -49,8 +49,8 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// Whether a record is one of Cursor's: a role beside a message, without the envelope of those who
-/// borrowed the same message.
+/// Returns whether a record was written by Cursor: it has a role and a message, but not the
+/// envelope of other agents that use the same message.
 fn is_record(object: &serde_json::Value) -> bool {
     let has = |key: &str| object.get(key).is_some();
     if has("uuid") || has("sessionId") || has("id") {
@@ -97,8 +97,8 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
-    /// What was typed with what the client put beside it; results of tools in other logs of the
-    /// same shape.
+    /// Decodes a typed prompt together with the context that the client added. Other logs of the
+    /// same shape also have tool results here.
     fn user(
         &mut self,
         message: Value<'_>,
@@ -132,7 +132,7 @@ impl Decoder {
         }
     }
 
-    /// One response of the model.
+    /// Decodes one response of the model.
     fn reply(&mut self, message: Value<'_>, out: &mut Stream) {
         let blocks = message.items("content");
         let plain = message.non_empty("content");
@@ -187,7 +187,7 @@ impl Decoder {
         out.push(EventType::ToolResult, draft);
     }
 
-    /// The end of a turn, and records without a rule of their own.
+    /// Decodes the end of a turn, or a record without a rule of its own.
     fn other(&mut self, object: Value<'_>, role: Option<&str>, out: &mut Stream) {
         let kind = object.text("type").or(role).unwrap_or("untyped");
         if !matches!(kind, "turn_ended" | "system") {

@@ -1,5 +1,5 @@
-//! Messages of Factory Droid: Anthropic's content blocks, and what Droid shows to the model or to
-//! the person only (docs/formats.md#droid).
+//! Decodes messages of Factory Droid: Anthropic's content blocks, and messages that Droid shows
+//! only to the model or only to the user (docs/formats.md#droid).
 
 use schemas::EventType;
 
@@ -39,7 +39,7 @@ fn notify(subtype: &str, text: &str, out: &mut Stream) {
     out.push(EventType::Notification, draft);
 }
 
-/// What a person typed, with text that Droid put before it; and tool results.
+/// Decodes a user's prompt with the text that Droid put before it, and tool results.
 fn user(message: Value<'_>, hidden: Option<&str>, text: &mut String, out: &mut Stream) {
     let mut words = message.text("content").unwrap_or("").to_owned();
     for block in message.items("content") {
@@ -66,7 +66,7 @@ fn user(message: Value<'_>, hidden: Option<&str>, text: &mut String, out: &mut S
     }
 }
 
-/// Adds a text in the user's role: reminders of the client, and then the prompt.
+/// Pushes a text in the user's role: first the client's reminders, then the prompt.
 pub(super) fn typed(text: &str, out: &mut Stream) {
     let prompt = without_reminders(text, out);
     if prompt.is_empty() && out.pushed() > 0 {
@@ -75,7 +75,7 @@ pub(super) fn typed(text: &str, out: &mut Stream) {
     out.prompt(prompt);
 }
 
-/// Makes the reminders at the beginning of `text` notifications of their own; returns the rest.
+/// Pushes the reminders at the beginning of `text` as notifications. Returns the rest.
 fn without_reminders<'a>(text: &'a str, out: &mut Stream) -> &'a str {
     let mut rest = text;
     while let Some(inside) = rest.trim_start().strip_prefix("<system-reminder>") {
@@ -126,7 +126,7 @@ fn block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     }
 }
 
-/// Adds a call; its parts go by several names.
+/// Pushes a call. Its parts have several names.
 pub(super) fn call(call: Value<'_>, input: &[&str], id: &[&str], name: &[&str], out: &mut Stream) {
     let first = |keys: &[&str]| keys.iter().find_map(|key| call.non_empty(key));
     let mut arguments = Arguments::default();
@@ -150,13 +150,13 @@ fn result(block: Value<'_>, text: &mut String, out: &mut Stream) {
     out.push(EventType::ToolResult, draft);
 }
 
-/// Whether a call failed: by its flag, its exit code, or where both are missing by its text.
+/// Returns whether a call failed: by its flag, its exit code, or by its text if both are missing.
 pub(super) fn failed(flag: Option<bool>, exit_code: Option<i32>, text: &str) -> bool {
     let by_code = exit_code.is_some_and(|code| code != 0);
     flag.map_or(by_code || text.starts_with("Error: "), |failed| failed || by_code)
 }
 
-/// The exit code of a command, in its first line or in its last:
+/// Parses the exit code of a command from its first or its last line:
 /// `Error: Command failed (exit code: 1)`, `[Process exited with code 0]`.
 pub(super) fn exit_code(text: &str) -> Option<i32> {
     let first = text.lines().next()?;

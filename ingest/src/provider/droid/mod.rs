@@ -1,7 +1,7 @@
-//! Factory Droid: `~/.factory/sessions/<cwd>/<uuid>.jsonl` with a `<uuid>.settings.json` beside it
-//! (docs/formats.md#droid), and what `droid exec --output-format stream-json` prints (`stream.rs`).
-//! Version 2 of the format, as of CLI 0.18x to 0.22x: `session_start`, `message` with Anthropic's
-//! blocks, and records of the session's state.
+//! Factory Droid: `~/.factory/sessions/<cwd>/<uuid>.jsonl` with a `<uuid>.settings.json` next to it
+//! (docs/formats.md#droid), and the output of `droid exec --output-format stream-json`
+//! (`stream.rs`). This is version 2 of the format, as of CLI 0.18x to 0.22x: `session_start`,
+//! `message` with Anthropic's blocks, and records of the session's state.
 
 mod message;
 pub(super) mod settings;
@@ -81,7 +81,7 @@ fn claim(
     }
 }
 
-/// Time of a record in microseconds: text, or milliseconds.
+/// Returns the time of a record in microseconds. It is recorded as text or in milliseconds.
 fn moment(record: Value<'_>) -> Option<i64> {
     let milliseconds = || record.int("timestamp");
     micros(record.text("timestamp")).or_else(|| Some(milliseconds()?.saturating_mul(1000)))
@@ -92,17 +92,17 @@ struct State {
     /// The part of the session's total tokens that was counted.
     #[serde(default)]
     counted: Usage,
-    /// The model answered: tokens belong behind its first words.
+    /// True once the model has answered: tokens belong after its first words.
     #[serde(default)]
     answered: bool,
-    /// The run that a stream tells of.
+    /// The run that a stream records.
     #[serde(default)]
     run: Run,
 }
 
 struct Decoder {
     state: State,
-    /// The settings were looked at in this reading.
+    /// True if the settings were already read in this reading of the log.
     is_settled: bool,
     text: String,
 }
@@ -121,7 +121,7 @@ impl LineDecoder for Decoder {
         self.text.clear();
         if let Some(message) = message {
             let visibility = message.text("visibility").or_else(|| record.text("visibility"));
-            // A notice may hang beside the next message, which makes no branch.
+            // A notice may have the same parent as the next message. This does not make a branch.
             if let Some(parent) = record.non_empty("parentId")
                 && visibility != Some("user_only")
             {
@@ -154,8 +154,9 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
-    /// Takes model and tokens from the settings beside the log, once in every reading: the log has
-    /// no counts of its own, and those beside it are totals that run ahead of it or behind.
+    /// Reads the model and the tokens from the settings next to the log, once per reading. The log
+    /// has no counts of its own. The counts in the settings are totals, which may be ahead of the
+    /// log or behind it.
     fn settle(&mut self, out: &mut Stream) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
@@ -170,7 +171,7 @@ impl Decoder {
         }
     }
 
-    /// Records beside the conversation, known and unknown.
+    /// Decodes a record that is not part of the conversation, of a known or unknown type.
     fn side_record(&mut self, kind: &str, record: Value<'_>, out: &mut Stream) {
         let text = &mut self.text;
         let mut is_error = None;
@@ -199,7 +200,7 @@ impl Decoder {
                 out.set_model(record.text("model"));
                 render::fields(record, &["type", "id", "timestamp"], text);
             }
-            // Its last text stands in a message.
+            // The final text of the session is in a message.
             "session_end" => {
                 render::fields(record, &["type", "id", "timestamp", "finalText"], text);
             }

@@ -1,5 +1,5 @@
-//! What Factory Droid keeps beside a session's log, in `<uuid>.settings.json`: the model, and the
-//! tokens of the whole session, which it writes anew after every turn.
+//! Reads `<uuid>.settings.json`, which Factory Droid keeps next to a session's log. It has the
+//! model, and the tokens of the whole session. Droid rewrites the tokens after every turn.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 
 use crate::provider::beside;
 
-/// Longer files are none of these.
+/// Maximum size in bytes of a settings file. Larger files are not settings.
 const BYTES: u64 = 1 << 20;
 
-/// Where the settings of a log's session are.
+/// Returns the path of the settings that belong to a log.
 pub(in crate::provider) fn path(log: &Path) -> PathBuf {
     log.with_extension("settings.json")
 }
@@ -20,12 +20,12 @@ pub(in crate::provider) fn path(log: &Path) -> PathBuf {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) model: Option<String>,
-    /// Totals without those of subagents, which have logs and settings of their own.
+    /// Token totals without those of subagents, which have logs and settings of their own.
     pub(super) usage: Usage,
 }
 
 impl Settings {
-    /// The settings beside a log.
+    /// Reads the settings next to a log.
     pub(super) fn beside(log: &str) -> Option<Self> {
         let settings = beside::json(&path(Path::new(log)), BYTES)?;
         Some(Self::of(&settings))

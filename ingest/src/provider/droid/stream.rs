@@ -1,5 +1,5 @@
-//! What `droid exec --output-format stream-json` prints, when somebody keeps it: flat events with
-//! the id of their session, and at the end the tokens of the run (docs/formats.md#droid).
+//! Decodes saved output of `droid exec --output-format stream-json`: flat events with the id of
+//! their session, and the tokens of the run at its end (docs/formats.md#droid).
 
 use schemas::{EventType, Usage};
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,19 @@ use crate::provider::Outcome;
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Types of events; `message` is one when it is flat.
+/// Types of events. A `message` is an event too if it is flat.
 const EVENTS: &[&str] = &["system", "reasoning", "tool_call", "tool_result", "completion", "error"];
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Run {
-    /// A model response is under way.
+    /// True while a model response is under way.
     in_response: bool,
-    /// What the model said since the last prompt; the end of a run repeats of it.
+    /// The model's text since the last prompt. The end of a run repeats part of it.
     said: String,
 }
 
-/// The id of the session whose stream begins with `objects`, if they are one: other agents print
+/// Returns the id of the session if `objects` are the beginning of a stream. Other agents print
 /// events of the same types, but not with these fields.
 pub(super) fn session_id(objects: &[Json]) -> Option<&str> {
     let is_ours = |object: &Json| {
@@ -46,13 +46,13 @@ pub(super) fn session_id(objects: &[Json]) -> Option<&str> {
     ids.find_map(|id| id.filter(|id| !id.is_empty()))
 }
 
-/// Whether a record is an event of a stream, and not one of a log.
+/// Returns whether a record is an event of a stream, not a record of a log.
 pub(super) fn is_event(kind: &str, record: Value<'_>) -> bool {
     let is_flat = || record.text("role").is_some() && record.text("text").is_some();
     EVENTS.contains(&kind) || kind == "message" && is_flat()
 }
 
-/// Decodes an event.
+/// Decodes an event of a stream.
 pub(super) fn event(
     kind: &str,
     record: Value<'_>,
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// Adds what the model said.
+    /// Pushes text of the model and remembers it.
     fn reply(&mut self, text: &str, out: &mut Stream) {
         self.respond(out);
         self.said.push_str(text);
@@ -150,7 +150,7 @@ fn result(record: Value<'_>, text: &mut String, out: &mut Stream) {
     out.push(EventType::ToolResult, draft);
 }
 
-/// The end of a run: its last words, which mostly stand in messages before it, and its tokens.
+/// Decodes the end of a run: its final text, which is mostly in an earlier message, and its tokens.
 fn completion(record: Value<'_>, run: &mut Run, out: &mut Stream) -> Outcome {
     let text = record.text("finalText").unwrap_or("").trim();
     if record.flag("isError") == Some(true) {
@@ -168,7 +168,7 @@ fn completion(record: Value<'_>, run: &mut Run, out: &mut Stream) -> Outcome {
     if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("twin_of_message") }
 }
 
-/// Token counts of a run, in the two spellings that versions use.
+/// Parses the token counts of a run, in the spellings that different versions use.
 fn usage(usage: Value<'_>) -> Usage {
     let count = |keys: [&str; 3]| keys.iter().find_map(|key| usage.int(key));
     Usage {

@@ -1,7 +1,7 @@
-//! The line form of a Gemini log: messages, and updates of the messages before. The same id written
-//! again replaces a message, `$set` the whole list, and `$rewindTo` takes out a message and all behind
-//! it, or all there are when it names none of them. What was taken out stays, as a branch that was
-//! abandoned.
+//! Reads the line form of a Gemini log: messages, and updates of earlier messages. A repeated id
+//! replaces a message, and `$set` replaces the whole list. `$rewindTo` removes a message and all
+//! messages after it, or every message if the id is unknown. Removed messages are kept as an
+//! abandoned branch.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::provider::document::{self, Span};
 use crate::provider::{Outcome, Tally};
 use crate::stream::Stream;
 
-/// The messages of a log in their last state, and where those stand that were taken out.
+/// Returns the messages of a log in their last state, and the offsets of those that were removed.
 pub(super) fn messages(
     bytes: &[u8],
     out: &mut Stream,
@@ -52,24 +52,25 @@ struct Message {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Live,
-    /// It was taken out.
+    /// Removed by a later line.
     Dropped,
-    /// Replaced together with all others, and not known again, as it has no id.
+    /// Replaced together with all other messages. It cannot be recognized in the new list, because
+    /// it has no id.
     Unknown,
 }
 
-/// Messages in the order in which they came.
+/// The messages in the order in which they came.
 #[derive(Default)]
 struct List {
     messages: Vec<Message>,
-    /// Where the live ones stand, ascending.
+    /// Indexes of the live messages, ascending.
     live: Vec<usize>,
-    /// The place among them of those that have an id.
+    /// Index in `live` of each live message that has an id.
     places: HashMap<String, usize>,
 }
 
 impl List {
-    /// Adds a message; true says that it took the place of one.
+    /// Adds a message. Returns true if it replaced an earlier one.
     fn add(&mut self, id: &str, span: Span) -> bool {
         if let Some(at) = self.places.get(id).and_then(|place| self.live.get(*place)) {
             self.messages[*at].span = span;
@@ -91,8 +92,8 @@ impl List {
         }
     }
 
-    /// Replaces the live messages. Those that stay take up each other's places, so that they follow
-    /// the new order, and what is not in the new list stays where it was.
+    /// Replaces the live messages. Messages in the new list fill each other's positions, so that
+    /// they follow the new order. Messages that are not in the new list stay where they were.
     fn set(&mut self, new: Vec<(String, Span)>) {
         let kept: HashSet<&str> = new.iter().map(|(id, _)| id.as_str()).collect();
         let mut free = Vec::new();
@@ -122,7 +123,7 @@ impl List {
     }
 }
 
-/// The messages inside a `$set` line.
+/// Returns the messages inside a `$set` line, with their ids.
 fn set_messages(line: &[u8], at: Span) -> Vec<(String, Span)> {
     #[derive(serde::Deserialize)]
     struct Update<'a> {

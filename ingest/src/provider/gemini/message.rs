@@ -1,4 +1,4 @@
-//! One message of a Gemini CLI log: thoughts, text, tool calls with their results, tokens
+//! Decodes one message of a Gemini CLI log: thoughts, text, tool calls with their results, tokens
 //! (docs/formats.md#gemini-cli).
 
 use schemas::{EventType, Usage};
@@ -9,7 +9,7 @@ use crate::json::{Fields, Value, string};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-/// Beginnings of machine text in the user's role.
+/// Beginnings of machine text in the user's role, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[
     ("<session_context>", "session_context"),
     ("<environment_context>", "environment_context"),
@@ -17,10 +17,10 @@ const MACHINE: &[(&str, &str)] = &[
     ("System: Please continue.", "continue"),
 ];
 
-/// Stands between what was typed and the content of the files named in it.
+/// Line between the typed text and the content of the files named in it.
 const REFERENCED: &str = "--- Content from referenced files ---";
 
-/// Decodes messages in their order.
+/// Decoder of the messages of a log, which must be passed in order.
 #[derive(Default)]
 pub(super) struct Decoder {
     text: String,
@@ -62,8 +62,8 @@ impl Decoder {
         out.prompt(&self.text);
     }
 
-    /// What the files that a prompt names hold: it stands in what the model was sent, behind what the
-    /// person typed.
+    /// Pushes the content of the files that a prompt names. It is in the text sent to the model,
+    /// after the text that the user typed.
     fn attached(&mut self, message: Value<'_>, out: &mut Stream) {
         let sent = message.given("displayContent").and_then(|_| message.field("content"));
         let Some(sent) = sent else { return };
@@ -110,7 +110,7 @@ impl Decoder {
         }
     }
 
-    /// A call and its result are one object.
+    /// Decodes a call and its result, which are one object.
     fn call(&mut self, call: Value<'_>, out: &mut Stream) {
         let tool_name = call.text("name");
         let tool_call_id = call.non_empty("id");
@@ -157,7 +157,7 @@ impl Decoder {
     }
 }
 
-/// The exit code of a command, which stands on a line of its own near the end of the output.
+/// Parses the exit code of a command, which is on a line of its own near the end of the output.
 fn exit_code(text: &str) -> Option<i32> {
     text.lines()
         .rev()
@@ -165,7 +165,7 @@ fn exit_code(text: &str) -> Option<i32> {
         .find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
 }
 
-/// Token counts; `input` includes `cached`, thoughts are counted beside the output.
+/// Parses token counts. `input` includes `cached`; thoughts are not included in `output`.
 fn usage(tokens: Value<'_>) -> Usage {
     let cached = tokens.int("cached");
     let thoughts = tokens.int("thoughts");

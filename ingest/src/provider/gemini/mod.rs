@@ -1,6 +1,6 @@
 //! Gemini CLI: `~/.gemini/tmp/<hash>/chats/session-*.json` (one document) and `.jsonl` (header,
-//! messages, updates); see docs/formats.md#gemini-cli. Both change what was written before, so both
-//! are read whole every time.
+//! messages, updates); see docs/formats.md#gemini-cli. In both forms, earlier content may change,
+//! so a log is read as a whole every time.
 
 mod lines;
 mod message;
@@ -70,7 +70,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         (document.records, HashSet::new())
     };
     let mut decoder = Decoder::default();
-    // Where the present run of messages that were taken out began.
+    // Position at which the current run of removed messages began.
     let mut since = None;
     document::each(bytes, &messages, out, tally, &mut |message, _, at, out| {
         out.begin_message(message.non_empty("id"));
@@ -85,7 +85,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     });
 }
 
-/// The session's own fields.
+/// Reads the session's own fields.
 fn header(object: Value<'_>, out: &mut Stream) {
     for key in ["startTime", "lastUpdated"] {
         out.widen(micros(object.text(key)));

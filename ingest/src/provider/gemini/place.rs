@@ -1,14 +1,14 @@
-//! Where a session of Gemini CLI ran: its log does not say it, but files around the log's folder do
-//! (docs/formats.md#gemini-cli).
+//! Finds the folder in which a session of Gemini CLI ran. The log does not record it, but files
+//! around the log's folder do (docs/formats.md#gemini-cli).
 
 use std::path::Path;
 
 use crate::provider::beside;
 
-/// Most that is read of such a file.
+/// Maximum size in bytes of such a file. Larger files are not read.
 const BYTES: u64 = 4 << 20;
 
-/// The folder whose project the log `~/.gemini/tmp/<project>/chats/...` belongs to.
+/// Returns the folder of the project to which the log `~/.gemini/tmp/<project>/chats/...` belongs.
 pub(super) fn cwd(log: &Path) -> Option<String> {
     let chats = log.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "chats"))?;
     let project = chats.parent()?;

@@ -1,8 +1,9 @@
-//! Chat messages as most model APIs know them, one to a line: `{"role", "content", "tool_calls"?,
-//! "tool_call_id"?}`, at the top or inside `message`. The last resort: asked for only when no
-//! provider knows the file, and only when all its first lines are such messages.
+//! Chat messages in the form of most model APIs, one per line:
+//! `{"role", "content", "tool_calls"?, "tool_call_id"?}`, at the top level or inside `message`.
+//! This format is the last resort: it is tried only if no provider claims the file, and only if all
+//! its first lines are such messages.
 //!
-//! A `user` message begins a turn; an `assistant` message is one step; `system` and `developer`
+//! A `user` message begins a turn. An `assistant` message is one step. `system` and `developer`
 //! messages are notifications.
 
 use schemas::{EventType, Provider, Usage};
@@ -16,7 +17,7 @@ use crate::stream::{Draft, Stream};
 
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
 
-/// Where a message may stand beside its envelope.
+/// Fields of a line that may hold its time.
 const TIMES: &[&str] = &["timestamp", "created_at", "created", "time", "ts"];
 
 pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
@@ -43,18 +44,18 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// The message in a line, if it holds one.
+/// Returns the message in a line, if it holds one.
 pub(super) fn message(object: Value<'_>) -> Option<Value<'_>> {
     let is_message = |value: &Value<'_>| value.text("role").is_some_and(|r| ROLES.contains(&r));
     Some(object).filter(is_message).or_else(|| object.object("message").filter(is_message))
 }
 
-/// The time of a line.
+/// Returns the time of a line in microseconds.
 pub(super) fn time(object: Value<'_>) -> Option<i64> {
     TIMES.iter().find_map(|key| object.field(key).and_then(chat::instant))
 }
 
-/// Decodes the message of a line; `object` is the line.
+/// Decodes the message of a line. `object` is the line.
 pub(super) fn decode(
     object: Value<'_>,
     message: Value<'_>,
@@ -109,7 +110,7 @@ pub(super) fn decode(
     }
 }
 
-/// What the model said, in the order in which the API gives it.
+/// Pushes the model's output, in the order in which the API gives it.
 fn response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
     let thought = message.non_empty("reasoning_content").or_else(|| message.non_empty("reasoning"));
     if let Some(text) = thought {
@@ -141,7 +142,8 @@ fn response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
     }
 }
 
-/// A call: `item` has its id, `function` its name and arguments, which may be JSON in a string.
+/// Decodes a call. `item` has its id, and `function` its name and arguments, which may be JSON in a
+/// string.
 fn call(
     item: Value<'_>,
     function: Value<'_>,
@@ -164,7 +166,7 @@ fn call(
     out.push(EventType::ToolCall, draft);
 }
 
-/// A result.
+/// Decodes a tool result.
 fn answer(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
     let mut text = String::new();
     result.field("content").inspect(|content| chat::content(*content, &mut text));
@@ -184,7 +186,8 @@ fn append(block: Value<'_>, text: &mut String) {
     chat::part(block, text);
 }
 
-/// Token counts in OpenAI's names, where the prompt includes what was cached, or in Anthropic's.
+/// Parses token counts in OpenAI's names, with the cached tokens included in the prompt, or in
+/// Anthropic's.
 fn usage_of(usage: Value<'_>) -> Usage {
     let part = |of: &str, key: &str| usage.object(of).and_then(|details| details.int(key));
     if let Some(prompt) = usage.int("prompt_tokens") {

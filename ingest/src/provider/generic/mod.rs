@@ -1,13 +1,14 @@
-//! Logs of home-made agents: JSON lines that any program can write (described for their authors
-//! in CONTRIBUTING.md, "Logs of your own agent"; see docs/formats.md#generic-lines).
+//! Logs of home-made agents: JSON lines that any program can write. CONTRIBUTING.md, "Logs of your
+//! own agent", describes them for their authors; see also docs/formats.md#generic-lines.
 //!
-//! The first line is a header, `{"format":"sessions","version":1,...}`; a later one changes what it
-//! names. Every other line is an event whose `type` is one of the seven event types. Without a
-//! header nothing tells such a log from others, so then only chat messages (`role` and `content`)
-//! are read, and only from files that no other provider claims (`message.rs`).
+//! The first line is a header, `{"format":"sessions","version":1,...}`. A later header changes the
+//! fields that it names. Every other line is an event whose `type` is one of the seven event types.
+//! Without a header, such a log cannot be told from others. Then only chat messages (`role` and
+//! `content`) are read, and only from files that no other provider claims (`message.rs`).
 //!
-//! A turn begins at a `user` event, unless it says `"turn": false`. A step is a run of `reasoning`,
-//! `message` and `tool_call` events, up to a result or a prompt; `"step": true` begins one anyway.
+//! A turn begins at a `user` event, unless the event has `"turn": false`. A step is a run of
+//! `reasoning`, `message` and `tool_call` events, up to a result or a prompt. `"step": true` always
+//! begins one.
 
 mod message;
 
@@ -33,10 +34,11 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// The version of the format that is read here.
+/// The newest version of the format that is read here. A higher one counts as drift.
 const VERSION: i64 = 1;
 
-/// Fields of an event, which a notification without text does not repeat.
+/// Fields of an event that are left out when a notification without text is rendered from its
+/// fields.
 const ENVELOPE: &[&str] =
     &["type", "subtype", "id", "timestamp", "model", "git_branch", "sidechain", "turn", "step"];
 
@@ -62,14 +64,14 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// A response of the model is under way.
+    /// True while a response of the model is under way.
     in_response: bool,
-    /// No response came since the last prompt.
+    /// True if no response came since the last prompt.
     after_prompt: bool,
 }
 
 impl State {
-    /// The model says something: a new step, unless one is under way.
+    /// Records output of the model. Begins a step if `anew` is true or no response is under way.
     fn respond(&mut self, anew: bool, out: &mut Stream) {
         if anew || !self.in_response {
             out.begin_step();
@@ -78,12 +80,12 @@ impl State {
         self.after_prompt = false;
     }
 
-    /// A result came.
+    /// Records a result, which ends the response.
     fn rest(&mut self) {
         self.in_response = false;
     }
 
-    /// A prompt came.
+    /// Records a prompt, which ends the response.
     fn ask(&mut self) {
         self.in_response = false;
         self.after_prompt = true;
@@ -93,7 +95,7 @@ impl State {
 struct Decoder {
     state: State,
     text: String,
-    /// Decodes JSON inside strings.
+    /// Parser for JSON inside strings.
     inner: Parser,
 }
 
@@ -108,7 +110,7 @@ impl LineDecoder for Decoder {
             Some(_) => (object.text("uuid"), message::time(object)),
             None => (object.text("id"), object.field("timestamp").and_then(chat::instant)),
         };
-        // Runs of one script have files of one name and begin with the same words.
+        // Runs of one script have logs of the same name, and begin with the same text.
         match (uuid_identity(id), time) {
             (None, Some(_)) => out.begin_unnamed(at, raw, time),
             (id, _) => {
@@ -132,7 +134,7 @@ impl LineDecoder for Decoder {
     }
 }
 
-/// What the log says of the session.
+/// Reads the header's facts about the session.
 fn header(object: Value<'_>, out: &mut Stream) -> Outcome {
     if object.int("version").is_some_and(|version| version > VERSION) {
         out.drift("field", "version");
@@ -186,7 +188,7 @@ impl Decoder {
                 }
                 out.push(EventType::ToolResult, self.draft(object));
             }
-            // Tokens belong to the response before them, or to one that said nothing.
+            // Tokens belong to the response before them, or to a response without text.
             Ok(EventType::TokenUsage) => {
                 if anew || self.state.after_prompt {
                     self.state.respond(anew, out);
@@ -211,7 +213,7 @@ impl Decoder {
         }
     }
 
-    /// What every kind of event may say.
+    /// Returns a draft with the fields that every kind of event may have.
     fn draft<'d>(&'d self, object: Value<'d>) -> Draft<'d> {
         Draft {
             subtype: object.non_empty("subtype"),
@@ -225,7 +227,7 @@ impl Decoder {
         }
     }
 
-    /// A call: `input` is an object, or JSON or other text in a string.
+    /// Decodes a call. `input` is an object, or a string with JSON or other text.
     fn call(&mut self, object: Value<'_>, out: &mut Stream) {
         let mut arguments = Arguments::default();
         match object.field("input") {
@@ -254,7 +256,7 @@ impl Decoder {
     }
 }
 
-/// Token counts, under the names that the answers of `sessions` have too.
+/// Parses token counts, under the names that the tools of `sessions` use in their answers.
 fn usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("input_tokens"),

@@ -1,9 +1,10 @@
 //! Grok's agent: `~/.grok/sessions/<cwd, percent-encoded>/<id>/chat_history.jsonl`
-//! (docs/formats.md#grok). The same conversation stands in `updates.jsonl` beside it, a thousand
-//! times as long, which is not read; what the session is stands in `summary.json`.
+//! (docs/formats.md#grok). The same conversation is also in `updates.jsonl` in the same folder,
+//! which is a thousand times as long and is not read. `summary.json` describes the session.
 //!
-//! The records have neither times nor tokens. The summary tells when the session began and ended;
-//! without it its id, a uuid of version 7, tells when it began.
+//! The records have neither times nor tokens. The summary has the times at which the session began
+//! and ended. Without a summary, the session's id, a uuid of version 7, has the time of the
+//! beginning.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// A summary is a few lines; more than this is none.
+/// Maximum size in bytes of a summary, which has a few lines. Larger files are not summaries.
 const SUMMARY_BYTES: u64 = 1 << 20;
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
@@ -62,7 +63,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// Whether a record has what only Grok writes, or begins a file of Grok's name.
+/// Returns whether a record has fields that only Grok writes, or begins a file with Grok's name.
 fn is_record(object: &Json, stem: &str) -> bool {
     let has = |key: &str| object.get(key).is_some();
     match object["type"].as_str() {
@@ -75,17 +76,17 @@ fn is_record(object: &Json, stem: &str) -> bool {
     }
 }
 
-/// Where what the session is stands.
+/// Returns the path of the session's summary.
 pub(super) fn summary_path(log: &Path) -> PathBuf {
     log.with_file_name("summary.json")
 }
 
-/// What the file beside the conversation says of the session.
+/// Reads the summary next to the log.
 fn summary(log: &Path) -> Option<Json> {
     beside::json(&summary_path(log), SUMMARY_BYTES)
 }
 
-/// Tells the stream what the summary says.
+/// Sets the facts about the session that the summary reports.
 fn tell(summary: &Json, out: &mut Stream) {
     out.set_repository(summary["git_remotes"][0].as_str());
     out.set_cwd(summary["info"]["cwd"].as_str());
@@ -101,7 +102,8 @@ fn tell(summary: &Json, out: &mut Stream) {
     }
 }
 
-/// The time in a uuid of version 7: its first 48 bits are milliseconds.
+/// Returns the time in a uuid of version 7 in microseconds. The first 48 bits of the uuid are
+/// milliseconds.
 fn uuid_time(id: &str) -> Option<i64> {
     let versioned = is_uuid(id) && id.as_bytes().get(14) == Some(&b'7');
     let digits = format!("{}{}", id.get(..8)?, id.get(9..13)?);
@@ -111,20 +113,20 @@ fn uuid_time(id: &str) -> Option<i64> {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// The first record was seen.
+    /// True once the first record was read.
     begun: bool,
-    /// A model response is under way: its reasoning stands before it.
+    /// True while a model response is under way: its reasoning comes before it.
     in_response: bool,
 }
 
 struct Decoder {
     state: State,
-    /// When the session began.
+    /// Time in microseconds at which the session began.
     start: Option<i64>,
-    /// The file beside the log was looked at.
+    /// True if the summary was already read in this reading of the log.
     looked: bool,
     text: String,
-    /// Decodes JSON inside strings.
+    /// Parser for JSON inside strings.
     inner: Parser,
 }
 
@@ -175,7 +177,7 @@ fn notify(subtype: &str, text: &str, out: &mut Stream) {
 }
 
 impl Decoder {
-    /// Tells the stream what stands beside the log, once in every reading.
+    /// Reads the summary next to the log, once per reading.
     fn look(&mut self, out: &mut Stream) {
         if !std::mem::replace(&mut self.looked, true) {
             let summary = summary(Path::new(&out.session.source_path)).unwrap_or_default();
@@ -184,8 +186,8 @@ impl Decoder {
         }
     }
 
-    /// What was typed, also while the agent worked; everything else the client wrote gives its
-    /// reason.
+    /// Decodes a prompt, which may also be typed while the agent works. All other text from the
+    /// client has a `synthetic_reason`.
     fn user(&mut self, object: Value<'_>, out: &mut Stream) {
         object.field("content").inspect(|content| chat::content(*content, &mut self.text));
         let words = user_query::take_apart(&self.text);
@@ -212,7 +214,7 @@ impl Decoder {
         }
     }
 
-    /// The answer and its calls; older versions keep the reasoning in the same record.
+    /// Decodes an answer and its calls. Older versions keep the reasoning in the same record.
     fn reply(&mut self, object: Value<'_>, out: &mut Stream) {
         out.set_model(object.text("model_id"));
         let thought = object.object("reasoning").and_then(|reasoning| reasoning.non_empty("text"));
@@ -239,7 +241,7 @@ impl Decoder {
         out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
     }
 
-    /// A tool that ran on the server; its answer is not recorded.
+    /// Decodes a tool that ran on the server. Its answer is not recorded.
     fn backend_call(&mut self, object: Value<'_>, out: &mut Stream) {
         self.respond(out);
         let kind = object.object("kind").unwrap_or(object);

@@ -1,9 +1,9 @@
 //! iFlow CLI: `~/.iflow/projects/<cwd>/session-<uuid>.jsonl` (docs/formats.md#iflow). A fork of
-//! Gemini CLI that writes Claude's records: told apart by session ids that begin with `session-`.
+//! Gemini CLI that writes Claude's records. Its session ids begin with `session-`, Claude's do not.
 //!
-//! While a response streams in, `assistant` records show a window of it: the same call stands in
-//! two or three of them. Calls count once, by their id; all records up to the next result or
-//! prompt are one response.
+//! While a response streams in, each `assistant` record shows a window of it, so two or three
+//! records repeat the same call. Calls count once, by their id. All records up to the next result
+//! or prompt are one response.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// Beginnings of machine text in the user's role, with the subtype it gets.
+/// Beginnings of machine text in the user's role, each with the subtype that it gets.
 const MACHINE: &[(&str, &str)] = &[
     ("[Request interrupted", "interrupted"),
     ("<state_snapshot>", "compact_summary"),
@@ -40,7 +40,7 @@ const MACHINE: &[(&str, &str)] = &[
     ("<local-command-", "local_command_output"),
 ];
 
-/// Fields of the envelope of a record, which no notification repeats.
+/// Fields of a record's envelope, which no notification repeats.
 const ENVELOPE: &[&str] = &[
     "type",
     "uuid",
@@ -54,7 +54,7 @@ const ENVELOPE: &[&str] = &[
     "version",
 ];
 
-/// Calls remembered; a window reaches back a few records.
+/// Most call ids remembered. A window reaches back only a few records.
 const CALLS: usize = 64;
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
@@ -69,7 +69,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// Whether a record is one of iFlow's. Claude's session ids are bare uuids.
+/// True if a record is one of iFlow's. Claude's session ids are bare uuids.
 fn is_record(object: &serde_json::Value) -> bool {
     object["sessionId"].as_str().is_some_and(|id| id.starts_with("session-"))
         && ["uuid", "userType"].iter().all(|key| object[key].is_string())
@@ -82,9 +82,9 @@ fn is_record(object: &serde_json::Value) -> bool {
 struct State {
     /// Ids of the last calls.
     calls: VecDeque<String>,
-    /// Texts of the response under way, by hash.
+    /// Hashes of the texts of the response under way.
     texts: Vec<u64>,
-    /// Tokens of the response under way that were counted.
+    /// Tokens of the response under way that were already counted.
     usage: Usage,
     in_response: bool,
 }
@@ -129,7 +129,7 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
-    /// Prompts are a string, results a list of blocks.
+    /// Decodes a user record: a prompt is a string, results are a list of blocks.
     fn user(&mut self, object: Value<'_>, message: Value<'_>, starts_turn: bool, out: &mut Stream) {
         let blocks = message.items("content");
         for block in blocks.iter().filter(|block| is_result(block)) {
@@ -159,7 +159,7 @@ impl Decoder {
         }
     }
 
-    /// One result: what the tool said is wrapped as in Gemini CLI, once or twice.
+    /// Decodes one result. The tool's output is wrapped as in Gemini CLI, once or twice.
     fn result(&mut self, object: Value<'_>, block: Value<'_>, out: &mut Stream) {
         self.text.clear();
         let content = block.field("content");
@@ -207,7 +207,7 @@ impl Decoder {
             self.block(block, out);
         }
         self.said(EventType::Message, message.text("content").unwrap_or(""), out);
-        // Both counts are zero where the model's provider gave none.
+        // Both counts are zero if the model's provider gave none.
         let usage = message.object("usage").map(usage).unwrap_or_default();
         if usage.total() > self.state.usage.total() {
             let draft = Draft {
@@ -237,7 +237,7 @@ impl Decoder {
         }
     }
 
-    /// Text of a response, unless an earlier window showed it.
+    /// Appends a text of a response, unless an earlier window showed it.
     fn said(&mut self, kind: EventType, text: &str, out: &mut Stream) {
         let hash = xxh3_64(text.as_bytes());
         if text.is_empty() || self.state.texts.contains(&hash) {
@@ -247,7 +247,7 @@ impl Decoder {
         out.push(kind, Draft { text, ..Draft::default() });
     }
 
-    /// A call, unless an earlier window showed it.
+    /// Appends a call, unless an earlier window showed it.
     fn call(&mut self, block: Value<'_>, out: &mut Stream) {
         let id = block.non_empty("id");
         if let Some(id) = id {
@@ -277,7 +277,7 @@ fn is_result(block: &Value<'_>) -> bool {
     block.text("type") == Some("tool_result")
 }
 
-/// Token counts of one record.
+/// Reads the token counts of one record.
 fn usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("input_tokens"),

@@ -1,5 +1,5 @@
-//! What files beside a log of Kimi's say of the session: its title, its folder, where it was forked
-//! from (docs/formats.md#kimi).
+//! Reads the files next to a log of Kimi for the session's title, its folder and the session that
+//! it was forked from (docs/formats.md#kimi).
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ use serde_json::Value as Json;
 use crate::provider::beside;
 use crate::stream::{Stream, TitleFrom};
 
-/// The files are small; more than this is none of them.
+/// Largest file that is read, in bytes. The files are small, so a larger one is not one of them.
 const BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     cwd: Option<String>,
     title: Option<(TitleFrom, String)>,
-    /// The session whose log was copied.
+    /// The session that the log was copied from.
     pub forked_from: Option<String>,
 }
 
 impl Beside {
-    /// Tells the stream.
+    /// Passes the folder and the title to the stream.
     pub(super) fn tell(&self, out: &mut Stream) {
         out.set_cwd(self.cwd.as_deref());
         if let Some((from, title)) = &self.title {
@@ -29,7 +29,7 @@ impl Beside {
     }
 }
 
-/// What stands beside `log`; nothing beside those of subagents.
+/// Reads the files next to `log`. Returns empty values for the log of a subagent.
 pub(super) fn of(log: &Path) -> Beside {
     match session(log) {
         Some((Generation::Code, folder)) => code(folder),
@@ -38,20 +38,20 @@ pub(super) fn of(log: &Path) -> Beside {
     }
 }
 
-/// Where the state of a log's session is.
+/// Returns the path of the state file of a log's session.
 pub(in crate::provider) fn state(log: &Path) -> Option<PathBuf> {
     session(log).map(|(_, folder)| folder.join(STATE))
 }
 
 const STATE: &str = "state.json";
 
-/// The two Kimis.
+/// The two generations of Kimi.
 enum Generation {
     Code,
     Cli,
 }
 
-/// The folder of the session that a log is, unless it is a subagent's.
+/// Returns the folder of the session that a log belongs to, or `None` for the log of a subagent.
 fn session(log: &Path) -> Option<(Generation, &Path)> {
     let up = |places: usize| log.ancestors().nth(places);
     let named = |places, name: &str| up(places).is_some_and(|place| place.ends_with(name));
@@ -61,7 +61,7 @@ fn session(log: &Path) -> Option<(Generation, &Path)> {
     Some((Generation::Cli, up(1)?)).filter(|_| !named(2, "subagents"))
 }
 
-/// Kimi Code: `<session>/state.json`.
+/// Reads the state of Kimi Code: `<session>/state.json`.
 fn code(session: &Path) -> Beside {
     let state = json(&session.join(STATE));
     let is_custom = state["isCustomTitle"] == true;
@@ -73,7 +73,8 @@ fn code(session: &Path) -> Beside {
     }
 }
 
-/// Kimi CLI: `<session>/state.json`, and the folders of all sessions in one file.
+/// Reads the state of Kimi CLI: `<session>/state.json`, and one file with the folders of all
+/// sessions.
 fn cli(session: &Path) -> Beside {
     let state = json(&session.join(STATE));
     let from = if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::Person };
@@ -89,7 +90,7 @@ fn text(value: &Json) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// What a file holds; null when there is none.
+/// Returns the content of a file, or null if it cannot be read.
 fn json(path: &Path) -> Json {
     beside::json(path, BYTES).unwrap_or_default()
 }

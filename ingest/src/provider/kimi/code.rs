@@ -1,6 +1,7 @@
-//! Kimi Code's `wire.jsonl`: flat records of what happened, from which the agent rebuilds its state
-//! (docs/formats.md#kimi). A prompt stands there as it was typed (`turn.prompt`) and as the message
-//! it became, tokens at the end of a response and as a record of their own; each counts once.
+//! Decodes Kimi Code's `wire.jsonl`: flat records of what happened, from which the agent rebuilds
+//! its state (docs/formats.md#kimi). A prompt is recorded twice: as typed (`turn.prompt`) and as
+//! the resulting message. Tokens are recorded at the end of a response and in a record of their
+//! own. Each counts once.
 
 use schemas::{EventType, Usage};
 
@@ -14,7 +15,7 @@ use crate::stream::{Draft, Stream};
 /// Fields that no notification repeats: the envelope, and texts as long as the system prompt.
 const SKIP: &[&str] = &["type", "time", "agentId", "systemPrompt", "contextSummary"];
 
-/// Records that only tell of settings and of the course of things.
+/// Known records that only report settings and progress.
 const KNOWN: &[&str] = &[
     "config.update",
     "context.apply_compaction",
@@ -98,7 +99,7 @@ pub(super) fn record(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream)
     }
 }
 
-/// What a record says of the session itself.
+/// Reads session properties from a record: folder, model, undone prompts.
 fn settings(decoder: &mut Decoder, kind: &str, object: Value<'_>, out: &mut Stream) {
     let disclosed = object.object("environmentDisclosure");
     out.set_cwd(object.text("cwd").or_else(|| disclosed.and_then(|place| place.text("cwd"))));
@@ -109,22 +110,22 @@ fn settings(decoder: &mut Decoder, kind: &str, object: Value<'_>, out: &mut Stre
     }
 }
 
-/// The model under the name that the settings give it; requests know it better.
+/// Sets the model to its name in the settings, unless a request already gave a better one.
 fn alias(alias: Option<&str>, out: &mut Stream) {
     if out.session.model.is_none() {
         out.set_model(alias.and_then(|alias| alias.rsplit('/').next()));
     }
 }
 
-/// Who wrote a text in the user's role.
+/// The author of a text in the user's role.
 enum Author<'a> {
-    /// A person, in these words.
+    /// The user, in these words.
     Person,
-    /// A person, who typed this; the text is what the client made of it.
+    /// The user, who typed this command; the text is the client's expansion of it.
     Command(String),
-    /// The parent agent, to its subagent.
+    /// The parent agent, addressing its subagent.
     Parent,
-    /// The client; the subtype of the notification.
+    /// The client; holds the subtype of the notification.
     Machine(&'a str),
 }
 
@@ -150,7 +151,7 @@ fn author<'a>(origin: Option<Value<'a>>, text: &str) -> Author<'a> {
     }
 }
 
-/// A prompt as it was typed, also while the agent worked, or what else began a turn.
+/// Decodes a prompt as typed (also while the agent worked), or another text that began a turn.
 fn typed(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
     let mut text = std::mem::take(&mut decoder.text);
     object.field("input").inspect(|input| chat::content(*input, &mut text));
@@ -169,7 +170,8 @@ fn typed(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome 
     Outcome::Events
 }
 
-/// A message of the context: prompts that were typed stand before it, all else only here.
+/// Decodes a message of the context. Typed prompts were already recorded; other texts are only
+/// here.
 fn message(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
     let message = object.object("message").unwrap_or(object);
     let mut text = std::mem::take(&mut decoder.text);
@@ -182,7 +184,7 @@ fn message(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcom
             match author(origin, &text) {
                 Author::Person | Author::Parent => decoder.prompt(&text, out),
                 Author::Command(line) if shell => decoder.prompt(&line, out),
-                // What a command became stands behind the command.
+                // The expansion of a command follows the command itself.
                 Author::Command(_) => {
                     told(origin.and_then(|o| o.text("kind")).unwrap_or("command"), &text, out);
                 }
@@ -213,7 +215,7 @@ fn message(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcom
     outcome
 }
 
-/// What happens within a response.
+/// Decodes an event within a response.
 fn loop_event(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome {
     let kind = event.text("type").unwrap_or("untyped");
     match kind {
@@ -255,8 +257,8 @@ fn loop_event(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outc
     }
 }
 
-/// What a tool answered; `note` is for the model alone. A command tells its failure in the last
-/// line.
+/// Decodes a tool result. `note` is meant for the model alone. A failed command gives its exit code
+/// in the last line.
 fn result(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome {
     let result = event.object("result");
     let value = result.and_then(|result| result.field("output")).or_else(|| event.field("result"));
@@ -267,7 +269,7 @@ fn result(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome 
     if let Some(note) = result.and_then(|result| result.non_empty("note")) {
         render::add_line(note, &mut decoder.text);
     }
-    // A subagent's answer is headed by its name.
+    // A subagent's result begins with the subagent's id.
     let heading = decoder.text.lines().next().and_then(|line| line.strip_prefix("agent_id: "));
     let draft = Draft {
         text: &decoder.text,
@@ -281,8 +283,8 @@ fn result(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome 
     Outcome::Events
 }
 
-/// The tokens of a request. Those of a response stood at its end too, with the response's id;
-/// compactions have only this.
+/// Appends the tokens of a request. A response also gives them at its end, with the response's id;
+/// a compaction has only this record.
 fn usage_record(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
     alias(object.text("model"), out);
     let usage = object.object("usage").map(usage).unwrap_or_default();
@@ -293,7 +295,7 @@ fn usage_record(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> O
     Outcome::Events
 }
 
-/// Token counts; input is without what was read from or written to the cache.
+/// Reads token counts. The input excludes tokens read from or written to the cache.
 fn usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("inputOther"),

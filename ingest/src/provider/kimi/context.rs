@@ -1,5 +1,5 @@
-//! Kimi CLI's `context.jsonl`: the messages as they go to the model, without times and with no more
-//! of the tokens than how full the context is (docs/formats.md#kimi).
+//! Decodes Kimi CLI's `context.jsonl`: the messages as sent to the model, without times. The only
+//! token count is how full the context is (docs/formats.md#kimi).
 
 use schemas::EventType;
 
@@ -9,7 +9,7 @@ use crate::provider::{Outcome, chat};
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Beginnings of machine text in the user's role.
+/// Beginnings of machine text in the user's role, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[
     ("<system>CHECKPOINT", "checkpoint"),
     ("<system>Previous context has been compacted", "compact_summary"),
@@ -18,7 +18,7 @@ const MACHINE: &[(&str, &str)] = &[
     ("<notification", "notification"),
 ];
 
-/// How a tool says that it failed.
+/// Beginning of the result of a tool that failed.
 const FAILED: &str = "<system>ERROR";
 
 /// Decodes one message or marker.
@@ -65,7 +65,7 @@ fn user(decoder: &mut Decoder, text: &str, out: &mut Stream) -> Outcome {
     Outcome::Events
 }
 
-/// One response of the model.
+/// Decodes one response of the model.
 pub(super) fn reply(decoder: &mut Decoder, message: Value<'_>, out: &mut Stream) -> Outcome {
     decoder.end_step("");
     for part in message.items("content") {

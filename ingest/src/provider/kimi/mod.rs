@@ -1,12 +1,13 @@
 //! Kimi (docs/formats.md#kimi), in its two generations:
 //!
-//! * Kimi CLI, `~/.kimi/sessions/<md5 of cwd>/<id>/`: `wire.jsonl` is what was shown, with times
-//!   and tokens (`wire.rs`), `context.jsonl` what was sent to the model (`context.rs`).
-//!   Both tell the same session, so the second is a log only where the first is missing;
+//! * Kimi CLI, `~/.kimi/sessions/<md5 of cwd>/<id>/`: `wire.jsonl` holds the events shown to the
+//!   user, with times and tokens (`wire.rs`); `context.jsonl` holds the messages sent to the model
+//!   (`context.rs`). Both describe the same session, so the second is a log only if the first is
+//!   missing;
 //! * Kimi Code, `~/.kimi-code/sessions/<cwd>/<id>/agents/<main or agent-N>/wire.jsonl`
 //!   (`code.rs`).
 //!
-//! Which of the three a record is, its shape tells.
+//! The shape of a record shows which of the three it is.
 
 pub(super) mod beside;
 mod code;
@@ -29,8 +30,8 @@ use crate::provider::agents::AgentLogs;
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
-/// Records carry the time they were written at, to the millisecond or better, and copies keep it:
-/// with it their bytes are as good as an id.
+/// Records carry the time they were written at, to the millisecond or better, and copies keep it.
+/// The bytes of a record therefore identify it as well as an id would.
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Kimi,
     unique_ids: true,
@@ -43,7 +44,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// Records of Kimi Code that nobody else writes.
+/// Record types that only Kimi Code writes.
 const CODE_TYPES: &[&str] =
     &["context.append_message", "context.append_loop_event", "turn.prompt", "usage.record"];
 
@@ -64,7 +65,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     let folder = head.path.parent();
     let above = folder.and_then(Path::parent);
     let stem = head.stem();
-    // Where the names do not fit, the file was moved, and its own name is all there is.
+    // If the folder names do not fit, the file was moved, and only its own name is known.
     let (session, agent) = match (stem, name(above)) {
         ("wire", Some("agents")) => {
             let session = name(above.and_then(Path::parent));
@@ -120,8 +121,8 @@ fn is_context(object: &Json, stem: &str) -> bool {
     }
 }
 
-/// Identity of how the log begins: the header with the record after it, where they have times.
-/// Sessions that are copied keep both.
+/// Returns the identity of the log's beginning: the header with the record after it, if that has a
+/// time. Copied sessions keep both.
 fn first_record(head: &Head<'_>) -> Option<u64> {
     let mut beginning = head.objects.iter().take(2);
     let timed = |object: &Json| object["time"].is_number() || object["timestamp"].is_number();
@@ -129,31 +130,31 @@ fn first_record(head: &Head<'_>) -> Option<u64> {
     timed(second).then(|| xxh3_64(format!("{first}{second}").as_bytes()) | 1)
 }
 
-/// Prompts remembered until the record that repeats them.
+/// Most prompts remembered until the record that repeats them.
 const PROMPTS: usize = 16;
 
-/// What must be remembered of a log between its records.
+/// The decoder state that is kept between the records of a log.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Model responses under way: that of the main agent under "", those of subagents inside the
-    /// log under the call that started them.
+    /// Model responses under way. The key is "" for the main agent. For a subagent inside the
+    /// log it is the subagent's id or the call that started it.
     steps: BTreeMap<String, i32>,
     /// Hashes of prompts whose message is still to come.
     prompts: VecDeque<u64>,
-    /// Each agent's last response: its id and its tokens.
+    /// The last response of each agent: its id and its tokens.
     ended: BTreeMap<String, (String, Usage)>,
-    /// Prompts that stand: taking one back makes what follows it a branch.
+    /// Count of prompts in effect. Undoing one makes the records that follow it a branch.
     depth: u64,
 }
 
-/// What the three dialects work with.
+/// The decoder shared by the three dialects.
 #[derive(Default)]
 struct Decoder {
     state: State,
     text: String,
     /// Decodes JSON inside strings.
     inner: Parser,
-    /// The files beside the log were looked at.
+    /// True if the files next to the log were read.
     looked: bool,
     agents: AgentLogs,
 }
@@ -189,14 +190,14 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
-    /// Tells the stream what stands beside the log, once in every reading.
+    /// Passes the content of the files next to the log to the stream, once per reading.
     fn look(&mut self, out: &mut Stream) {
         if !std::mem::replace(&mut self.looked, true) {
             beside::of(Path::new(&out.session.source_path)).tell(out);
         }
     }
 
-    /// The response that an agent is giving; begins one when none is under way.
+    /// Returns the step of an agent's response; begins one if none is under way.
     fn step(&mut self, agent: &str, out: &mut Stream) -> i32 {
         if let Some(step) = self.state.steps.get(agent) {
             return *step;
@@ -206,17 +207,17 @@ impl Decoder {
         step
     }
 
-    /// The response that an agent gave last, if any.
+    /// Returns the step of an agent's last response, or 0 if there is none.
     fn last_step(&self, agent: &str) -> i32 {
         self.state.steps.get(agent).copied().unwrap_or_default()
     }
 
-    /// An agent's next words are another response.
+    /// Ends an agent's response, so that its next output begins another.
     fn end_step(&mut self, agent: &str) {
         self.state.steps.remove(agent);
     }
 
-    /// Adds what a person typed.
+    /// Appends a prompt that the user typed.
     fn prompt(&mut self, text: &str, out: &mut Stream) {
         out.branch(self.state.depth);
         self.state.depth += 1;
@@ -228,7 +229,7 @@ impl Decoder {
         out.prompt(typed);
     }
 
-    /// Remembers that the message of a prompt is still to come.
+    /// Remembers a prompt whose message is still to come.
     fn expect(&mut self, text: &str) {
         if self.state.prompts.len() == PROMPTS {
             self.state.prompts.pop_front();
@@ -236,14 +237,14 @@ impl Decoder {
         self.state.prompts.push_back(xxh3_64(text.as_bytes()));
     }
 
-    /// Whether a message repeats a prompt.
+    /// True if a message repeats a remembered prompt, which is then forgotten.
     fn expected(&mut self, text: &str) -> bool {
         let hash = xxh3_64(text.as_bytes());
         let found = self.state.prompts.iter().position(|known| *known == hash);
         found.and_then(|at| self.state.prompts.remove(at)).is_some()
     }
 
-    /// Adds a record without a rule of its own: a notification with its fields as text.
+    /// Appends a record without a rule of its own as a notification with its fields as text.
     fn notify(
         &mut self,
         subtype: &str,
@@ -266,7 +267,7 @@ impl Decoder {
     }
 }
 
-/// The state of the repository that stands before the words of an agent to another, and the words.
+/// Splits a text into the repository state at its beginning and the words of the parent agent.
 fn git_context(text: &str) -> (Option<&str>, &str) {
     let inside = text.strip_prefix("<git-context>");
     match inside.and_then(|inside| inside.split_once("</git-context>")) {
@@ -275,7 +276,7 @@ fn git_context(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Adds a notification with a text.
+/// Appends a notification with a text.
 fn told(subtype: &str, text: &str, out: &mut Stream) -> Outcome {
     let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
     out.push(EventType::Notification, draft);

@@ -1,5 +1,5 @@
-//! Kimi CLI's `wire.jsonl`: `{timestamp, message: {type, payload}}`, the events that were shown to
-//! the person (docs/formats.md#kimi).
+//! Decodes Kimi CLI's `wire.jsonl`: `{timestamp, message: {type, payload}}`, the events shown to
+//! the user (docs/formats.md#kimi).
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::json::{Fields, Value};
 use crate::provider::{Outcome, chat};
 use crate::stream::{Draft, Stream};
 
-/// Types that only say what happens next to the conversation.
+/// Known types that only report what happens alongside the conversation.
 const KNOWN: &[&str] = &[
     "ApprovalRequest",
     "ApprovalRequestResolved",
@@ -32,8 +32,8 @@ const KNOWN: &[&str] = &[
     "ToolCallRequest",
 ];
 
-/// Decodes an event. `agent` is the call that started the subagent it comes from, and empty for
-/// the main agent.
+/// Decodes an event. `agent` is empty for the main agent; for a subagent it is the subagent's id or
+/// the call that started it.
 pub(super) fn record(
     decoder: &mut Decoder,
     message: Value<'_>,
@@ -53,7 +53,7 @@ pub(super) fn record(
             decoder.end_step(agent);
             Outcome::Merged("marker")
         }
-        // The whole call stands in its own record.
+        // The complete call is in its own record.
         "ToolCallPart" => Outcome::Merged("part_of_tool_call"),
         _ => {
             if !KNOWN.contains(&kind) {
@@ -78,7 +78,7 @@ fn prompt(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stre
     Outcome::Events
 }
 
-/// A part of a response.
+/// Decodes a part of a response.
 pub(super) fn part(
     decoder: &mut Decoder,
     part: Value<'_>,
@@ -98,7 +98,7 @@ pub(super) fn part(
     Outcome::Events
 }
 
-/// A call in the form of the OpenAI API: the arguments are JSON in a string.
+/// Decodes a call in the form of the OpenAI API: the arguments are JSON in a string.
 pub(super) fn call(
     decoder: &mut Decoder,
     call: Value<'_>,
@@ -120,7 +120,7 @@ pub(super) fn call(
     Outcome::Events
 }
 
-/// What a tool answered; `message` says in words how it went, exit codes too.
+/// Decodes a tool result. `message` describes the outcome in words, including the exit code.
 fn result(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stream) -> Outcome {
     let value =
         payload.object("return_value").or_else(|| payload.object("result")).unwrap_or(payload);
@@ -142,7 +142,7 @@ fn result(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stre
     Outcome::Events
 }
 
-/// The tokens of a response. A status may be told again: what counts is what is new.
+/// Appends the tokens of a response. A status may be repeated, so only the increase counts.
 fn status(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stream) -> Outcome {
     let Some(tokens) = payload.object("token_usage") else {
         return Outcome::Merged("context_size");
@@ -168,8 +168,8 @@ fn status(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stre
     Outcome::Events
 }
 
-/// What a subagent shows. Since agents have ids, each has a log of its own, which holds the same; it
-/// may be missing.
+/// Decodes an event of a subagent. In versions where agents have ids, each has a log of its own
+/// with the same content. The event is skipped only if that log exists.
 fn subagent(decoder: &mut Decoder, payload: Value<'_>, out: &mut Stream) -> Outcome {
     let agent = payload.non_empty("agent_id");
     let has_log = |agent: &str| {

@@ -1,5 +1,5 @@
-//! One record of Kiro CLI: an entry of a conversation, which is what a person or a tool said
-//! together with the model's response, or a record of a journal (docs/formats.md#kiro).
+//! Decodes one record of Kiro CLI: a record of a journal, or an entry of a conversation, which is
+//! the words of the user or a tool together with the model's response (docs/formats.md#kiro).
 
 use schemas::EventType;
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,20 +10,20 @@ use crate::provider::{Outcome, chat};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, micros};
 
-/// What Kiro writes in the user's role when the person stopped a tool.
+/// Beginnings of the text that Kiro writes in the user's role when the user stopped a tool.
 const STOPPED: &[&str] = &["The user interrupted the tool execution.", "I deny this tool request."];
 
-/// Records of a journal that become notifications, and are no news.
+/// Known kinds of journal records that become notifications, and are not reported as drift.
 const SIDE_KINDS: &[&str] = &["Clear", "Compaction"];
 
-/// Decodes records in their order.
+/// Decodes records in order.
 #[derive(Default)]
 pub(super) struct Decoder {
     text: String,
 }
 
 impl Decoder {
-    /// An entry of a conversation's history.
+    /// Decodes an entry of a conversation's history.
     pub(super) fn entry(&mut self, entry: Value<'_>, at: RecordAt, out: &mut Stream) -> Outcome {
         let user = entry.object("user");
         let request = entry.object("request_metadata");
@@ -76,7 +76,7 @@ impl Decoder {
         }
     }
 
-    /// A record of a journal.
+    /// Decodes a record of a journal.
     pub(super) fn journal(&mut self, record: Value<'_>, at: RecordAt, out: &mut Stream) -> Outcome {
         let kind = record.text("kind").unwrap_or("untyped");
         let data = record.object("data");
@@ -146,7 +146,7 @@ impl Decoder {
         }
     }
 
-    /// What a tool answered: parts that are text or JSON, told by their field or their `kind`.
+    /// Decodes a tool result. Its parts are text or JSON, marked by their field or their `kind`.
     fn result(&mut self, result: Value<'_>, id: Option<&str>, out: &mut Stream) {
         self.text.clear();
         self.text.push_str(result.text("content").unwrap_or(""));
@@ -189,7 +189,7 @@ impl Decoder {
     }
 }
 
-/// Adds the model's words.
+/// Appends the model's words.
 fn said(text: &str, timestamp: Option<i64>, out: &mut Stream) {
     if !text.is_empty() {
         out.push(EventType::Message, Draft { text, timestamp, ..Draft::default() });
@@ -209,7 +209,7 @@ fn push_call(
     out.push(EventType::ToolCall, draft);
 }
 
-/// The exit code in the JSON of a command's result: `0`, `"0"` or `"exit status: 0"`.
+/// Returns the exit code in the JSON of a command's result: `0`, `"0"` or `"exit status: 0"`.
 fn exit_status(result: Value<'_>) -> Option<i32> {
     match result.text("exit_status") {
         Some(status) => status.rsplit(' ').next()?.parse().ok(),
@@ -217,7 +217,7 @@ fn exit_status(result: Value<'_>) -> Option<i32> {
     }
 }
 
-/// The time of a journal's record: seconds, or as text.
+/// Returns the time of a journal record in microseconds; the log has seconds or a text.
 fn timestamp(meta: Value<'_>) -> Option<i64> {
     let seconds = || meta.int("timestamp").filter(|seconds| *seconds > 0);
     micros(meta.text("timestamp")).or_else(|| Some(seconds()?.saturating_mul(1_000_000)))

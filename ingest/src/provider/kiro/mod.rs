@@ -1,7 +1,7 @@
-//! Kiro CLI: the journals `~/.kiro/sessions/cli/<id>.jsonl` with `<id>.json` beside them, and
-//! conversations as one document `{conversation_id, history}`, pretty-printed or one to a line, as
-//! `/chat save` and others write them (docs/formats.md#kiro). None of them counts tokens: Kiro
-//! bills credits.
+//! Kiro CLI: the journals `~/.kiro/sessions/cli/<id>.jsonl` with `<id>.json` next to them, and
+//! conversations as one document `{conversation_id, history}` (docs/formats.md#kiro). `/chat save`
+//! and others write such documents, pretty-printed or one to a line. None of these counts tokens:
+//! Kiro bills credits.
 
 mod message;
 
@@ -32,7 +32,7 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     vec![home.join("sessions/cli")]
 }
 
-/// Kinds of records that begin a journal.
+/// Kinds of records that may begin a journal.
 const KINDS: &[&str] = &["Prompt", "AssistantMessage", "ToolResults"];
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
@@ -83,12 +83,12 @@ fn journal(head: &Head<'_>) -> Claim {
     }
 }
 
-/// Where Kiro keeps what it knows of a journal's session.
+/// Returns the path of the file with Kiro's data about a journal's session.
 pub(super) fn about_path(journal: &Path) -> PathBuf {
     journal.with_extension("json")
 }
 
-/// What Kiro keeps about a journal's session, in the file beside it.
+/// Reads the file next to a journal, which describes the journal's session.
 fn about(journal: &Path) -> Option<Json> {
     serde_json::from_slice(&std::fs::read(about_path(journal)).ok()?).ok()
 }
@@ -106,7 +106,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     if let Some(about) = about(&path) {
         session(&about, out);
     }
-    // A conversation that is written again replaces what stood before.
+    // A conversation that is written again replaces its earlier version.
     let mut conversations: Vec<(String, Span)> = Vec::new();
     document::lines(bytes, out, tally, &mut |record, span, out, tally| {
         if record.field("history").is_none() {
@@ -122,7 +122,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         }
     });
     for (_, span) in conversations {
-        // Its line is counted already.
+        // The line of the conversation is already counted.
         tally.lines -= 1;
         conversation(bytes, span, &mut decoder, out, tally);
     }
@@ -149,13 +149,13 @@ fn conversation(
     });
 }
 
-/// A conversation's own fields.
+/// Reads a conversation's own fields.
 fn header(fields: Value<'_>, out: &mut Stream) {
     out.set_model(fields.text("model"));
     out.set_model(fields.object("model_info").and_then(|model| model.text("model_id")));
 }
 
-/// What stands beside a journal.
+/// Passes the content of the file next to a journal to the stream.
 fn session(about: &Json, out: &mut Stream) {
     for key in ["created_at", "updated_at"] {
         out.widen(micros(about[key].as_str()));

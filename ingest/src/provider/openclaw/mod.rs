@@ -1,11 +1,11 @@
 //! OpenClaw: `~/.openclaw/agents/<agent>/sessions/<uuid>.jsonl` (docs/formats.md#openclaw). The
-//! entries are those of Pi (`pi/`); this is what differs: where logs lie, and what the gateway puts
-//! around the words of a person who writes through a messenger.
+//! entries are those of Pi (`pi/`). This file holds the differences: the folders of the logs, and
+//! the text that the gateway puts around words that a user sends through a messenger.
 //!
-//! Beside a session lie copies of it (`.jsonl.reset.<time>`, `.jsonl.deleted.<time>`,
-//! `.jsonl.bak-<pid>-<ms>`, `.checkpoint.<uuid>.jsonl`). Their header is the same, so they claim the
-//! same session, and what they repeat are copies. `.trajectory.jsonl` has no such header and is no
-//! transcript.
+//! The folder of a session also holds copies of it (`.jsonl.reset.<time>`, `.jsonl.deleted.<time>`,
+//! `.jsonl.bak-<pid>-<ms>`, `.checkpoint.<uuid>.jsonl`). A copy has the same header and claims the
+//! same session, so its repeated events are copies. `.trajectory.jsonl` has no such header and is
+//! not a transcript.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use super::{Claim, Format, Head, Places, Reader, pi};
 
-/// As for Pi, entries are known by id and time.
+/// Entries are identified by id and time, as for Pi.
 pub(super) const FORMAT: Format = Format {
     provider: Provider::OpenClaw,
     unique_ids: true,
@@ -24,10 +24,10 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Lines(pi::open),
 };
 
-/// The state folder, under its present and its former names.
+/// Names of the state folder: the present one first, then the former ones.
 const FOLDERS: &[&str] = &[".openclaw", ".moltbot", ".clawdbot"];
 
-/// The folders of sessions alone: beside them lie the keys of the agents.
+/// Returns only the folders of sessions, because the keys of the agents are stored next to them.
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     let moved = places.set("OPENCLAW_STATE_DIR");
     let states = moved.into_iter().chain(FOLDERS.iter().map(|folder| places.home(folder)));
@@ -39,7 +39,7 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
         .filter_map(|agent| Some(agent.ok()?.path().join("sessions")))
         .collect();
     roots.sort();
-    // Where there is none yet, the doctor says where one would be.
+    // If no folder exists yet, the doctor shows where one would be.
     let first = agents.into_iter().take(usize::from(roots.is_empty()));
     roots.extend(first.map(|agents| agents.join("main/sessions")));
     roots
@@ -49,8 +49,8 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     if is_ours(head) { pi::claim(head, Provider::OpenClaw) } else { None }
 }
 
-/// Whether a log of this engine is OpenClaw's, and not Pi's own: the header does not tell, but
-/// entries of its own and the place do.
+/// True if a log of this engine is OpenClaw's and not Pi's own. The header does not show it, but
+/// entries that only OpenClaw writes and the path do.
 pub(super) fn is_ours(head: &Head<'_>) -> bool {
     let is_own_entry = |object: &Json| {
         let custom = object["customType"].as_str().unwrap_or("");
@@ -68,7 +68,7 @@ fn is_own_place(path: &Path) -> bool {
         .flat_map(Path::components)
         .filter_map(|part| part.as_os_str().to_str())
         .collect();
-    // The nearest one decides: a project that Pi works on may be OpenClaw itself.
+    // The nearest folder decides: a project that Pi works on may be OpenClaw itself.
     let named = folders.iter().rev().find_map(|folder| {
         let is_own = |own: &&str| own.trim_start_matches('.') == folder.trim_start_matches('.');
         match *folder {
@@ -84,7 +84,7 @@ fn is_own_place(path: &Path) -> bool {
 const BLOCKS: &[&str] =
     &["(untrusted metadata):", "(untrusted, for context):", "\u{27e6}openclaw:ctx\u{27e7}"];
 
-/// Other things that stand before the words of a person, by beginning and end.
+/// Other texts that may precede the user's words, each with its beginning and its end.
 const WRAPPERS: &[(&str, &str)] = &[
     ("<relevant-memories>", "</relevant-memories>"),
     ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>", "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"),
@@ -93,7 +93,7 @@ const WRAPPERS: &[(&str, &str)] = &[
     ("System (untrusted): [", "\n"),
 ];
 
-/// Beginnings of messages that no person wrote, with the subtype of the notification.
+/// Beginnings of messages that no user wrote, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[
     ("A new session was started via /new or /reset", "session_reset"),
     ("Read HEARTBEAT.md", "heartbeat"),
@@ -106,12 +106,12 @@ const MACHINE: &[(&str, &str)] = &[
     ("[Internal task completion event]", "task_completion"),
 ];
 
-/// The subtype when `text`, out of its envelope, was not written by a person.
+/// Returns the subtype of `text`, given without its envelope, if no user wrote it.
 pub(super) fn machine_text(text: &str) -> Option<&'static str> {
     MACHINE.iter().find(|(start, _)| text.starts_with(start)).map(|(_, subtype)| *subtype)
 }
 
-/// What the gateway wrote before the words of a person, and the words as typed.
+/// Splits a message into the text that the gateway put first and the words as typed.
 pub(super) fn inbound(text: &str) -> (&str, &str) {
     let mut rest = text.trim_start();
     while let Some(after) = after_block(rest) {
@@ -126,7 +126,7 @@ pub(super) fn inbound(text: &str) -> (&str, &str) {
     (context, typed)
 }
 
-/// What follows the block at the beginning of `text`.
+/// Returns the text after the block at the beginning of `text`, or `None` if there is no block.
 fn after_block(text: &str) -> Option<&str> {
     if let Some((start, end)) = WRAPPERS.iter().find(|(start, _)| text.starts_with(start)) {
         let inside = text.strip_prefix(start)?;
@@ -140,7 +140,7 @@ fn after_block(text: &str) -> Option<&str> {
     Some(rest.split_once(end).map_or("", |(_, after)| after))
 }
 
-/// Cuts off where and when a message was sent: `[Mon 2026-10-19 10:12 GMT+2] `.
+/// Removes the place and time of sending at the beginning: `[Mon 2026-10-19 10:12 GMT+2] `.
 fn without_envelope(text: &str) -> &str {
     let Some((sent, words)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) else {
         return text;

@@ -1,7 +1,7 @@
-//! The database of OpenCode since 1.2 (`opencode.db`, SQLite), whose sessions are put together into
-//! the bytes of export documents (docs/formats.md#opencode). Versions 1 use `session`, `message`
-//! and `part`; versions 2 copy those once into `session_v2` and `session_message`, go on there
-//! under the same ids, and leave the old rows. It is never written to.
+//! Assembles sessions of the database of OpenCode since 1.2 (`opencode.db`, SQLite) into the bytes
+//! of export documents (docs/formats.md#opencode). Versions 1 use `session`, `message` and `part`.
+//! Versions 2 copy those tables once into `session_v2` and `session_message`, continue there under
+//! the same ids, and leave the old rows in place. The database is never written to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -17,10 +17,10 @@ use serde_json::{Map, Value as Json};
 use super::store::{document, message, object};
 use crate::records::caught;
 
-/// How long a lock of OpenCode's is waited for.
+/// Longest wait for a lock that OpenCode holds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Columns of a session that its document shows, and what they are called there.
+/// Columns of a session that its document shows, each with its field name in the document.
 const COLUMNS: &[(&str, &str)] = &[
     ("id", "id"),
     ("slug", "slug"),
@@ -39,29 +39,29 @@ const COLUMNS: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DatabaseSession {
     pub(crate) id: String,
-    /// Latest change of any of its rows, in microseconds.
+    /// Latest change of any row of the session, in microseconds.
     pub(crate) updated_us: i64,
-    /// About as many bytes as its document has.
+    /// Approximate size of the session's document.
     pub(crate) bytes: u64,
 }
 
-/// The sessions in a database, by id.
+/// Lists the sessions in a database, sorted by id.
 pub(crate) fn database_sessions(db: &Path) -> io::Result<Vec<DatabaseSession>> {
     open(db, sessions)
 }
 
-/// The export document of a session in a database.
+/// Assembles the export document of a session in a database.
 pub(crate) fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, "the session is not in the database");
     open(db, |connection| assemble(connection, session_id))?.ok_or_else(missing)
 }
 
-/// Runs `query` on one state of a database, and never writes to its folder.
+/// Runs `query` on one state of a database without ever writing to its folder.
 ///
-/// A running OpenCode keeps changes in a log (`-wal`) with an index (`-shm`), which is shared. A log
-/// without an index is left by a kill or by a copy: SQLite then builds the index in memory, if
-/// nobody else is asked for locks. Without a log, opening the database as one that does not change
-/// keeps SQLite from creating either file.
+/// A running OpenCode keeps changes in a log (`-wal`) with a shared index (`-shm`). A log without
+/// an index was left by a kill or by a copy. SQLite then builds the index in memory if it uses no
+/// locks. Without a log, the database is opened as immutable, which keeps SQLite from creating
+/// either file.
 fn open<T>(db: &Path, query: impl Fn(&Connection) -> Result<T>) -> io::Result<T> {
     let beside = |extension: &str| {
         let mut name = OsString::from(db);
@@ -95,8 +95,8 @@ fn connect(db: &Path, parameters: &str) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Connects without locks and with an index of the log in memory. The log stays as it is: when it
-/// is closed, nothing of it is written into the database.
+/// Connects without locks and with the log's index in memory. The log stays as it is: closing the
+/// connection writes nothing of the log into the database.
 fn connect_alone(db: &Path) -> Result<Connection> {
     let without_locks = if cfg!(windows) { "win32-none" } else { "unix-none" };
     let connection = connect(db, &format!("mode=ro&vfs={without_locks}"))?;
@@ -105,20 +105,20 @@ fn connect_alone(db: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Runs `query` in one transaction. The library panics on a damaged database, as on the name of a
-/// column that is not UTF-8.
+/// Runs `query` in one transaction. Catches panics: the library panics on a damaged database, for
+/// example if the name of a column is not UTF-8.
 fn read<T>(connection: &Connection, query: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     connection.execute_batch("BEGIN")?;
     caught(|| query(connection)).unwrap_or_else(|| Err(damaged()))
 }
 
-/// The error of a database that is damaged.
+/// Returns the error for a damaged database.
 fn damaged() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
     rusqlite::Error::SqliteFailure(code, Some("the database is damaged".to_owned()))
 }
 
-/// A path as SQLite takes it together with parameters.
+/// Returns a path as an SQLite URI with parameters.
 fn uri(db: &Path, parameters: &str) -> String {
     let path = db.to_string_lossy();
     let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
@@ -130,7 +130,7 @@ fn uri(db: &Path, parameters: &str) -> String {
 }
 
 fn tables(connection: &Connection) -> Result<HashSet<String>> {
-    // A view or a virtual table may have rows without end.
+    // A view or a virtual table may have an unlimited number of rows.
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'";
     let mut statement = connection.prepare(sql)?;
     statement.query_map([], |row| row.get(0))?.collect()
@@ -152,8 +152,9 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
             }
         }
     }
-    // In the order of the rows, as an index would read all over the file. SQLite groups rows with
-    // their data in memory, and reads no data to say how long it is.
+    // Rows are read in table order, because an index would read all over the file. Grouping in
+    // SQLite would hold the rows with their data in memory. SQLite reads no data to return its
+    // length.
     for table in ["message", "part", "session_message"] {
         if !tables.contains(table) {
             continue;
@@ -171,7 +172,7 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
     Ok(found.into_values().collect())
 }
 
-/// Reads a row of a session's id, a time in milliseconds, and bytes.
+/// Reads a row of three columns: a session's id, a time in milliseconds, and a size in bytes.
 fn change(row: &Row<'_>) -> Result<DatabaseSession> {
     Ok(DatabaseSession {
         id: text(row.get_ref(0)?),
@@ -198,7 +199,7 @@ fn assemble(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
         let sql = format!("SELECT count(*) FROM {table} WHERE session_id = ?1 {condition}");
         connection.query_row(&sql, [id], |row| row.get::<_, i64>(0))
     };
-    // The new table came before the new version, with rows that tell of switches only.
+    // The new table is older than the new version. Until then its rows only record switches.
     let said = count("session_message", "AND type IN ('user', 'assistant')")?;
     let is_new = said > 0 && (new.is_some() || count("message", "")? == 0);
     let messages = match (is_new, tables.contains("message")) {
@@ -210,7 +211,7 @@ fn assemble(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
     Ok(info.map(|info| document(&Json::Object(info).to_string(), &messages)))
 }
 
-/// The fields of a session.
+/// Reads the fields of a session.
 fn info(connection: &Connection, table: &str, id: &str) -> Result<Option<Map<String, Json>>> {
     let mut statement = connection.prepare(&format!("SELECT * FROM {table} WHERE id = ?1"))?;
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
@@ -231,8 +232,8 @@ fn info(connection: &Connection, table: &str, id: &str) -> Result<Option<Map<Str
     statement.query_row([id], read).optional()
 }
 
-/// Messages of versions 2. They are put in order here, as are the rows below: SQLite sorts rows with
-/// their data, of which it holds several copies.
+/// Reads the messages of versions 2. Messages are sorted here, like the rows below, because SQLite
+/// sorts rows together with their data and holds several copies of that data.
 fn new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
     let sql = "SELECT seq, id, type, data FROM session_message WHERE session_id = ?1";
     let read = |row: &Row<'_>| {
@@ -246,7 +247,7 @@ fn new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
     Ok(messages.into_iter().map(|(_, message)| message).collect())
 }
 
-/// Messages of versions 1, with their parts if there is a table of these.
+/// Reads the messages of versions 1, with their parts if the database has a table of parts.
 fn old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Vec<String>> {
     let mut parts = if has_parts { old_parts(connection, id)? } else { HashMap::new() };
     let sql = "SELECT time_created, id, data FROM message WHERE session_id = ?1";
@@ -265,7 +266,7 @@ fn old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Ve
     Ok(messages.into_iter().map(whole).collect())
 }
 
-/// Parts of versions 1 by message, each with its id, in no order.
+/// Reads the parts of versions 1, grouped by message, each with its id and in no particular order.
 fn old_parts(connection: &Connection, id: &str) -> Result<HashMap<String, Vec<(String, String)>>> {
     let mut parts: HashMap<String, Vec<(String, String)>> = HashMap::new();
     let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1";
@@ -280,7 +281,7 @@ fn old_parts(connection: &Connection, id: &str) -> Result<HashMap<String, Vec<(S
     Ok(parts)
 }
 
-/// A cell as text.
+/// Returns a cell as text.
 fn text(cell: ValueRef<'_>) -> String {
     match cell {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
@@ -290,12 +291,12 @@ fn text(cell: ValueRef<'_>) -> String {
     }
 }
 
-/// A cell as a whole number.
+/// Returns a cell as an integer.
 fn number(cell: ValueRef<'_>) -> i64 {
     if let ValueRef::Integer(number) = cell { number } else { 0 }
 }
 
-/// A cell as JSON; some hold JSON themselves.
+/// Returns a cell as JSON. Text that holds a JSON object is parsed.
 fn json(cell: ValueRef<'_>) -> Option<Json> {
     match cell {
         ValueRef::Null | ValueRef::Blob(_) => None,

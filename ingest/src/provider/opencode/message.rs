@@ -1,5 +1,5 @@
-//! One message of OpenCode 1: `{info, parts}`, where a tool's call and its answer are one part and
-//! the tokens of the message are the sum of those of its steps (docs/formats.md#opencode).
+//! Decodes one message of OpenCode 1: `{info, parts}`. A tool's call and its result are one part,
+//! and the tokens of the message are the sum of those of its steps (docs/formats.md#opencode).
 
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,18 +11,18 @@ use crate::provider::{Outcome, chat};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
-/// What OpenCode puts into the user's role when the person ran a command with `!`, which is the
-/// next message.
+/// Text that OpenCode puts into the user's role when the user ran a command with `!`. The next
+/// message is the command.
 const RAN_BY_USER: &str = "The following tool was executed by the user";
 
-/// Parts that become notifications, and are no news.
+/// Known part types that become notifications, and are not reported as drift.
 const SIDE_PARTS: &[&str] = &["compaction", "file", "patch", "retry"];
 
-/// Decodes messages in their order.
+/// Decodes the messages of a session in order.
 #[derive(Default)]
 pub(super) struct Decoder {
     text: String,
-    /// The next message is a command that the person ran.
+    /// True if the next message is a command that the user ran.
     typed_command: bool,
 }
 
@@ -96,7 +96,7 @@ impl Decoder {
         out.set_model(info.text("modelID").or(model));
         if let Some(place) = info.object("path") {
             out.set_cwd(place.text("cwd"));
-            // Outside a repository the root is that of the disk.
+            // Outside a repository the root is that of the file system.
             out.set_repository(place.text("root").filter(|root| *root != "/"));
         }
         let request_id = info.non_empty("id");
@@ -140,7 +140,7 @@ impl Decoder {
         }
     }
 
-    /// A call and its answer. The first call of a command that the person ran is a prompt as well.
+    /// Decodes a call and its result. The call of a command that the user ran is a prompt as well.
     fn tool(&mut self, part: Value<'_>, typed_command: bool, out: &mut Stream) {
         let state = part.object("state");
         let time = state.and_then(|state| state.object("time"));
@@ -170,7 +170,7 @@ impl Decoder {
         let Some(state) = state else { return };
         let answer = state.field("output").or_else(|| state.field("error"));
         answer.inspect(|answer| render::value(*answer, &mut self.text));
-        // What was printed until then, and what the model was not shown.
+        // Output printed before an interruption, or cut from the answer shown to the model.
         let has_more = |data: &Value<'_>| {
             data.flag("interrupted") == Some(true) || data.flag("truncated") == Some(true)
         };
@@ -185,7 +185,7 @@ impl Decoder {
         call.push_answer(answer.is_some(), &self.text, out);
     }
 
-    /// Text that OpenCode put into a message: reminders, contents of attached files.
+    /// Decodes text that OpenCode put into a message: reminders, contents of attached files.
     fn machine_text(&mut self, part: Value<'_>, out: &mut Stream) {
         self.text.clear();
         self.text.push_str(part.text("text").unwrap_or(""));
@@ -201,7 +201,7 @@ impl Decoder {
         out.push(EventType::Notification, draft);
     }
 
-    /// Parts beside the conversation, known and unknown.
+    /// Decodes parts that are not part of the conversation, known or unknown.
     fn side_part(&mut self, kind: &str, part: Value<'_>, out: &mut Stream) {
         if !SIDE_PARTS.contains(&kind) {
             out.drift("block", kind);
@@ -237,7 +237,7 @@ impl Decoder {
     }
 }
 
-/// What the assistant wrote or thought.
+/// Decodes text or reasoning of the assistant.
 fn speech(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
     let text = part.text("text").unwrap_or("");
     let timestamp = chat::millis(part.object("time"), "start");
@@ -253,7 +253,7 @@ fn speech(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
     }
 }
 
-/// A call of a tool, in the words of either version.
+/// A tool call, in the form common to both versions.
 pub(super) struct Call<'a> {
     pub(super) tool_name: Option<&'a str>,
     pub(super) tool_call_id: Option<&'a str>,
@@ -264,7 +264,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Adds the call.
+    /// Appends the call.
     pub(super) fn push(&self, arguments: &Arguments, out: &mut Stream) {
         let Self { tool_name, tool_call_id, .. } = *self;
         let timestamp = self.started;
@@ -272,7 +272,7 @@ impl Call<'_> {
         out.push(EventType::ToolCall, draft);
     }
 
-    /// Adds the answer with `text`, if there is one.
+    /// Appends the result with `text`, if there is a result.
     pub(super) fn push_answer(&self, answered: bool, text: &str, out: &mut Stream) {
         if !answered && !matches!(self.status, Some("completed" | "error")) {
             return;
@@ -297,14 +297,14 @@ impl Call<'_> {
     }
 }
 
-/// Adds what went wrong.
+/// Appends a notification of an error.
 pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
     let is_error = Some(true);
     let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
     out.push(EventType::Notification, draft);
 }
 
-/// Adds the tokens of one request; false where the log has none.
+/// Appends the tokens of one request. Returns false if the log has none.
 pub(super) fn push_usage(
     tokens: Option<Value<'_>>,
     request_id: Option<&str>,
@@ -315,7 +315,7 @@ pub(super) fn push_usage(
     true
 }
 
-/// Token counts. Reasoning stands beside the output, unless the total says that it is part of it.
+/// Reads token counts. Adds reasoning to the output, unless the total shows that it is included.
 fn usage(tokens: Value<'_>) -> Usage {
     let cache = tokens.object("cache");
     let usage = Usage {
@@ -333,7 +333,7 @@ fn usage(tokens: Value<'_>) -> Usage {
     Usage { output: usage.output.map(|output| output.saturating_add(beside)), ..usage }
 }
 
-/// Adds a line that names an attachment, unless the text mentions it already.
+/// Appends a line that names an attachment, unless the text already mentions it.
 pub(super) fn attached(
     kind: Option<&str>,
     url: Option<&str>,
@@ -357,7 +357,7 @@ pub(super) fn attached(
     }
 }
 
-/// What machine text in the user's role is, told by its beginning.
+/// Returns the subtype of machine text in the user's role, judged by the beginning of the text.
 pub(super) fn subtype_of(text: &str) -> &'static str {
     let text = text.trim_start();
     if text.starts_with("<system-reminder>") {
@@ -375,7 +375,7 @@ fn is_machine(part: Value<'_>) -> bool {
     part.flag("synthetic") == Some(true) || part.flag("ignored") == Some(true)
 }
 
-/// Identity of a message: who, when, and how it begins. A fork gives it another id.
+/// Returns the identity of a message: role, time and beginning. A fork gives messages new ids.
 pub(super) fn identity(role: &str, created: Option<i64>, anchor: Option<&str>) -> Option<u64> {
     let key = format!("{role} {} {}", created?, anchor.unwrap_or(""));
     Some(xxh3_64(key.as_bytes()) | 1)

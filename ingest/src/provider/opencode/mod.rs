@@ -1,7 +1,8 @@
-//! OpenCode: the document of `opencode export`, and its two stores, which are put together into the
-//! bytes of such a document: the tree of files before 1.2 (`store.rs`) and the database since
-//! (`database.rs`); see docs/formats.md#opencode. Versions 1 write a message as `{info, parts}`
-//! (`message.rs`), versions 2 as one object (`v2.rs`).
+//! OpenCode: the document of `opencode export`, and the two stores (docs/formats.md#opencode).
+//!
+//! Sessions of the stores are assembled into the bytes of such a document: from the tree of files
+//! before 1.2 (`store.rs`) or from the database of later versions (`database.rs`). Versions 1 write
+//! a message as `{info, parts}` (`message.rs`), versions 2 as one object (`v2.rs`).
 
 pub(crate) mod database;
 mod message;
@@ -23,7 +24,7 @@ use crate::stream::{Stream, TitleFrom};
 
 pub(crate) const FORMAT: Format = Format {
     provider: Provider::OpenCode,
-    // A fork copies messages under new ids: they are known by what they hold.
+    // A fork copies messages under new ids, so messages are identified by content.
     unique_ids: false,
     roots,
     sniff,
@@ -34,7 +35,7 @@ pub(crate) const FORMAT: Format = Format {
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     let data = places.data("opencode");
     let mut roots = store::databases(&data);
-    // A name in the variable is one in the data folder.
+    // A file name in the variable is relative to the data folder.
     roots.extend(places.set("OPENCODE_DB").map(|db| data.join(db)));
     roots.push(data.join("storage/session"));
     roots
@@ -44,25 +45,25 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     match &head.document {
         Some(document) => match document.get("info") {
             Some(Json::Object(info)) => session(info, head).or_else(|| message(info, head)),
-            // The fields of the session are more than was looked at: its name must do.
+            // The session's fields exceed the part of the file that was read, so its name decides.
             Some(Json::Null) => head.stem().starts_with("ses_").then(|| claim(&Map::new(), head)),
             Some(_) => None,
             // A session's own file in the tree.
             None => session(document, head),
         },
-        // The early line form.
+        // The early form, one message per line.
         None => message(head.objects.first()?.get("info")?.as_object()?, head),
     }
 }
 
-/// The fields of a session.
+/// Returns the claim of a document with these session fields.
 fn session(info: &Map<String, Json>, head: &Head<'_>) -> Option<Claim> {
     let has = |key: &str| info.get(key).is_some_and(Json::is_string);
     let is_ours = has("id") && has("projectID") && info.get("time").is_some_and(Json::is_object);
     (is_ours && !has("role")).then(|| claim(info, head))
 }
 
-/// The fields of a message, which name the session too.
+/// Returns the claim of a log with these message fields, which also name the session.
 fn message(info: &Map<String, Json>, head: &Head<'_>) -> Option<Claim> {
     let text = |key: &str| info.get(key).and_then(Json::as_str);
     let is_ours = matches!(text("role"), Some("user" | "assistant")) && text("id").is_some();
@@ -73,7 +74,7 @@ fn message(info: &Map<String, Json>, head: &Head<'_>) -> Option<Claim> {
 
 fn claim(info: &Map<String, Json>, head: &Head<'_>) -> Claim {
     let text = |key: &str| info.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
-    // Some who publish logs mask the ids in them.
+    // Some published logs have their ids masked.
     let id = text("id").filter(|id| *id != "REDACTED").unwrap_or_else(|| head.stem());
     let parent = text("parentID");
     let fork = text("forkSessionID");
@@ -85,7 +86,7 @@ fn claim(info: &Map<String, Json>, head: &Head<'_>) -> Claim {
     Claim {
         provider: Provider::OpenCode,
         native_id: id.to_owned(),
-        // The parent's call names it so.
+        // The parent's call refers to the subagent by this id.
         agent_id: parent.map(|_| id.to_owned()),
         parent: parent.or(fork).map(str::to_owned),
         relation,
@@ -93,8 +94,8 @@ fn claim(info: &Map<String, Json>, head: &Head<'_>) -> Claim {
     }
 }
 
-/// Who said the first message, when, and how it begins: a fork that does not name its original begins
-/// with the same one.
+/// Returns the identity of the first message: role, time and beginning. A fork that does not name
+/// its original begins with the same message.
 fn first_message(document: &Map<String, Json>) -> Option<u64> {
     let first = document.get("messages")?.get(0)?;
     let facts = first.get("info").unwrap_or(first);
@@ -106,7 +107,7 @@ fn first_message(document: &Map<String, Json>) -> Option<u64> {
     Some(xxh3_64(format!("{who} {created} {said}").as_bytes()) | 1)
 }
 
-/// Beside those of an export stand those of a session's own file, which has no messages.
+/// Header fields of an export, and of a session's own file, which has no messages.
 const LAYOUT: Layout =
     Layout { list: Some("messages"), header: &["info", "directory", "title", "version", "time"] };
 
@@ -120,7 +121,7 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         return;
     }
     let document = Document::read(bytes, &LAYOUT, out, tally);
-    // The message that the person went back to, which is kept when only a part of it is taken back.
+    // The message that the user went back to. It is kept if only a part of it is undone.
     let mut back = None;
     document.header(|fields| {
         let info = fields.object("info").unwrap_or(fields);
@@ -145,15 +146,15 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
     });
 }
 
-/// A message's id.
+/// Returns a message's id.
 fn id<'v>(message: Value<'v>) -> Option<&'v str> {
     message.object("info").unwrap_or(message).non_empty("id")
 }
 
-/// Titles that OpenCode gives before it has one.
+/// Beginnings of the placeholder titles that OpenCode gives to untitled sessions.
 const NO_TITLES: &[&str] = &["New session - ", "Child session - "];
 
-/// The session's own fields.
+/// Reads the session's own fields.
 fn header(info: Value<'_>, out: &mut Stream) {
     out.widen(chat::millis(info.object("time"), "created"));
     let location = info.object("location").and_then(|location| location.text("directory"));

@@ -1,7 +1,8 @@
-//! The tree of files that OpenCode before 1.2 kept (`storage/session/<project>/ses_*.json`,
-//! `message/<session>/msg_*.json`, `part/<message>/prt_*.json`), put together into the bytes of an
-//! export document (docs/formats.md#opencode). The same tree gives the same bytes, so places in
-//! them stay valid. Later versions copy it into their database (`database.rs`) and leave it.
+//! Assembles sessions of OpenCode before 1.2 into the bytes of an export document
+//! (docs/formats.md#opencode). Those versions kept a tree of files
+//! (`storage/session/<project>/ses_*.json`, `message/<session>/msg_*.json`,
+//! `part/<message>/prt_*.json`). The same tree gives the same bytes, so positions in them stay
+//! valid. Later versions copy the tree into their database (`database.rs`) and leave it in place.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,24 +15,24 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
-/// The databases in OpenCode's data folder: `opencode.db`, and one for each channel of releases.
+/// Lists the databases in OpenCode's data folder: `opencode.db` and one per release channel.
 pub(crate) fn databases(data: &Path) -> Vec<PathBuf> {
     list(data).unwrap_or_default().into_iter().filter(|path| is_database(path)).collect()
 }
 
-/// Whether a file is a database of OpenCode, by its name.
+/// True if the file is named like a database of OpenCode.
 pub(crate) fn is_database(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     name.starts_with("opencode") && name.ends_with(".db")
 }
 
-/// Whether a folder holds parts of sessions, which are no logs of their own.
+/// True if a folder of the tree holds parts of sessions, which are not logs of their own.
 pub(crate) fn is_part(path: &Path) -> bool {
     let parts = ["message", "part", "session_diff", "session_share", "todo"];
     path.file_name().is_some_and(|name| parts.iter().any(|part| name == *part)) && in_storage(path)
 }
 
-/// Whether a file is that of a session in such a tree.
+/// True if the file is a session's own file in such a tree.
 pub(crate) fn is_tree_session(path: &Path) -> bool {
     let sessions = path.parent().and_then(Path::parent);
     path.extension().is_some_and(|extension| extension == "json")
@@ -39,13 +40,13 @@ pub(crate) fn is_tree_session(path: &Path) -> bool {
         && sessions.is_some_and(in_storage)
 }
 
-/// Whether a folder lies in one that is named `storage`, or begins so, as copies of it do.
+/// True if the parent folder's name begins with `storage`: copies of `storage` keep that beginning.
 fn in_storage(folder: &Path) -> bool {
     let around = folder.parent().and_then(Path::file_name);
     around.is_some_and(|name| name.to_string_lossy().starts_with("storage"))
 }
 
-/// The export document of a session in the tree.
+/// Assembles the export document of a session in the tree.
 pub(crate) fn assemble_tree(session_file: &Path) -> io::Result<Vec<u8>> {
     let info = read(session_file)?;
     let tree = Tree::of(session_file)?;
@@ -65,13 +66,14 @@ pub(crate) fn assemble_tree(session_file: &Path) -> io::Result<Vec<u8>> {
         let created = fields.time.and_then(|time| time.created).unwrap_or(f64::MAX);
         messages.push((created, message(&object(&info, &[]), &parts)));
     }
-    // Files come in the order of their names, which is that of equal times too.
+    // Files are listed by name, and the stable sort keeps that order for equal times.
     messages.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let messages: Vec<_> = messages.into_iter().map(|(_, message)| message).collect();
     Ok(document(&object(&info, &[]), &messages))
 }
 
-/// Bytes of all files of a session in the tree, and their latest modification in microseconds.
+/// Returns the size in bytes of all files of a session, and their latest modification in
+/// microseconds.
 pub(crate) fn tree_state(session_file: &Path) -> io::Result<(u64, i64)> {
     let tree = Tree::of(session_file)?;
     let parts = tree.messages.iter().flat_map(|(message, parts)| {
@@ -92,11 +94,11 @@ pub(crate) fn tree_state(session_file: &Path) -> io::Result<(u64, i64)> {
     Ok(state)
 }
 
-/// The files of a session, in the order of their names.
+/// The files of a session, sorted by name.
 struct Tree {
-    /// Those of the messages, each with those of its parts.
+    /// The file of each message, with the files of its parts.
     messages: Vec<(PathBuf, Vec<PathBuf>)>,
-    /// Parts of any session, from before they had folders.
+    /// Parts of any session, from versions that did not yet give each message a folder of parts.
     loose: Vec<PathBuf>,
 }
 
@@ -121,8 +123,8 @@ impl Tree {
     }
 }
 
-/// The folder below `parent` for what belongs to the record in `file`: named as the file or, where
-/// somebody renamed that, by the record's id.
+/// Returns the folder below `parent` for the records that belong to the record in `file`. The
+/// folder has the name of the file or, if the file was renamed, the id of its record.
 fn folder(parent: &Path, file: &Path) -> Option<PathBuf> {
     let by_name = parent.join(file.file_stem()?);
     if by_name.is_dir() {
@@ -132,14 +134,14 @@ fn folder(parent: &Path, file: &Path) -> Option<PathBuf> {
     id.map(|id| parent.join(id)).filter(|folder| folder.is_dir())
 }
 
-/// The JSON files in a folder that need not exist, by name.
+/// Returns the JSON files in a folder, sorted by name; none if the folder does not exist.
 fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = list(folder)?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     Ok(files)
 }
 
-/// What lies in a folder that need not exist, by name.
+/// Returns the entries of a folder, sorted by name; none if the folder does not exist.
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -155,7 +157,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
-/// What tells where a record belongs.
+/// The fields that show where a record belongs.
 #[derive(Default, Deserialize)]
 struct Fields {
     id: Option<String>,
@@ -173,10 +175,10 @@ fn fields(json: &str) -> Fields {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-/// A record with ids of its own before its fields; one that is no JSON object stands in it as text,
-/// so that it costs only itself.
+/// Returns a JSON record with `ids` inserted before its fields. Text that is not a JSON object
+/// becomes the field `unreadable`, so that only this record is lost.
 pub(super) fn object(json: &str, ids: &[(&str, &str)]) -> String {
-    // Texts may be large: room for one, and not for the parts of it as well.
+    // Texts may be large, so this reserves room for one of them only.
     let mut record = String::with_capacity(json.len() + 64 * (ids.len() + 1));
     record.push('{');
     for (key, id) in ids {
@@ -196,7 +198,7 @@ pub(super) fn object(json: &str, ids: &[(&str, &str)]) -> String {
     record
 }
 
-/// A message with its parts.
+/// Returns a message with its parts, as JSON.
 pub(super) fn message(info: &str, parts: &[String]) -> String {
     let mut message = String::with_capacity(info.len() + joined_length(parts));
     let _ = write!(message, "{{\"info\":{info},\"parts\":[");
@@ -205,8 +207,8 @@ pub(super) fn message(info: &str, parts: &[String]) -> String {
     message
 }
 
-/// An export document. Every message begins a line, none of which is JSON by itself:
-/// that would be a file of lines.
+/// Returns an export document. Every message begins on its own line, and no line is valid JSON by
+/// itself: otherwise the document would look like a file of lines.
 pub(super) fn document(info: &str, messages: &[String]) -> Vec<u8> {
     let mut document = String::with_capacity(info.len() + joined_length(messages));
     let _ = write!(document, "{{\"info\":{info},\n\"messages\":[");
@@ -215,7 +217,7 @@ pub(super) fn document(info: &str, messages: &[String]) -> Vec<u8> {
     document.into_bytes()
 }
 
-/// Bytes of `parts` with what is around and between them, at most.
+/// Returns an upper bound for the bytes of `parts` with separators and the surrounding text.
 fn joined_length(parts: &[String]) -> usize {
     parts.iter().map(|part| part.len() + 2).sum::<usize>() + 64
 }

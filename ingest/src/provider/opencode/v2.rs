@@ -1,6 +1,6 @@
-//! One message of OpenCode 2: a row of its table `session_message` or an element of an export, one
-//! object whose `type` says what it is; the assistant's text, thoughts and calls are its `content`
-//! (docs/formats.md#opencode).
+//! Decodes one message of OpenCode 2: a row of the table `session_message` or an element of an
+//! export. A message is one object with a `type`. Its `content` holds the assistant's text,
+//! reasoning and calls (docs/formats.md#opencode).
 
 use schemas::{Confidence, EventType};
 
@@ -11,10 +11,10 @@ use crate::provider::{Outcome, chat};
 use crate::render;
 use crate::stream::{Draft, RecordAt, Stream};
 
-/// Types whose fields are all there is to say.
+/// Known types that become a notification of their fields.
 const SIDE_TYPES: &[&str] = &["agent-switched", "idle", "location-switched", "model-switched"];
 
-/// Decodes one message; `text` is a buffer.
+/// Decodes one message. `text` is a reusable buffer.
 pub(super) fn message(
     message: Value<'_>,
     at: RecordAt,
@@ -40,7 +40,7 @@ pub(super) fn message(
             text.push_str(words);
             notify(subtype, text, out);
         }
-        // The end of a turn, which its messages tell as well.
+        // The end of a turn, which its messages show as well.
         "idle" if message.text("outcome") == Some("succeeded") => {}
         _ => {
             if !SIDE_TYPES.contains(&kind) {
@@ -76,7 +76,7 @@ fn user(message: Value<'_>, text: &mut String, out: &mut Stream) {
     }
 }
 
-/// A command that the person ran with `!`, and what it printed.
+/// Decodes a command that the user ran with `!`, and its output.
 fn shell(message: Value<'_>, text: &mut String, out: &mut Stream) {
     out.prompt(&format!("!{}", message.text("command").unwrap_or("")));
     let output = message.object("output").and_then(|output| output.text("output"));
@@ -131,7 +131,7 @@ fn assistant(message: Value<'_>, content: &[Value<'_>], text: &mut String, out: 
     }
 }
 
-/// A call and its answer.
+/// Decodes a call and its result.
 fn tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
     let state = part.object("state");
     let time = part.object("time");
@@ -163,7 +163,7 @@ fn tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
     if let Some(error) = state.object("error") {
         render::add_line(error.text("message").unwrap_or(""), text);
     }
-    // What a running tool has printed so far is no answer.
+    // Output of a tool that is still running is not a result.
     call.push_answer(false, text, out);
 }
 

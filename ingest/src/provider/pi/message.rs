@@ -1,5 +1,5 @@
-//! Messages of Pi and OpenClaw by their role: prompts, responses, tool results, and commands that a
-//! person ran with `!` (docs/formats.md#pi).
+//! Decodes messages of Pi and OpenClaw by their role: prompts, responses, tool results, and
+//! commands that the user ran with `!` (docs/formats.md#pi).
 
 use schemas::{EventType, Usage};
 
@@ -9,14 +9,14 @@ use crate::provider::{openclaw, prompt};
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Roles that stand for something else than a person, the model or a tool.
+/// Known roles other than the user, the model or a tool.
 const SIDE_ROLES: &[&str] = &["custom", "hookMessage", "branchSummary", "compactionSummary"];
 
 /// Decodes a message.
 pub(super) fn message(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stream) {
     match message.text("role").unwrap_or("untyped") {
         "user" => user(message, is_openclaw, text, out),
-        // What OpenClaw itself said: answers to commands, and copies of what a tool delivered.
+        // Messages of OpenClaw itself: answers to commands, and copies of what a tool delivered.
         "assistant" if is_openclaw && message.text("provider") == Some("openclaw") => {
             let subtype = message.non_empty("model").unwrap_or("openclaw");
             content(message, text);
@@ -43,7 +43,7 @@ pub(super) fn message(message: Value<'_>, is_openclaw: bool, text: &mut String, 
     }
 }
 
-/// Appends the `content` of a message: text, or blocks, of which images are named only.
+/// Appends the `content` of a message: text or blocks. An image is given by its type and size only.
 pub(super) fn content(message: Value<'_>, out: &mut String) {
     let Some(content) = message.field("content") else { return };
     let Some(blocks) = content.as_array() else {
@@ -61,7 +61,7 @@ pub(super) fn content(message: Value<'_>, out: &mut String) {
     }
 }
 
-/// Adds the tokens that `record` counts, if it does.
+/// Appends the tokens that `record` counts, if any.
 pub(super) fn token_usage(record: Value<'_>, request_id: Option<&str>, out: &mut Stream) {
     let usage = record.object("usage").map(usage).filter(|usage| usage.total() > 0);
     if let Some(usage) = usage {
@@ -69,7 +69,7 @@ pub(super) fn token_usage(record: Value<'_>, request_id: Option<&str>, out: &mut
     }
 }
 
-/// Token counts; the input is without the cache, the output with the reasoning.
+/// Reads token counts. The input excludes the cache, the output includes the reasoning.
 fn usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("input"),
@@ -111,7 +111,8 @@ fn user(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stre
     }
 }
 
-/// Name, body and words of `/skill:name words`, which stands in the log with the skill's text.
+/// Splits a skill prompt into name, body and words: the log holds `/skill:name words` together with
+/// the skill's text.
 fn skill(text: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = text.strip_prefix("<skill name=\"")?.split_once('"')?;
     let (_, rest) = rest.split_once(">\n")?;
@@ -119,7 +120,7 @@ fn skill(text: &str) -> Option<(&str, &str, &str)> {
     Some((name, body, words.trim()))
 }
 
-/// A command that a person ran, with its output; `!!` keeps it from the model.
+/// Decodes a command that the user ran, with its output. `!!` keeps it from the model.
 fn command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     let mark = if message.flag("excludeFromContext") == Some(true) { "!!" } else { "!" };
     let typed = format!("{mark}{}", message.text("command").unwrap_or(""));
@@ -146,7 +147,7 @@ fn assistant(message: Value<'_>, text: &mut String, out: &mut Stream) {
     let error = message.non_empty("errorMessage").or(stop);
     let blocks = message.items("content");
     let words = message.non_empty("content");
-    // A request that was aborted before anything came is no response.
+    // A request that was aborted before any output is not a response.
     if error.is_none() || !blocks.is_empty() || words.is_some() {
         out.begin_step();
     }
@@ -216,11 +217,11 @@ fn result(message: Value<'_>, text: &mut String, out: &mut Stream) {
         ..Draft::default()
     };
     out.push(EventType::ToolResult, draft);
-    // Some tools ask a model themselves.
+    // Some tools send requests to a model themselves.
     token_usage(message, None, out);
 }
 
-/// The exit code of a command, which is the last line of its output when it failed.
+/// Returns the exit code of a failed command, which is in the last line of its output.
 fn exit_code(text: &str) -> Option<i32> {
     let last = text.trim_end().rsplit('\n').next()?.trim_matches(['(', ')', '.']);
     last.strip_prefix("Command exited with code ")?.parse().ok()

@@ -1,6 +1,6 @@
 //! Pi: `~/.pi/agent/sessions/--<cwd>--/<time>_<uuid>.jsonl` (docs/formats.md#pi). Version 1 is a
-//! list of entries without ids; since version 2 a file is a tree of `id` and `parentId`, and the
-//! path to its last entry is the conversation. OpenClaw writes the same, see `openclaw/`.
+//! list of entries without ids. Since version 2 a file is a tree of `id` and `parentId`, and the
+//! path to its last entry is the conversation. OpenClaw writes the same format, see `openclaw/`.
 
 mod message;
 
@@ -17,8 +17,8 @@ use crate::render;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
 use crate::tree::ROOT;
 
-/// Entries are known by their id and their time: the id alone, eight hex digits, is unique within
-/// its file only, but forks and copies keep both, and nothing else shares both.
+/// Entries are identified by id and time together. The id alone, eight hex digits, is unique only
+/// within its file. Forks and copies keep both, and no other entry has the same pair.
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Pi,
     unique_ids: true,
@@ -37,7 +37,7 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     if openclaw::is_ours(head) { None } else { claim(head, Provider::Pi) }
 }
 
-/// What the header of a log of this engine says.
+/// Returns the claim in the header of a log of this engine.
 pub(super) fn claim(head: &Head<'_>, provider: Provider) -> Option<Claim> {
     let is_header = |object: &&Json| {
         object["type"] == "session"
@@ -75,7 +75,7 @@ pub(super) fn claim(head: &Head<'_>, provider: Provider) -> Option<Claim> {
     })
 }
 
-/// The session that the path of a log names: `<time>_<uuid>.jsonl`, or OpenClaw's `<uuid>.jsonl`
+/// Returns the session id in the path of a log: `<time>_<uuid>.jsonl`, or OpenClaw's `<uuid>.jsonl`
 /// and `<uuid>.checkpoint.<uuid>.jsonl`.
 fn id_of_file(path: &str) -> &str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -83,8 +83,8 @@ fn id_of_file(path: &str) -> &str {
     uuid.unwrap_or_else(|| name.split(".jsonl").next().unwrap_or(name))
 }
 
-/// Identity of an entry. Entries of version 1 have no id; their type, time and tool call are as
-/// good, and forks copy them too.
+/// Returns the identity of an entry. Entries of version 1 have no id; their type, time and tool
+/// call identify them equally well, and forks copy these too.
 fn identity(id: Option<&str>, kind: Option<&str>, time: &str, call: Option<&str>) -> u64 {
     let (name, call) = match id {
         Some(id) => (id, ""),
@@ -100,17 +100,17 @@ fn entry_identity(entry: Value<'_>) -> u64 {
     identity(entry.text("id"), entry.text("type"), &time, call)
 }
 
-/// Time of an entry in microseconds; that of its message where it has none.
+/// Returns the time of an entry in microseconds, or that of its message if the entry has none.
 fn moment(entry: Value<'_>) -> Option<i64> {
     let inner = || entry.object("message").and_then(|message| message.int("timestamp"));
     let milliseconds = || entry.int("timestamp").or_else(inner);
     micros(entry.text("timestamp")).or_else(|| Some(milliseconds()?.saturating_mul(1000)))
 }
 
-/// Fields of the envelope of an entry, which no notification repeats.
+/// Fields of an entry's envelope, which no notification repeats.
 const ENVELOPE: &[&str] = &["type", "id", "parentId", "timestamp", "version"];
 
-/// Opens a decoder; entries explain themselves, so there is no state to go on from.
+/// Opens a decoder. Entries are self-contained, so there is no state to resume from.
 pub(super) fn open(claim: &Claim, _: Option<&Json>) -> Box<dyn LineDecoder> {
     Box::new(Decoder { is_openclaw: claim.provider == Provider::OpenClaw, text: String::new() })
 }
@@ -124,7 +124,7 @@ impl LineDecoder for Decoder {
     fn record(&mut self, entry: Value<'_>, _raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
         let kind = entry.text("type").unwrap_or("untyped");
         out.begin_record(at, Some(entry_identity(entry)), moment(entry));
-        // `null` is the place before the first entry, to which one can go back as well.
+        // `null` is the place before the first entry, to which the user can go back as well.
         if kind != "session" && entry.field("parentId").is_some() {
             let place = |id: &str| xxh3_64(id.as_bytes()) | 1;
             let parent = entry.text("parentId").map_or(ROOT, place);
@@ -146,7 +146,7 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
-    /// Entries beside the conversation, known and unknown.
+    /// Decodes entries that are not part of the conversation, known or unknown.
     fn side_entry(&mut self, kind: &str, entry: Value<'_>, out: &mut Stream) {
         let text = &mut self.text;
         let mut subtype = kind;
@@ -196,7 +196,7 @@ impl Decoder {
         let is_error = subtype.ends_with("-error").then_some(true);
         let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
         out.push(EventType::Notification, draft);
-        // Summaries are written by a model as well.
+        // A model writes summaries too, which costs tokens.
         message::token_usage(entry, None, out);
     }
 }

@@ -33,7 +33,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// Fields of the envelope of a record, which no notification repeats.
+/// Fields of a record's envelope, which no notification repeats.
 const ENVELOPE: &[&str] = &[
     "type",
     "subtype",
@@ -94,48 +94,49 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     Some(Claim { native_id: native_id.to_owned(), parent, relation, ..claim })
 }
 
-/// Whether a record is one of Qwen Code's.
+/// True if a record is one of Qwen Code's.
 fn is_record(object: &serde_json::Value) -> bool {
     let named = ["type", "uuid", "sessionId"].iter().all(|key| object[key].is_string());
     let is_system = object["type"] == "system" && object["systemPayload"].is_object();
     named && (object["message"]["parts"].is_array() || is_system)
 }
 
-/// Identity of a record. The parts of one message may come in several records of one uuid; copies
-/// keep both the uuid and the time.
+/// Returns the identity of a record. The parts of one message may be in several records with the
+/// same uuid. Copies keep both the uuid and the time.
 fn identity(uuid: Option<&str>, timestamp: Option<&str>) -> Option<u64> {
     let mut key = uuid.filter(|uuid| is_uuid(uuid))?.to_owned();
     key.push_str(timestamp.unwrap_or(""));
     Some(xxh3_64(key.as_bytes()) | 1)
 }
 
-/// A slash command whose text for the model may follow.
+/// A slash command. A record with the text that it sent to the model may follow.
 #[derive(Debug, Serialize, Deserialize)]
 struct Command {
     raw: String,
-    /// The record that the next one hangs on.
+    /// The uuid of the command's record, which is the parent of the next record.
     uuid: String,
     at: Option<i64>,
 }
 
-/// A person needs longer than this, in microseconds, to type the next prompt.
+/// Longest time, in microseconds, between a command and the text that it sent to the model. The
+/// user needs longer to type the next prompt.
 const AT_ONCE: i64 = 1_000_000;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     telemetry: Telemetry,
     command: Option<Command>,
-    /// The title last set; it is written again and again.
+    /// The title last set. Logs repeat the title.
     title: Option<String>,
     /// The uuid of the last record.
     last: Option<String>,
-    /// The last record of the conversation was a model's.
+    /// True if the last record of the conversation was a model's.
     in_response: bool,
 }
 
 struct Decoder {
     state: State,
-    /// The whole log is a subagent's, so its prompts are its own.
+    /// True if the whole log is a subagent's, so that its prompts are its own.
     agent_file: bool,
     text: String,
 }
@@ -192,8 +193,8 @@ impl LineDecoder for Decoder {
     }
 }
 
-/// Says what the record hangs on, where that can be the place a person went back to. Telemetry and
-/// the like are left out: they are most of a log, and nobody goes back there.
+/// Passes the record's parent to the stream if the user may have gone back to it. Telemetry and
+/// similar records are left out: they are most of a log, and the user never goes back there.
 fn hang(object: Value<'_>, out: &mut Stream) {
     let system = object.text("type") == Some("system");
     if system && !matches!(object.text("subtype"), Some("rewind" | "slash_command")) {
@@ -234,7 +235,7 @@ impl Decoder {
         out.set_model(object.text("model"));
         let parts = object.object("message").map(|m| m.items("parts")).unwrap_or_default();
         let counts = object.object("usageMetadata");
-        // A subagent's log has a record for the text of a response, and one for each of its calls.
+        // A subagent's log has one record for the text of a response and one for each of its calls.
         let says = parts.iter().any(|part| part.text("text").is_some());
         let goes_on = same || (self.state.in_response && !says && counts.is_none());
         if !goes_on {
@@ -258,7 +259,7 @@ impl Decoder {
         Outcome::Events
     }
 
-    /// One part of a response.
+    /// Decodes one part of a response.
     fn part(&mut self, part: Value<'_>, out: &mut Stream) {
         self.text.clear();
         if let Some(text) = part.text("text") {
@@ -288,7 +289,7 @@ impl Decoder {
         }
     }
 
-    /// The results in one record; `toolCallResult` says what became of the call.
+    /// Decodes the results in one record. `toolCallResult` holds the outcome of the call.
     fn results(&mut self, object: Value<'_>, out: &mut Stream) -> Outcome {
         let parts = object.object("message").map(|m| m.items("parts")).unwrap_or_default();
         let responses: Vec<_> =

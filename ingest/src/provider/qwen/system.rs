@@ -1,5 +1,5 @@
-//! Qwen Code's `system` records: commands, titles, compactions, going back, and what the client
-//! notes for itself (docs/formats.md#qwen-code).
+//! Decodes Qwen Code's `system` records: commands, titles, compactions, rewinds, and notes of the
+//! client (docs/formats.md#qwen-code).
 
 use schemas::EventType;
 
@@ -9,7 +9,7 @@ use crate::provider::{Outcome, prompt};
 use crate::render;
 use crate::stream::{Draft, Stream, TitleFrom};
 
-/// Subtypes that are known and shown as they are.
+/// Known subtypes that are shown as they are.
 const KNOWN: &[&str] = &[
     "agent_retry",
     "agent_session_ready",
@@ -67,7 +67,7 @@ pub(super) fn record(
         // Counts of prompts and of lines, written at every turn.
         "attribution_snapshot" => return Outcome::Merged("attribution_snapshot"),
         "file_history_snapshot" => files(payload, text),
-        // What the agent inherits stands in the log of its parent.
+        // The log of the parent holds what the agent inherits.
         "agent_bootstrap" => {
             render::fields(payload, &["history", "systemInstruction", "tools"], text);
         }
@@ -90,7 +90,7 @@ pub(super) fn record(
     notify(subtype, text, out)
 }
 
-/// A command is a prompt; what it answered, a notification.
+/// Decodes a slash command: the command becomes a prompt, its output a notification.
 fn command(
     object: Value<'_>,
     payload: Value<'_>,
@@ -124,7 +124,7 @@ fn command(
     notify("slash_command_output", text, out)
 }
 
-/// Titles are written again when the log has grown.
+/// Decodes a title. Qwen Code repeats the title when the log has grown.
 fn title(payload: Value<'_>, state: &mut State, out: &mut Stream) -> Outcome {
     let title = payload.text("customTitle").unwrap_or("");
     let by_agent = payload.text("titleSource") == Some("auto");
@@ -136,7 +136,7 @@ fn title(payload: Value<'_>, state: &mut State, out: &mut Stream) -> Outcome {
     notify("custom_title", title, out)
 }
 
-/// The numbers of a compaction, and the summary that takes the place of the history.
+/// Appends the numbers of a compaction and the summary that replaces the history.
 fn compression(payload: Value<'_>, text: &mut String) {
     if let Some(info) = payload.object("info") {
         render::fields(info, &[], text);
@@ -153,7 +153,7 @@ fn compression(payload: Value<'_>, text: &mut String) {
     }
 }
 
-/// The paths of the files that were set aside.
+/// Appends the paths of the files that were backed up.
 fn files(payload: Value<'_>, text: &mut String) {
     for snapshot in payload.items("snapshots") {
         let tracked = snapshot.field("trackedFileBackups");

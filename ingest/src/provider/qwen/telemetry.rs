@@ -1,9 +1,9 @@
-//! Qwen Code's `ui_telemetry` records, three quarters of a log (docs/formats.md#qwen-code): most of
-//! what they say stands in other records too. Kept is what does not: how long a tool or a request
-//! took, the id of a response, who refused a call, and errors of the API.
+//! Decodes Qwen Code's `ui_telemetry` records, three quarters of a log (docs/formats.md#qwen-code).
+//! Most of their content is in other records too. The decoder keeps the rest: how long a tool or a
+//! request took, the id of a response, who refused a call, and errors of the API.
 //!
-//! Telemetry stands before the record it is about: a response before its `assistant` record, the
-//! calls of a step before their `tool_result` records.
+//! Telemetry precedes the record that it describes: a response precedes its `assistant` record, the
+//! calls of a step precede their `tool_result` records.
 
 use std::collections::VecDeque;
 
@@ -15,11 +15,11 @@ use crate::provider::Outcome;
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Calls remembered until their results come; one step has seldom more than a dozen.
+/// Most calls remembered until their results come. One step seldom has more than a dozen.
 const TOOLS: usize = 64;
 
-/// The names that token counts have in `usageMetadata`: prompt, answer, cached, thoughts, results
-/// of built-in tools, total.
+/// Names of the token counts in `usageMetadata`: prompt, answer, cached, thoughts, results of
+/// built-in tools, total.
 pub(super) const METADATA: [&str; 6] = [
     "promptTokenCount",
     "candidatesTokenCount",
@@ -29,7 +29,7 @@ pub(super) const METADATA: [&str; 6] = [
     "totalTokenCount",
 ];
 
-/// The names that the same counts have in telemetry.
+/// Names of the same counts in telemetry.
 const TELEMETRY: [&str; 6] = [
     "input_token_count",
     "output_token_count",
@@ -39,12 +39,12 @@ const TELEMETRY: [&str; 6] = [
     "total_token_count",
 ];
 
-/// What telemetry told about records that have not come yet.
+/// Telemetry about records that have not been read yet.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Telemetry {
     tools: VecDeque<Tool>,
     request: Option<Request>,
-    /// Size of the last response that was counted.
+    /// Size of the last response whose tokens were counted.
     counted: Option<(i64, i64)>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Telemetry {
 pub(super) struct Tool {
     name: String,
     pub(super) duration_ms: Option<i64>,
-    /// A person refused it.
+    /// True if the user refused the call.
     pub(super) rejected: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Request {
 }
 
 impl Telemetry {
-    /// Takes one event.
+    /// Decodes one telemetry event.
     pub(super) fn event(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
         let of_subagent = event.non_empty("subagent_name").is_some();
         if event.field("error_message").is_some() {
@@ -102,8 +102,8 @@ impl Telemetry {
         }
     }
 
-    /// The request that gave a response with these counts. A record without counts is the first
-    /// part of a response whose later record has them.
+    /// Returns the request that gave a response with these counts. A record without counts is the
+    /// first part of a response, and a later record of that response has the counts.
     pub(super) fn response(&mut self, usage: Usage, out: &mut Stream) -> Option<Request> {
         self.tools.clear();
         if usage.is_unknown() {
@@ -123,21 +123,22 @@ impl Telemetry {
         same
     }
 
-    /// What was told about the call whose result comes now.
+    /// Takes the telemetry about the call whose result is being decoded.
     pub(super) fn tool(&mut self, name: Option<&str>) -> Option<Tool> {
         let at = self.tools.iter().position(|tool| Some(tool.name.as_str()) == name)?;
         self.tools.remove(at)
     }
 }
 
-/// What tells whether two records speak of one response.
+/// Returns the counts by which two records of the same response are matched.
 fn size(usage: Usage) -> (i64, i64) {
     let count = |count: Option<i64>| count.unwrap_or(0);
     (count(usage.input) + count(usage.cache_read), count(usage.output))
 }
 
-/// Token counts; the prompt includes what was cached. Thoughts are part of the answer where the
-/// model was reached by OpenAI's protocol, and stand beside it where by Gemini's: the total tells.
+/// Reads token counts. The prompt includes cached tokens. Thoughts are included in the answer if
+/// the model was reached by OpenAI's protocol, and added to it if by Gemini's; the total shows
+/// which.
 pub(super) fn usage(object: Value<'_>, names: [&str; 6]) -> Usage {
     let [prompt, answer, cached, thoughts, tools, total] = names.map(|name| object.int(name));
     let said = |count: Option<i64>| count.unwrap_or(0);
@@ -165,7 +166,7 @@ pub(super) fn usage(object: Value<'_>, names: [&str; 6]) -> Usage {
     }
 }
 
-/// A request that failed left no other trace.
+/// Appends a notification of a failed request, which leaves no other trace in the log.
 fn api_error(event: Value<'_>, out: &mut Stream) -> Outcome {
     let mut text = event.text("error_message").unwrap_or("").to_owned();
     for key in ["error_type", "status_code", "model"] {

@@ -1,4 +1,4 @@
-//! Qwen Code's `user` records: what a person typed, and what machines put into the user's role
+//! Decodes Qwen Code's `user` records: typed prompts, and machine text in the user's role
 //! (docs/formats.md#qwen-code).
 
 use schemas::EventType;
@@ -8,24 +8,24 @@ use crate::provider::prompt;
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Beginnings of machine text among the parts of a prompt, with the subtype it gets.
+/// Beginnings of machine text among the parts of a prompt, each with the subtype that it gets.
 const MACHINE: &[(&str, &str)] = &[
     ("<qwen:user-prompt-submit-context>", "hook"),
     ("<system-reminder>", "system_reminder"),
     (REFERENCED_FILES, "referenced_files"),
 ];
 
-/// What follows this part are the files that a prompt names by `@`.
+/// Heading of the files that a prompt names by `@`; the parts after it are those files.
 const REFERENCED_FILES: &str = "--- Content from referenced files ---";
 
-/// Put before what a person typed while tools were running.
+/// Text in front of a prompt that the user typed while tools were running.
 const MID_TURN: &str = "[User message received during tool execution]: ";
 
-/// The record's parts, sorted.
+/// The parts of a record, sorted by kind.
 #[derive(Default)]
 struct Parts {
     prompt: String,
-    /// Pictures and other attachments, which the text shown to the person leaves out.
+    /// Pictures and other attachments, which the text shown to the user leaves out.
     attached: String,
     machine: Vec<(&'static str, String)>,
 }
@@ -51,17 +51,17 @@ pub(super) fn record(object: Value<'_>, starts_turn: bool, out: &mut Stream) {
     }
 }
 
-/// Decodes the text that a slash command sent to the model; the command itself is the prompt.
+/// Decodes the text that a slash command sent to the model. The command itself is the prompt.
 pub(super) fn expansion(object: Value<'_>, out: &mut Stream) {
     notify("command_prompt", &whole(object), out);
 }
 
-/// The text of a record as the model was given it, without machine text.
+/// Returns the text of a record as sent to the model, without machine text.
 pub(super) fn text_of(object: Value<'_>) -> String {
     typed(&sort(object).prompt).to_owned()
 }
 
-/// Why a whole record is machine text, if it says so.
+/// Returns the subtype of a record that is machine text as a whole.
 fn machine(object: Value<'_>) -> Option<&str> {
     let subtype = object.non_empty("subtype");
     let provenance = object.non_empty("provenance").filter(|from| *from != "real_user");
@@ -101,7 +101,7 @@ fn typed(prompt: &str) -> &str {
     prompt.trim_start().strip_prefix(MID_TURN).unwrap_or(prompt)
 }
 
-/// All text of a record.
+/// Returns all text of a record.
 fn whole(object: Value<'_>) -> String {
     let mut text = String::new();
     let parts = object.object("message").and_then(|message| message.field("parts"));
@@ -109,7 +109,7 @@ fn whole(object: Value<'_>) -> String {
     text
 }
 
-/// Appends on a line of its own.
+/// Appends text on a line of its own.
 fn append(out: &mut String, what: impl FnOnce(&mut String)) {
     render::new_line(out);
     what(out);

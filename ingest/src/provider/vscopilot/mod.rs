@@ -1,11 +1,11 @@
 //! GitHub Copilot in Visual Studio:
 //! `%TEMP%\VSGitHubCopilotLogs\traces\*_VSGitHubCopilot_traces.jsonl`
-//! (docs/formats.md#visual-studio-copilot), OpenTelemetry spans, a batch of them on a line. `chat`
-//! is one request to a model with its prompt and its answer, `execute_tool` a call with its result,
-//! `invoke_agent` a turn as a whole, whose sums repeat those of its requests.
+//! (docs/formats.md#visual-studio-copilot). A line holds a batch of OpenTelemetry spans. `chat` is
+//! one request to a model with its prompt and its answer. `execute_tool` is a call with its result.
+//! `invoke_agent` is a turn as a whole, whose sums repeat those of its requests.
 //!
-//! A conversation may go on in another file, and a file may hold several of them: the log is the
-//! file, named after its first conversation. Spans are known by their ids wherever they stand.
+//! A conversation may continue in another file, and a file may hold several conversations. The log
+//! is the file, named after its first conversation. Spans are identified by their ids in any file.
 
 mod span;
 
@@ -73,25 +73,25 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// An attribute that is text.
+/// Returns an attribute that is a non-empty text.
 fn attribute<'a>(owner: &'a Json, key: &str) -> Option<&'a str> {
     let found = owner["attributes"].as_array()?.iter().find(|attribute| attribute["key"] == key)?;
     found["value"]["stringValue"].as_str().filter(|text| !text.is_empty())
 }
 
-/// Identity of a span: ids of spans are unique in their trace.
+/// Returns the identity of a span. A span's id is unique within its trace.
 fn identity(trace: &str, span: &str) -> Option<u64> {
     (!span.is_empty()).then(|| xxh3_64(format!("{trace}:{span}").as_bytes()) | 1)
 }
 
-/// Prompts and calls remembered; requests that repeat them stand close together.
+/// Most prompts, and most calls, that are remembered. Requests that repeat them are close together.
 const REMEMBERED: usize = 256;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Hashes of the turns whose prompt was seen: every request of a turn repeats it.
+    /// Hashes of the turns whose prompt was decoded. Every request of a turn repeats the prompt.
     prompts: VecDeque<u64>,
-    /// Hashes of the ids of calls: they stand in the answer and in their execution.
+    /// Hashes of call ids. A call is recorded in the answer and again in its execution.
     calls: VecDeque<u64>,
 }
 
@@ -100,7 +100,7 @@ struct Decoder {
     text: String,
     /// Decodes JSON inside strings.
     outer: Parser,
-    /// Decodes JSON inside strings of that.
+    /// Decodes JSON inside strings of the JSON that `outer` decodes.
     inner: Parser,
 }
 
@@ -143,7 +143,7 @@ impl LineDecoder for Decoder {
 }
 
 impl Decoder {
-    /// Decodes a span; it gives one event at least.
+    /// Decodes a span, which gives at least one event.
     fn span(&mut self, value: Value<'_>, at: RecordAt, out: &mut Stream) {
         let span = Span::of(value);
         let trace = value.text("traceId").unwrap_or("");
@@ -216,7 +216,7 @@ impl Decoder {
         }
     }
 
-    /// The last prompt of a request's input, unless another request of the turn told it.
+    /// Appends the last prompt of a request's input, unless an earlier request of the turn gave it.
     fn prompt(&mut self, input: &str, span: &Span<'_>, out: &mut Stream) {
         let Self { state, text, outer, .. } = self;
         let mut prompt = String::new();
@@ -268,7 +268,7 @@ impl Decoder {
     }
 }
 
-/// Reads the arguments of a tool, which are JSON in a string. A patch may be without its first line.
+/// Decodes the arguments of a tool, which are JSON in a string. A patch may lack its first line.
 fn arguments(tool: Option<&str>, value: Option<Value<'_>>, parser: &mut Parser) -> Arguments {
     let mut arguments = Arguments::default();
     if let Some(value) = value {
@@ -283,7 +283,7 @@ fn arguments(tool: Option<&str>, value: Option<Value<'_>>, parser: &mut Parser) 
     arguments
 }
 
-/// Whether an id was not seen before; what has none is always new.
+/// Remembers an id. Returns true if it is new; a missing id is always new.
 fn remember(id: Option<&str>, seen: &mut VecDeque<u64>) -> bool {
     let Some(id) = id else { return true };
     let hash = xxh3_64(id.as_bytes());

@@ -1,4 +1,4 @@
-//! Reading a span of GitHub Copilot in Visual Studio: its attributes, times and counts, the JSON in
+//! Reads a span of GitHub Copilot in Visual Studio: its attributes, times and counts, the JSON in
 //! its strings, and the notification it may become (docs/formats.md#visual-studio-copilot).
 
 use schemas::{EventType, Usage};
@@ -8,7 +8,7 @@ use crate::json::{Fields, Parser, Value, embedded};
 use crate::render;
 use crate::stream::{Draft, Stream};
 
-/// Attributes that repeat other spans, or say nothing to a reader.
+/// Attributes that repeat other spans or mean nothing to a reader.
 const SILENT: &[&str] = &[
     "gen_ai.input.messages",
     "gen_ai.output.messages",
@@ -19,11 +19,11 @@ const SILENT: &[&str] = &[
     "virtual_parent.genai",
 ];
 
-/// A span, or anything else that has attributes.
+/// A span, or any other object that has attributes.
 pub(super) struct Span<'a> {
     span: Value<'a>,
     attributes: Vec<Value<'a>>,
-    /// In microseconds.
+    /// Start and end, in microseconds.
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
 }
@@ -39,24 +39,24 @@ impl<'a> Span<'a> {
         Self { span, attributes: span.items("attributes"), start, end }
     }
 
-    /// The value of an attribute: `{"stringValue": "x"}` is x.
+    /// Returns the value of an attribute: `{"stringValue": "x"}` is x.
     pub(super) fn value(&self, key: &str) -> Option<Value<'a>> {
         plain(*self.attributes.iter().find(|attribute| attribute.text("key") == Some(key))?)
     }
 
-    /// An attribute that is text and not empty.
+    /// Returns an attribute that is a non-empty text.
     pub(super) fn text(&self, key: &str) -> Option<&'a str> {
         self.value(key).and_then(crate::json::string).filter(|text| !text.is_empty())
     }
 
-    /// A whole number, also in a string, as the protocol writes it.
+    /// Returns an attribute that is a whole number, which the protocol may write as a string.
     fn int(&self, key: &str) -> Option<i64> {
         let attribute = self.attributes.iter().find(|attribute| attribute.text("key") == Some(key));
         let number = attribute?.object("value")?.int("intValue");
         number.or_else(|| self.text(key)?.parse().ok())
     }
 
-    /// What was done: `chat`, `execute_tool`, `invoke_agent`.
+    /// Returns the operation: `chat`, `execute_tool` or `invoke_agent`.
     pub(super) fn operation(&self) -> &'a str {
         let name = || self.span.text("name").and_then(|name| name.split(' ').next());
         self.text("gen_ai.operation.name").or_else(name).unwrap_or("unnamed")
@@ -70,7 +70,7 @@ impl<'a> Span<'a> {
         status.is_some_and(error) || self.text("error.type").is_some()
     }
 
-    /// What went wrong, in words.
+    /// Returns the error message of a failed span.
     pub(super) fn message(&self) -> &'a str {
         self.span.object("status").and_then(|status| status.text("message")).unwrap_or("")
     }
@@ -80,7 +80,7 @@ impl<'a> Span<'a> {
         (elapsed >= 0).then_some(elapsed / 1000)
     }
 
-    /// Token counts; the input includes what was read from the cache and written to it.
+    /// Reads token counts. The log's input includes tokens read from and written to the cache.
     pub(super) fn usage(&self) -> Usage {
         let count = |name: &str| self.int(&format!("gen_ai.usage.{name}"));
         let cache_read = count("cache_read.input_tokens");
@@ -97,14 +97,14 @@ impl<'a> Span<'a> {
     }
 }
 
-/// The value inside an attribute.
+/// Returns the value inside an attribute.
 fn plain(attribute: Value<'_>) -> Option<Value<'_>> {
     let value = attribute.object("value")?.as_object()?;
     let (_, inner) = value.iter().next()?;
     Some(inner)
 }
 
-/// Adds a notification with the span's attributes as its text.
+/// Appends a notification with the span's attributes as its text.
 pub(super) fn notice(span: &Span<'_>, text: &mut String, out: &mut Stream) {
     text.clear();
     for attribute in &span.attributes {
@@ -127,14 +127,14 @@ pub(super) fn notice(span: &Span<'_>, text: &mut String, out: &mut Stream) {
     out.push(EventType::Notification, draft);
 }
 
-/// Hands over the messages of an attribute, which is a list in a string.
+/// Passes each message of an attribute, which is a list in a string, to a callback.
 pub(super) fn messages(json: &str, parser: &mut Parser, mut found: impl FnMut(Value<'_>)) {
     embedded(&format!("{{\"messages\":{json}}}"), parser, |list| {
         list.items("messages").into_iter().for_each(&mut found);
     });
 }
 
-/// Appends what a message or a part of one says.
+/// Appends the text of a message, or of a part of one.
 pub(super) fn said(value: Value<'_>, text: &mut String) {
     if let Some(content) = value.text("content") {
         return text.push_str(content);

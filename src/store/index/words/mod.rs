@@ -1,8 +1,9 @@
-//! Which rows hold which words: a question for a word, or a part of one, needs no text, and one for
-//! several is looked for only where all of them are.
+//! Which rows hold which words. A search for a word, or a part of one, needs no text; a search for
+//! several reads only the rows that hold all of them.
 //!
-//! A word is a run of three ASCII letters or more of a row's folded text. All of them are listed,
-//! each with its rows, but for what noise has: of rows with words that found no room nothing is known.
+//! A word is a run of three ASCII letters or more of a row's folded text. Every word is listed with
+//! its rows, except words that found no room, as in noise. Rows with such words are "open": they
+//! may hold any word.
 
 mod rows;
 mod runs;
@@ -20,16 +21,17 @@ use self::runs::runs;
 use self::table::{HEAD, Places};
 use self::vocabulary::Vocabulary;
 
-/// Letters of the shortest word.
+/// Letters of the shortest word that is indexed.
 pub const SHORTEST: usize = 3;
 
-/// Text whose runs are found before they are looked at, in bytes.
+/// Bytes of text whose runs are collected before they are added to the vocabulary.
 const PIECE: usize = 16 << 10;
 
-/// Bytes between two lists that are read with them rather than passed over.
+/// Lists at most this many bytes apart are read in one call, with the bytes between them.
 const NEAR: u64 = 4 << 10;
 
-/// Bytes of lists that are read at once: more would not lie in a near cache when they are looked at.
+/// Most bytes of several lists that are read in one call: more would not stay in a near cache until
+/// they are decoded.
 const AT_ONCE: u64 = 64 << 10;
 
 /// The words of a segment under construction.
@@ -44,7 +46,7 @@ impl WordsWriter {
         Self { runs: Vec::new(), vocabulary: Vocabulary::new(), row: 0 }
     }
 
-    /// Adds a row by its folded text.
+    /// Adds the next row, given its folded text.
     pub(super) fn push(&mut self, text: &[u8]) {
         self.vocabulary.expect(text.len());
         let mut rest = text;
@@ -60,34 +62,34 @@ impl WordsWriter {
         self.row += 1;
     }
 
-    /// The words and their rows as bytes, for [`rows_with`].
+    /// Returns the words and their rows as bytes, for [`Words::rows_with`].
     pub(super) fn finish(self) -> Vec<u8> {
         let (words, open) = self.vocabulary.finish();
         table::write(&words, &open, self.row as usize)
     }
 }
 
-/// How much of a text is looked at in one go: no run goes on behind it.
+/// Returns the length of the first piece of `text`, which no run of letters crosses.
 fn piece_of(text: &[u8]) -> usize {
     let Some(behind) = text.get(PIECE..) else { return text.len() };
     let ends = behind.iter().position(|byte| !byte.is_ascii_lowercase());
     ends.map_or(text.len(), |end| PIECE + end)
 }
 
-/// The words that [`WordsWriter`] made, to be asked for their rows.
+/// The words that a [`WordsWriter`] wrote, opened for lookups.
 pub(super) struct Words {
     /// Rows of the segment.
     rows: usize,
     places: Places,
-    /// The bytes at [`Places::table`]: every question goes over them.
+    /// The bytes at [`Places::table`], kept in memory because every lookup scans them.
     table: Vec<u8>,
-    /// The rows of which nothing is known.
+    /// Rows with words that are not listed: any word may be in them.
     open: FixedBitSet,
 }
 
 impl Words {
-    /// Of a segment of `rows`; `read` gives the bytes at a place of the words, `length` are all.
-    /// `None` when they are no such words.
+    /// Opens the words of a segment of `rows` rows. They take `length` bytes, and `read` returns
+    /// those in a range of them. Returns `None` if they are too short for what their head declares.
     pub(super) fn open<E>(
         rows: usize,
         length: u64,
@@ -102,8 +104,8 @@ impl Words {
         Ok(Some(Self { rows, places, table, open }))
     }
 
-    /// The rows that hold a word with these letters; `read` is the same. `None` when the words are
-    /// damaged.
+    /// Returns the rows that hold a word with these letters; `read` is as for [`Words::open`].
+    /// Returns `None` if the words are damaged.
     pub(super) fn rows_with<E>(
         &self,
         wanted: &Letters<'_>,

@@ -1,25 +1,25 @@
-//! Which rows: lists of them as they are written, and what they say.
+//! Sets of rows: the lists as they are written, and the result of a lookup.
 
 use fixedbitset::FixedBitSet;
 
-/// What is known of the rows of a segment without looking at their texts.
+/// What the index alone shows about the rows of a segment, without reading their texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRows {
-    /// Rows that may match: no other does.
+    /// Rows that may match; no other row does.
     pub may: FixedBitSet,
-    /// Rows that match.
+    /// Rows that match for certain.
     pub certain: FixedBitSet,
 }
 
 impl KnownRows {
-    /// Of a segment of so many rows, all of which match.
+    /// Returns the result for a segment in which all `rows` rows match.
     pub fn all(rows: usize) -> Self {
         let mut all = FixedBitSet::with_capacity(rows);
         all.insert_range(..);
         Self { may: all.clone(), certain: all }
     }
 
-    /// Of a segment of so many rows, any of which may match.
+    /// Returns the result for a segment in which any of the `rows` rows may match.
     pub fn any(rows: usize) -> Self {
         Self { certain: FixedBitSet::with_capacity(rows), ..Self::all(rows) }
     }
@@ -28,7 +28,7 @@ impl KnownRows {
 impl std::ops::Not for KnownRows {
     type Output = Self;
 
-    /// The rows that do not match.
+    /// Returns the rows that do not match.
     fn not(mut self) -> Self {
         self.may.toggle_range(..);
         self.certain.toggle_range(..);
@@ -36,13 +36,14 @@ impl std::ops::Not for KnownRows {
     }
 }
 
-/// Rows in ascending order: how many lie before each, back to the one before, seven bits a byte from
-/// the lowest up, all but the last with the highest bit.
+/// A list of rows in ascending order, as gaps: the number of rows between each and the one before.
+/// A gap has seven bits a byte from the lowest up, and all bytes but its last have the highest bit
+/// set.
 #[derive(Debug, Default)]
 pub(super) struct Listed(Vec<u8>);
 
 impl Listed {
-    /// Adds a row that so many lie before.
+    /// Appends a row that `gap` other rows separate from the one before.
     #[inline(always)]
     pub(super) fn add(&mut self, mut gap: u32) {
         while gap >= 0x80 {
@@ -52,8 +53,9 @@ impl Listed {
         self.0.push(gap as u8);
     }
 
-    /// The list as it is written for a segment of so many rows: a bit for each where that is
-    /// shorter, and so of another length than any list of gaps.
+    /// Appends the list as it is written for a segment of `rows` rows: as a bit for each row if the
+    /// gaps would not be shorter. The length tells both forms apart, as a list of gaps is always
+    /// shorter.
     pub(super) fn write(&self, rows: usize, out: &mut Vec<u8>) {
         let (from, dense) = (out.len(), rows.div_ceil(8));
         if self.0.len() < dense {
@@ -65,7 +67,7 @@ impl Listed {
 }
 
 impl FromIterator<usize> for Listed {
-    /// Of ascending rows.
+    /// Collects ascending rows.
     fn from_iter<T: IntoIterator<Item = usize>>(rows: T) -> Self {
         let (mut list, mut next) = (Self::default(), 0);
         for row in rows {
@@ -76,7 +78,8 @@ impl FromIterator<usize> for Listed {
     }
 }
 
-/// Adds the rows of a list as it was written; a damaged one may name others, but none that is not.
+/// Adds the rows of a written list to `rows`. A damaged list may name wrong rows, but none beyond
+/// the set.
 pub(super) fn read(list: &[u8], rows: &mut FixedBitSet) {
     let count = rows.len();
     if list.len() < count.div_ceil(8) {
@@ -91,7 +94,7 @@ pub(super) fn read(list: &[u8], rows: &mut FixedBitSet) {
         more[..bytes.len()].copy_from_slice(bytes);
         *word |= usize::from_le_bytes(more);
     }
-    // A set has no bits behind its last.
+    // The set must not have bits after its last row.
     let spare = rows.as_slice().len() * usize::BITS as usize - count;
     if let Some(last) = rows.as_mut_slice().last_mut() {
         *last &= usize::MAX >> spare;
@@ -102,7 +105,7 @@ pub(super) fn read(list: &[u8], rows: &mut FixedBitSet) {
 fn gaps(gaps: &[u8], mut row: impl FnMut(usize)) {
     let (mut next, mut gap, mut shift) = (0u64, 0, 0);
     for byte in gaps {
-        // A gap has five bytes at most, unless it is damaged.
+        // A gap has at most five bytes unless it is damaged.
         gap |= u64::from(byte & 0x7f) << (shift % 35);
         if *byte >= 0x80 {
             shift += 7;

@@ -1,15 +1,15 @@
-//! The runs of letters of a text.
+//! Finds the runs of letters in a text.
 
 use super::SHORTEST;
 
-/// Adds where every run of three letters or more of a folded text begins and ends.
+/// Appends the begin and end of every run of at least three letters in a folded text.
 pub(super) fn runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
     let mut add = |from: usize, end: usize| found.push((from as u32, end as u32));
     let (chunks, rest) = text.as_chunks::<64>();
-    // Behind the end stands no letter, so every run ends.
+    // No letter follows the end of the text, so every run ends.
     let mut last = [0; 64];
     last[..rest.len()].copy_from_slice(rest);
-    // Where a run begins that goes on in the next chunk.
+    // Begin of a run that continues in the next chunk.
     let mut open = None;
     for (number, chunk) in chunks.iter().chain([&last]).enumerate() {
         let (at, mut bits) = (number * 64, letters(chunk));
@@ -25,12 +25,12 @@ pub(super) fn runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
             open = None;
             bits &= u64::MAX << more;
         }
-        // Shorter ones are passed over at once, unless they may go on.
+        // Drops shorter runs at once, unless they may continue in the next chunk.
         let three = bits & (bits >> 1 | 1 << 63) & (bits >> 2 | 3 << 62);
         bits &= three | three << 1 | three << 2;
         while bits != 0 {
             let from = bits.trailing_zeros();
-            // Carries over the run.
+            // The addition carries over the whole run.
             let end = bits.wrapping_add(1 << from);
             if end == 0 {
                 open = Some(at + from as usize);
@@ -42,8 +42,8 @@ pub(super) fn runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
     }
 }
 
-/// A bit for each of the bytes that is a small letter: found for eight at a time, by whether adding
-/// what is left to 128 sets a byte's highest bit.
+/// Returns a bit for each byte that is a lowercase letter. Tests eight bytes at a time: adding 128
+/// minus a letter to a byte sets its highest bit if it is that letter or a later one.
 fn letters(chunk: &[u8; 64]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
@@ -54,7 +54,7 @@ fn letters(chunk: &[u8; 64]) -> u64 {
         let from_a = low + (0x80 - u64::from(b'a')) * ONES;
         let beyond_z = low + (0x80 - u64::from(b'z') - 1) * ONES;
         let found = (from_a & !beyond_z & !bytes & HIGH) >> 7;
-        // Gathers the lowest bits of the eight bytes at the top.
+        // Gathers the lowest bits of the eight bytes in the top byte.
         bits << 8 | found.wrapping_mul(0x0102_0408_1020_4080) >> 56
     })
 }

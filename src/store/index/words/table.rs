@@ -1,9 +1,10 @@
-//! The words of a segment as they are written, and how those that hold some letters are found.
+//! The words of a segment as they are written, and the search for words that hold some letters.
 //!
-//! Three numbers: leaves, bytes of words, bytes of the list of open rows. Of every leaf, a few words,
-//! where they and their lists begin. The words in their order, each behind it the length of its
-//! list, seven bits a byte from the lowest up, each with the highest bit, which no letter has. Then
-//! the open rows, and the lists.
+//! The section begins with three numbers: leaves, bytes of words, bytes of the list of open rows.
+//! For every leaf, a group of eight words, follow the positions of its first word and first list.
+//! Then come the words in alphabetical order. After each word is the length of its list, seven bits
+//! a byte from the lowest up, each byte with the highest bit set, which no letter has. The open
+//! rows and the lists are last.
 
 use std::ops::Range;
 
@@ -12,22 +13,22 @@ use memchr::memmem;
 use super::rows::Listed;
 use super::vocabulary;
 
-/// The numbers before the leaves, of four bytes each, as all are.
+/// Bytes of the numbers before the leaves. Every number has four bytes.
 pub(super) const HEAD: usize = 3 * 4;
 const LEAF: usize = 2 * 4;
 const WORDS_OF_A_LEAF: usize = 8;
 
-/// Letters that are looked for in words.
+/// Letters to look for in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Letters<'t> {
-    /// Small ASCII letters.
+    /// Lowercase ASCII letters.
     pub letters: &'t str,
-    /// Whether a word must begin with them, and end.
+    /// Whether a word must begin with the letters, and whether it must end with them.
     pub begin: bool,
     pub end: bool,
 }
 
-/// Writes words, which come in their order, for a segment of so many rows.
+/// Returns `words`, which must be sorted, in the written form for a segment of `rows` rows.
 pub(super) fn write(words: &[vocabulary::Word], open: &Listed, rows: usize) -> Vec<u8> {
     let (mut leaves, mut table, mut lists) = (Vec::new(), Vec::new(), Vec::new());
     for leaf in words.chunks(WORDS_OF_A_LEAF) {
@@ -57,7 +58,7 @@ pub(super) fn write(words: &[vocabulary::Word], open: &Listed, rows: usize) -> V
     out
 }
 
-/// Where the parts lie behind the head.
+/// Positions of the parts after the head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Places {
     leaves: usize,
@@ -68,7 +69,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Of `length` bytes that begin with `head`; `None` when they are too few.
+    /// Parses `head`, the beginning of a section of `length` bytes; `None` if the section is too
+    /// short.
     pub(super) fn read(head: [u8; HEAD], length: u64) -> Option<Self> {
         let number = |at: usize| number(&head, at * 4).map(u64::from);
         let (leaves, words, open) = (number(0)?, number(1)?, number(2)?);
@@ -79,8 +81,9 @@ impl Places {
         (open.end <= length).then_some(Self { leaves, table, open, lists })
     }
 
-    /// Where the lists of the words lie that hold `wanted`, among the lists, ascending; `table` is the
-    /// bytes at [`Places::table`]. `None` when lists lie elsewhere.
+    /// Returns the ranges of the lists of all words that hold `wanted`, ascending, relative to the
+    /// first list. `table` is the bytes at [`Places::table`]. Returns `None` if a range is outside
+    /// the lists.
     pub(super) fn holding(&self, table: &[u8], wanted: &Letters<'_>) -> Option<Vec<Range<u64>>> {
         let (leaves, words) = table.split_at_checked(self.leaves * LEAF)?;
         let most = self.lists.end - self.lists.start;
@@ -89,7 +92,7 @@ impl Places {
         let begin = |leaf: &[u8; LEAF]| number(leaf, 0).map_or(usize::MAX, |at| at as usize);
         let finder = memmem::Finder::new(wanted.letters);
         let mut found: Vec<Range<u64>> = Vec::new();
-        // The next word, where its list begins, and from where letters are looked for.
+        // Position of the next word, begin of its list, and where the search for letters continues.
         let (mut at, mut list, mut from) = (0, 0, 0);
         while let Some(hit) = words.get(from..).and_then(|words| finder.find(words)) {
             let hit = from + hit;
@@ -128,7 +131,7 @@ struct Word {
 }
 
 impl Word {
-    /// The word at `at`; `None` behind the last.
+    /// Reads the word at `at`; `None` after the last.
     fn read(words: &[u8], at: usize) -> Option<Self> {
         let letters = words.get(at..)?.iter().take_while(|byte| **byte < 0x80).count();
         let behind = &words[at + letters..];

@@ -7,50 +7,51 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::rows::Listed;
 
-/// A word's letters, from the lowest byte up, zero behind its end; of a longer one a hash with the
-/// highest bit, which no letter has.
+/// A word as a number: its letters from the lowest byte up, zero after the end. A longer word is
+/// represented by a hash with the highest bit set, which no letter has.
 type Key = u128;
 
 /// Letters of the longest word that is its own key.
 const LONGEST: usize = size_of::<Key>();
 const IS_LONG: Key = 1 << (Key::BITS - 1);
 
-/// So many words are kept in any case, and at most.
+/// Bounds of the number of words kept: the limit grows with the text (see [`TEXT_OF_A_WORD`]) from
+/// `FEW` to `MOST`.
 const FEW: usize = 1 << 13;
 const MOST: usize = 1 << 17;
 
-/// Bytes of text for every further word that is kept.
+/// Bytes of text that raise the limit on kept words by one.
 const TEXT_OF_A_WORD: usize = 32;
 
-/// So many words find no room, as a share of those there are, before room is made.
+/// Room is made once more words than this share of the limit, one eighth, were refused.
 const REFUSED: usize = 8;
 
 /// A word's letters, and its rows.
 pub(super) type Word = (Box<[u8]>, Listed);
 
 pub(super) struct Vocabulary {
-    /// A power of two of them, at most half of them used; a word lies at its hash or behind.
+    /// Hash table with linear probing: a power of two of slots, at most half of them used.
     slots: Vec<Slot>,
     used: usize,
-    /// By a word's number.
+    /// Rows of each word, indexed by the word's number.
     lists: Vec<Listed>,
-    /// Numbers that no word has any more.
+    /// Numbers that no word uses any more.
     free: Vec<u32>,
-    /// The letters of long words, by number.
+    /// The letters of words longer than [`LONGEST`], by number.
     long: HashMap<u32, Box<[u8]>>,
     /// Rows with words that are not kept.
     open: FixedBitSet,
-    /// Words that found no room since it was last made.
+    /// Words refused since room was last made.
     refused: usize,
     text: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Slot {
-    /// Zero for none.
+    /// Zero for an empty slot.
     key: Key,
     number: u32,
-    /// The row after the last that has it.
+    /// The row after the last row that has the word.
     next: u32,
     rows: u32,
 }
@@ -73,7 +74,7 @@ impl Vocabulary {
         }
     }
 
-    /// Counts text whose words come next.
+    /// Counts the bytes of a text whose words are added next.
     pub(super) fn expect(&mut self, text: usize) {
         self.text += text;
         if self.slots.is_empty() {
@@ -81,8 +82,8 @@ impl Vocabulary {
         }
     }
 
-    /// Adds `row`, which is none before the last, to the word that is the first `length` bytes of
-    /// `rest`, of which there is one at least.
+    /// Adds `row` to the word formed by the first `length` bytes of `rest`. `length` is at least 1,
+    /// and `row` is not less than the rows added before.
     #[inline(always)]
     pub(super) fn add(&mut self, rest: &[u8], length: usize, row: u32) {
         let key = match length {
@@ -108,7 +109,7 @@ impl Vocabulary {
         }
     }
 
-    /// Adds a word that is not kept.
+    /// Adds a word that has no slot yet, or refuses it if the limit is reached.
     #[inline(never)]
     fn first(&mut self, key: Key, letters: &[u8], row: u32) {
         let most = (self.text / TEXT_OF_A_WORD).clamp(FEW, MOST);
@@ -147,8 +148,8 @@ impl Vocabulary {
         self.open.grow_and_insert(row as usize);
     }
 
-    /// Forgets the words that one row has: where text is noise, nearly all of them are. What it
-    /// leaves open are those rows.
+    /// Forgets the words that occur in a single row, as nearly all do in text that is noise. Those
+    /// rows become open.
     fn make_room(&mut self) {
         self.refused = 0;
         let (kept, gone): (Vec<Slot>, Vec<Slot>) =
@@ -162,7 +163,7 @@ impl Vocabulary {
         self.put(kept.len() + gone.len(), kept);
     }
 
-    /// Lays out slots anew, `count` of them.
+    /// Rebuilds the table with `count` slots and inserts `slots` into it.
     fn put(&mut self, count: usize, slots: Vec<Slot>) {
         self.slots = vec![Slot::NONE; count];
         self.used = 0;
@@ -179,7 +180,7 @@ impl Vocabulary {
         self.used += 1;
     }
 
-    /// The words in the order of their letters, and the rows that have others.
+    /// Returns the words sorted by their letters, and the rows that have words not kept.
     pub(super) fn finish(mut self) -> (Vec<Word>, Listed) {
         let slots = std::mem::take(&mut self.slots).into_iter().filter(|slot| slot.key != 0);
         let mut words: Vec<_> = slots
@@ -193,7 +194,7 @@ impl Vocabulary {
     }
 }
 
-/// The key of the word of this length, at most [`LONGEST`], at the beginning of `rest`.
+/// Returns the key of the word of this length, at most [`LONGEST`], at the beginning of `rest`.
 fn key(rest: &[u8], length: usize) -> Key {
     let key = match rest.first_chunk() {
         Some(chunk) => Key::from_le_bytes(*chunk),
@@ -206,13 +207,13 @@ fn key(rest: &[u8], length: usize) -> Key {
     key & Key::MAX >> (Key::BITS - 8 * length as u32)
 }
 
-/// The letters of a word that is its own key.
+/// Returns the letters of a word that is its own key.
 fn letters(key: Key) -> Box<[u8]> {
     let length = LONGEST - key.leading_zeros() as usize / 8;
     key.to_le_bytes()[..length].into()
 }
 
-/// The halves multiplied, and both halves of the product joined.
+/// Multiplies the two halves of a key and joins both halves of the product.
 const fn hash(key: Key) -> u64 {
     let low = key as u64 ^ 0x9e37_79b9_7f4a_7c15;
     let high = (key >> 64) as u64 ^ 0xd6e8_feb8_6659_fd93;
