@@ -110,8 +110,8 @@ fn failed(at: RecordAt, stream: &mut Stream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::History;
     use crate::json::Value;
+    use crate::replay::History;
     use crate::stream::StreamState;
     use schemas::Provider;
     use schemas::session::SessionRow;

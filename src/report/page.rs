@@ -1,7 +1,7 @@
 //! The HTML file of a report: the data and the code that shows it, all in one file.
 
 use super::Report;
-use crate::policy::policy;
+use crate::csp::policy;
 
 /// Chart.js as published on npm; `assets/chart.js-LICENSE.md` is its licence.
 const CHARTS: &str = include_str!("assets/chart.umd.min.js");

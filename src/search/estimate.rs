@@ -1,7 +1,7 @@
 //! Score estimates for rows, computed from the skip index alone.
 
 use super::score::{ONCE, Scorer, covering};
-use super::sums::Sums;
+use super::weight_tables::Sums;
 
 /// `MAYBE` is the share of a word's weight that counts if only the block is known to contain
 /// the word. The share grows by one for every `SURE_LENGTH` bytes of text. With these values, the
@@ -46,7 +46,7 @@ impl<'s> Estimator<'s> {
     }
 
     /// Estimates the score of a text from its possible words and those of them that are
-    /// doubtful, one [`super::sums::bit`] each.
+    /// doubtful, one [`super::weight_tables::bit`] each.
     pub(super) fn score(&self, words: u64, doubtful: u64, bits_of_length: u8) -> f64 {
         let of = &self.by_length[usize::from(bits_of_length) % 32];
         let mut covered = self.weights.of(words & !doubtful);

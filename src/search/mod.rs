@@ -5,25 +5,25 @@
 
 mod error;
 mod estimate;
-mod gate;
-mod known;
+mod indexed_rows;
 mod lex;
 mod literals;
 mod matcher;
 mod multi;
-mod page;
 mod pattern;
-mod presence;
 pub mod query;
 mod rank;
+mod request;
+mod row_filter;
 mod scan;
 mod score;
 pub mod snippet;
-mod sums;
 mod weigh;
+mod weight_tables;
+mod word_presence;
 
 pub use error::{QueryError, QueryErrorKind, SearchError};
-pub use page::{Found, Hit, Position, Request, Work};
 pub use query::{Query, is_qualifier};
 pub use rank::{Ranked, RankedFound, can_rank, ranked};
+pub use request::{Found, Hit, Position, Request, Work};
 pub use scan::search;

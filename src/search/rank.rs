@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SearchError;
 use super::estimate::Estimator;
-use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
 use super::multi::Multi;
-use super::page::{Hit, Request, Work};
-use super::presence::Presence;
 use super::query::Query;
+use super::request::{Hit, Request, Work};
+use super::row_filter::{Row, RowFilter, Unit};
 use super::scan::{SHARE, among, hits, read};
 use super::score::{Scorer, Weights, scored_form, terms, type_weight};
 use super::weigh::weigh;
-use crate::cores::in_parallel;
+use super::word_presence::Presence;
+use crate::parallel::in_parallel;
 use crate::store::{PageReader, Snapshot, StoreError};
 
 /// Number of pages that are scored at once: the first and the largest wave.
@@ -86,7 +86,7 @@ pub fn can_rank(query: &Query) -> bool {
 
 /// The state of a ranking in progress.
 struct Ranking<'a> {
-    gate: Gate<'a>,
+    gate: RowFilter<'a>,
     scorer: Scorer,
     presence: Presence,
     /// The terms that must or must not occur in addition to the ranked words.
@@ -110,7 +110,7 @@ pub fn ranked(
     let insisted =
         request.query.clauses.iter().filter(|clause| !clause.optional || clause.excluded);
     let insisted = Query { clauses: insisted.cloned().collect(), ..request.query.clone() };
-    let gate = Gate::new(snapshot, request, &insisted)?;
+    let gate = RowFilter::new(snapshot, request, &insisted)?;
     let terms = terms(request.query);
     let mut presence = Presence::new(&gate, &terms)?;
     let mut work = gate.work;
@@ -277,7 +277,7 @@ fn order(snapshot: &Snapshot, a: &Candidate, b: &Candidate) -> Ordering {
 
 /// Returns the pages that may contain a match, most promising first.
 fn units(
-    gate: &Gate<'_>,
+    gate: &RowFilter<'_>,
     scorer: &Scorer,
     presence: &Presence,
     insisted: &Query,
@@ -314,7 +314,7 @@ fn insists(insisted: &Query) -> bool {
 }
 
 /// Returns true if a candidate comes after the end of the page before, in the order of [`order`].
-fn comes_after(gate: &Gate<'_>, candidate: &Candidate, end: &Ranked) -> bool {
+fn comes_after(gate: &RowFilter<'_>, candidate: &Candidate, end: &Ranked) -> bool {
     let id = &gate.snapshot.sessions()[candidate.row.session].session_id;
     let order = (f64::from_bits(end.score).total_cmp(&candidate.score))
         .then_with(|| id.cmp(&end.session_id))

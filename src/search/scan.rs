@@ -6,11 +6,11 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use super::error::SearchError;
-use super::gate::{Gate, Row, Unit};
 use super::matcher::Matcher;
-use super::page::{Found, Hit, Position, Request, Work};
+use super::request::{Found, Hit, Position, Request, Work};
+use super::row_filter::{Row, RowFilter, Unit};
 use super::snippet;
-use crate::cores::in_parallel;
+use crate::parallel::in_parallel;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
 /// Number of pages scanned at once: few at first, because a common word fills the page of results
@@ -61,7 +61,7 @@ pub fn search(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Found, SearchError> {
     let matcher = Matcher::new(request.query);
-    let gate = Gate::new(snapshot, request, request.query)?;
+    let gate = RowFilter::new(snapshot, request, request.query)?;
     let mut work = gate.work;
     let mut units = gate.units()?;
     units.sort_by_key(|unit| Reverse(unit.newest));
@@ -144,7 +144,7 @@ pub fn search(
 /// Returns the first `keep` matching rows of some pages, unordered, and the number of all; `None`
 /// if it was told to halt.
 fn scan(
-    gate: &Gate<'_>,
+    gate: &RowFilter<'_>,
     matcher: &Matcher,
     units: &[Unit],
     keep: usize,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::multi::{Every, Multi};
 use super::pattern::Pattern;
 use super::query::Query;
-use super::sums::{Sums, bit, neighbours};
+use super::weight_tables::{Sums, bit, neighbours};
 use crate::fold::{composed, fold};
 use crate::stem::stem;
 

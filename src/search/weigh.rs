@@ -1,12 +1,12 @@
 //! Weighs the words of a ranked question by their rarity.
 
-use super::gate::{Gate, Unit};
 use super::multi::Every;
-use super::page::Work;
-use super::presence::{Occurs, Presence};
+use super::request::Work;
+use super::row_filter::{RowFilter, Unit};
 use super::scan::{SHARE, read};
 use super::score::{Term, Weights, rarity, scored_form};
-use crate::cores::in_parallel;
+use super::word_presence::{Occurs, Presence};
+use crate::parallel::in_parallel;
 use crate::store::{Block, PageReader, StoreError};
 
 /// Number of pages sampled to estimate the rarity of words for which the index lists no row.
@@ -14,7 +14,7 @@ const SAMPLE_PAGES: usize = 16;
 
 /// Computes the weights of the words from their rarity.
 pub(super) fn weigh(
-    gate: &Gate<'_>,
+    gate: &RowFilter<'_>,
     terms: &[Term],
     presence: &Presence,
     work: &mut Work,
@@ -36,7 +36,7 @@ pub(super) fn weigh(
 /// Estimates the number of rows with each word for which the index lists no row, from a sample of
 /// pages over the whole store.
 fn sample(
-    gate: &Gate<'_>,
+    gate: &RowFilter<'_>,
     terms: &[Term],
     presence: &Presence,
     work: &mut Work,

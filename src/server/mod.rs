@@ -3,7 +3,7 @@
 mod arguments;
 mod cache;
 mod complete;
-mod desk;
+mod dispatcher;
 mod flow;
 mod help;
 mod host;
@@ -39,8 +39,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::arguments::parse;
-pub use self::desk::Options;
-use self::desk::{Answered, Asked, Desk};
+pub use self::dispatcher::Options;
+use self::dispatcher::{CallDispatcher, CallOutcome, ToolCall};
 pub use self::http::{BODY_TIME, HttpOptions, PATH};
 pub use self::stdio::{serve, serve_stdio};
 use crate::clean::head;
@@ -84,7 +84,7 @@ pub struct Parts {
 #[derive(Clone)]
 struct Server {
     tools: Arc<Tools>,
-    desk: Arc<Desk>,
+    desk: Arc<CallDispatcher>,
     listed: Arc<[Tool]>,
     help: Arc<Help>,
     roots: Arc<[PathBuf]>,
@@ -95,7 +95,7 @@ impl Server {
     fn new(parts: Parts, adapter: &'static str) -> Self {
         Self {
             tools: Arc::new(parts.tools),
-            desk: Arc::new(Desk::new(parts.options, adapter)),
+            desk: Arc::new(CallDispatcher::new(parts.options, adapter)),
             listed: schema::tools().into(),
             help: Arc::new(parts.help),
             roots: parts.roots.into(),
@@ -245,7 +245,7 @@ impl ServerHandler for Server {
             self.take_request()?;
             return Err(self.unknown(&request.name));
         };
-        let asked = Arc::new(Asked {
+        let asked = Arc::new(ToolCall {
             id: context.id.to_string(),
             tool: spec.name.to_owned(),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
@@ -366,7 +366,7 @@ fn value<T: Serialize>(answer: Answer<T>) -> Result<Answer<Value>, ToolError> {
 }
 
 /// Converts the outcome of a call to the result of the protocol.
-fn result(answered: Answered) -> CallToolResult {
+fn result(answered: CallOutcome) -> CallToolResult {
     let mut result = match answered.result {
         Ok(answer) => success(answer),
         Err(error) => failure(error),

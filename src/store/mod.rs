@@ -5,10 +5,10 @@
 //! searches, tools or formats of logs.
 
 mod checked_file;
-mod columns;
 mod compact;
 mod damage;
 mod error;
+mod events_file;
 mod export;
 mod files;
 mod folder;

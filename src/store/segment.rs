@@ -19,7 +19,7 @@ use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use schemas::table::{EVENTS, EventColumn, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
-use super::columns::EventsFile;
+use super::events_file::EventsFile;
 use super::files::FileSums;
 use super::held_folder::HeldFolder;
 use super::index::{IndexWriter, RowFacts};

@@ -21,13 +21,13 @@ const BATCH_ROWS: usize = 4096;
 
 /// All live spans, sorted by session and then by event, each with the position of its segment.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct SpanIndex {
     /// Where the spans of each session begin in `spans`; one more entry than there are sessions.
     begins: Vec<usize>,
     spans: Vec<(usize, Span)>,
 }
 
-impl Places {
+impl SpanIndex {
     pub(super) fn of(segments: &[Segment], sessions: usize) -> Self {
         let spans = segments.iter().enumerate();
         let mut spans: Vec<(usize, Span)> =

@@ -11,8 +11,8 @@ use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
 use super::open_segment::{Segment, Shared};
 use super::reader;
-use super::session_events::Places;
-use crate::cores::in_parallel;
+use super::session_events::SpanIndex;
+use crate::parallel::in_parallel;
 
 /// Rows of one session in one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Snapshot {
     segments_read: usize,
     labels: Arc<LabelBook>,
     /// Computed when the first session is read.
-    places: OnceLock<Places>,
+    places: OnceLock<SpanIndex>,
 }
 
 impl Snapshot {
@@ -147,8 +147,8 @@ impl Snapshot {
     }
 
     /// Returns where the rows of every session are stored.
-    pub(super) fn places(&self) -> &Places {
-        self.places.get_or_init(|| Places::of(&self.segments, self.sessions.len()))
+    pub(super) fn places(&self) -> &SpanIndex {
+        self.places.get_or_init(|| SpanIndex::of(&self.segments, self.sessions.len()))
     }
 
     /// Returns the number of live events.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use super::fresh::Freshness;
+use super::freshness::Freshness;
 use crate::store::Snapshot;
 
 /// The inputs of a call besides its arguments. Create one for each call: the first access to the

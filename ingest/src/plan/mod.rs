@@ -20,14 +20,14 @@ use self::compare::{
 };
 pub(crate) use self::gone::path_aside;
 use self::ids::free_id;
-use crate::checkpoint::Fingerprint;
 use crate::columns::shows_path;
 use crate::container::Content;
 use crate::discover::{Candidate, Discovery, is_gone};
-use crate::kin::{Former, News, claim_of, left_behind, settle};
-use crate::link::{link, units};
+use crate::fingerprint::Fingerprint;
+use crate::lineage::{link, units};
 use crate::provider::{Claim, Reader, format, is_beside_log};
 use crate::redact::Redactor;
+use crate::relatives::{MovedLogs, NewLogs, claim_of, left_behind, settle};
 use crate::sniff::{Sniffed, sniff, sniff_all};
 use crate::worker::rules_version;
 
@@ -150,7 +150,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let known = remaining.as_ref().unwrap_or(known);
     plan.new_files(unseen, rules, known, &mut works);
     if !works.is_empty() {
-        let news = News::of(&works);
+        let news = NewLogs::of(&works);
         plan.relatives(&news, rules, known, &mut works);
         link(&mut works, known, &news);
         settle(&mut works);
@@ -234,8 +234,8 @@ impl Plan {
             hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
         });
         let mut former = match claims.is_empty() {
-            true => Former::default(),
-            false => Former::of(known, works, &self.settled),
+            true => MovedLogs::default(),
+            false => MovedLogs::of(known, works, &self.settled),
         };
         let mut taken = HashMap::new();
         for (mut file, claim) in claims {
@@ -282,7 +282,13 @@ impl Plan {
     }
 
     /// Adds known logs that new logs affect, besides those already planned, in their present state.
-    fn relatives(&mut self, news: &News, rules: Rules<'_>, known: &Known, works: &mut Vec<Work>) {
+    fn relatives(
+        &mut self,
+        news: &NewLogs,
+        rules: Rules<'_>,
+        known: &Known,
+        works: &mut Vec<Work>,
+    ) {
         for row in news.relatives(works, known) {
             let is_here = match Candidate::of_key(&row.path) {
                 Some(file) if unchanged(&file, row) && masked_by(row, rules) => {

@@ -25,9 +25,9 @@ use crate::arguments::tool_kind;
 use crate::batch::{EventBatch, EventCells};
 use crate::branches::Branches;
 use crate::clean::clean;
-use crate::history::History;
 use crate::ledger::{LastRequests, Ledger};
 use crate::redact::{Redactor, Secrets};
+use crate::replay::History;
 use crate::tree::Tree;
 
 /// Problems of one log listed in one run. The limit exists because a log of garbage has a problem

@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{RecordAt, Stream};
-use crate::history::History;
+use crate::replay::History;
 
 /// Number of consecutive own records after which a fork no longer repeats history.
 const OWN_RUN: u32 = 32;

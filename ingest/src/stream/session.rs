@@ -236,8 +236,8 @@ mod tests {
     use schemas::{EventType, Provider};
 
     use super::*;
-    use crate::history::History;
     use crate::redact::{Redactor, UserRule};
+    use crate::replay::History;
     use crate::stream::Draft;
     use crate::stream::StreamState;
 

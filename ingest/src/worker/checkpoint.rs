@@ -5,8 +5,8 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 
 use super::{Trouble, Worker};
-use crate::checkpoint::Fingerprint;
 use crate::container::{Container, Content};
+use crate::fingerprint::Fingerprint;
 use crate::plan::Work;
 use crate::provider::LineDecoder;
 use crate::redact::Redactor;

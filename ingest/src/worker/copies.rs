@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Worker;
-use crate::history::History;
 use crate::plan::{Change, Work};
 use crate::provider::Format;
+use crate::replay::History;
 use crate::run::Target;
 use crate::stream::short;
 

@@ -8,9 +8,9 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::{BATCH_EVENTS, Worker, session_row};
 use crate::batch::{EventBatch, EventCells};
-use crate::history::History;
 use crate::plan::Work;
 use crate::provider::format;
+use crate::replay::History;
 use crate::run::{Sink, Target};
 use crate::stream::{Stream, StreamState};
 

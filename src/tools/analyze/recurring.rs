@@ -19,8 +19,8 @@ use super::failures::{failed_otherwise, failures, told, told_by_notification, wh
 use super::fix::{self, Mended};
 use super::{Page, RELATED, counts, finding};
 use crate::clean::clean;
-use crate::cores::in_parallel;
 use crate::error::store_error;
+use crate::parallel::in_parallel;
 use crate::store::{EventReader, RowFacts, RowSpan, Snapshot, StoreError};
 use crate::tools::interface::Interface;
 use crate::tools::{Call, Reply, convert, cursor, rows};

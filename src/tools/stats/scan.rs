@@ -10,8 +10,8 @@ use schemas::{ErrorCode, ToolError, limits};
 
 use super::group::Groups;
 use super::sums::Sums;
-use crate::cores::in_parallel;
 use crate::error::store_error;
+use crate::parallel::in_parallel;
 use crate::store::{EventReader, RowSpan, Segment, Snapshot, StoreError};
 
 /// Minimum number of rows that a core takes at a time; the rows of one span stay together.

@@ -177,7 +177,7 @@ mod tests {
     use schemas::session::SessionRow;
 
     use super::*;
-    use crate::history::History;
+    use crate::replay::History;
     use crate::stream::StreamState;
 
     /// Tokens of a thread: uncached input, cache writes, output.

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::container::Content;
 use crate::discover::Candidate;
-use crate::link::in_order;
+use crate::lineage::in_order;
 use crate::stream::micros;
 
 /// Bytes that precede the id of a record; the id has 36 characters.

@@ -7,11 +7,11 @@ use fixedbitset::FixedBitSet;
 use schemas::EventType;
 
 use super::estimate::{Estimator, length};
-use super::gate::{Gate, Unit};
-use super::known::of_text;
+use super::indexed_rows::of_text;
+use super::row_filter::{RowFilter, Unit};
 use super::score::{Scorer, Term, type_weight};
-use super::sums::bit;
-use crate::cores::in_parallel;
+use super::weight_tables::bit;
+use crate::parallel::in_parallel;
 use crate::store::{Grams, KnownRows, Outline, Segment, StoreError, grams};
 
 /// The rows of all segments that pass the filters, with their possible words.
@@ -53,7 +53,7 @@ pub(super) struct Held {
 
 impl Presence {
     /// Queries the skip indexes of all segments that pass the filters.
-    pub(super) fn new(gate: &Gate<'_>, terms: &[Term]) -> Result<Self, StoreError> {
+    pub(super) fn new(gate: &RowFilter<'_>, terms: &[Term]) -> Result<Self, StoreError> {
         let stems: Vec<Grams> = terms.iter().map(|term| grams(&term.stem)).collect();
         // The index lists texts as written; texts beyond ASCII are scored composed.
         let is_known = terms.iter().all(|term| term.stem.is_ascii());

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use schemas::Provider;
 use schemas::event::Relation;
 
-use crate::family::{Member, originals_first};
-use crate::kin::{News, recorded};
+use crate::original_order::{Member, originals_first};
 use crate::plan::{Change, Known, Work};
 use crate::provider::{Claim, format};
+use crate::relatives::{NewLogs, recorded};
 
 type ByNative = HashMap<(Provider, String), Vec<String>>;
 type ByRecord = HashMap<(Provider, u64), Vec<String>>;
@@ -20,7 +20,7 @@ const FORKS: usize = 64;
 /// Finds parents and ancestors among the sessions known and planned. Ancestors settled when a log
 /// was read before stay settled, unless `news` concern it: a log that came later does not make it a
 /// copy.
-pub(crate) fn link(works: &mut [Work], known: &Known, news: &News) {
+pub(crate) fn link(works: &mut [Work], known: &Known, news: &NewLogs) {
     let is_settled = |work: &Work| {
         let stays = matches!(work.change, Change::Grown | Change::Same | Change::Gone);
         let row = work.source.as_ref().filter(|_| stays);

@@ -19,7 +19,7 @@ use crate::tools::{Call, Tools};
 pub struct Options {
     /// True if clients may set labels and notes.
     pub allow_labels: bool,
-    /// Maximum number of requests a minute that cost work (`Desk::take_request` lists them); 0
+    /// Maximum number of requests a minute that cost work (`CallDispatcher::take_request` lists them); 0
     /// means no limit.
     pub rate_limit: u32,
     /// The maximum duration of a call.
@@ -39,14 +39,14 @@ impl Default for Options {
 }
 
 /// A call of a tool.
-pub(super) struct Asked {
+pub(super) struct ToolCall {
     pub(super) id: String,
     /// The current name of the tool, not an alias.
     pub(super) tool: String,
     pub(super) arguments: Value,
 }
 
-impl Asked {
+impl ToolCall {
     /// Returns a key that identifies the call: the same for the same arguments in any order.
     fn key(&self) -> String {
         let mut key = format!("{} ", self.tool);
@@ -56,13 +56,13 @@ impl Asked {
 }
 
 /// The outcome of a call.
-pub(super) struct Answered {
+pub(super) struct CallOutcome {
     pub(super) result: Result<Value, ToolError>,
     pub(super) debug: DebugMetadata,
 }
 
 /// The dispatcher of a server, shared by all its clients.
-pub(super) struct Desk {
+pub(super) struct CallDispatcher {
     options: Options,
     /// The transport, as the debug metadata names it.
     adapter: &'static str,
@@ -70,7 +70,7 @@ pub(super) struct Desk {
     cache: AnswerCache,
 }
 
-impl Desk {
+impl CallDispatcher {
     pub(super) fn new(options: Options, adapter: &'static str) -> Self {
         let rate = u64::from(options.rate_limit);
         // All calls of a minute may come at once.
@@ -92,10 +92,10 @@ impl Desk {
     pub(super) fn answer(
         &self,
         tools: &Tools,
-        asked: &Asked,
+        asked: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
         run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
-    ) -> Answered {
+    ) -> CallOutcome {
         let start = Instant::now();
         let mut debug = self.debug(asked);
         let work = || self.work(tools, asked, stop, run, &mut debug.tool_context);
@@ -115,18 +115,18 @@ impl Desk {
             }
             Ok(answer)
         });
-        Answered { result, debug }
+        CallOutcome { result, debug }
     }
 
     /// Returns the outcome of a call that did not finish in time.
-    pub(super) fn late(&self, asked: &Asked) -> Answered {
+    pub(super) fn late(&self, asked: &ToolCall) -> CallOutcome {
         let message = format!(
             "{} took longer than {} ms and was given up. Narrow it, or try again",
             asked.tool,
             self.options.time_limit.as_millis()
         );
         let error = ToolError::new(ErrorCode::SearchTimeout, message);
-        Answered { result: Err(error), debug: self.debug(asked) }
+        CallOutcome { result: Err(error), debug: self.debug(asked) }
     }
 
     /// Takes one request from the number that remains for this minute. Tool calls, resource reads,
@@ -149,7 +149,7 @@ impl Desk {
     }
 
     /// Returns an error if the call is not allowed.
-    fn admit(&self, asked: &Asked) -> Result<(), ToolError> {
+    fn admit(&self, asked: &ToolCall) -> Result<(), ToolError> {
         self.take_request()?;
         if asked.tool == label::SPEC.name && !self.options.allow_labels {
             let message = "Labels cannot be changed through this server: it was not started with --allow-labels. Ask the user to add the flag to `sessions mcp` in the client's configuration, or to run `sessions label`";
@@ -164,7 +164,7 @@ impl Desk {
     fn work(
         &self,
         tools: &Tools,
-        asked: &Asked,
+        asked: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
         run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
         context: &mut ToolContext,
@@ -193,7 +193,7 @@ impl Desk {
         Ok(answer)
     }
 
-    fn debug(&self, asked: &Asked) -> DebugMetadata {
+    fn debug(&self, asked: &ToolCall) -> DebugMetadata {
         DebugMetadata {
             request_id: asked.id.clone(),
             tool_version: env!("CARGO_PKG_VERSION"),
@@ -238,7 +238,7 @@ fn write_sorted(value: &Value, out: &mut String) {
 }
 
 /// Logs the outcome of a call, but not its arguments.
-fn note(asked: &Asked, start: Instant, result: &Result<Answer<Value>, ToolError>) {
+fn note(asked: &ToolCall, start: Instant, result: &Result<Answer<Value>, ToolError>) {
     let (tool, ms) = (&asked.tool, start.elapsed().as_millis());
     match result {
         Ok(Answer { metadata, .. }) => {
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     fn key(arguments: Value) -> String {
-        Asked { id: "1".to_owned(), tool: "list_sessions".to_owned(), arguments }.key()
+        ToolCall { id: "1".to_owned(), tool: "list_sessions".to_owned(), arguments }.key()
     }
 
     #[test]
