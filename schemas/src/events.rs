@@ -175,7 +175,7 @@ macro_rules! described {
         }
     };
     ($name:ident $need:ident $kind:ident $doc:literal) => {
-        Column::$need(stringify!($name), ColumnType::$kind, $doc)
+        crate::table::$need(stringify!($name), ColumnType::$kind, $doc)
     };
 }
 
@@ -212,6 +212,18 @@ macro_rules! declare {
 }
 
 event_columns!(declare);
+
+impl EventColumn {
+    /// The columns of the token counts, in the order of the fields of [`Usage`].
+    pub const TOKENS: [Self; 6] = [
+        Self::InputTokens,
+        Self::OutputTokens,
+        Self::CacheReadTokens,
+        Self::CacheWriteTokens,
+        Self::CacheWrite1hTokens,
+        Self::ReasoningTokens,
+    ];
+}
 
 impl EventRow {
     /// Returns the token counts.

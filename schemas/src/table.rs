@@ -80,21 +80,6 @@ impl Masking {
 }
 
 impl Column {
-    /// Creates a column that always has a value.
-    pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
-        Self { name, kind, nullable: false, doc, internal: false, masking: Masking::of(kind) }
-    }
-
-    /// Creates a column that is null where the log gives no value.
-    pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
-        Self { nullable: true, ..Self::required(name, kind, doc) }
-    }
-
-    /// Creates a column for the store alone.
-    pub(crate) const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Self {
-        Self { internal: true, ..Self::required(name, kind, doc) }
-    }
-
     /// Returns the same column, never masked for this reason.
     const fn exempt(self, reason: &'static str) -> Self {
         Self { masking: Masking::Exempt(reason), ..self }
@@ -118,15 +103,15 @@ pub struct Table {
 }
 
 pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column::required(name, kind, doc)
+    Column { name, kind, nullable: false, doc, internal: false, masking: Masking::of(kind) }
 }
 
 pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column::optional(name, kind, doc)
+    Column { nullable: true, ..required(name, kind, doc) }
 }
 
-const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column::internal(name, kind, doc)
+pub(crate) const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
+    Column { internal: true, ..required(name, kind, doc) }
 }
 
 use ColumnType::{BigInt, Bool, Text, Timestamp};

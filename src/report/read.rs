@@ -7,7 +7,7 @@ use schemas::table::EventColumn;
 
 use crate::store::{ALL_EVENTS, Snapshot, StoreError, each_event};
 
-/// The columns that are read for every event.
+/// The columns that are read for every event, besides its token counts.
 const NUMBERS: &[EventColumn] = &[
     EventColumn::EventIndex,
     EventColumn::TurnIndex,
@@ -20,12 +20,6 @@ const NUMBERS: &[EventColumn] = &[
     EventColumn::IsError,
     EventColumn::DurationMs,
     EventColumn::Model,
-    EventColumn::InputTokens,
-    EventColumn::OutputTokens,
-    EventColumn::CacheReadTokens,
-    EventColumn::CacheWriteTokens,
-    EventColumn::CacheWrite1hTokens,
-    EventColumn::ReasoningTokens,
     EventColumn::RequestId,
     EventColumn::IsReplay,
     EventColumn::IsSidechain,
@@ -33,7 +27,8 @@ const NUMBERS: &[EventColumn] = &[
 
 /// Reads every event of a session, in order, without its text.
 pub(super) fn events(snapshot: &Snapshot, session: usize) -> Result<Vec<EventRow>, StoreError> {
-    snapshot.events_of(session, ALL_EVENTS, NUMBERS).rows()
+    let columns = [NUMBERS, &EventColumn::TOKENS].concat();
+    snapshot.events_of(session, ALL_EVENTS, &columns).rows()
 }
 
 /// Reads the texts of events, by their index in the session.

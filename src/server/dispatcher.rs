@@ -169,8 +169,8 @@ impl CallDispatcher {
         run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
         context: &mut ToolContext,
     ) -> Result<Answer<Value>, ToolError> {
-        let start = Instant::now();
-        let call = Call::new(Timestamp::now(), stop).with_deadline(start + self.options.time_limit);
+        let deadline = Instant::now() + self.options.time_limit;
+        let call = Call::new(Timestamp::now(), stop).with_deadline(deadline);
         tools.refresh();
         let state = tools.state(&call);
         context.generation = state.map(|(generation, _)| generation);
@@ -183,7 +183,7 @@ impl CallDispatcher {
             answer.metadata.cached = true;
             answer.metadata.timestamp = call.now.to_string();
             answer.metadata.duration_ms =
-                u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+                u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
             return Ok(answer);
         }
         let answer = run(&call)?;

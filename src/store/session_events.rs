@@ -20,28 +20,22 @@ pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
 const BATCH_ROWS: usize = 4096;
 
 /// All live spans, sorted by session and then by event, each with the position of its segment.
-#[derive(Debug, Default)]
-pub(super) struct SpanIndex {
-    /// Where the spans of each session begin in `spans`; one more entry than there are sessions.
-    begins: Vec<usize>,
-    spans: Vec<(usize, Span)>,
-}
+#[derive(Debug)]
+pub(super) struct SpanIndex(Vec<(usize, Span)>);
 
 impl SpanIndex {
-    pub(super) fn of(segments: &[Segment], sessions: usize) -> Self {
-        let spans = segments.iter().enumerate();
-        let mut spans: Vec<(usize, Span)> =
-            spans.flat_map(|(at, segment)| segment.spans.iter().map(move |s| (at, *s))).collect();
-        spans.sort_by_key(|(_, span)| (span.session, span.first_index));
-        let begins = (0..=sessions)
-            .map(|session| spans.partition_point(|(_, span)| span.session < session))
+    pub(super) fn of(segments: &[Segment]) -> Self {
+        let segments = segments.iter().enumerate();
+        let mut spans: Vec<(usize, Span)> = segments
+            .flat_map(|(at, segment)| segment.spans.iter().map(move |span| (at, *span)))
             .collect();
-        Self { begins, spans }
+        spans.sort_by_key(|(_, span)| (span.session, span.first_index));
+        Self(spans)
     }
 
-    fn of_session(&self, session: usize) -> &[(usize, Span)] {
-        let ends = self.begins.get(session).zip(self.begins.get(session + 1));
-        ends.and_then(|(begin, end)| self.spans.get(*begin..*end)).unwrap_or_default()
+    fn of_session(&self, session: usize) -> impl Iterator<Item = &(usize, Span)> {
+        let begin = self.0.partition_point(|(_, span)| span.session < session);
+        self.0[begin..].iter().take_while(move |(_, span)| span.session == session)
     }
 }
 
@@ -68,7 +62,7 @@ impl Snapshot {
         columns: &'s [EventColumn],
     ) -> SessionEvents<'s> {
         let mut parts = Vec::new();
-        for (segment, span) in self.places().of_session(session) {
+        for (segment, span) in self.span_index().of_session(session) {
             let rows: Vec<_> = ranges.iter().filter_map(|range| rows_of(span, range)).collect();
             if !rows.is_empty() {
                 parts.push((&self.segments()[*segment], rows));
@@ -103,13 +97,12 @@ impl SessionEvents<'_> {
     }
 
     /// Returns the rows as structs; columns that were not requested are empty.
-    pub fn rows(mut self) -> Result<Vec<EventRow>, StoreError> {
-        let mut rows = Vec::new();
-        while let Some(batch) = self.next_batch()? {
-            let more = serde_arrow::from_record_batch::<Vec<EventRow>>(&batch);
-            rows.extend(more.map_err(|error| self.damaged(error))?);
+    pub fn rows(self) -> Result<Vec<EventRow>, StoreError> {
+        let mut events = Vec::new();
+        for (segment, rows) in self.parts {
+            events.extend(EventReader::open(segment, &rows, self.columns, BATCH_ROWS)?.rows()?);
         }
-        Ok(rows)
+        Ok(events)
     }
 
     /// Returns the error for a batch that does not hold what it should.

@@ -35,7 +35,7 @@ pub struct Snapshot {
     segments_read: usize,
     labels: Arc<LabelBook>,
     /// Computed when the first session is read.
-    places: OnceLock<SpanIndex>,
+    span_index: OnceLock<SpanIndex>,
 }
 
 impl Snapshot {
@@ -64,7 +64,7 @@ impl Snapshot {
             segments: Vec::new(),
             segments_read,
             labels: Arc::default(),
-            places: OnceLock::new(),
+            span_index: OnceLock::new(),
         };
         snapshot.merge_sessions(&shared);
         snapshot.place_spans(shared);
@@ -147,8 +147,8 @@ impl Snapshot {
     }
 
     /// Returns where the rows of every session are stored.
-    pub(super) fn places(&self) -> &SpanIndex {
-        self.places.get_or_init(|| SpanIndex::of(&self.segments, self.sessions.len()))
+    pub(super) fn span_index(&self) -> &SpanIndex {
+        self.span_index.get_or_init(|| SpanIndex::of(&self.segments))
     }
 
     /// Returns the number of live events.

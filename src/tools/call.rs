@@ -74,7 +74,7 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the time since the call began.
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 

@@ -88,15 +88,7 @@ impl<'b> Columns<'b> {
                 .and_then(|c| c.as_primitive_opt::<Int32Type>()),
             model: text(EventColumn::Model),
             request_id: text(EventColumn::RequestId),
-            tokens: [
-                EventColumn::InputTokens,
-                EventColumn::OutputTokens,
-                EventColumn::CacheReadTokens,
-                EventColumn::CacheWriteTokens,
-                EventColumn::CacheWrite1hTokens,
-                EventColumn::ReasoningTokens,
-            ]
-            .map(number),
+            tokens: EventColumn::TOKENS.map(number),
             tool_name: text(EventColumn::ToolName),
             tool_kind: text(EventColumn::ToolKind),
             git_branch: text(EventColumn::GitBranch),

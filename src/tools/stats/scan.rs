@@ -168,17 +168,8 @@ impl Scan<'_> {
             EventColumn::TextBytes,
         ];
         if !self.keys.iter().any(|key| key.is_of_tools()) {
-            columns.extend([
-                EventColumn::Subtype,
-                EventColumn::Model,
-                EventColumn::RequestId,
-                EventColumn::InputTokens,
-                EventColumn::OutputTokens,
-                EventColumn::CacheReadTokens,
-                EventColumn::CacheWriteTokens,
-                EventColumn::CacheWrite1hTokens,
-                EventColumn::ReasoningTokens,
-            ]);
+            columns.extend([EventColumn::Subtype, EventColumn::Model, EventColumn::RequestId]);
+            columns.extend(EventColumn::TOKENS);
         }
         columns.extend(self.keys.iter().filter_map(|key| match key {
             GroupKey::Model => Some(EventColumn::Model),
