@@ -6,7 +6,7 @@ use std::path::Path;
 
 use schemas::{ErrorCode, ToolError};
 
-use crate::clean::clean;
+use crate::base::sanitize::clean;
 use crate::sql::{Fault, Mistake, SqlError};
 use crate::store::StoreError;
 

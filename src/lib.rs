@@ -2,30 +2,23 @@
 //!
 //! The layers depend only on those before them: `store` <- `search`, `sql` <- `tools` <- `report`,
 //! `export`, `server` (MCP) <- `cli`. Only `sql` names duckdb, only `server` names rmcp,
-//! only `cli` names clap, and only `output` prints. `tests/it/layers.rs` enforces this.
+//! only `cli` names clap, and only `output` prints. `tests/it/layers/` enforces this.
 //! ARCHITECTURE.md describes the rest.
 
 pub mod app;
-mod clean;
+mod base;
 pub mod cli;
-mod columns;
-mod csp;
+pub mod config;
 pub mod error;
 pub mod export;
-mod fold;
+mod files;
 pub mod help;
-mod leftovers;
-mod outfile;
 pub mod output;
-mod parallel;
-mod pending;
-mod refresh;
 pub mod report;
 pub mod search;
 pub mod server;
 pub mod setup;
 pub mod sql;
-mod stem;
 pub mod store;
 pub mod tools;
-pub mod watch;
+pub mod update;

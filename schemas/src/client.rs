@@ -1,15 +1,21 @@
 //! The programs that the server can be registered with.
 
-use crate::event::closed_enum;
+use crate::closed_enum::closed_enum;
 
 closed_enum! {
     /// A program that talks to MCP servers.
     Client {
+        /// Claude Code.
         Claude = "claude",
+        /// Codex CLI.
         Codex = "codex",
+        /// Gemini CLI.
         Gemini = "gemini",
+        /// OpenCode.
         Opencode = "opencode",
+        /// Visual Studio Code.
         Vscode = "vscode",
+        /// Cursor.
         Cursor = "cursor",
     }
 }

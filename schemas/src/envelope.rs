@@ -4,21 +4,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::ToolError;
-use crate::event::closed_enum;
+use crate::closed_enum::closed_enum;
+use crate::error::ToolError;
 
 /// A whole answer that succeeded. `T` is the tool's `data`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer<T> {
+    /// Always [`Status::Ok`].
     pub status: Status,
+    /// The tool's data.
     pub data: T,
+    /// Which part of the whole this page is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pagination: Option<Pagination>,
     /// What to do next; with more pages, the sentence that says how to see them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// What the reader should know about this answer; empty if there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+    /// Facts about the answer.
     pub metadata: Metadata,
 }
 
@@ -39,7 +44,9 @@ impl<T: Serialize> Answer<T> {
 /// A whole answer that failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failure {
+    /// Always [`Status::Error`].
     pub status: Status,
+    /// The reason why there is no data.
     pub error: ToolError,
 }
 
@@ -52,7 +59,9 @@ impl From<ToolError> for Failure {
 closed_enum! {
     /// Whether `data` or `error` follows.
     Status {
+        /// The call succeeded, and `data` follows.
         Ok = "ok",
+        /// The call failed, and `error` follows.
         Error = "error",
     }
 }
@@ -72,8 +81,11 @@ pub struct Pagination {
 closed_enum! {
     /// How bad a warning is.
     Severity {
+        /// Good to know; nothing needs to be done.
         Info = "info",
+        /// Something may be missing, or differs from what was asked for.
         Warning = "warning",
+        /// Something failed.
         Error = "error",
     }
 }
@@ -116,6 +128,7 @@ closed_enum! {
 }
 
 impl Warning {
+    /// Creates a warning.
     pub fn new(code: WarningCode, severity: Severity, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), severity }
     }

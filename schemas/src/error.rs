@@ -5,30 +5,50 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::event::closed_enum;
-use crate::nearest;
+use crate::named_enum::named_enum;
+use crate::nearest::nearest;
 
-closed_enum! {
+named_enum! {
     /// The closed set of codes that an error can have.
     ErrorCode {
+        /// An argument is missing, unknown, of the wrong type or out of bounds.
         InvalidArgument = "invalid_argument",
+        /// The query cannot be parsed, or it is empty.
         InvalidQuery = "invalid_query",
+        /// The cursor is damaged or belongs to other arguments.
         InvalidCursor = "invalid_cursor",
+        /// The session id is too short, or it is not an id.
         InvalidSessionId = "invalid_session_id",
+        /// The event id does not have the form `<session_id>:<event_index>`.
         InvalidEventId = "invalid_event_id",
+        /// The detail level is not one of the four.
         InvalidDetailLevel = "invalid_detail_level",
+        /// Several sessions begin with the prefix.
         AmbiguousSessionPrefix = "ambiguous_session_prefix",
+        /// No session has the id or begins with it.
         SessionNotFound = "session_not_found",
+        /// None of the event ids names an event.
         EventNotFound = "event_not_found",
+        /// The SELECT failed.
         SqlError = "sql_error",
+        /// The statement is not one read-only SELECT over the views.
         SqlNotAllowed = "sql_not_allowed",
+        /// The search or the call took longer than its limit.
         SearchTimeout = "search_timeout",
+        /// The caller cancelled the call.
         Cancelled = "cancelled",
+        /// There were too many calls in the last minute.
         RateLimitExceeded = "rate_limit_exceeded",
+        /// Nothing has been ingested yet.
         IndexEmpty = "index_empty",
+        /// Another process is writing to the store.
         StoreBusy = "store_busy",
+        /// The store cannot be read or written: there is no permission, the disk is full, or the
+        /// folder holds something else or another version.
         StoreUnavailable = "store_unavailable",
+        /// A file of the store is damaged or missing.
         StoreDamaged = "store_damaged",
+        /// A bug in this program.
         InternalError = "internal_error",
     }
 }
@@ -70,11 +90,14 @@ impl ErrorCode {
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
+    /// The kind of error, for programs.
     pub code: ErrorCode,
     /// What is wrong, where, and what to do next.
     pub message: String,
+    /// Values that belong to the error, by name, such as `field` and `valid`. May be empty.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
+    /// True if the same call may succeed later.
     pub retryable: bool,
 }
 

@@ -1,6 +1,6 @@
 //! What each error code means and how to go on, for help and documentation.
 
-use crate::ErrorCode;
+use crate::error::ErrorCode;
 
 impl ErrorCode {
     /// What happened.

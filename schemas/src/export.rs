@@ -1,6 +1,6 @@
 //! What `sessions export` writes.
 
-use crate::event::closed_enum;
+use crate::closed_enum::closed_enum;
 
 closed_enum! {
     /// Form of an export.
@@ -13,6 +13,7 @@ closed_enum! {
         Jsonl = "jsonl",
         /// Transcripts for people.
         Markdown = "markdown",
+        /// Transcripts as web pages.
         Html = "html",
     }
 }

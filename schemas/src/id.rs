@@ -1,6 +1,6 @@
 //! Identifiers: `event_id` is `<session_id>:<event_index>`.
 
-use crate::{ErrorCode, ToolError};
+use crate::error::{ErrorCode, ToolError};
 
 /// A parsed `event_id`; the session part may be any unique prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,81 +6,103 @@ pub const BYTES_PER_TOKEN: usize = 4;
 /// No answer is larger: 25,000 estimated tokens, less room for the envelope.
 pub const ANSWER_BYTES: usize = 25_000 * BYTES_PER_TOKEN - 4_000;
 
-/// Targets of `get_session_details` per detail level, in bytes of `data`.
+/// Target of `get_session_details` at the level `summary`, in bytes of `data`.
 pub const SUMMARY_BYTES: usize = 10_000;
+/// Target of `get_session_details` at the level `turns`, in bytes of `data` on a page.
 pub const TURNS_BYTES: usize = 30_000;
+/// Target of `get_session_details` at the level `steps`, in bytes of `data` on a page.
 pub const STEPS_BYTES: usize = 90_000;
+/// Target of `get_session_details` at the level `full`, in bytes of `data` on a page.
 pub const FULL_BYTES: usize = ANSWER_BYTES;
 
-/// An error of the protocol, which may repeat what was asked.
+/// Most bytes of an error of the protocol, which may repeat what was asked.
 pub const PROTOCOL_ERROR_BYTES: usize = 2_000;
 
-/// `search_events`: matches on a page, and characters of a snippet.
+/// `search_events`: matches on a page, unless the call gives a limit.
 pub const SEARCH_LIMIT: u32 = 10;
+/// `search_events`: most matches on a page.
 pub const SEARCH_LIMIT_MAX: u32 = 50;
+/// `search_events`: most characters of a snippet.
 pub const SNIPPET_CHARS: usize = 240;
 
-/// After so many seconds a search answers `search_timeout` with what it found so far.
+/// Seconds after which a search answers `search_timeout` with what it found so far.
 pub const SEARCH_SECONDS: u64 = 10;
 
-/// `get_event_details`: ids in one call, and characters of text per event on a page.
+/// `get_event_details`: most ids in one call.
 pub const EVENT_IDS_MAX: usize = 50;
+/// `get_event_details`: characters of text on a page, unless the call gives a number.
 pub const EVENT_CHARS: u32 = 20_000;
+/// `get_event_details`: most characters of text on a page.
 pub const EVENT_CHARS_MAX: u32 = 80_000;
 
-/// `list_sessions`: sessions on a page, and ids in a batch.
+/// `list_sessions`: sessions on a page, unless the call gives a limit.
 pub const LIST_LIMIT: u32 = 20;
+/// `list_sessions`: most sessions on a page.
 pub const LIST_LIMIT_MAX: u32 = 100;
+/// `list_sessions`: most ids in one call.
 pub const SESSION_IDS_MAX: usize = 50;
 
-/// `get_session_details`: turns, steps or events on a page.
+/// `get_session_details`: most turns, steps or events on a page.
 pub const DETAIL_LIMIT_MAX: u32 = 500;
 
-/// `tool_metadata`: names in one call.
+/// `tool_metadata`: most names in one call.
 pub const TOOL_NAMES_MAX: usize = 50;
 
-/// `update_session_labels`: updates in one call, labels of a session, characters of a label and
-/// of a note.
+/// `update_session_labels`: most updates in one call.
 pub const LABEL_UPDATES_MAX: usize = 50;
+/// `update_session_labels`: most labels of a session.
 pub const LABELS_MAX: usize = 20;
+/// `update_session_labels`: most characters of a label.
 pub const LABEL_CHARS: usize = 40;
+/// `update_session_labels`: most characters of a note.
 pub const NOTE_CHARS: usize = 1_000;
 
 /// Requests a minute that a server answers (calls of tools, resources, prompts, completions and
-/// `ai_help`), and milliseconds that a call may take.
+/// `ai_help`), unless its options give another number.
 pub const RATE_LIMIT: u32 = 600;
+/// Milliseconds that a call to a server may take, unless its options give another number.
 pub const CALL_MS: u64 = 30_000;
 
 /// Milliseconds that a call waits for logs that grew to be read.
 pub const REFRESH_MS: u64 = 200;
 
-/// The same call is answered from memory for so many seconds while the store stays as it is.
+/// Seconds for which the same call is answered from memory while the store stays as it is.
 pub const CACHE_SECONDS: u64 = 60;
 
-/// `analyze_session`: findings on a page.
+/// `analyze_session`: findings on a page, unless the call gives a limit.
 pub const FINDINGS_LIMIT: u32 = 20;
+/// `analyze_session`: most findings on a page.
 pub const FINDINGS_LIMIT_MAX: u32 = 100;
 
-/// `session_stats`: groups in an answer, and spans of a trend.
+/// `session_stats`: groups in an answer, unless the call gives a limit.
 pub const STATS_LIMIT: u32 = 50;
+/// `session_stats`: most groups in an answer.
 pub const STATS_LIMIT_MAX: u32 = 500;
 /// Groups that a call may make before the largest are chosen; a thousand take half a megabyte.
 pub const STATS_GROUPS: usize = 200_000;
+/// `session_stats`: equal spans of time that a trend consists of.
 pub const TREND_SPANS: usize = 12;
 
-/// `query_sql`: rows and columns of an answer, bytes of one cell, bytes of the SQL itself.
+/// `query_sql`: rows of an answer, unless the call gives a limit.
 pub const SQL_ROWS: u32 = 100;
+/// `query_sql`: most rows of an answer.
 pub const SQL_ROWS_MAX: u32 = 1000;
+/// `query_sql`: most columns of an answer.
 pub const SQL_COLUMNS_MAX: usize = 200;
+/// `query_sql`: most bytes of one cell.
 pub const SQL_CELL_BYTES: usize = 8_000;
+/// `query_sql`: most bytes of the SQL itself.
 pub const SQL_BYTES: usize = 20_000;
 
-/// What one SQL query may take: seconds, megabytes of memory, of which DuckDB manages the second
-/// number itself, threads, and bytes of what the command line writes.
+/// Most seconds that one SQL query may take.
 pub const SQL_SECONDS: u64 = 30;
+/// Most memory in mebibytes that the process of one SQL query may take.
 pub const SQL_MEMORY_MB: u64 = 512;
+/// The part of this memory that DuckDB manages itself, in megabytes.
 pub const SQL_ENGINE_MB: u64 = 400;
+/// Threads of one SQL query.
 pub const SQL_THREADS: i64 = 2;
+/// Most bytes that the command line writes for one SQL query.
 pub const SQL_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Longest query text, in bytes.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::closed_enum;
+use crate::closed_enum::closed_enum;
 
 closed_enum! {
     /// Kinds of problems; public, so a change is a change of the contract.
@@ -44,6 +44,7 @@ pub struct Problem {
     pub line: u64,
     /// Byte offset of the record in the file.
     pub byte: u64,
+    /// The kind of problem.
     pub kind: ProblemKind,
     /// What is wrong, without text from the log.
     pub message: String,

@@ -3,58 +3,123 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::events::EventRow;
 use crate::price::PriceTable;
-use crate::{Provider, Usage};
+use crate::provider::Provider;
+pub use crate::table::events::EventRow;
+use crate::usage::Usage;
 
 /// A row of `sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRow {
+    /// The id of the session in the store: the agent's id where it is unique, else the same with a
+    /// suffix such as `~2`.
     pub session_id: String,
+    /// The agent that wrote the log.
     pub provider: Provider,
+    /// Path of the log, masked.
     pub source_path: String,
+    /// The id that the log itself names, cleaned and masked. `None` if the session was emptied
+    /// because its log received another id.
     pub native_id: Option<String>,
+    /// Id of the session that this one is related to, which may be missing in the store. `None` if
+    /// there is no parent, or none is known.
     pub parent_session_id: Option<String>,
+    /// How the session is related to its parent: the name of a
+    /// [`Relation`](crate::event::Relation). `None` if no relation is known.
     pub relation: Option<String>,
+    /// Id of the subagent that wrote this log. `None` in the log of a main agent.
     pub agent_id: Option<String>,
+    /// Title that the log gives, or else the beginning of the first prompt, in one line. `None` if
+    /// there is neither.
     pub title: Option<String>,
+    /// Name of the folder of the repository that the first working directory belongs to, or of this
+    /// directory itself. `None` if the log gives no directory.
     pub project: Option<String>,
+    /// First working directory. `None` if the log gives none.
     pub cwd: Option<String>,
+    /// Last git branch. `None` if the log gives none.
     pub git_branch: Option<String>,
+    /// Last model. `None` if the log gives none.
     pub model: Option<String>,
+    /// Last version of the agent. `None` if the log gives none.
     pub agent_version: Option<String>,
+    /// Earliest time in the log, in microseconds since the epoch. Times of copied history count
+    /// only if there are no others. `None` if the log gives no time.
     pub started_at: Option<i64>,
+    /// Latest time in the log, in microseconds since the epoch, by the same rules.
     pub ended_at: Option<i64>,
+    /// Number of events, copied ones included.
     pub events: i64,
+    /// Number of events that were copied from another session.
     pub replay_events: i64,
+    /// Number of turns, without turn 0 and without copied ones.
     pub turns: i64,
+    /// Number of model responses, without copied ones.
     pub steps: i64,
+    /// Number of prompts, without copied ones and without those inside a sidechain.
     pub user_messages: i64,
+    /// Number of assistant messages, without copied ones.
     pub messages: i64,
+    /// Number of tool calls, without copied ones.
     pub tool_calls: i64,
+    /// Number of tool results that the log marks as failed, without copied ones.
     pub tool_errors: i64,
+    /// Sum of the input tokens that were neither read from nor written to a cache. Like the next
+    /// five fields, it counts each request once and leaves copied history out; `None` if the log
+    /// gives no count.
     pub input_tokens: Option<i64>,
+    /// Sum of the output tokens, reasoning included.
     pub output_tokens: Option<i64>,
+    /// Sum of the input tokens read from a cache.
     pub cache_read_tokens: Option<i64>,
+    /// Sum of the input tokens written to a cache.
     pub cache_write_tokens: Option<i64>,
+    /// The part of `cache_write_tokens` that is kept for an hour.
     pub cache_write_1h_tokens: Option<i64>,
+    /// The part of `output_tokens` that was reasoning.
     pub reasoning_tokens: Option<i64>,
+    /// Like `input_tokens`, with the tokens of copied history. Like the next five fields, it is
+    /// `None` if the log gives no count.
     pub recorded_input_tokens: Option<i64>,
+    /// Like `output_tokens`, with the tokens of copied history.
     pub recorded_output_tokens: Option<i64>,
+    /// Like `cache_read_tokens`, with the tokens of copied history.
     pub recorded_cache_read_tokens: Option<i64>,
+    /// Like `cache_write_tokens`, with the tokens of copied history.
     pub recorded_cache_write_tokens: Option<i64>,
+    /// Like `cache_write_1h_tokens`, with the tokens of copied history.
     pub recorded_cache_write_1h_tokens: Option<i64>,
+    /// Like `reasoning_tokens`, with the tokens of copied history.
     pub recorded_reasoning_tokens: Option<i64>,
+    /// How far the token counts can be trusted: the name of a
+    /// [`Confidence`](crate::usage::Confidence). `None` counts as unknown.
     pub usage_confidence: Option<String>,
+    /// A JSON list of [`ModelUsage`], which add up to the token sums without copied history. `None`
+    /// if no tokens were counted.
     pub usage_by_model: Option<String>,
+    /// Repository of the working directory: its address or, if no address is known, its folder.
+    /// `None` if no repository is known.
     pub repository: Option<String>,
+    /// Ranges of `event_index` on branches that a rewind abandoned, as `3-9,20-31`. `None` if there
+    /// are none.
     pub abandoned: Option<String>,
+    /// A JSON object with the record types, fields and blocks that the decoder does not know, and
+    /// their counts. `None` if there are none.
     pub drift: Option<String>,
+    /// A JSON object with the number of secrets masked in this log, by kind. `None` if none was
+    /// masked.
     pub redactions: Option<String>,
+    /// True if the log no longer exists. The events that were read from it are kept.
     pub source_gone: bool,
+    /// Position of the first row of the session in the events of this segment, from 0.
     pub row_start: i64,
+    /// Number of rows of the session in the events of this segment; 0 if only the row of the
+    /// session changed.
     pub row_count: i64,
+    /// Lowest segment whose events of this session are in force. Events in segments with a lower
+    /// number are superseded.
     pub live_from: i64,
+    /// Number of the segment that first held this row.
     pub segment: i64,
 }
 
@@ -131,12 +196,14 @@ impl SessionRow {
 /// Tokens of one model in a session, each counted once. `usage_by_model` is a list of these.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelUsage {
+    /// The model. `None` if the log does not name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The prompt of these requests had more tokens than this, which is one of [`LONG_PROMPTS`] or
     /// 0. Some models charge more for long prompts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub prompt_over: i64,
+    /// The sums over these requests.
     #[serde(flatten)]
     pub usage: Usage,
 }
@@ -161,45 +228,84 @@ impl ModelUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceStatus {
+    /// The file is a log, and its session has what was read from it.
     Ok,
+    /// The file holds no record yet.
     Empty,
     /// The file is not a log, but belongs to the log next to it.
     Beside,
+    /// No decoder recognises the file; `reason` says why.
     UnknownFormat,
+    /// The file is a log that cannot be read, because its document is too large; `reason` says why.
     Failed,
+    /// The file no longer exists, or another log was written over it. What was read from it is
+    /// kept.
     Gone,
 }
 
 /// A row of `sources`: a file and its checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceRow {
+    /// Path of the file, without the extension of a compression. It is not masked, because the log
+    /// is opened by it.
     pub path: String,
+    /// The result of reading the file.
     pub status: SourceStatus,
+    /// The session that the file was read into. `None` if the file was not read as a log.
     pub session_id: Option<String>,
+    /// The agent that wrote the file. `None` if the file was not read as a log.
     pub provider: Option<Provider>,
+    /// Size of the file in bytes when it was last read; -1 while only a part of it has been read,
+    /// so that the next run continues.
     pub size: i64,
+    /// Time at which the file or its companion file last changed before it was read, in
+    /// microseconds since the epoch.
     pub modified_us: i64,
+    /// Position in bytes up to which the log was read into events. What follows was not read yet,
+    /// such as an incomplete line.
     pub consumed: i64,
+    /// Number of lines up to this position.
     pub lines: i64,
+    /// Number of JSON objects up to this position.
     pub objects: i64,
+    /// Hash of the first `head_length` bytes of the log.
     pub head_hash: i64,
+    /// Number of bytes that each of the two hashes covers.
     pub head_length: i64,
+    /// Hash of the last `head_length` bytes before `consumed`.
     pub tail_hash: i64,
+    /// Identity of the first record; logs that share it share history. `None` if the decoder gives
+    /// no identity.
     pub first_record: Option<i64>,
+    /// Ids of the sessions whose history the log may repeat, separated by spaces. `None` if there
+    /// are none.
     pub ancestors: Option<String>,
+    /// Version of the rules that masked what was read; 0 if there were no rules, or nothing was
+    /// read.
     pub redaction_rules: i64,
+    /// State of the decoder at `consumed`, or the messages of a document, as JSON. `None` if there
+    /// is nothing to resume from.
     pub state: Option<String>,
+    /// Why the file was not read, or why the beginning of a known log is no longer recognised.
+    /// `None` in all other cases.
     pub reason: Option<String>,
+    /// Number of the segment that first held this row.
     pub segment: i64,
 }
 
 /// A row of `problems`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemRow {
+    /// Path of the file, masked.
     pub path: String,
+    /// Line of the record, from 1; 0 if the whole file is meant.
     pub line: i64,
+    /// Position of the record in the file, in bytes.
     pub byte: i64,
+    /// The name of a [`ProblemKind`](crate::problem::ProblemKind).
     pub kind: String,
+    /// What is wrong, without text from the log.
     pub message: String,
+    /// Number of the segment that first held this row.
     pub segment: i64,
 }

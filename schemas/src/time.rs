@@ -1,7 +1,7 @@
 //! Represents time as microseconds since the Unix epoch, and prints it as RFC 3339 in UTC with
 //! milliseconds.
 
-use crate::ToolError;
+use crate::error::ToolError;
 
 /// A time in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,20 +1,29 @@
 //! What a tool does, told by its name: one list for the tools of every agent.
 
-use crate::event::closed_enum;
+use crate::closed_enum::closed_enum;
 
 closed_enum! {
     /// What a tool does.
     ToolKind {
+        /// Reads a file.
         Read = "read",
+        /// Changes a part of a file.
         Edit = "edit",
+        /// Creates, replaces, moves or deletes a file.
         Write = "write",
+        /// Runs a command or code, or handles one that runs.
         Execute = "execute",
+        /// Finds files or text, or lists a folder.
         Search = "search",
+        /// Searches the web, fetches a page or controls a browser.
         Web = "web",
+        /// Keeps a plan or a list of tasks.
         Plan = "plan",
+        /// Starts another agent, or communicates with one.
         Agent = "agent",
         /// A tool of an MCP server.
         Mcp = "mcp",
+        /// Any tool whose name is not known.
         Other = "other",
     }
 }

@@ -1,8 +1,12 @@
 //! What SQL sees: views over the live rows of the tables, every column documented, and questions
 //! to begin with. They are a contract: a change that breaks queries raises [`VIEWS_VERSION`].
 
-use crate::table::ColumnType::{BigInt, Bool, Date, Double, Int, Text, TextList, Timestamp};
-use crate::table::{Column, EVENTS, PROBLEMS, SESSIONS, Table, optional, required};
+use crate::table::column::ColumnType::{
+    BigInt, Bool, Date, Double, Int, Text, TextList, Timestamp,
+};
+use crate::table::column::{Column, Table, optional, required};
+use crate::table::events::EVENTS;
+use crate::table::{PROBLEMS, SESSIONS};
 
 /// Version of the views.
 pub const VIEWS_VERSION: u32 = 1;
@@ -10,7 +14,9 @@ pub const VIEWS_VERSION: u32 = 1;
 /// One view.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
+    /// Name of the view in SQL.
     pub name: &'static str,
+    /// What a row is, as a sentence for readers.
     pub doc: &'static str,
     /// The table whose public columns it has.
     table: Option<&'static Table>,
@@ -199,7 +205,9 @@ pub const VIEWS: &[View] = &[
 /// A question and the SQL that answers it.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
+    /// The question as a user words it.
     pub question: &'static str,
+    /// The SELECT that answers it.
     pub sql: &'static str,
 }
 

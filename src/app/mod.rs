@@ -1,19 +1,15 @@
 //! The composition root: creates the tools for a command or a server.
 
-pub mod environment;
-pub mod http_token;
-pub mod ingest_logs;
-pub mod settings;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schemas::ToolError;
 
-use crate::refresh::Refresher;
+use crate::config::{environment, settings};
 use crate::store::Store;
 use crate::tools::{Caller, Interface, Refresh as _, Tools};
+use crate::update::refresher::Refresher;
 
 /// Returns the known facts about the agent that started this process. Claude Code passes its
 /// session and its project to the MCP servers and commands it starts; Codex passes its thread to
@@ -38,8 +34,7 @@ pub fn tools(store: impl Into<Arc<Store>>, interface: Interface) -> Tools {
 
 /// Creates the tools for a server, which keep the store up to date with the logs. `near` means that
 /// the calling agent started the server, so that the server's folder is the agent's.
-pub fn serving_tools(store: Store, near: bool) -> Result<Tools, ToolError> {
-    let store = Arc::new(store);
+pub fn serving_tools(store: Arc<Store>, near: bool) -> Result<Tools, ToolError> {
     let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
     // Starts the refresh early, so that it is done before the first call.
     refresh.refresh(Duration::ZERO);

@@ -1,72 +1,135 @@
-//! The command line: arguments in, exit code out. Only this module names clap.
+//! The command line: arguments in, exit code out. Only this room names clap.
+//!
+//! This file has the root of the parser and gives every command to its file in `commands/`.
 
-mod args;
-mod connect;
-mod counts;
-mod files;
+mod commands;
+mod context;
+mod exit;
+mod output_path;
 mod reference;
-mod serve;
+mod stats_filter;
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches};
-use ingest::provider::Places;
-use ingest::report::Report;
+use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use schemas::Timestamp;
 use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
 use schemas::limits::BYTES_PER_TOKEN;
-use schemas::{Timestamp, ToolError};
 
-use self::args::{Args, Command, IngestArgs};
-pub use self::reference::help;
-use crate::app;
-use crate::app::ingest_logs::{IngestOptions, ingest_logs, watch_logs};
-use crate::app::{environment, settings};
-use crate::output::{Bar, Printer, Show, logging};
-use crate::store::{Store, Verify};
-use crate::tools::{Call, Interface, Tools};
+use self::commands::{
+    analyze, completions, doctor, event, export, ingest, label, list, mcp, query, report, search,
+    setup, show, skill, sql_worker, stats, status, tools, usage,
+};
+use self::context::Context;
+use self::exit::{Failure, Outcome, report_result, report_unwritten};
+use crate::config::environment;
+use crate::help::Help;
+use crate::output::{Printer, logging};
+use crate::store::Store;
+use crate::tools::{Call, Interface};
 
-/// How long an ingest waits for another one: servers take in what grew in moments.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What a command came to.
-enum Outcome {
-    Done,
-    NothingFound,
-    /// What was asked for makes no sense; the answer says why.
-    Wrong,
+/// Search, read and count the session logs of coding agents
+#[derive(Debug, Parser)]
+#[command(
+    name = "sessions",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    arg = ai_help(),
+    before_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
+)]
+struct Args {
+    /// Directory of the store [default: the XDG data home + sessions]
+    #[arg(long, global = true, env = "SESSIONS_STORE", value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Print the answer as JSON, exactly as the MCP tool returns it
+    #[arg(long, global = true)]
+    json: bool,
+    /// Print nothing but data
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Tell on stderr what is done; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
+    #[arg(long, short, action = ArgAction::Count, global = true)]
+    verbose: u8,
+    /// How much the metadata of answers say: core or full
+    #[arg(long, global = true, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
+    metadata: MetadataLevel,
+    #[command(subcommand)]
+    command: Command,
 }
 
-/// What ended a command.
-enum Failure {
-    Tool(ToolError),
-    /// stdout or stderr is gone.
-    Output(std::io::Error),
+/// The flag that is looked for before anything else is; here for the help only.
+fn ai_help() -> Arg {
+    Arg::new("ai-help")
+        .long("ai-help")
+        .global(true)
+        .action(ArgAction::SetTrue)
+        .help("Print the manual for AI agents as markdown")
 }
 
-impl From<ToolError> for Failure {
-    fn from(error: ToolError) -> Self {
-        Self::Tool(error)
-    }
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Read new and grown logs into the store
+    Ingest(ingest::IngestFlags),
+    /// Find events by their text
+    Search(search::SearchFlags),
+    /// Show whole events
+    Event(event::EventFlags),
+    /// List sessions
+    List(list::ListFlags),
+    /// Show one session
+    Show(show::ShowFlags),
+    /// Add and remove labels on sessions, and set a note
+    Label(label::LabelFlags),
+    /// Explain what went wrong in a session, or what goes wrong again and again
+    Analyze(analyze::AnalyzeFlags),
+    /// Run one SQL SELECT over the store
+    Query(query::QueryFlags),
+    /// Count and sum by tool, model, day or whatever else
+    Stats(stats::StatsFlags),
+    /// Show tokens and cost by day, week or month
+    Usage(usage::UsageFlags),
+    /// Write a report with charts as one HTML file
+    Report(report::ReportFlags),
+    /// Write sessions to files: Parquet, Arrow, JSON lines, transcripts
+    Export(export::ExportFlags),
+    /// Say what the store holds and how fresh it is
+    Status,
+    /// Say where the agents keep their logs, what was found, and what was unknown in it
+    Doctor,
+    /// Serve the tools over MCP on stdin and stdout, or over HTTP
+    Mcp(mcp::McpFlags),
+    /// Register the server with a client: show what its configuration needs, or write it
+    Setup(setup::SetupFlags),
+    /// Print a SKILL.md that teaches agents the tools
+    Skill(skill::SkillFlags),
+    /// Describe the tools: title, risk, category
+    Tools(tools::ToolFlags),
+    /// Run a query handed over by another process of this program
+    #[command(hide = true)]
+    SqlWorker,
+    /// Print a completion script for a shell
+    Completions(completions::CompletionFlags),
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Output(error)
-    }
+/// Returns the help made from the commands as they are.
+pub fn help() -> Help {
+    reference::describe_commands(Args::command())
 }
 
 /// Runs the program. Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 data or store trouble.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     // Before the arguments are looked at any further: they may be wrong or incomplete.
-    if let Some(text) = reference::asked(&arguments) {
+    if reference::has_ai_help(&arguments) {
         let printer = Printer { json: false, quiet: false, debug: None };
-        return match printer.data(&text) {
+        return match printer.data(&reference::ai_help(&Args::command(), &arguments)) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => unwritten(&printer, &error),
+            Err(error) => report_unwritten(&printer, &error),
         };
     }
     if arguments.len() < 2 {
@@ -90,41 +153,17 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             }
             return match error.print() {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => unwritten(&printer, &error),
+                Err(error) => report_unwritten(&printer, &error),
             };
         }
     };
-    let debug = (args.metadata == MetadataLevel::Full).then(|| debug(command, &arguments));
+    let debug = (args.metadata == MetadataLevel::Full).then(|| debug_metadata(command, &arguments));
     let printer = Printer { json: args.json, quiet: args.quiet, debug };
-    match dispatch(args, &printer) {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::NothingFound) => ExitCode::from(1),
-        Ok(Outcome::Wrong) => ExitCode::from(2),
-        Err(Failure::Output(error)) => unwritten(&printer, &error),
-        Err(Failure::Tool(error)) => {
-            let code = error.code.exit_code();
-            match printer.error(error) {
-                Err(error) if printer.json && error.kind() != ErrorKind::BrokenPipe => {
-                    unwritten(&printer, &error)
-                }
-                _ => ExitCode::from(code),
-            }
-        }
-    }
+    report_result(dispatch(args, &printer), &printer)
 }
 
-/// Reports that the answer could not be written, and returns the exit code. A reader that has seen
-/// enough and closed its end, such as `head`, is not a failure.
-fn unwritten(printer: &Printer, error: &std::io::Error) -> ExitCode {
-    if error.kind() == ErrorKind::BrokenPipe {
-        return ExitCode::SUCCESS;
-    }
-    printer.unwritten(error);
-    ExitCode::from(3)
-}
-
-/// What developers ask for, as far as a command knows it.
-fn debug(command: String, arguments: &[OsString]) -> DebugMetadata {
+/// Returns the debug metadata of a command; what a command does not know has a fixed value.
+fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
     let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();
     DebugMetadata {
         request_id: format!("cli-{}", std::process::id()),
@@ -147,147 +186,35 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         logging::start(args.verbose, environment::variable(logging::VARIABLE).as_deref())?;
     }
     let named_store = args.store.clone();
-    let store = Store::new(args.store.unwrap_or_else(environment::default_store));
-    let call = Call::new(Timestamp::now(), &|| false);
-    // What is printed as JSON is the answer of the tool, word for word.
-    let interface = if printer.json { Interface::Tools } else { Interface::Commands };
-    let found = |any: bool| if any { Outcome::Done } else { Outcome::NothingFound };
-    match args.command {
-        Command::Ingest(ingest) => run_ingest(&store, &ingest, printer),
-        Command::Search(search) => {
-            let answer = lasting(app::tools(store, interface)).search(&search.into(), &call)?;
-            printer.answer(&answer)?;
-            Ok(found(!answer.data.matches.is_empty()))
-        }
-        Command::Event(event) => {
-            let answer = lasting(app::tools(store, interface)).event(&event.into(), &call)?;
-            printer.answer(&answer)?;
-            Ok(found(answer.data.not_found.is_empty()))
-        }
-        Command::List(list) => {
-            let tools = lasting(app::tools(store, interface).with_prices(settings::prices()?));
-            let answer = tools.list(&list.into(), &call)?;
-            printer.answer(&answer)?;
-            Ok(found(!answer.data.sessions.is_empty()))
-        }
-        Command::Show(show) => {
-            let tools = lasting(app::tools(store, interface).with_prices(settings::prices()?));
-            printer.answer(&tools.details(&show.into(), &call)?)?;
-            Ok(Outcome::Done)
-        }
-        Command::Analyze(analyze) => {
-            let tools = lasting(app::tools(store, interface).with_prices(settings::prices()?));
-            let answer = tools.analyze(&analyze.into(), &call)?;
-            printer.answer(&answer)?;
-            Ok(found(!answer.data.findings.is_empty()))
-        }
-        Command::Label(label) => {
-            let answer = app::tools(store, interface).label(&label.into(), &call)?;
-            printer.answer(&answer)?;
-            let wrong = answer.data.failed.iter().any(|failed| failed.code.exit_code() == 2);
-            Ok(if wrong { Outcome::Wrong } else { found(answer.data.failed.is_empty()) })
-        }
-        Command::Report(report) => files::report(store, report, &call, printer),
-        Command::Export(export) => files::export(store, export, &call, printer),
-        Command::Query(flags) => counts::query(counting(store, interface)?, flags, &call, printer),
-        Command::Stats(flags) => counts::stats(counting(store, interface)?, flags, &call, printer),
-        Command::Usage(flags) => counts::usage(counting(store, interface)?, flags, &call, printer),
-        Command::SqlWorker => {
-            let input = std::io::BufReader::new(std::io::stdin());
-            crate::sql::serve(input, printer.rows(), &mut printer.report())?;
-            Ok(Outcome::Done)
-        }
-        Command::Status => {
-            let status = app::tools(store, interface).status(&environment::known_roots())?;
-            if printer.json {
-                printer.json(&status)?
-            } else {
-                printer.data(&status.show())?
-            }
-            Ok(Outcome::Done)
-        }
-        Command::Doctor => {
-            let data = Tools::new(store)
-                .doctor(&Places::new(&environment::home(), &environment::variable))?;
-            if printer.json {
-                printer.json(&data)?;
-            } else {
-                printer.data(&data.show())?;
-            }
-            Ok(Outcome::Done)
-        }
-        Command::Mcp(flags) => connect::serve(store, &flags, args.metadata, printer),
-        Command::Setup(flags) => connect::register(named_store.as_deref(), &flags, printer),
-        Command::Skill(flags) => connect::skill(flags, printer),
-        Command::Tools(tools) => {
-            printer.answer(&app::tools(store, interface).metadata(&tools.into(), &call)?)?;
-            Ok(Outcome::Done)
-        }
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "sessions", &mut script);
-            printer.data(&String::from_utf8_lossy(&script))?;
-            Ok(Outcome::Done)
-        }
-    }
-}
-
-fn run_ingest(store: &Store, args: &IngestArgs, printer: &Printer) -> Result<Outcome, Failure> {
-    let options = IngestOptions {
-        verify: if args.verify { Verify::All } else { Verify::Some },
-        redactor: if args.no_redact { None } else { Some(settings::redactor()?) },
-        patience: PATIENCE,
+    let context = Context {
+        store: Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store))),
+        // What is printed as JSON is the answer of the tool, word for word.
+        interface: if printer.json { Interface::Tools } else { Interface::Commands },
+        call: Call::new(Timestamp::now(), &|| false),
+        printer,
     };
-    if args.watch {
-        return run_watch(store, args, &options, printer);
+    match args.command {
+        Command::Ingest(flags) => ingest::run(&flags, &context),
+        Command::Search(flags) => search::run(flags, &context),
+        Command::Event(flags) => event::run(flags, &context),
+        Command::List(flags) => list::run(flags, &context),
+        Command::Show(flags) => show::run(flags, &context),
+        Command::Label(flags) => label::run(flags, &context),
+        Command::Analyze(flags) => analyze::run(flags, &context),
+        Command::Query(flags) => query::run(flags, &context),
+        Command::Stats(flags) => stats::run(flags, &context),
+        Command::Usage(flags) => usage::run(flags, &context),
+        Command::Report(flags) => report::run(flags, &context),
+        Command::Export(flags) => export::run(flags, &context),
+        Command::Status => status::run(&context),
+        Command::Doctor => doctor::run(&context),
+        Command::Mcp(flags) => mcp::run(&flags, args.metadata, help(), &context),
+        Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
+        Command::Skill(flags) => skill::run(flags, &help(), printer),
+        Command::Tools(flags) => tools::run(flags, &context),
+        Command::SqlWorker => sql_worker::run(printer),
+        Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
     }
-    let bar = Bar::new(printer.quiet || printer.json);
-    let report = ingest_logs(store, &args.paths, &options, &bar);
-    bar.finish();
-    print_report(&report?, printer)?;
-    Ok(Outcome::Done)
-}
-
-/// Ingests until stdout is closed or the process is ended; only runs that found something are shown.
-fn run_watch(
-    store: &Store,
-    args: &IngestArgs,
-    options: &IngestOptions,
-    printer: &Printer,
-) -> Result<Outcome, Failure> {
-    let mut closed = None;
-    watch_logs(store, &args.paths, options, |report| {
-        if report.sessions > 0 || report.files_failed > 0 {
-            closed = print_report(&report, printer).err();
-        }
-        closed.is_none()
-    })?;
-    closed.map_or(Ok(Outcome::Done), |error| Err(error.into()))
-}
-
-fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
-    if printer.json {
-        printer.json(report)
-    } else if printer.quiet {
-        Ok(())
-    } else {
-        printer.data(&report.show())
-    }
-}
-
-/// The tools with prices and queries.
-fn counting(store: Store, interface: Interface) -> Result<&'static Tools, Failure> {
-    Ok(lasting(
-        app::tools(store, interface)
-            .with_prices(settings::prices()?)
-            .with_program(environment::running()),
-    ))
-}
-
-/// The tools for the rest of the process, which ends with the answer: to take apart what was read
-/// of a large store takes a millisecond.
-fn lasting(tools: Tools) -> &'static Tools {
-    Box::leak(Box::new(tools))
 }
 
 #[cfg(test)]

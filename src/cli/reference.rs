@@ -1,24 +1,22 @@
-//! The command line's description of itself, for help and documentation; and `--ai-help`, which
-//! is answered before arguments are looked at.
+//! Describes the command line for help and documentation, and answers `--ai-help`, which is looked
+//! for before the arguments are parsed.
 
 use std::ffi::OsString;
 
-use clap::{Arg, CommandFactory};
+use clap::{Arg, Command};
 
-use super::args::Args;
 use crate::help::{CommandHelp, Help};
 
-/// Help made from the commands as they are.
-pub fn help() -> Help {
-    let mut command = Args::command();
-    command.build();
-    let commands = command.get_subcommands();
-    let commands =
-        commands.filter(|command| !command.is_hide_set() && command.get_name() != "help");
+/// Returns help made from the commands of `program` as they are.
+pub(super) fn describe_commands(mut program: Command) -> Help {
+    program.build();
+    let commands = program
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help");
     Help::new(commands.map(describe).collect())
 }
 
-fn describe(command: &clap::Command) -> CommandHelp {
+fn describe(command: &Command) -> CommandHelp {
     let usage = command.clone().render_usage().to_string();
     CommandHelp {
         name: command.get_name().to_owned(),
@@ -50,26 +48,35 @@ fn option(arg: &Arg) -> (String, String) {
     (form, arg.get_help().map(ToString::to_string).unwrap_or_default())
 }
 
-/// The help that `--ai-help` asks for, if it is there: that of the command before it, else all.
-pub(super) fn asked(arguments: &[OsString]) -> Option<String> {
-    let words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
-    let mut words = words.take_while(|word| *word != "--");
-    if !words.clone().any(|word| word == "--ai-help") {
-        return None;
-    }
-    let command = Args::command();
-    let takes_value = |word: &str| {
-        let long = word.strip_prefix("--").unwrap_or_default();
-        let mut known = command.get_arguments().filter(|arg| arg.get_long() == Some(long));
-        known.any(|arg| arg.get_action().takes_values())
-    };
-    let help = help();
+/// True if `--ai-help` is among the arguments.
+pub(super) fn has_ai_help(arguments: &[OsString]) -> bool {
+    words(arguments).any(|word| word == "--ai-help")
+}
+
+/// Returns the help that `--ai-help` asks for: that of the first command among the arguments, else
+/// that of the whole `program`.
+pub(super) fn ai_help(program: &Command, arguments: &[OsString]) -> String {
+    let help = describe_commands(program.clone());
+    let mut words = words(arguments);
     while let Some(word) = words.next() {
-        if takes_value(word) {
+        if takes_value(program, word) {
             words.next();
         } else if let Some(text) = help.command(word) {
-            return Some(text);
+            return text;
         }
     }
-    Some(help.markdown())
+    help.markdown()
+}
+
+/// Returns the arguments before `--`; those that are not UTF-8 are empty.
+fn words(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+    let words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
+    words.take_while(|word| *word != "--")
+}
+
+/// True if the word is a flag of the program itself that the next word belongs to.
+fn takes_value(program: &Command, word: &str) -> bool {
+    let long = word.strip_prefix("--").unwrap_or_default();
+    let mut known = program.get_arguments().filter(|arg| arg.get_long() == Some(long));
+    known.any(|arg| arg.get_action().takes_values())
 }

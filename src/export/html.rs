@@ -7,7 +7,7 @@ use schemas::tool::event::Event;
 
 use super::text::{escape, render};
 use super::transcript::{Part, Turn, cut, deed, facts, kinds, omitted, remarks, title, turns};
-use crate::csp::policy;
+use crate::export::csp::policy;
 use crate::tools::Whole;
 
 const STYLE: &str = include_str!("assets/transcript.css");

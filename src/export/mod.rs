@@ -1,5 +1,6 @@
 //! `sessions export`: events for other programs, transcripts for readers.
 
+pub(crate) mod csp;
 mod html;
 mod markdown;
 mod text;
@@ -14,11 +15,10 @@ use schemas::{ErrorCode, ExportFormat, Timestamp, ToolError};
 use serde::Serialize;
 
 use crate::error::store_error;
-use crate::leftovers::remove_abandoned;
-use crate::outfile::{self, Put, file_error};
+use crate::files::leftovers::remove_abandoned;
+use crate::files::outfile::{self, Put, file_error};
 use crate::store::{Snapshot, file_stem, lake_objects, write_arrow};
-use crate::tools::Whole;
-use crate::tools::selection::Selection;
+use crate::tools::{Selection, Whole};
 
 /// The sessions to export, and the format and place to write them.
 #[derive(Debug)]

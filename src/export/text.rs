@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-use crate::clean::one_line;
+use crate::base::sanitize::one_line;
 
 /// Maximum number of passes that remove HTML from a text. The remaining text may parse differently,
 /// so one pass may not be enough.

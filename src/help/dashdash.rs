@@ -4,7 +4,10 @@ use schemas::ErrorCode;
 use schemas::tool::{Risk, TOOLS, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::{SPEC_VERSION, guide};
+use super::guide;
+
+/// The version of dashdash that is followed.
+pub const SPEC_VERSION: &str = "0.2.0";
 
 /// `read` while every tool only reads.
 pub fn access_level() -> &'static str {

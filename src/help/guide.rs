@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use schemas::ErrorCode;
 use schemas::tool::{TOOLS, schema};
 
+use super::served_lines::served_lines;
+
 /// With the words people use, so that an agent knows when to reach for it.
 pub(super) const DESCRIPTION: &str = "Searches and counts the history of coding agents (Claude Code, Codex, Gemini CLI and others) on this machine. \
 Use when the user asks what they or an agent did before, how an error was fixed, what was decided, what happened before a compaction, \
@@ -140,7 +142,7 @@ const QUICK: &[Quick] = &[
 
 /// The operations whose tool is served.
 pub(super) fn quick_reference() -> Vec<&'static Quick> {
-    QUICK.iter().filter(|row| super::served_lines(row.tool) == row.tool).collect()
+    QUICK.iter().filter(|row| served_lines(row.tool) == row.tool).collect()
 }
 
 pub(super) fn quick_reference_text() -> String {

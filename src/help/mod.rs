@@ -5,15 +5,16 @@
 pub mod dashdash;
 mod guide;
 pub mod reference;
+mod served_lines;
 mod skill;
 
 use std::fmt::Write as _;
 
-use schemas::tool::{TOOLS, find};
+use schemas::tool::TOOLS;
 use serde_json::{Map, Value, json};
 
-/// The version of dashdash that is followed.
-pub const SPEC_VERSION: &str = "0.2.0";
+use self::dashdash::SPEC_VERSION;
+pub(crate) use self::served_lines::served_lines;
 
 /// One command of the command line.
 #[derive(Debug, Clone)]
@@ -224,27 +225,6 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// A text without the lines that call a tool which is not served.
-pub(crate) fn served_lines(text: &str) -> String {
-    let served = |line: &&str| calls(line).all(|name| find(TOOLS, name).is_some());
-    let mut out: String = text.lines().filter(served).flat_map(|line| [line, "\n"]).collect();
-    if !text.ends_with('\n') {
-        out.pop();
-    }
-    out
-}
-
-/// Names in a text that are written as calls: words joined by underscores before a parenthesis.
-fn calls(text: &str) -> impl Iterator<Item = &str> {
-    let before = text.split('(').rev().skip(1);
-    before
-        .map(|part| {
-            let rest = part.trim_end_matches(|c: char| c.is_ascii_lowercase() || c == '_');
-            part.strip_prefix(rest).unwrap_or_default()
-        })
-        .filter(|name| name.contains('_'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,12 +293,5 @@ mod tests {
         let text = help().command("search").expect("known");
         assert!(text.starts_with("# sessions search\n") && text.contains("search_events"));
         assert!(help().command("nonsense").is_none());
-    }
-
-    #[test]
-    fn lines_that_call_absent_tools_are_left_out() {
-        let text = "Call search_events(query) first.\nThen no_such_tool(x).\nf(x) is none.";
-        assert_eq!(served_lines(text), "Call search_events(query) first.\nf(x) is none.");
-        assert_eq!(calls("a_b(c_d(e))").collect::<Vec<_>>(), ["c_d", "a_b"]);
     }
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use schemas::tool::TOOLS;
 
-use super::{guide, served_lines};
+use super::guide;
+use super::served_lines::served_lines;
 
 /// The file's text. Its folder has to be named `sessions`, as the skill is.
 pub(super) fn text() -> String {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use schemas::tool::analyze::{AnalyzeData, Context, Finding, Fix, Lost};
 
-use super::text::{Show, indent};
-use crate::clean::one_line;
+use super::show::{Show, indent};
+use crate::base::sanitize::one_line;
 
 impl Show for AnalyzeData {
     fn show(&self) -> String {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Show;
+use super::show::Show;
 use crate::export::Exported;
 
 /// A report that was written.

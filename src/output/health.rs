@@ -3,11 +3,10 @@
 
 use std::fmt::Write as _;
 
-use ingest::report::Report;
+use ingest::run::report::Report;
 
-use super::Show;
-use super::text::indent;
-use crate::clean::one_line;
+use super::show::{Show, indent};
+use crate::base::sanitize::one_line;
 use crate::setup::Written;
 use crate::tools::doctor::DoctorData;
 use crate::tools::status::StatusData;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use schemas::tool::label::LabelData;
 
-use super::Show;
+use super::show::Show;
 
 impl Show for LabelData {
     fn show(&self) -> String {

@@ -2,9 +2,9 @@
 
 use schemas::tool::stats::{Group, GroupKey, Spread, StatsData};
 
-use super::Show;
-use crate::clean::one_line;
-use crate::columns::aligned;
+use super::show::Show;
+use crate::base::sanitize::one_line;
+use crate::base::text_table::aligned;
 
 /// A column: its name, whether it holds numbers, and the function that formats its value for a
 /// group.

@@ -10,21 +10,8 @@ use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
 use schemas::{Confidence, EventType, Usage};
 
-use crate::clean::one_line;
-
-/// Text for a terminal. Text from logs is already cleaned.
-pub trait Show {
-    fn show(&self) -> String;
-}
-
-/// Indents every line of a text.
-pub(super) fn indent(text: &str, by: &str) -> String {
-    let mut out = String::new();
-    for line in text.trim_end().lines() {
-        let _ = writeln!(out, "{by}{line}");
-    }
-    out
-}
+use super::show::{Show, indent};
+use crate::base::sanitize::one_line;
 
 /// Returns the note on an event or a turn of a branch that a rewind abandoned.
 const fn left_behind(is_abandoned: bool) -> &'static str {

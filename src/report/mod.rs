@@ -7,6 +7,7 @@
 mod page;
 mod read;
 mod session;
+mod spent;
 mod sums;
 
 use std::collections::HashMap;
@@ -14,15 +15,16 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use schemas::price::PriceTable;
-use schemas::{ErrorCode, Provider, Timestamp, ToolError, Usage};
+use schemas::{ErrorCode, Provider, Timestamp, ToolError};
 use serde::Serialize;
 
 use self::session::SessionPage;
+use self::spent::Spent;
 use self::sums::{DayActivity, DaySpent, Recurring, Sums, ToolSum};
 use crate::error::store_error;
-use crate::outfile::{self, Put, file_error};
+use crate::files::outfile::{self, Put, file_error};
 use crate::store::Snapshot;
-use crate::tools::selection::Selection;
+use crate::tools::{MAX_SUBAGENT_DEPTH, Selection};
 
 /// Everything that the page shows.
 #[derive(Debug, Serialize)]
@@ -42,26 +44,6 @@ pub struct Report {
     tools: Vec<ToolSum>,
     errors: Vec<Recurring>,
     sessions: Vec<SessionPage>,
-}
-
-/// Tokens, and the cost of those whose model has a price.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-struct Spent {
-    #[serde(flatten)]
-    usage: Usage,
-    total_tokens: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
-}
-
-impl Spent {
-    fn add(&mut self, usage: Usage, cost: Option<f64>) {
-        self.usage = self.usage.plus(usage);
-        self.total_tokens = self.usage.total();
-        if let Some(cost) = cost {
-            *self.cost_usd.get_or_insert(0.0) += cost;
-        }
-    }
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -153,10 +135,6 @@ fn is_report(path: &Path) -> bool {
     read.is_ok() && String::from_utf8_lossy(&head).contains(page::GENERATOR)
 }
 
-/// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
-/// cycle.
-const DEPTH: usize = 16;
-
 /// Links sessions to their children, and adds the cost of subagents to the session at the top of
 /// their chain.
 fn join(sessions: &mut [SessionPage]) {
@@ -179,7 +157,7 @@ fn join(sessions: &mut [SessionPage]) {
             let inside = sessions.get(*from).is_some_and(|session| session.is_subagent);
             parents.get(*from).copied().flatten().filter(|_| inside)
         };
-        let root = std::iter::successors(Some(at), up).take(DEPTH).last();
+        let root = std::iter::successors(Some(at), up).take(MAX_SUBAGENT_DEPTH).last();
         costs.extend(root.map(|root| (root, cost)));
     }
     for (parent, child) in children {

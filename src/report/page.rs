@@ -1,7 +1,8 @@
 //! The HTML file of a report: the data and the code that shows it, all in one file.
 
-use super::Report;
-use crate::csp::policy;
+use serde::Serialize;
+
+use crate::export::csp::policy;
 
 /// Chart.js as published on npm; `assets/chart.js-LICENSE.md` is its licence.
 const CHARTS: &str = include_str!("assets/chart.umd.min.js");
@@ -11,7 +12,8 @@ const STYLE: &str = include_str!("assets/report.css");
 /// The tag that identifies a file as a report.
 pub(super) const GENERATOR: &str = r#"<meta name="generator" content="sessions report">"#;
 
-pub(super) fn html(report: &Report) -> Result<String, serde_json::Error> {
+/// Returns the page that shows `report`, which the script of the page reads as JSON.
+pub(super) fn html(report: &impl Serialize) -> Result<String, serde_json::Error> {
     // Without `<`, the data cannot end the element that contains it.
     let data = serde_json::to_string(report)?.replace('<', "\\u003c");
     let policy = policy(&[CHARTS, SCRIPT], &[STYLE]);

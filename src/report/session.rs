@@ -7,10 +7,10 @@ use schemas::session::{EventRow, LONG_PROMPTS, ModelUsage};
 use schemas::{EventId, EventType, Provider, Timestamp, Usage};
 use serde::Serialize;
 
-use super::Spent;
 use super::read;
+use super::spent::Spent;
 use super::sums::{Sums, shown};
-use crate::clean::clean;
+use crate::base::sanitize::clean;
 use crate::store::{Snapshot, StoreError};
 use crate::tools::{error_signature, is_subagent};
 

@@ -6,8 +6,8 @@ use schemas::session::EventRow;
 use schemas::{EventId, Provider, Timestamp};
 use serde::Serialize;
 
-use super::Spent;
-use crate::clean::clean;
+use super::spent::Spent;
+use crate::base::sanitize::clean;
 
 /// Maximum number of errors shown.
 const ERRORS: usize = 100;

@@ -1,6 +1,6 @@
 //! Finds the rows that may match a query, and those that do, from the word postings alone.
 
-use super::pattern::Pattern;
+use super::query::pattern::Pattern;
 use super::query::{Clause, Query};
 use crate::store::{KnownRows, Letters, SHORTEST_WORD, SkipIndex, StoreError, WordsOfRows};
 

@@ -3,10 +3,10 @@
 
 use memchr::memmem::Finder;
 
-use super::multi::Multi;
-use super::pattern::{LineRegex, Pattern};
 use super::query::Query;
-use crate::fold::{composed, fold, unfold_offset};
+use super::query::multi::Multi;
+use super::query::pattern::{LineRegex, Pattern};
+use crate::base::fold::{composed, fold, unfold_offset};
 use crate::store::TextValues;
 
 /// One pattern, prepared for searching.

@@ -10,7 +10,7 @@ use super::matcher::Matcher;
 use super::request::{Found, Hit, Position, Request, Work};
 use super::row_filter::{Row, RowFilter, Unit};
 use super::snippet;
-use crate::parallel::in_parallel;
+use crate::base::parallel::in_parallel;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
 /// Number of pages scanned at once: few at first, because a common word fills the page of results

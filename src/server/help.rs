@@ -5,8 +5,8 @@ use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
 use schemas::limits;
 use serde::Deserialize;
 
-use super::invalid;
-use crate::clean::head;
+use super::protocol_error::invalid;
+use crate::base::sanitize::head;
 use crate::help::Help;
 
 /// The parameters of `ai_help`; other fields, such as `_meta`, are ignored.

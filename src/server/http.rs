@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 
-use super::Server;
 use super::flow::{TOO_MANY_VALUES, has_too_many_values};
+use super::handler::{Parts, Server};
 use super::host::{HostFilter, single_value};
 
 /// The path that accepts requests.
@@ -69,8 +69,21 @@ struct Entrance {
 type Service = StreamableHttpService<Server, NeverSessionManager>;
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
+/// Serves over HTTP until the process is asked to end; `ready` is called with the address.
+pub fn serve_http(
+    parts: Parts,
+    options: HttpOptions,
+    ready: impl FnOnce(SocketAddr),
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(serve(Server::new(parts, "mcp_http"), options, ready));
+    // Calls that were cut off notice it soon; the process does not wait for them.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
 /// Serves until the process is asked to end; `ready` is called with the address once it is open.
-pub(super) async fn serve(
+async fn serve(
     server: Server,
     options: HttpOptions,
     ready: impl FnOnce(SocketAddr),

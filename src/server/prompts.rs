@@ -7,7 +7,7 @@ use rmcp::model::{
 use schemas::limits;
 use serde_json::Value;
 
-use super::invalid;
+use super::protocol_error::invalid;
 use crate::help::served_lines;
 
 /// One prompt. In its text `{name}` is replaced by an argument, quoted. A line is left out if it

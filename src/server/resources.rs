@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::schema::object;
-use crate::clean::head;
+use crate::base::sanitize::head;
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
 

@@ -9,8 +9,8 @@ use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::flow::Flow;
+use super::handler::{Parts, Server};
 use super::lines::Lines;
-use super::{Parts, Server};
 
 /// Maximum time that the process waits for calls that were cut off. They notice it within
 /// milliseconds.

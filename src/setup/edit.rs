@@ -8,7 +8,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table};
 
-use super::{Entry, NAME};
+use super::entry::{Entry, NAME};
 
 /// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
 pub(super) fn added(path: &Path, text: &str, entry: &Entry) -> Result<String, String> {

@@ -2,23 +2,22 @@
 //! without changing anything else.
 
 mod edit;
+mod entry;
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use ingest::provider::Places;
+use ingest::provider::format::Places;
 use schemas::client::Client;
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use self::entry::{Entry, NAME};
 use crate::error::unusable_path;
-use crate::leftovers::create_temporary;
-use crate::outfile::{find_place, open_regular};
-
-/// The name of the server in configurations.
-const NAME: &str = "sessions";
+use crate::files::leftovers::create_temporary;
+use crate::files::outfile::{find_place, open_regular};
 
 /// The entry that a client's configuration needs.
 #[derive(Debug, Clone, Serialize)]
@@ -33,14 +32,6 @@ pub struct Registration {
     pub command: Option<String>,
     #[serde(skip)]
     entry: Entry,
-}
-
-/// The server's entry, and its location in the file.
-#[derive(Debug, Clone)]
-struct Entry {
-    /// The tables around the entry, outermost first.
-    tables: &'static [&'static str],
-    fields: Map<String, Value>,
 }
 
 /// The result of writing a configuration file.

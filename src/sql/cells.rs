@@ -9,7 +9,7 @@ use schemas::Timestamp;
 use serde_json::{Number, Value};
 
 use super::plan::Form;
-use crate::clean::clean;
+use crate::base::sanitize::clean;
 
 /// Maximum number of characters of a cell in a table for reading.
 const TABLE_CELL: usize = 80;

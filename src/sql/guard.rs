@@ -7,8 +7,9 @@
 use schemas::view::VIEWS;
 use serde_json::{Map, Value};
 
-use super::{Fault, Mistake, hint};
-use crate::clean::clean;
+use super::error::{Fault, Mistake};
+use super::hint;
+use crate::base::sanitize::clean;
 
 /// Table functions that are allowed: they return rows and read nothing.
 const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];

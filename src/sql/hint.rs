@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use schemas::view::{VIEWS, View};
 use serde_json::Value;
 
-use super::{Fault, Mistake};
-use crate::clean::clean;
+use super::error::{Fault, Mistake};
+use crate::base::sanitize::clean;
 
 /// Minimum Jaro-Winkler similarity of a name that is suggested.
 const LIKE: f64 = 0.8;

@@ -11,10 +11,12 @@ use schemas::limits;
 use schemas::tool::query::{QueryData, QueryFormat};
 use serde_json::{Map, Value};
 
+use super::cells;
 use super::plan::{Plan, is_number};
-use super::{Cut, Request, Summary, cells};
-use crate::clean::head;
-use crate::columns::aligned;
+use super::protocol::Request;
+use super::query::{Cut, Summary};
+use crate::base::sanitize::head;
+use crate::base::text_table::aligned;
 use crate::store::ParquetFile;
 
 /// A writer for the rows of a query.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use schemas::tool::query::QueryColumn;
 
-use crate::clean::{clean, head};
+use crate::base::sanitize::{clean, head};
 
 /// Maximum length in bytes of a column's name and type: a name may be a whole expression, and a
 /// type a whole enum.

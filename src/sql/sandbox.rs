@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 use schemas::limits;
 use schemas::price::PriceTable;
 
-use super::{Fault, Query, Report, Request, SqlError, Summary, views};
-use crate::clean::clean;
+use super::error::{Fault, SqlError};
+use super::protocol::{Report, Request};
+use super::query::{Query, Summary};
+use super::views;
+use crate::base::sanitize::clean;
 use crate::store::Snapshot;
 
 /// Interval at which `stop` and the time limit are checked.

@@ -8,10 +8,13 @@ use schemas::limits;
 use schemas::tool::query::QueryColumn;
 use serde_json::Value;
 
+use super::error::Fault;
 use super::output::Rows;
 use super::plan::Plan;
+use super::protocol::{Report, Request};
+use super::query::Summary;
 use super::views::{Definition, quote};
-use super::{Fault, Report, Request, Summary, guard, hint};
+use super::{guard, hint};
 
 /// Answers the request on `input`, which must be its only line. Writes the rows to `out` and the
 /// outcome to `report`.

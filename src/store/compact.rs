@@ -11,11 +11,13 @@ use std::path::Path;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
+use super::error::StoreError;
 use super::manifest::{Manifest, SegmentEntry};
-use super::open_segment::Segment;
-use super::segment::{FinishedSegment, SegmentWriter};
+use super::segment::event_reader::{EventReader, RowSpan};
+use super::segment::open_segment::Segment;
+use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
+use super::segment::small_files::read_table;
 use super::snapshot::Snapshot;
-use super::{EventReader, RowSpan, StoreError, reader};
 
 /// Number of segments of one level that are merged, with the smaller ones after the first of them.
 const FAN_IN: usize = 8;
@@ -74,7 +76,7 @@ pub(super) fn merge(
     // segment.
     for segment in merged {
         segment.sessions().iter().for_each(|row| writer.session(SessionRow::clone(row)));
-        let sources = reader::table::<SourceRow>(dir, &segment.entry, "sources", None)?;
+        let sources = read_table::<SourceRow>(dir, &segment.entry, "sources", None)?;
         sources.into_iter().for_each(|row| writer.source(row));
     }
     let problems = snapshot.problems_of(merged)?;
@@ -97,7 +99,7 @@ pub(super) fn without_events(
             snapshot.session(&row.session_id).is_some_and(|now| now.segment == row.segment)
         });
         sessions.for_each(|row| writer.session(SessionRow::clone(row)));
-        let sources = reader::table::<SourceRow>(dir, &segment.entry, "sources", None)?;
+        let sources = read_table::<SourceRow>(dir, &segment.entry, "sources", None)?;
         let kept = sources.into_iter().filter(|row| latest.get(&row.path) == Some(&row.segment));
         kept.for_each(|row| writer.source(row));
         let problems = snapshot.problems_of(std::slice::from_ref(segment))?;

@@ -6,9 +6,10 @@ use std::time::UNIX_EPOCH;
 
 use schemas::Timestamp;
 
-use super::lock::StoreLock;
+use super::disk::files;
+use super::disk::lock::StoreLock;
+use super::error::StoreError;
 use super::manifest::{FileEntry, Manifest, SegmentEntry, file_name};
-use super::{StoreError, files};
 
 /// Which segments are compared with their checksums when the lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

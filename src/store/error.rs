@@ -1,5 +1,6 @@
 //! The errors of a store.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,4 +43,14 @@ impl StoreError {
     pub(crate) fn damaged(path: &Path, reason: impl std::fmt::Display) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
+}
+
+/// Converts an error of writing to an I/O error, as the data is our own. The error keeps its text.
+pub(super) fn write_error(path: &Path, error: impl Error + 'static) -> StoreError {
+    let mut cause: &dyn Error = &error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let kind = cause.downcast_ref::<io::Error>().map_or(io::ErrorKind::Other, io::Error::kind);
+    StoreError::Io { path: path.to_owned(), source: io::Error::new(kind, error.to_string()) }
 }

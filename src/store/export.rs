@@ -13,7 +13,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use arrow::ipc::writer::FileWriter;
-use ingest::batch::events_schema;
+use ingest::stream::batch::events_schema;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -22,8 +22,10 @@ use schemas::Timestamp;
 use schemas::table::{EVENTS, EventColumn};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::segment::write_error;
-use super::{ALL_EVENTS, Snapshot, StoreError, column_of};
+use super::error::{StoreError, write_error};
+use super::segment::event_reader::column_of;
+use super::session_events::ALL_EVENTS;
+use super::snapshot::Snapshot;
 
 /// Events of a session in one object; a longer session has several objects a day. They are counted
 /// by event index, so that the parts of a session are the same wherever it was ingested, in however
@@ -195,7 +197,7 @@ fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ingest::batch::{EventBatch, EventCells};
+    use ingest::stream::batch::{EventBatch, EventCells};
 
     fn batch(times: &[Option<i64>]) -> RecordBatch {
         let mut events = EventBatch::default();

@@ -13,8 +13,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use super::disk::files;
+use super::error::StoreError;
 use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
-use super::{StoreError, files};
 
 /// Names of the store's files directly in its folder.
 const OWN_FILES: [&str; 5] = [MANIFEST_FILE, WRITE_LOCK, "labels.json", "labels.lock", TOKEN_FILE];

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::lock::StoreLock;
-use super::{StoreError, files};
+use super::disk::files;
+use super::disk::lock::StoreLock;
+use super::error::StoreError;
 
 const FILE: &str = "labels.json";
 const LOCK: &str = "labels.lock";

@@ -2,7 +2,7 @@
 
 use schemas::limits::PREFIX_CHARS;
 
-use super::Snapshot;
+use super::snapshot::Snapshot;
 
 /// Number of session ids that are listed if a prefix fits more.
 const CANDIDATES: usize = 10;

@@ -7,7 +7,8 @@ use schemas::SCHEMA_VERSION;
 use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES};
 use serde::{Deserialize, Serialize};
 
-use super::{StoreError, files};
+use super::disk::files;
+use super::error::StoreError;
 
 /// Name of the manifest in the store directory.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
@@ -91,7 +92,7 @@ pub(super) fn file_name(table: &str) -> String {
 /// Name of the skip index among the tables of a segment.
 pub(super) const SKIP: &str = "skip";
 
-/// Name of the checksums of the chunks of events and skip index; see `checked_file`.
+/// Name of the checksums of the chunks of events and skip index; see `disk/checked_file.rs`.
 pub(super) const CHECKSUMS: &str = "checksums";
 
 /// Everything that a segment's directory may hold, by table; see [`file_name`].

@@ -1,4 +1,5 @@
-//! Writes batches as a Parquet file for other programs.
+//! Writes batches as a Parquet file for other programs, and defines the properties that its files
+//! and those of segments share.
 
 use std::io::{self, Write};
 
@@ -7,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
 /// A Parquet file under construction.
 pub struct ParquetFile<W: Write + Send>(ArrowWriter<W>);
@@ -15,10 +16,7 @@ pub struct ParquetFile<W: Write + Send>(ArrowWriter<W>);
 impl<W: Write + Send> ParquetFile<W> {
     /// Begins a file of rows of `schema` on `out`.
     pub fn new(out: W, schema: SchemaRef) -> io::Result<Self> {
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
-            .set_created_by(concat!("sessions ", env!("CARGO_PKG_VERSION")).to_owned());
-        let writer = ArrowWriter::try_new(out, schema, Some(properties.build()));
+        let writer = ArrowWriter::try_new(out, schema, Some(shared_properties().build()));
         writer.map(Self).map_err(cause)
     }
 
@@ -40,4 +38,11 @@ fn cause(error: ParquetError) -> io::Error {
         Ok(error) => *error,
         Err(other) => io::Error::other(other),
     }
+}
+
+/// Returns the properties that all files share, to be completed.
+pub(super) fn shared_properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+        .set_created_by(concat!("sessions ", env!("CARGO_PKG_VERSION")).to_owned())
 }

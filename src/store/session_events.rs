@@ -9,35 +9,16 @@ use arrow::array::RecordBatch;
 use schemas::session::EventRow;
 use schemas::table::EventColumn;
 
-use super::open_segment::Segment;
-use super::snapshot::Span;
-use super::{EventReader, RowSpan, Snapshot, StoreError};
+use super::error::StoreError;
+use super::segment::event_reader::{EventReader, RowSpan};
+use super::segment::open_segment::{Segment, Span};
+use super::snapshot::Snapshot;
 
 /// Every event of a session, as ranges of `event_index`.
 pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
 
 /// Rows per batch.
 const BATCH_ROWS: usize = 4096;
-
-/// All live spans, sorted by session and then by event, each with the position of its segment.
-#[derive(Debug)]
-pub(super) struct SpanIndex(Vec<(usize, Span)>);
-
-impl SpanIndex {
-    pub(super) fn of(segments: &[Segment]) -> Self {
-        let segments = segments.iter().enumerate();
-        let mut spans: Vec<(usize, Span)> = segments
-            .flat_map(|(at, segment)| segment.spans.iter().map(move |span| (at, *span)))
-            .collect();
-        spans.sort_by_key(|(_, span)| (span.session, span.first_index));
-        Self(spans)
-    }
-
-    fn of_session(&self, session: usize) -> impl Iterator<Item = &(usize, Span)> {
-        let begin = self.0.partition_point(|(_, span)| span.session < session);
-        self.0[begin..].iter().take_while(move |(_, span)| span.session == session)
-    }
-}
 
 /// Returns a range for each single event.
 pub fn each_event(indexes: &BTreeSet<u32>) -> Vec<Range<u32>> {

@@ -6,24 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
-use super::StoreError;
+use super::error::StoreError;
 use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
-use super::open_segment::{Segment, Shared};
-use super::reader;
-use super::session_events::SpanIndex;
-use crate::parallel::in_parallel;
-
-/// Rows of one session in one segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Position of the session in [`Snapshot::sessions`].
-    pub session: usize,
-    pub start: usize,
-    pub count: usize,
-    /// `event_index` of the first row.
-    pub first_index: u32,
-}
+use super::segment::open_segment::{Segment, Shared, Span};
+use super::segment::small_files::read_table;
+use super::span_index::SpanIndex;
+use crate::base::parallel::in_parallel;
 
 /// The store at one generation.
 pub struct Snapshot {
@@ -199,7 +188,7 @@ impl Snapshot {
         let skip = (!state).then_some("state");
         let mut latest: HashMap<String, SourceRow> = HashMap::new();
         for segment in &self.segments {
-            for row in reader::table::<SourceRow>(&self.dir, &segment.entry, "sources", skip)? {
+            for row in read_table::<SourceRow>(&self.dir, &segment.entry, "sources", skip)? {
                 match latest.get(&row.path) {
                     Some(known) if known.segment > row.segment => {}
                     _ => {
@@ -225,7 +214,7 @@ impl Snapshot {
             self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
         let mut rows = Vec::new();
         for segment in segments {
-            let found = reader::table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
+            let found = read_table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
             let live = |row: &ProblemRow| {
                 live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from)
             };
@@ -255,7 +244,7 @@ impl Snapshot {
 /// Reads the segments of `manifest` at these positions in parallel. Returns each with its position.
 fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<(usize, Shared)>, StoreError> {
     let read = |at: usize| {
-        let rows = reader::table::<SessionRow>(dir, &manifest.segments[at], "sessions", None)?;
+        let rows = read_table::<SessionRow>(dir, &manifest.segments[at], "sessions", None)?;
         let sessions = rows.into_iter().map(Arc::new).collect();
         let shared = Shared {
             sessions,

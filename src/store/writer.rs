@@ -9,10 +9,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use ingest::columns::shows_path;
 use ingest::plan::Known;
 use ingest::redact::Redactor;
-use ingest::remask::Remask;
+use ingest::redact::columns::shows_path;
+use ingest::run::remask::Remask;
 use ingest::run::{Sink, Target};
 use schemas::Timestamp;
 use schemas::problem::Problem;
@@ -20,12 +20,16 @@ use schemas::session::{EventRow, ProblemRow, SessionRow, SourceRow};
 use schemas::table::EventColumn;
 
 use super::damage::{Verify, set_aside_damaged};
-use super::held_folder::HeldFolder;
-use super::lock::StoreLock;
+use super::disk::files;
+use super::disk::held_folder::HeldFolder;
+use super::disk::lock::StoreLock;
+use super::error::StoreError;
 use super::manifest::{Manifest, Retired, SegmentEntry};
-use super::segment::{FinishedSegment, SegmentWriter};
+use super::segment::event_reader::column_of;
+use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
+use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
-use super::{ALL_EVENTS, StoreError, column_of, compact, files, folder};
+use super::{compact, folder};
 
 /// A segment with at least this many bytes of events is committed at the next checkpoint.
 const SEGMENT_BYTES: usize = 32 << 20;

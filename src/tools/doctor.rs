@@ -1,18 +1,20 @@
-//! `sessions doctor`: reports which agents keep logs where, what was found there, and which parts
-//! of their formats the decoders do not know.
+//! Reports, for `sessions doctor`, which agents keep logs where, what was found there, and which
+//! parts of their formats the decoders do not know.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ingest::discover::discover;
-use ingest::provider::{FORMATS, Places};
+use ingest::provider::FORMATS;
+use ingest::provider::format::Places;
 use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
-use super::Tools;
-use crate::clean::clean;
+use super::reply::convert::counts_by_name;
+use super::reply::shared_state::SharedState;
+use crate::base::sanitize::clean;
 use crate::error::store_error;
 
 /// The findings of the doctor.
@@ -65,30 +67,28 @@ pub struct Drift {
 /// Maximum number of versions listed for one agent.
 const VERSIONS: usize = 8;
 
-impl Tools {
-    /// Checks every agent's folders and what the store knows of its logs.
-    pub fn doctor(&self, places: &Places<'_>) -> Result<DoctorData, ToolError> {
-        let snapshot = self.store().snapshot().map_err(store_error)?;
-        let sessions = snapshot.sessions();
-        let mut data = DoctorData {
-            providers: FORMATS
-                .iter()
-                .map(|format| ProviderHealth {
-                    provider: format.provider,
-                    places: (format.roots)(places).into_iter().map(place).collect(),
-                    ..health(format.provider, sessions)
-                })
-                .collect(),
-            drift: drift(sessions),
-            redactions: BTreeMap::new(),
-        };
-        for session in sessions {
-            for (kind, count) in counts(session.redactions.as_ref()) {
-                *data.redactions.entry(kind).or_default() += count;
-            }
+/// Checks every agent's folders and what the store knows of its logs.
+pub(super) fn run(shared: &SharedState, places: &Places<'_>) -> Result<DoctorData, ToolError> {
+    let snapshot = shared.store.snapshot().map_err(store_error)?;
+    let sessions = snapshot.sessions();
+    let mut data = DoctorData {
+        providers: FORMATS
+            .iter()
+            .map(|format| ProviderHealth {
+                provider: format.provider,
+                places: (format.roots)(places).into_iter().map(place).collect(),
+                ..health(format.provider, sessions)
+            })
+            .collect(),
+        drift: drift(sessions),
+        redactions: BTreeMap::new(),
+    };
+    for session in sessions {
+        for (kind, count) in counts_by_name(session.redactions.as_ref()) {
+            *data.redactions.entry(kind).or_default() += count;
         }
-        Ok(data)
     }
+    Ok(data)
 }
 
 fn place(path: PathBuf) -> Place {
@@ -121,7 +121,7 @@ fn drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
     let mut sums: BTreeMap<(String, String, String), u64> = BTreeMap::new();
     for row in sessions {
         let version = row.agent_version.as_deref().map(clean).unwrap_or_default();
-        for (name, count) in counts(row.drift.as_ref()) {
+        for (name, count) in counts_by_name(row.drift.as_ref()) {
             let key = (row.provider.to_string(), version.clone(), clean(&name));
             *sums.entry(key).or_default() += count;
         }
@@ -135,9 +135,4 @@ fn drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
         .collect();
     drift.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cmp(b)));
     drift
-}
-
-/// Parses counts by name from a column of JSON.
-pub(super) fn counts(json: Option<&String>) -> BTreeMap<String, u64> {
-    json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `get_event_details`: whole events by id.
+//! Runs `get_event_details`, which returns whole events by id.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,17 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::{ErrorCode, EventId, ToolError, limits};
 
-use super::budget::{Budget, echoed};
-use super::rows::{Links, Pager, Put};
-use super::{Call, Reply, Tools, current, cursor, rows};
+use super::reply::answer::Reply;
+use super::reply::budget::{Budget, echoed};
+use super::reply::call::Call;
+use super::reply::caller::ambiguous_prefix_warning;
+use super::reply::rows::{Links, Pager, Put};
+use super::reply::shared_state::SharedState;
+use super::reply::{cursor, rows};
 use crate::store::Snapshot;
 
 pub(super) fn run(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &EventArgs,
     call: &Call<'_>,
@@ -45,7 +49,7 @@ pub(super) fn run(
     let mut next = None;
     for (at, id) in ids.iter().enumerate().skip(first) {
         call.check()?;
-        let session = id.as_ref().map(|id| (tools.caller.find(snapshot, &id.session), id.index));
+        let session = id.as_ref().map(|id| (shared.caller.find(snapshot, &id.session), id.index));
         let found = match session {
             None => None,
             Some((Ok(session), index)) => {
@@ -54,7 +58,7 @@ pub(super) fn run(
                     .map(|row| (session, row))
             }
             Some((Err(error), _)) if error.code == ErrorCode::SessionNotFound || count > 1 => {
-                ambiguous.extend(current::ambiguous(&error));
+                ambiguous.extend(ambiguous_prefix_warning(&error));
                 None
             }
             Some((Err(error), _)) => {
@@ -86,12 +90,12 @@ pub(super) fn run(
     }
     if pager.events.is_empty() && not_found.len() == count {
         let why =
-            ids.iter().flatten().next().map(|id| why_not(tools, snapshot, id)).unwrap_or_default();
+            ids.iter().flatten().next().map(|id| why_not(shared, snapshot, id)).unwrap_or_default();
         let message = format!(
             "No such event: {}. {why}{} and {} give event ids",
             not_found.join(", "),
-            tools.caller.interface.tool("search_events"),
-            tools.caller.interface.tool("get_session_details")
+            shared.caller.interface.tool("search_events"),
+            shared.caller.interface.tool("get_session_details")
         );
         return Err(ToolError::new(ErrorCode::EventNotFound, message).with("not_found", not_found));
     }
@@ -124,8 +128,8 @@ pub(super) fn run(
 }
 
 /// Returns why an id does not name an event.
-fn why_not(tools: &Tools, snapshot: &Snapshot, id: &EventId) -> String {
-    match tools.caller.find(snapshot, &id.session) {
+fn why_not(shared: &SharedState, snapshot: &Snapshot, id: &EventId) -> String {
+    match shared.caller.find(snapshot, &id.session) {
         Err(error) => format!("{}; ", error.message),
         Ok(at) => {
             let row = &snapshot.sessions()[at];

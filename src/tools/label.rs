@@ -1,13 +1,15 @@
-//! `update_session_labels`: each update is applied or refused independently.
+//! Runs `update_session_labels`, which applies or refuses each update independently.
 
 use ingest::redact::Counts;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::label::{LabelArgs, LabelData, LabelUpdate, Labelled, Unlabelled};
 use schemas::{ErrorCode, ToolError, limits};
 
-use super::budget::Budget;
-use super::{Call, Masking, Reply, Tools};
-use crate::clean::clean;
+use super::reply::answer::Reply;
+use super::reply::budget::Budget;
+use super::reply::call::Call;
+use super::reply::shared_state::{Masking, SharedState};
+use crate::base::sanitize::clean;
 use crate::error::store_error;
 use crate::store::{SessionLabels, Snapshot};
 
@@ -20,7 +22,7 @@ struct Change {
 }
 
 pub(super) fn run(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &LabelArgs,
     call: &Call<'_>,
@@ -31,10 +33,10 @@ pub(super) fn run(
         return Err(ToolError::invalid_value("updates", &format!("{count} updates"), &[&valid]));
     }
     let changes: Vec<Result<Change, ToolError>> =
-        args.updates.iter().map(|update| check(tools, snapshot, update)).collect();
+        args.updates.iter().map(|update| check(shared, snapshot, update)).collect();
     call.check()?;
-    let results: Vec<Result<Labelled, ToolError>> = tools
-        .store()
+    let results: Vec<Result<Labelled, ToolError>> = shared
+        .store
         .update_labels(|labels| {
             let one = |change: Result<Change, ToolError>| {
                 let change = change?;
@@ -66,7 +68,7 @@ pub(super) fn run(
     }
     let mut reply = Reply::new(data, count);
     reply.total = Some((count, true));
-    let interface = tools.caller.interface;
+    let interface = shared.caller.interface;
     reply.hint = Some(format!(
         "{} lists what has a label; label:name in a search looks there only.",
         interface.call("list_sessions", &[("label", "...")])
@@ -81,8 +83,12 @@ pub(super) fn run(
 }
 
 /// Finds the session of an update and checks its words.
-fn check(tools: &Tools, snapshot: &Snapshot, update: &LabelUpdate) -> Result<Change, ToolError> {
-    let session = tools.caller.find(snapshot, &update.session_id)?;
+fn check(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    update: &LabelUpdate,
+) -> Result<Change, ToolError> {
+    let session = shared.caller.find(snapshot, &update.session_id)?;
     if update.add.is_none() && update.remove.is_none() && update.note.is_none() {
         let message = "Nothing to do: give add, remove or note";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
@@ -94,7 +100,7 @@ fn check(tools: &Tools, snapshot: &Snapshot, update: &LabelUpdate) -> Result<Cha
         session_id: snapshot.sessions()[session].session_id.clone(),
         add: words("add", &update.add)?,
         remove: words("remove", &update.remove)?,
-        note: update.note.as_deref().map(|text| note(tools.masking, text)).transpose()?,
+        note: update.note.as_deref().map(|text| note(shared.masking, text)).transpose()?,
     })
 }
 

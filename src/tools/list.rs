@@ -1,4 +1,4 @@
-//! `list_sessions`: sessions with their sums, by filter or by id.
+//! Runs `list_sessions`, which returns sessions with their sums, by filter or by id.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -8,16 +8,21 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
 use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
-use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
+use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use super::budget::{Budget, echoed};
-use super::family::{Families, is_subagent};
-use super::interface::Interface;
-use super::{Call, Reply, Tools, convert, current, cursor};
+use super::reply::answer::Reply;
+use super::reply::budget::{Budget, echoed};
+use super::reply::call::Call;
+use super::reply::caller::ambiguous_prefix_warning;
+use super::reply::interface::Interface;
+use super::reply::session_filter::session_filter;
+use super::reply::session_sums::{Families, is_subagent};
+use super::reply::shared_state::SharedState;
+use super::reply::{convert, cursor};
 use crate::store::Snapshot;
 
 pub(super) fn run(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &ListArgs,
     call: &Call<'_>,
@@ -34,9 +39,9 @@ pub(super) fn run(
         .as_deref()
         .map(|text| cursor::decode::<(i64, String)>(&bound, text))
         .transpose()?;
-    let Candidates { rows: candidates, not_found, ambiguous } = candidates(tools, snapshot, args)?;
+    let Candidates { rows: candidates, not_found, ambiguous } = candidates(shared, snapshot, args)?;
     let families = Families::of(snapshot.sessions());
-    let filter = filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
+    let filter = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
     let labelled = |row: &SessionRow| {
         let given = snapshot.labels().of(&row.session_id);
         args.label.as_ref().is_none_or(|label| given.is_some_and(|given| given.has(label.trim())))
@@ -59,10 +64,10 @@ pub(super) fn run(
     let mut sessions = Vec::new();
     let mut last = None;
     for (key, row) in rows.iter().take(limit) {
-        let mut session = convert::session(row, format, tools.prices());
+        let mut session = convert::session(row, format, shared.prices());
         convert::label(&mut session, snapshot, format);
         if format != ListFormat::Minimal {
-            session.with_subagents = families.family(row, tools.prices());
+            session.with_subagents = families.family(row, shared.prices());
         }
         if !budget.take(&session) {
             break;
@@ -84,7 +89,7 @@ pub(super) fn run(
         reply.warnings.push(warning);
     }
     if args.session_ids.is_none() && returned > 0 {
-        reply.hint = left_out(tools.caller.interface, snapshot, passes);
+        reply.hint = left_out(shared.caller.interface, snapshot, passes);
     }
     if returned == 0 {
         let known = snapshot.sessions().len();
@@ -140,7 +145,7 @@ struct Candidates<'s> {
 /// Returns the sessions requested by id, or all that contain a conversation. A subagent whose
 /// parent is listed counts as part of the parent unless subagents are requested.
 fn candidates<'s>(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &'s Snapshot,
     args: &ListArgs,
 ) -> Result<Candidates<'s>, ToolError> {
@@ -169,12 +174,12 @@ fn candidates<'s>(
     let mut found = Vec::new();
     let mut candidates = Candidates::default();
     for id in ids {
-        match tools.caller.find(snapshot, id) {
+        match shared.caller.find(snapshot, id) {
             Ok(at) => found.push(at),
             // If several ids were given, the others are answered.
             Err(error) if error.code == ErrorCode::SessionNotFound || ids.len() > 1 => {
                 candidates.not_found.push(echoed(id));
-                candidates.ambiguous.extend(current::ambiguous(&error));
+                candidates.ambiguous.extend(ambiguous_prefix_warning(&error));
             }
             Err(error) => return Err(error),
         }
@@ -183,27 +188,6 @@ fn candidates<'s>(
     found.dedup();
     candidates.rows = found.into_iter().map(|at| &*snapshot.sessions()[at]).collect();
     Ok(candidates)
-}
-
-/// Returns the filter that selects sessions.
-pub(super) fn filter(
-    project: Option<&str>,
-    provider: Option<Provider>,
-    since: Option<i64>,
-) -> impl Fn(&SessionRow) -> bool {
-    // A folder may be given with a trailing slash.
-    let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
-    move |row| {
-        let in_project = project.as_ref().is_none_or(|wanted| {
-            [&row.cwd, &row.project, &row.repository]
-                .into_iter()
-                .flatten()
-                .any(|place| place.to_lowercase().contains(wanted))
-        });
-        in_project
-            && provider.is_none_or(|wanted| row.provider == wanted)
-            && since.is_none_or(|since| row.ended_at.is_some_and(|end| end >= since))
-    }
 }
 
 /// Returns the sort key of a session; the largest comes first.

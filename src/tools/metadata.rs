@@ -1,11 +1,11 @@
-//! `tool_metadata`: the descriptions of the tools.
+//! Runs `tool_metadata`, which returns the descriptions of the tools.
 
 use schemas::tool::metadata::{MetadataArgs, MetadataData, ToolMetadata};
 use schemas::tool::{OneOrMany, TOOLS, find};
 use schemas::{ErrorCode, ToolError, limits, nearest};
 
-use super::Reply;
-use super::budget::echoed;
+use super::reply::answer::Reply;
+use super::reply::budget::echoed;
 
 pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError> {
     let names = args.tools.as_ref().map(OneOrMany::to_vec).unwrap_or_default();

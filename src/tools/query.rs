@@ -1,4 +1,4 @@
-//! `query_sql`: SQL over the views of the store.
+//! Runs `query_sql`, which answers SQL queries over the views of the store.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,10 @@ use schemas::tool::checked_limit;
 use schemas::tool::query::{QueryArgs, QueryData};
 use schemas::{ErrorCode, ToolError, limits};
 
-use super::interface::Interface;
-use super::{Call, Reply, Tools};
+use super::reply::answer::Reply;
+use super::reply::call::Call;
+use super::reply::interface::Interface;
+use super::reply::shared_state::SharedState;
 use crate::error::sql_error;
 use crate::sql::{Cut, Query, SqlError, Summary};
 use crate::store::Snapshot;
@@ -29,13 +31,13 @@ impl From<ToolError> for WriteError {
 
 /// Runs a query and writes its rows to `out` in the requested format.
 pub(super) fn write(
-    tools: &Tools,
+    shared: &SharedState,
     query: &Query<'_>,
     out: &mut dyn Write,
     call: &Call<'_>,
 ) -> Result<Summary, WriteError> {
-    let snapshot = tools.snapshot(call)?;
-    let result = tools.sandbox.run(snapshot, tools.prices(), query, out, call.stop);
+    let snapshot = shared.snapshot(call)?;
+    let result = shared.sandbox.run(snapshot, shared.prices(), query, out, call.stop);
     result.map_err(|error| {
         if let SqlError::Output(error) = error {
             WriteError::Output(error)
@@ -46,7 +48,7 @@ pub(super) fn write(
 }
 
 pub(super) fn run(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &QueryArgs,
     call: &Call<'_>,
@@ -57,9 +59,9 @@ pub(super) fn run(
     let time = call.query_left();
     let query = Query { sql: &args.sql, format: None, max_rows, max_bytes, time };
     let mut json = Vec::new();
-    let summary = tools
+    let summary = shared
         .sandbox
-        .run(snapshot, tools.prices(), &query, &mut json, call.stop)
+        .run(snapshot, shared.prices(), &query, &mut json, call.stop)
         .map_err(sql_error)?;
     let data: QueryData = serde_json::from_slice(&json)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
@@ -68,7 +70,7 @@ pub(super) fn run(
     reply.truncated = more || summary.cells_cut > 0;
     // At least one more row exists.
     reply.total = Some((summary.rows + usize::from(more), !more));
-    reply.warnings = warnings(tools.caller.interface, &summary);
+    reply.warnings = warnings(shared.caller.interface, &summary);
     if summary.rows == 0 && !more {
         reply.hint = Some("No row. DESCRIBE and the name of a view shows its columns.".to_owned());
     }

@@ -1,4 +1,4 @@
-//! `search_events`: full-text search over events.
+//! Runs `search_events`, the full-text search over events.
 
 use std::collections::HashSet;
 
@@ -8,22 +8,26 @@ use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
 use schemas::{ErrorCode, EventId, Timestamp, ToolError, limits};
 use serde::{Deserialize, Serialize};
 
-use super::budget::Budget;
-use super::{Call, Reply, Tools, convert, cursor};
-use crate::clean::clean;
+use super::reply::answer::Reply;
+use super::reply::budget::Budget;
+use super::reply::call::Call;
+use super::reply::session_filter::session_filter;
+use super::reply::shared_state::SharedState;
+use super::reply::{convert, cursor};
+use crate::base::sanitize::clean;
 use crate::error::store_error;
 use crate::search::{Hit, Position, Query, Ranked, Request, SearchError};
 use crate::store::Snapshot;
 
 pub(super) fn run(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &SearchArgs,
     call: &Call<'_>,
 ) -> Result<Reply<SearchData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
     let query = Query::parse(&args.query, call.now)
-        .map_err(|error| tools.caller.interface.query_error(&error))?;
+        .map_err(|error| shared.caller.interface.query_error(&error))?;
     let since = args
         .since
         .as_deref()
@@ -36,7 +40,7 @@ pub(super) fn run(
     let bound = SearchArgs { cursor: None, ..args.clone() };
     let mut request = Request {
         query: &query,
-        sessions: sessions(tools, snapshot, args)?,
+        sessions: sessions(shared, snapshot, args)?,
         event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
         since: since.map(|since| since.0),
         limit,
@@ -64,8 +68,8 @@ pub(super) fn run(
     reply.next_cursor = page.next;
     reply.before = page.before;
     reply.total = Some((page.matched.max(reply.before + reply.returned), page.complete));
-    reply.hint = Some(hint(tools, snapshot, args, &query, &reply.data));
-    reply.warnings = caller_notes(tools, snapshot, args)?;
+    reply.hint = Some(hint(shared, snapshot, args, &query, &reply.data));
+    reply.warnings = caller_notes(shared, snapshot, args)?;
     if !page.fit {
         let message = "The page was cut to the size of an answer";
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
@@ -187,17 +191,17 @@ fn timeout(page: &Page) -> ToolError {
 /// Returns the positions of the sessions that pass the filters; `None` if there are no such
 /// filters.
 fn sessions(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &SearchArgs,
 ) -> Result<Option<HashSet<usize>>, ToolError> {
-    let excluded = excludes_current(args).then(|| tools.caller.session(snapshot)).flatten();
-    let one = args.session_id.as_deref().map(|id| tools.caller.find(snapshot, id)).transpose()?;
+    let excluded = excludes_current(args).then(|| shared.caller.session(snapshot)).flatten();
+    let one = args.session_id.as_deref().map(|id| shared.caller.find(snapshot, id)).transpose()?;
     let narrowed = one.or(excluded).is_some() || args.provider.is_some() || args.project.is_some();
     if !narrowed {
         return Ok(None);
     }
-    let passes = super::list::filter(args.project.as_deref(), args.provider, None);
+    let passes = session_filter(args.project.as_deref(), args.provider, None);
     let wanted = snapshot.sessions().iter().enumerate();
     let wanted = wanted.filter(|(at, row)| {
         one.is_none_or(|one| one == *at) && Some(*at) != excluded && passes(row)
@@ -211,16 +215,16 @@ fn excludes_current(args: &SearchArgs) -> bool {
 
 /// Returns notes on which session was taken as the current one, or that it is unknown.
 fn caller_notes(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &SearchArgs,
 ) -> Result<Vec<Warning>, ToolError> {
     let mut notes = Vec::new();
     if let Some(id) = &args.session_id {
-        let session = &snapshot.sessions()[tools.caller.find(snapshot, id)?];
-        notes.extend(tools.caller.note(id, session));
+        let session = &snapshot.sessions()[shared.caller.find(snapshot, id)?];
+        notes.extend(shared.caller.note(id, session));
     }
-    if excludes_current(args) && tools.caller.session(snapshot).is_none() {
+    if excludes_current(args) && shared.caller.session(snapshot).is_none() {
         let message = "exclude_current has no effect: the session you are in is not known";
         notes.push(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message));
     }
@@ -272,14 +276,14 @@ const NO_QUALIFIERS: &[&str] = &[
 
 /// Returns the next step; for an empty result, the reason why it is empty.
 fn hint(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &SearchArgs,
     query: &Query,
     data: &SearchData,
 ) -> String {
     if !data.matches.is_empty() {
-        let interface = tools.caller.interface;
+        let interface = shared.caller.interface;
         return format!(
             "{} gives the full text, {} the session around it.",
             interface.call("get_event_details", &[("event_ids", "[...]")]),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::duckdb::{self, Lane};
 use crate::failure::{Failure, Result};
 use crate::json;
-use crate::options;
+use crate::shell;
 
 pub(crate) struct Cargo<'a> {
     root: &'a Path,
@@ -74,7 +74,7 @@ impl<'a> Cargo<'a> {
 }
 
 fn line(args: &[&str]) -> String {
-    format!("cargo {}", options::typed(args.iter().copied()))
+    format!("cargo {}", shell::typed(args.iter().copied()))
 }
 
 fn unstarted(line: &str, error: &std::io::Error) -> Failure {

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::cargo::Cargo;
 use crate::failure::{Failure, Result};
-use crate::options::{self, Options};
+use crate::options::Options;
+use crate::shell;
 use crate::suite::REAL_LOGS;
 
 /// Directories that Python's packages and npm's packages are installed into.
@@ -107,7 +108,7 @@ impl Setup<'_> {
     }
 
     fn step(&self, program: &str, args: &[&str]) -> Result<()> {
-        options::step(self.root, program, args)
+        shell::step(self.root, program, args)
     }
 
     fn install(&self, args: &[&str]) -> Result<()> {

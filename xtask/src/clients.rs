@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::cargo::Cargo;
 use crate::failure::Result;
-use crate::options::{self, Options};
+use crate::options::Options;
+use crate::shell;
 
 /// The environment that the Python client is installed into. npm installs next to the script.
 const VENV: &str = "target/clients";
@@ -18,7 +19,7 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     let python = python.to_string_lossy();
     let node = root.join("tests/clients/typescript/node_modules/.bin/node");
     let node = node.to_string_lossy();
-    let step = |program: &str, args: &[&str]| options::step(root, program, args);
+    let step = |program: &str, args: &[&str]| shell::step(root, program, args);
 
     step("python3", &["-m", "venv", VENV])?;
     step(&python, &["-m", "pip", "install", "--quiet", "-r", "tests/clients/requirements.txt"])?;

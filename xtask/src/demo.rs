@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use crate::cargo::Cargo;
 use crate::failure::{Failure, Result};
 use crate::json;
-use crate::options::{self, Options};
+use crate::options::Options;
 use crate::scratch::Scratch;
+use crate::shell;
 
 pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     options.no_more("demo")?;
@@ -16,7 +17,7 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let demo = Demo { root, program: &program, scratch: &scratch };
 
-    options::print("\nEvery command below also gets `--store` with a temporary directory.");
+    shell::print("\nEvery command below also gets `--store` with a temporary directory.");
     demo.step("ingest", "Read the sample sessions:", &["ingest", "sample-sessions"])?;
     demo.step("list", "What is there:", &["list"])?;
     demo.step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
@@ -27,8 +28,8 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     demo.step("show", "How it was fixed:", &["show", &session, "--detail-level", "turns"])?;
 
     let register = ["claude", "mcp", "add", "sessions", "--", &program.to_string_lossy(), "mcp"];
-    options::print("\nLet Claude Code search your own sessions:");
-    options::print(&format!("$ {}", options::typed(register)));
+    shell::print("\nLet Claude Code search your own sessions:");
+    shell::print(&format!("$ {}", shell::typed(register)));
     Ok(())
 }
 
@@ -58,14 +59,14 @@ impl Demo<'_> {
         let text = String::from_utf8_lossy(&output.stdout);
         let session = json::string(&text, "session_id")
             .ok_or_else(|| failed(name, "the answer has no `session_id`"))?;
-        options::print(&format!("first match: session {session}"));
+        shell::print(&format!("first match: session {session}"));
         Ok(session)
     }
 
     /// Announces a command and prepares it. The command sees neither the user's store nor the
     /// user's logs.
     fn command(&self, title: &str, args: &[&str]) -> Command {
-        options::print(&format!("\n{title}\n$ sessions {}", options::typed(args.iter().copied())));
+        shell::print(&format!("\n{title}\n$ sessions {}", shell::typed(args.iter().copied())));
         let mut command = Command::new(self.program);
         command
             .arg("--store")

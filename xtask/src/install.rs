@@ -11,7 +11,8 @@ use crate::cargo::Cargo;
 use crate::duckdb::{LICENCE, Lane};
 use crate::failure::{Failure, Result};
 use crate::lock::Platform;
-use crate::options::{self, Options};
+use crate::options::Options;
+use crate::shell;
 
 pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     let prefix = prefix(&options.rest)?;
@@ -30,9 +31,9 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
     }
     copy(&built, &installed)?;
     check(&installed)?;
-    options::print(&format!("installed {}", installed.display()));
+    shell::print(&format!("installed {}", installed.display()));
     if !on_path(installed.parent()) {
-        options::print(&format!("{} is not on PATH", prefix.join("bin").display()));
+        shell::print(&format!("{} is not on PATH", prefix.join("bin").display()));
     }
     Ok(())
 }
@@ -51,7 +52,7 @@ fn prefix(args: &[String]) -> Result<PathBuf> {
         [arg] if arg.starts_with("--prefix=") => &arg["--prefix=".len()..],
         ["--prefix"] => "",
         _ => {
-            let typed = options::typed(args.iter().copied());
+            let typed = shell::typed(args.iter().copied());
             return Err(Failure::usage(format!(
                 "`cargo xtask install` takes `--prefix DIR` and `--bundled`, not `{typed}`"
             )));

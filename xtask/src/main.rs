@@ -17,6 +17,7 @@ mod npm;
 mod options;
 mod pin;
 mod scratch;
+mod shell;
 mod suite;
 
 use std::path::{Path, PathBuf};
@@ -129,7 +130,7 @@ fn run() -> Result<()> {
         return Err(Failure::usage(format!("no command given\n\n{}", help())));
     };
     if matches!(name.as_str(), "help" | "--help" | "-h") {
-        options::print(&help());
+        shell::print(&help());
         return Ok(());
     }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
@@ -141,7 +142,7 @@ fn run() -> Result<()> {
     };
     let options = Options::parse(args);
     if options.help {
-        options::print(&command.help());
+        shell::print(&command.help());
         return Ok(());
     }
     (command.run)(&root(), options)

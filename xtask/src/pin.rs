@@ -8,8 +8,9 @@ use crate::digest;
 use crate::failure::{Failure, Result};
 use crate::lock::{self, Pin};
 use crate::npm::{self, Answer};
-use crate::options::{self, Options};
+use crate::options::Options;
 use crate::scratch::Scratch;
+use crate::shell;
 
 const HEADER: &str = "\
 # The prebuilt DuckDB libraries that `cargo xtask fetch` may take, one a line:
@@ -36,12 +37,12 @@ pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
         match npm::integrity(OsStr::new("npm"), &spec, scratch.path()) {
             Answer::Got(integrity) => {
                 check(&spec, &integrity, known)?;
-                options::print(&format!("{spec}: {integrity}"));
+                shell::print(&format!("{spec}: {integrity}"));
                 pins.push(Pin { package, version: version.clone(), integrity });
             }
             Answer::No(why) => {
                 let kept = if known.is_some() { "line kept" } else { "no line" };
-                options::print(&format!("{spec}: {kept}: {why}"));
+                shell::print(&format!("{spec}: {kept}: {why}"));
                 pins.extend(known.cloned());
             }
         }

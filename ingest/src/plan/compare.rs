@@ -7,17 +7,23 @@ use std::sync::Arc;
 use schemas::Provider;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-use super::{Change, Known};
-use crate::discover::Candidate;
-use crate::provider::{Claim, Reader, companion, format};
+use super::work::{Change, Known};
+use crate::provider::format::{Claim, Reader};
+use crate::provider::{companion, format};
 use crate::redact::Redactor;
-use crate::stream::short;
+use crate::source::candidate::Candidate;
+use crate::text::names::short;
 
 /// The redaction rules in force.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'r> {
     pub(super) redactor: Option<&'r Redactor>,
     pub(super) version: i64,
+}
+
+/// Returns the version of the rules in force, as the store keeps it; 0 if there are none.
+pub(crate) fn rules_version(redactor: Option<&Redactor>) -> i64 {
+    redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
 }
 
 /// Returns whether a log and its companion file are unchanged since the log was read.

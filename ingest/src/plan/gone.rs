@@ -7,8 +7,9 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::compare::{Rules, is_its_log, masked_by};
-use super::{Known, Plan};
-use crate::discover::{Candidate, Discovery, find_obstacle};
+use super::work::{Known, Plan};
+use crate::discover::{Discovery, find_obstacle};
+use crate::source::candidate::Candidate;
 
 impl Plan {
     /// Settles the files below a readable root that no longer exist.

@@ -1,64 +1,39 @@
 //! Decides which files are read: compares the files found with the checkpoints, assigns session ids
 //! to new logs, and groups logs that share history into one unit of work.
 
-mod compare;
+pub(crate) mod compare;
 mod gone;
 mod ids;
+mod in_order;
+mod lineage;
+mod original_order;
+pub(crate) mod relatives;
+pub(crate) mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use schemas::event::Relation;
 use schemas::problem::{Problem, ProblemKind};
-use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use schemas::session::{SourceRow, SourceStatus};
 
 pub use self::compare::unchanged;
 use self::compare::{
-    Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, told_of,
-    was_out_of_reach,
+    Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, rules_version,
+    told_of, was_out_of_reach,
 };
-pub(crate) use self::gone::path_aside;
 use self::ids::free_id;
-use crate::columns::shows_path;
-use crate::container::Content;
-use crate::discover::{Candidate, Discovery, is_gone};
-use crate::fingerprint::Fingerprint;
-use crate::lineage::{link, units};
-use crate::provider::{Claim, Reader, format, is_beside_log};
+use self::lineage::{link, units};
+use self::relatives::{MovedLogs, NewLogs, claim_of, left_behind, settle};
+pub use self::work::{Change, Known, Plan, Work};
+use crate::discover::Discovery;
+use crate::discover::presence::{find_candidate, is_gone};
+use crate::discover::sniff::{Sniffed, sniff, sniff_all};
+use crate::provider::format::{Claim, Reader};
+use crate::provider::{format, is_beside_log};
 use crate::redact::Redactor;
-use crate::relatives::{MovedLogs, NewLogs, claim_of, left_behind, settle};
-use crate::sniff::{Sniffed, sniff, sniff_all};
-use crate::worker::rules_version;
-
-/// The rows in the store: the latest row of every file (without decoder state) and session.
-#[derive(Debug, Default)]
-pub struct Known {
-    pub sources: HashMap<String, SourceRow>,
-    pub sessions: HashMap<String, Arc<SessionRow>>,
-}
-
-impl Known {
-    /// Returns the session whose log is this file. `None` if the session has moved to another file.
-    pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {
-        let session = self.sessions.get(row.session_id.as_ref()?)?;
-        shows_path(&session.source_path, &row.path).then_some(session)
-    }
-}
-
-/// Why a file is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    New,
-    Grown,
-    Rewritten,
-    /// The log did not change. It is read again if its original arrived later than the log itself,
-    /// or had been behind it.
-    Same,
-    /// The log is gone. Its rows in the store are recounted in the cases in which an existing log
-    /// would be read again.
-    Gone,
-}
+use crate::source::candidate::Candidate;
+use crate::source::container::{Content, MAX_DOCUMENT, too_large};
+use crate::source::fingerprint::Fingerprint;
 
 /// The content of a file that is no longer the log of its session.
 enum Successor {
@@ -66,46 +41,6 @@ enum Successor {
     SameLog,
     /// Other content that overwrote the log.
     OtherContent,
-}
-
-/// One file to read.
-#[derive(Debug, Clone)]
-pub struct Work {
-    pub file: Candidate,
-    pub change: Change,
-    pub claim: Claim,
-    pub session_id: String,
-    /// Parent session, if it is known.
-    pub parent_session_id: Option<String>,
-    pub relation: Option<Relation>,
-    /// Sessions whose records this log may repeat.
-    pub ancestors: Vec<String>,
-    /// Why the beginning of the log, which was recognised before, is no longer recognised.
-    pub reason: Option<&'static str>,
-    /// The row of the file when it was read last; a grown log is read on from there.
-    pub source: Option<Box<SourceRow>>,
-    pub session: Option<Arc<SessionRow>>,
-}
-
-/// The work of one ingest run.
-#[derive(Debug, Default)]
-pub struct Plan {
-    /// Units of work. The works of one unit are done one after the other, ancestors first.
-    pub units: Vec<Vec<Work>>,
-    /// Rows that change without reading a file: empty, unknown, failed and vanished files.
-    pub settled: Vec<SourceRow>,
-    /// Sessions whose log vanished or came back.
-    pub sessions: Vec<SessionRow>,
-    /// Maps the new paths of settled rows to the paths under which the store has their state.
-    pub moved: HashMap<String, String>,
-    /// Logs that are gone and were masked by other rules than those in force. Only their rows can
-    /// still be masked.
-    pub outdated: Vec<String>,
-    pub problems: Vec<Problem>,
-    pub files: u64,
-    pub unchanged: u64,
-    /// Bytes that will be read.
-    pub bytes: u64,
 }
 
 /// Plans the work for the files found. Logs masked by other rules than those of `redactor` are read
@@ -158,17 +93,6 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.offset())).sum();
     plan.units = units(works);
     plan
-}
-
-impl Work {
-    /// Returns the byte offset at which reading begins.
-    pub fn offset(&self) -> u64 {
-        match (&self.source, self.change) {
-            (Some(row), Change::Grown) => row.consumed.cast_unsigned(),
-            (_, Change::Same | Change::Gone) => self.file.size,
-            _ => 0,
-        }
-    }
 }
 
 impl Plan {
@@ -290,7 +214,7 @@ impl Plan {
         works: &mut Vec<Work>,
     ) {
         for row in news.relatives(works, known) {
-            let is_here = match Candidate::of_key(&row.path) {
+            let is_here = match find_candidate(&row.path) {
                 Some(file) if unchanged(&file, row) && masked_by(row, rules) => {
                     let claim = match sniff(&file, rules.redactor) {
                         Ok(Sniffed::Log(claim)) => Some(claim),
@@ -404,14 +328,6 @@ fn read_on(
     let claim = claim_of(row, known.session_of(row)?)?;
     let change = change(&claim, row, true, rules);
     Some(Work { reason: Some(reason), ..go_on(file, claim, row, change, known) })
-}
-
-/// Size in bytes beyond which a document is not read, because a document is held in memory whole.
-pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
-
-/// Returns the problem message for a document of `length` bytes that is too large.
-pub(crate) fn too_large(length: u64) -> String {
-    format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read")
 }
 
 fn is_too_large(file: &Candidate, claim: &Claim) -> bool {

@@ -7,7 +7,8 @@ use super::entropy::{
 };
 use super::env;
 use super::names::{FOREIGN, Strength, sound};
-use super::scan::{MASK, Rank, Scan, is_quote};
+use super::placeholder::MASK;
+use super::scan::{Rank, Scan, is_quote};
 use super::value::{Link, MAX_BETWEEN, MAX_NAME, is_blank, value, value_begins};
 use super::words::Words;
 

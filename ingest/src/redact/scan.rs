@@ -1,6 +1,6 @@
 //! The state of a search for secrets in one text: its bytes, and the secrets found so far.
 
-use super::MAX_NAME;
+use super::placeholder::{MASK, MAX_KIND_BYTES};
 
 /// A part of the text to be masked, and the kind of its secret.
 #[derive(Debug, Clone, Copy)]
@@ -25,11 +25,8 @@ pub(super) enum Rank {
     User,
 }
 
-/// The beginning of every placeholder.
-pub(super) const MASK: &str = "[REDACTED:";
-
 /// Length in bytes of the longest placeholder.
-const MAX_MASK: usize = MASK.len() + MAX_NAME + 1;
+const MAX_MASK: usize = MASK.len() + MAX_KIND_BYTES + 1;
 
 /// Highest number of failed tries to match a token within `RUN` bytes of a run of characters. It
 /// also limits the values that begin inside another value.
@@ -207,7 +204,7 @@ impl<'a> Scan<'a> {
     fn placeholder_end(&self, at: usize) -> Option<usize> {
         let name = at + MASK.len();
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        let end = self.skip(name, MAX_NAME, fits);
+        let end = self.skip(name, MAX_KIND_BYTES, fits);
         (end > name && self.byte(end) == b']').then_some(end + 1)
     }
 
@@ -259,7 +256,7 @@ pub(super) fn is_quote(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Counts, Redactor};
+    use super::super::redactor::{Counts, Redactor};
     use super::*;
 
     /// Returns the number of bytes looked at in `bytes` bytes of a repeated piece.

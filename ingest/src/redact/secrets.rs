@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::scan::MASK;
-use super::{Counts, MAX_NAME, Redactor};
+use super::placeholder::{MASK, MAX_KIND_BYTES};
+use super::redactor::{Counts, Redactor};
 
 /// The secrets masked in a text: the kind and the hash of each.
 pub(crate) type Found = Vec<(String, u64)>;
@@ -120,7 +120,7 @@ impl Secrets {
     pub(crate) fn masked_before(&mut self, text: &str) {
         for (at, _) in text.match_indices(MASK) {
             let name = &text[at + MASK.len()..];
-            let name = &name[..name.floor_char_boundary(MAX_NAME + 1)];
+            let name = &name[..name.floor_char_boundary(MAX_KIND_BYTES + 1)];
             if let Some((kind, _)) = name.split_once(']') {
                 *self.counts.0.entry(kind.to_owned()).or_default() += 1;
             }
@@ -146,7 +146,7 @@ impl Secrets {
 
 #[cfg(test)]
 mod tests {
-    use super::super::UserRule;
+    use super::super::user_rule::UserRule;
     use super::*;
 
     /// What is counted in an event, where boats are secrets.

@@ -4,7 +4,8 @@
 //! The words of the list of BIP 39 have three to eight letters, and none of them is an article or
 //! a preposition. A sentence has such words, or shorter ones, long before twelve words have passed.
 
-use super::scan::{MASK, Rank, Scan};
+use super::placeholder::MASK;
+use super::scan::{Rank, Scan};
 
 /// Most bytes between the name and the first word.
 const MAX_LINK: usize = 40;

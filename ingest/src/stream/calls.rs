@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clean::clean;
+use crate::text::sanitize::clean;
 
 /// Open calls remembered at most. Only damaged logs have more calls without a result.
 const REMEMBERED: usize = 256;

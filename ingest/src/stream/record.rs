@@ -2,8 +2,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{RecordAt, Stream};
-use crate::replay::History;
+use super::draft::RecordAt;
+use super::events::Stream;
+use super::replay::History;
 
 /// Number of consecutive own records after which a fork no longer repeats history.
 const OWN_RUN: u32 = 32;

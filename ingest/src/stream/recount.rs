@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use schemas::session::EventRow;
 
-use super::{Draft, RecordAt, Stream};
+use super::draft::{Draft, RecordAt};
+use super::events::Stream;
 
 impl Stream {
     /// Counts an event as the store has it. Returns whether it is a copy. A copy stays one, unless

@@ -3,21 +3,18 @@
 
 use std::borrow::Cow;
 
-use schemas::Confidence;
 use schemas::session::SessionRow;
+use schemas::{Confidence, EventType};
 
-use super::Stream;
-use crate::clean::clean;
+use super::draft::Draft;
+use super::events::Stream;
+use super::repository;
 use crate::redact::{Said, look};
-use crate::repository;
+use crate::text::names::short;
+use crate::text::sanitize::clean;
 
 /// Length in characters at which titles taken from a log are cut.
 const TITLE_CHARS: usize = 120;
-
-/// Bytes kept of a name: of a tool, a model, a branch, a folder, an id. Answers repeat names, and a
-/// log may hold anything: with 1,024 bytes of quotes and backslashes in each name, the steps of a
-/// session exceeded the size limit of an answer.
-const NAME_BYTES: usize = 768;
 
 /// The source of a title. A higher source wins; among equal sources the later title wins, except
 /// that the first prompt stays.
@@ -32,6 +29,13 @@ pub enum TitleFrom {
 }
 
 impl Stream {
+    /// Adds a real prompt, which begins a turn and may name the session.
+    pub fn prompt(&mut self, text: &str) {
+        self.begin_turn();
+        self.title(TitleFrom::Prompt, text);
+        self.push(EventType::User, Draft { text, ..Draft::default() });
+    }
+
     /// Offers a title. Prompts of copied history name the session only while it has no title of its
     /// own.
     pub fn title(&mut self, from: TitleFrom, text: &str) {
@@ -224,28 +228,16 @@ fn beginning(text: &str) -> String {
     line
 }
 
-/// Returns the part of a name that is kept: at most [`NAME_BYTES`] bytes.
-pub(crate) fn short(name: &str) -> &str {
-    &name[..name.floor_char_boundary(NAME_BYTES)]
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use schemas::{EventType, Provider};
+    use schemas::Provider;
 
     use super::*;
     use crate::redact::{Redactor, UserRule};
-    use crate::replay::History;
-    use crate::stream::Draft;
-    use crate::stream::StreamState;
-
-    #[test]
-    fn names_have_an_end() {
-        assert_eq!(short("main"), "main");
-        assert_eq!(short(&"é".repeat(600)), "é".repeat(NAME_BYTES / 2));
-    }
+    use crate::stream::replay::History;
+    use crate::stream::state::StreamState;
 
     #[test]
     fn a_title_is_the_first_words() {

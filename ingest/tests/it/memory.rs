@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arrow::array::RecordBatch;
 use ingest::discover::discover;
 use ingest::plan::{Known, plan};
-use ingest::report::Report;
+use ingest::run::report::Report;
 use ingest::run::{Progress, Sink, Target, run};
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};

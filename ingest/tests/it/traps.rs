@@ -303,7 +303,7 @@ fn what_a_person_took_back_in_opencode_is_an_abandoned_branch() {
 #[test]
 fn giant_lines_cost_themselves_only() {
     let dir = tempfile::tempdir().expect("tempdir");
-    let giant = user("a", 2, &"x".repeat(ingest::lines::MAX_LINE + (8 << 20)));
+    let giant = user("a", 2, &"x".repeat(ingest::source::lines::MAX_LINE + (8 << 20)));
     let log = user("a", 1, "before") + &giant + &user("a", 3, "after");
     write(&dir.path().join("a.jsonl"), &log, 1);
     // A log may begin with such a line.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 
-use crate::Usage;
+use crate::usage::Usage;
 
 mod name;
 
@@ -40,10 +40,16 @@ pub struct Rate {
 pub struct LongRate {
     /// Prompts of more tokens than this are long.
     pub above_tokens: i64,
+    /// Input tokens that were neither read from nor written to a cache.
     pub input: f64,
+    /// Output tokens, reasoning included.
     pub output: f64,
+    /// Input tokens read from a cache. `None` if the rate is not known.
     pub cache_read: Option<f64>,
+    /// Input tokens written to a cache for five minutes. `None` means that they cost as much as
+    /// other input.
     pub cache_write_5m: Option<f64>,
+    /// Input tokens written to a cache for an hour. `None` if the rate is not known.
     pub cache_write_1h: Option<f64>,
 }
 
@@ -152,16 +158,39 @@ pub enum PriceError {
     /// and column.
     #[error("price table: {0}")]
     Form(String),
+    /// The text of `as_of` is not a date.
     #[error("price table: as_of is {0:?}, which is no date such as 2026-09-22")]
     Date(String),
+    /// A rate is negative or not a finite number.
     #[error(
         "price table: {field} of {model:?} is {value}; give US dollars per million tokens, zero or more"
     )]
-    Rate { model: String, field: &'static str, value: f64 },
+    Rate {
+        /// The model that the rate belongs to.
+        model: String,
+        /// The field of the model.
+        field: &'static str,
+        /// The value of the field.
+        value: f64,
+    },
+    /// The prompt length above which the long rates apply is not above zero.
     #[error("price table: long.above_tokens of {model:?} is {value}; give a number above zero")]
-    Threshold { model: String, value: i64 },
+    Threshold {
+        /// The model that the threshold belongs to.
+        model: String,
+        /// The threshold in tokens.
+        value: i64,
+    },
+    /// Two models of the file have the same name or alias.
     #[error("price table: the name {name:?} stands for {first:?} and for {second:?}")]
-    Name { name: String, first: String, second: String },
+    Name {
+        /// The name or alias.
+        name: String,
+        /// The model that has it first, in the order of the names of models.
+        first: String,
+        /// The other model that has it.
+        second: String,
+    },
 }
 
 /// The content of a price file.

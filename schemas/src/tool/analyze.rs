@@ -4,13 +4,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::argument::OneOrMany;
 use super::details::{Excerpt, ToolCount};
 use super::list::Session;
-use super::{Category, Example, OneOrMany, Risk, ToolSpec, schema};
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::closed_enum::closed_enum;
 use crate::envelope::Severity;
-use crate::event::closed_enum;
-use crate::{ErrorCode, EventType, Provider};
+use crate::error::ErrorCode;
+use crate::event::EventType;
+use crate::provider::Provider;
 
+/// The registry row of `analyze_session`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "analyze_session",
     title: "Analyze session",

@@ -5,10 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use super::list::Session;
-use super::{Category, Example, Risk, ToolSpec, schema};
-use crate::event::closed_enum;
-use crate::{ErrorCode, EventType, Usage};
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::closed_enum::closed_enum;
+use crate::error::ErrorCode;
+use crate::event::EventType;
+use crate::usage::Usage;
 
+/// The registry row of `get_session_details`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "get_session_details",
     title: "Get session details",
@@ -84,9 +88,13 @@ pub struct DetailArgs {
 closed_enum! {
     /// How much of a session to show.
     DetailLevel {
+        /// First prompt, last prompt and answer, tools used and failures.
         Summary = "summary",
+        /// Each prompt with its answer and counts.
         Turns = "turns",
+        /// Each model response with its tool calls and results, shortened.
         Steps = "steps",
+        /// Whole events.
         Full = "full",
     }
 }

@@ -3,10 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Example, Risk, ToolSpec, schema};
-use crate::event::closed_enum;
-use crate::{ErrorCode, EventType, Provider, ToolKind, Usage};
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::closed_enum::closed_enum;
+use crate::error::ErrorCode;
+use crate::event::EventType;
+use crate::provider::Provider;
+use crate::tool_kind::ToolKind;
+use crate::usage::Usage;
 
+/// The registry row of `get_event_details`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "get_event_details",
     title: "Get event details",
@@ -63,10 +69,15 @@ pub struct EventArgs {
 closed_enum! {
     /// What `fields` can choose.
     EventField {
+        /// The text, and which part of it the page holds.
         Text = "text",
+        /// The tool, its call id, files, command, linked event, exit code and duration.
         Tool = "tool",
+        /// The token counts.
         Usage = "usage",
+        /// The model and the git branch in force.
         Context = "context",
+        /// Where the record is in the log.
         Source = "source",
     }
 }

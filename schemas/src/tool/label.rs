@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Example, Risk, ToolSpec, schema};
-use crate::ErrorCode;
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::error::ErrorCode;
 
+/// The registry row of `update_session_labels`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "update_session_labels",
     title: "Update session labels",

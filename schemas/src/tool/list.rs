@@ -3,10 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Example, Risk, ToolSpec, schema};
-use crate::event::{Relation, closed_enum};
-use crate::{Confidence, ErrorCode, Provider, Usage};
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::closed_enum::closed_enum;
+use crate::error::ErrorCode;
+use crate::event::Relation;
+use crate::provider::Provider;
+use crate::usage::{Confidence, Usage};
 
+/// The registry row of `list_sessions`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "list_sessions",
     title: "List sessions",
@@ -88,8 +93,11 @@ pub struct ListArgs {
 closed_enum! {
     /// How much to say about each session.
     ListFormat {
+        /// Id, agent, title and time of the end.
         Minimal = "minimal",
+        /// Counts, tokens, duration, labels, model and relation as well.
         Summary = "summary",
+        /// Everything that is known about the session.
         Full = "full",
     }
 }
@@ -97,11 +105,17 @@ closed_enum! {
 closed_enum! {
     /// Order of sessions; ties are broken by session id.
     ListSort {
+        /// The session that ended last comes first.
         Recent = "recent",
+        /// The session that started first comes first.
         Oldest = "oldest",
+        /// The most tokens first, each request counted once.
         Tokens = "tokens",
+        /// The most events first, copied ones included.
         Events = "events",
+        /// The most failed tool results first.
         Errors = "errors",
+        /// The longest time between first and last event first.
         Duration = "duration",
     }
 }

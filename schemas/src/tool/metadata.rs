@@ -3,8 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Example, OneOrMany, Risk, ToolSpec, schema};
+use super::argument::OneOrMany;
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
 
+/// The registry row of `tool_metadata`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "tool_metadata",
     title: "Describe the tools",

@@ -4,10 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Category, Example, Risk, ToolSpec, schema};
-use crate::ErrorCode;
-use crate::event::closed_enum;
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::closed_enum::closed_enum;
+use crate::error::ErrorCode;
 
+/// The registry row of `query_sql`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "query_sql",
     title: "Query with SQL",
@@ -76,8 +78,11 @@ closed_enum! {
         Json = "json",
         /// One object a line.
         Ndjson = "ndjson",
+        /// Comma-separated values with a header.
         Csv = "csv",
+        /// A Markdown table.
         Markdown = "markdown",
+        /// A Parquet file.
         Parquet = "parquet",
         /// An Arrow IPC file.
         Arrow = "arrow",

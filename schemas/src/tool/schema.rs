@@ -94,11 +94,15 @@ fn tidy(schema: &mut Value, described: bool) {
 /// One property of a schema, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
+    /// Name of the property.
     pub name: String,
     /// Type with bounds or valid values.
     pub kind: String,
+    /// True if it is always present.
     pub required: bool,
+    /// Value that is used if the property is absent. `None` if there is no default.
     pub default: Option<String>,
+    /// What it is for; empty if the schema does not describe it.
     pub description: String,
 }
 

@@ -3,9 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Example, OneOrMany, Risk, ToolSpec, schema};
-use crate::{ErrorCode, EventType, Provider};
+use super::argument::OneOrMany;
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::error::ErrorCode;
+use crate::event::EventType;
+use crate::provider::Provider;
 
+/// The registry row of `search_events`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "search_events",
     title: "Search events",
@@ -117,8 +122,10 @@ pub struct ParsedQuery {
 /// The order of matches: `sort:` in a query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SearchSort {
+    /// Newest first.
     #[default]
     Recent,
+    /// Best match first.
     Relevance,
 }
 

@@ -4,10 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Category, Example, OneOrMany, Risk, ToolSpec, schema};
-use crate::event::closed_enum;
-use crate::{ErrorCode, Provider, Usage};
+use super::argument::OneOrMany;
+use super::schema;
+use super::spec::{Category, Example, Risk, ToolSpec};
+use crate::closed_enum::closed_enum;
+use crate::error::ErrorCode;
+use crate::provider::Provider;
+use crate::usage::Usage;
 
+/// The registry row of `session_stats`.
 pub const SPEC: ToolSpec = ToolSpec {
     name: "session_stats",
     title: "Count and sum",
@@ -78,20 +83,33 @@ pub struct StatsArgs {
 closed_enum! {
     /// What events are grouped by. By tool, tool_kind, error or file only calls and results count.
     GroupKey {
+        /// The agent that wrote the log.
         Provider = "provider",
+        /// The project of the session.
         Project = "project",
+        /// The model in force.
         Model = "model",
+        /// The tool, as the agent names it.
         Tool = "tool",
+        /// The kind of tool, such as `read` or `execute`.
         ToolKind = "tool_kind",
+        /// The type of event.
         EventType = "event_type",
         /// failed or ok; tool results only.
         Error = "error",
+        /// The day in UTC, as `2026-10-14`.
         Day = "day",
+        /// The Monday of the week in UTC, as `2026-10-12`.
         Week = "week",
+        /// The month in UTC, as `2026-10`.
         Month = "month",
+        /// The hour of the day in UTC, from `00` to `23`, over all days.
         Hour = "hour",
+        /// The session, by its id.
         Session = "session",
+        /// The git branch in force.
         Branch = "branch",
+        /// A file that a call names. A call that names several counts for each of them.
         File = "file",
     }
 }
@@ -111,13 +129,21 @@ impl GroupKey {
 closed_enum! {
     /// Order of groups, the largest first, but `key` in the order of its text.
     StatsSort {
+        /// The text of the key, ascending.
         Key = "key",
+        /// The number of events.
         Events = "events",
+        /// The number of failed tool results.
         Errors = "errors",
+        /// Failed tool results divided by all tool results.
         ErrorRate = "error_rate",
+        /// The sum of tokens, each request counted once.
         Tokens = "tokens",
+        /// The cost in US dollars.
         Cost = "cost",
+        /// The 95th percentile of the durations of tool calls.
         Duration = "duration",
+        /// The bytes of text of all events.
         Size = "size",
     }
 }

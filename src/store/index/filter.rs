@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::fold::fold;
+use crate::base::fold::fold;
 
 /// log2 of the bits of a filter while it is filled.
 pub(super) const BITS_LOG2: u32 = 16;

@@ -14,9 +14,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::{Block, Labels, Outline, RowFacts, filter};
-use crate::store::StoreError;
-use crate::store::checked_file::CheckedFile;
+use super::facts::{Block, Labels, Outline, RowFacts};
+use super::filter;
+use crate::store::disk::checked_file::CheckedFile;
+use crate::store::error::StoreError;
 
 /// First bytes of the file; the digit is the version of the layout.
 pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX7";

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::facts::{Block, Labels, RowFacts};
 use super::filter::{Filter, OVERLAP, WORDS, turn};
 use super::format::{Head, outline_byte, push_facts};
 use super::words::WordsWriter;
-use super::{Block, Labels, RowFacts};
-use crate::fold::forms;
+use crate::base::fold::forms;
 
 /// Bytes of text between two checks whether the filter is full.
 const PIECE: usize = 8 << 10;
@@ -16,7 +16,7 @@ const PIECE: usize = 8 << 10;
 const BLOCK_TEXT: usize = 256 << 10;
 
 /// The skip index of a segment under construction.
-pub(in crate::store) struct IndexWriter {
+pub(crate) struct IndexWriter {
     blocks: Vec<Block>,
     /// Finished filters, in sequence.
     filters: Vec<u64>,
@@ -72,7 +72,7 @@ impl<T> Distinct<T> {
 }
 
 impl IndexWriter {
-    pub(in crate::store) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Most rows name no files, so the empty list is the first entry.
         let mut files = Distinct::new();
         files.number("", |_| false, str::to_owned);
@@ -97,13 +97,13 @@ impl IndexWriter {
     }
 
     /// Returns the number of different labels and lists of files so far.
-    pub(in crate::store) fn names(&self) -> usize {
+    pub(crate) fn names(&self) -> usize {
         self.labels.values.len() + self.files.values.len()
     }
 
     /// Adds a row. `labels` are its tool, subtype, model and branch. `files` are the paths it
     /// names, with newlines between them. The fields `labels` and `files` of `facts` are not used.
-    pub(in crate::store) fn push(
+    pub(crate) fn push(
         &mut self,
         text: &str,
         facts: RowFacts,
@@ -189,7 +189,7 @@ impl IndexWriter {
     }
 
     /// Closes the last block and returns the content of the file.
-    pub(in crate::store) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.close();
         let columns = self.filters.len() / WORDS;
         let turned = turn(self.filters);

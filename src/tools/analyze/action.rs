@@ -1,12 +1,13 @@
-//! Tool calls with their results, and how they came out.
+//! Pairs tool calls with their results, and finds how they came out.
 
 use std::collections::{HashMap, VecDeque};
 
 use schemas::session::EventRow;
 use schemas::{EventType, ToolKind};
 
-use super::interruptions::{self, Stop};
-use super::short;
+use super::finding::short;
+use super::stop::{Stop, stop};
+use crate::tools::reply::event_predicates::{failed, is};
 
 /// Maximum size in bytes of the call shown in a finding.
 const CALL: usize = 240;
@@ -56,18 +57,6 @@ pub(super) fn actions(rows: &[EventRow]) -> Vec<Action<'_>> {
     actions
 }
 
-/// Returns true if a row is of this type.
-pub(super) fn is(row: &EventRow, kind: EventType) -> bool {
-    row.event_type == kind
-}
-
-/// Returns true if a result or a notification is marked as failed. A command that the user ran
-/// outside the conversation does not count as one of its failures.
-pub(super) fn failed(row: &EventRow) -> bool {
-    row.is_error.unwrap_or_else(|| row.exit_code.is_some_and(|code| code != 0))
-        && row.subtype.as_deref() != Some("bash_output")
-}
-
 impl<'r> Action<'r> {
     fn new(call: &'r EventRow, result: Option<&'r EventRow>) -> Self {
         let named = |row: &EventRow| row.tool_name.as_deref().map(ToolKind::of);
@@ -75,7 +64,7 @@ impl<'r> Action<'r> {
         let kind = known.or_else(|| named(call)).or_else(|| result.and_then(named));
         let outcome = match result {
             None => Outcome::Open,
-            Some(result) => match interruptions::stop(result) {
+            Some(result) => match stop(result) {
                 Some(stop) => Outcome::Stopped(stop),
                 None if failed(result) => Outcome::Failed,
                 None => Outcome::Worked,

@@ -1,7 +1,7 @@
 //! Computes what changed: between the arguments of two calls, and in the text that an edit
 //! replaces.
 
-use super::short;
+use super::finding::short;
 
 /// Maximum number of lines shown, and maximum size of a line in bytes.
 const LINES: usize = 16;

@@ -7,10 +7,10 @@ use schemas::session::EventRow;
 use schemas::tool::analyze::{Check, Context, Finding, Lost};
 use schemas::{EventType, Usage};
 
-use super::action::{Action, is};
-use super::ends::is_command;
-use super::{finding, short};
-use crate::tools::convert;
+use super::action::Action;
+use super::finding::{finding, short};
+use crate::tools::reply::convert;
+use crate::tools::reply::event_predicates::{is, is_slash_or_shell_command, shows_compaction};
 
 /// Minimum growth in one request that is reported: in tokens, and as a fraction (1/`JUMP_PART`) of
 /// the tokens before it. From `LARGE_JUMP` tokens on, the growth is a warning.
@@ -152,7 +152,7 @@ fn compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
     let mut compactions: Vec<Vec<&EventRow>> = Vec::new();
     let mut goes_on = false;
     for row in own.iter().copied() {
-        if tells_of_compaction(row) {
+        if shows_compaction(row) {
             match compactions.last_mut().filter(|_| goes_on) {
                 Some(compaction) => compaction.push(row),
                 None => compactions.push(vec![row]),
@@ -163,16 +163,6 @@ fn compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
         }
     }
     compactions
-}
-
-/// Returns true if a record shows that the context was compacted. Records that announce a
-/// compaction or remove only a little do not count.
-pub(in crate::tools) fn tells_of_compaction(row: &EventRow) -> bool {
-    let subtype = row.subtype.as_deref().filter(|_| is(row, EventType::Notification));
-    let subtype = subtype.unwrap_or_default().to_ascii_lowercase();
-    let no_loss = ["micro", "begin", "start", "cancel", "reference", "reminder"];
-    ["compact", "compress", "session.truncation"].iter().any(|part| subtype.contains(part))
-        && !no_loss.iter().any(|part| subtype.contains(part))
 }
 
 /// Returns a finding for a compaction, with what it lost. `from` is the last event of the previous
@@ -197,7 +187,7 @@ fn compacted(
     let prompts: Vec<&EventRow> = rows
         .iter()
         .filter(|row| covered.contains(&row.event_index) && is(row, EventType::User))
-        .filter(|row| !row.is_sidechain && !is_command(&row.text))
+        .filter(|row| !row.is_sidechain && !is_slash_or_shell_command(&row.text))
         .collect();
     let files = files(actions, &covered);
     // Some agents record only that a compaction happened.

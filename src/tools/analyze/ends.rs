@@ -6,10 +6,11 @@ use schemas::envelope::Severity;
 use schemas::session::EventRow;
 use schemas::tool::analyze::{Check, Finding};
 
-use super::action::{Action, Outcome, failed, is};
-use super::interruptions::{stop, stopped};
-use super::{RELATED, finding, short};
-use crate::tools::convert;
+use super::action::{Action, Outcome};
+use super::finding::{RELATED, finding, short};
+use super::stop::{stop, stopped};
+use crate::tools::reply::convert;
+use crate::tools::reply::event_predicates::{failed, is, is_slash_or_shell_command};
 
 /// Maximum size of a shown text in bytes.
 const WORDS: usize = 300;
@@ -32,13 +33,6 @@ pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>], running: bool)
     found
 }
 
-/// Returns true if a prompt is a command to the agent's program, which needs no answer.
-pub(super) fn is_command(prompt: &str) -> bool {
-    let prompt = prompt.trim_start();
-    let word = prompt.split_whitespace().next().unwrap_or_default();
-    prompt.starts_with('!') || word.strip_prefix('/').is_some_and(|name| !name.contains('/'))
-}
-
 /// Returns true if the row shows that the model said or did something.
 fn is_answer(row: &EventRow) -> bool {
     [EventType::Message, EventType::Reasoning, EventType::ToolCall]
@@ -49,7 +43,7 @@ fn is_answer(row: &EventRow) -> bool {
 fn unanswered(own: &[&EventRow]) -> Option<Finding> {
     let prompt = own.iter().rev().find(|row| is(row, EventType::User))?;
     let after = || own.iter().rev().take_while(|row| row.event_index > prompt.event_index);
-    if is_command(&prompt.text) || after().any(|row| is_answer(row)) {
+    if is_slash_or_shell_command(&prompt.text) || after().any(|row| is_answer(row)) {
         return None;
     }
     let (severity, why) = if after().any(|row| stopped(row).is_some()) {

@@ -3,12 +3,13 @@
 use schemas::ToolKind;
 use schemas::tool::analyze::{Fix, FixEdit, FixMatch};
 
-use super::action::{Action, is};
+use super::action::Action;
 use super::change::{Edit, diff};
 use super::command::Line;
-use super::short;
-use crate::clean::clean;
-use crate::tools::convert;
+use super::finding::short;
+use crate::base::sanitize::clean;
+use crate::tools::reply::convert;
+use crate::tools::reply::event_predicates::is;
 
 /// Maximum distance, in calls, of the same call (`FAR`) and of a similar call (`NEAR`).
 const FAR: usize = 200;

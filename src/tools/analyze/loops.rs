@@ -9,10 +9,10 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::action::{Action, Outcome};
 use super::change::Edit;
+use super::finding::{RELATED, finding};
 use super::telling::is_head;
-use super::{RELATED, finding};
-use crate::clean::clean;
-use crate::tools::convert;
+use crate::base::sanitize::clean;
+use crate::tools::reply::convert;
 
 /// Maximum number of other calls between two calls of a loop that does not fail.
 const GAP: usize = 4;

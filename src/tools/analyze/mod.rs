@@ -1,5 +1,5 @@
-//! `analyze_session`: analyzes one session for what went wrong and what fixed it, or many sessions
-//! for recurring errors.
+//! Runs `analyze_session`, which analyzes one session for what went wrong and what fixed it, or
+//! many sessions for recurring errors.
 
 mod action;
 mod change;
@@ -7,39 +7,40 @@ mod command;
 mod context;
 mod ends;
 mod failures;
+mod finding;
 mod fix;
 mod interruptions;
 mod loops;
+mod page;
 mod recurring;
 mod signature;
 mod slow;
+mod stop;
 mod telling;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::price::PriceTable;
-use schemas::session::{EventRow, SessionRow};
-use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, CheckCount, Finding};
+use schemas::session::SessionRow;
+use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, Finding};
 use schemas::tool::checked_limit;
 use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-pub(super) use self::context::tells_of_compaction;
 pub(crate) use self::failures::error_signature;
-use super::budget::{Budget, head};
-use super::current::{LAST, newest};
-use super::interface::Interface;
-use super::{Call, Caller, Reply, convert, cursor, list, rows};
-use crate::clean::clean;
+use self::page::{FindingsPage, count_by_check};
+use super::reply::answer::Reply;
+use super::reply::call::Call;
+use super::reply::caller::{Caller, LAST, newest};
+use super::reply::interface::Interface;
+use super::reply::session_filter::session_filter;
+use super::reply::{convert, cursor, rows};
 use crate::store::Snapshot;
 
 /// Selects the newest session in which a call failed.
 const LAST_FAILED: &str = "last_failed";
-
-/// Maximum number of other events that a finding lists.
-const RELATED: usize = 5;
 
 /// A session may still be running if its log was written to within this time, in microseconds.
 const RUNNING: i64 = 10 * 60 * 1_000_000;
@@ -60,8 +61,8 @@ pub(super) fn run(
         .transpose()?
         .map(|since| since.0);
     let bound = AnalyzeArgs { cursor: None, ..args.clone() };
-    let page = Page { args: &bound, cursor: args.cursor.as_deref(), limit };
-    let passes = list::filter(args.project.as_deref(), args.provider, since);
+    let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
+    let passes = session_filter(args.project.as_deref(), args.provider, since);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         None => {
             let wanted = |row: &SessionRow| row.is_conversation() && passes(row);
@@ -114,39 +115,6 @@ fn ignored(args: &AnalyzeArgs) -> Option<Warning> {
     })
 }
 
-/// The requested page of findings.
-struct Page<'a> {
-    /// The arguments without the cursor.
-    args: &'a AnalyzeArgs,
-    cursor: Option<&'a str>,
-    limit: usize,
-}
-
-impl Page<'_> {
-    fn checks(&self) -> Vec<Check> {
-        self.args.checks.as_ref().map_or_else(|| Check::ALL.to_vec(), |checks| checks.to_vec())
-    }
-
-    /// Returns the space that remains for findings after the rest of the data.
-    fn budget(&self, data: &AnalyzeData) -> Budget {
-        let frame = serde_json::to_vec(data).map_or(0, |json| json.len());
-        Budget::new(limits::ANSWER_BYTES.saturating_sub(frame))
-    }
-}
-
-/// Counts the findings of each check.
-fn counts(findings: impl Iterator<Item = (Check, Severity)>) -> Vec<CheckCount> {
-    let mut counts: BTreeMap<Check, CheckCount> = BTreeMap::new();
-    for (check, severity) in findings {
-        let none = CheckCount { check, findings: 0, errors: 0, warnings: 0 };
-        let count = counts.entry(check).or_insert(none);
-        count.findings += 1;
-        count.errors += usize::from(severity == Severity::Error);
-        count.warnings += usize::from(severity == Severity::Warning);
-    }
-    counts.into_values().collect()
-}
-
 /// Returns the sort key of a finding.
 fn key(finding: &Finding) -> (Reverse<Severity>, Check, u32, &str) {
     (Reverse(finding.severity), finding.check, finding.event_index, finding.reason.as_str())
@@ -156,7 +124,7 @@ fn key(finding: &Finding) -> (Reverse<Severity>, Check, u32, &str) {
 fn one(
     snapshot: &Snapshot,
     session: usize,
-    page: &Page<'_>,
+    page: &FindingsPage<'_>,
     call: &Call<'_>,
     prices: &PriceTable,
     interface: Interface,
@@ -185,7 +153,7 @@ fn one(
     findings.sort_by(|a, b| key(a).cmp(&key(b)));
     // The same check may be named twice in the arguments.
     findings.dedup();
-    let counts = counts(findings.iter().map(|found| (found.check, found.severity)));
+    let counts = count_by_check(findings.iter().map(|found| (found.check, found.severity)));
     let total = findings.len();
     if let Some(text) = page.cursor {
         let (severity, check, index, reason): (Severity, Check, u32, String) =
@@ -232,44 +200,4 @@ fn hint(interface: Interface, row: &SessionRow, total: usize) -> String {
         ),
         _ => format!("Nothing stands out in {} events.", row.events),
     }
-}
-
-/// Creates a finding at an event.
-fn finding(check: Check, severity: Severity, row: &EventRow, reason: String) -> Finding {
-    Finding {
-        check,
-        severity,
-        reason,
-        event_id: convert::event_id(row),
-        session_id: row.session_id.clone(),
-        event_index: convert::index(row.event_index),
-        turn_index: convert::index(row.turn_index),
-        step_index: convert::index(row.step_index),
-        event_type: row.event_type,
-        timestamp: convert::time(row.timestamp),
-        tool_name: row.tool_name.as_deref().map(clean),
-        call: None,
-        message: None,
-        signature: None,
-        occurrences: None,
-        sessions: None,
-        fixed: None,
-        duration_ms: None,
-        bytes: None,
-        tokens: None,
-        related_event_ids: Vec::new(),
-        fix: None,
-        lost: None,
-    }
-}
-
-/// Returns the beginning of a text from a log, cleaned, in at most `bytes` of JSON.
-fn short(text: &str, bytes: usize) -> String {
-    let text = text.trim_end();
-    // Only as much text is cleaned as can be shown.
-    let part = &text[..text.floor_char_boundary(4 * bytes)];
-    let cleaned = clean(part);
-    let (kept, omitted) = head(&cleaned, bytes);
-    let is_cut = omitted > 0 || part.len() < text.len();
-    format!("{kept}{}", if is_cut { "…" } else { "" })
 }

@@ -14,16 +14,20 @@ use schemas::tool::analyze::{AnalyzeData, Check, Finding, Fix};
 use schemas::tool::details::ToolCount;
 use schemas::{ErrorCode, EventType, ToolError};
 
-use super::action::{Action, actions, failed};
+use super::action::{Action, actions};
 use super::failures::{failed_otherwise, failures, told, told_by_notification, what_came_of_it};
+use super::finding::{RELATED, finding};
 use super::fix::{self, Mended};
-use super::{Page, RELATED, counts, finding};
-use crate::clean::clean;
+use super::page::{FindingsPage, count_by_check};
+use crate::base::parallel::in_parallel;
+use crate::base::sanitize::clean;
 use crate::error::store_error;
-use crate::parallel::in_parallel;
 use crate::store::{EventReader, RowFacts, RowSpan, Snapshot, StoreError};
-use crate::tools::interface::Interface;
-use crate::tools::{Call, Reply, convert, cursor, rows};
+use crate::tools::reply::answer::Reply;
+use crate::tools::reply::call::Call;
+use crate::tools::reply::event_predicates::failed;
+use crate::tools::reply::interface::Interface;
+use crate::tools::reply::{convert, cursor, rows};
 
 /// The columns that are read for the rows of tools.
 const COLUMNS: &[EventColumn] = &[
@@ -62,7 +66,7 @@ pub(super) fn run(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
     since: Option<i64>,
-    page: &Page<'_>,
+    page: &FindingsPage<'_>,
     call: &Call<'_>,
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
@@ -86,7 +90,7 @@ pub(super) fn run(
     groups.retain(|_, group| group.len() >= RECURS);
     let mut recurring: Vec<Recurring> = groups.into_values().map(Recurring::of).collect();
     recurring.sort_by(|a, b| a.key().cmp(&b.key()));
-    let counts = counts(recurring.iter().map(|group| (Check::Failures, group.severity)));
+    let counts = count_by_check(recurring.iter().map(|group| (Check::Failures, group.severity)));
     let total = recurring.len();
     if let Some(text) = page.cursor {
         let (severity, sessions, occurrences, signature): Place = cursor::decode(page.args, text)?;

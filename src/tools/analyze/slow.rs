@@ -8,7 +8,7 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::tool::analyze::{Check, Finding};
 
 use super::action::Action;
-use super::finding;
+use super::finding::finding;
 
 /// Minimum durations in milliseconds: of a slow call in any session, of a slow subagent call
 /// (subagents usually take long), and of a slow call that is a warning.

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{short, signature};
-use crate::clean::clean;
+use super::finding::short;
+use super::signature;
+use crate::base::sanitize::clean;
 
 /// Maximum size of the excerpt in bytes, and the maximum bytes of a line and lines of a text that
 /// are examined.
@@ -81,7 +82,7 @@ pub(super) struct Telling {
 
 /// Finds the error in a text. `who` is the program or the tool; it is added to the signature if the
 /// line has a weight of 0 or 1.
-pub(super) fn telling(text: &str, who: &str, is_command: bool) -> Telling {
+pub(super) fn telling(text: &str, who: &str, is_command_output: bool) -> Telling {
     let text = clean(text);
     // An agent's own error begins with what is wrong; the call's input follows it.
     let lines = if text.trim_start().starts_with(TOOL_ERROR) { 1 } else { LINES };
@@ -108,7 +109,7 @@ pub(super) fn telling(text: &str, who: &str, is_command: bool) -> Telling {
         }
     }
     // A command whose output names no error ends with the line that stopped it.
-    let chosen = best.filter(|(weight, ..)| *weight > 0 || !is_command).or(last);
+    let chosen = best.filter(|(weight, ..)| *weight > 0 || !is_command_output).or(last);
     let Some((weight, start, line)) = chosen else {
         let signature = format!("{who}: no output");
         return Telling { excerpt: String::new(), signature };

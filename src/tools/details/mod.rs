@@ -1,5 +1,6 @@
-//! `get_session_details`: one session at four levels of detail.
+//! Runs `get_session_details`, which shows one session at four levels of detail.
 
+mod page;
 mod steps;
 mod summary;
 mod turns;
@@ -13,19 +14,19 @@ use schemas::tool::details::{DetailArgs, DetailData, DetailLevel};
 use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventType, ToolError, limits};
 
-use super::budget::Budget;
-use super::family::Families;
-use super::interface::Interface;
-use super::rows::{Links, Pager, Put};
-use super::{Call, Reply, Tools, convert, cursor, rows};
+use self::page::{DetailPage, Place};
+use super::reply::answer::Reply;
+use super::reply::budget::Budget;
+use super::reply::call::Call;
+use super::reply::interface::Interface;
+use super::reply::rows::{Links, Pager, Put};
+use super::reply::session_sums::Families;
+use super::reply::shared_state::SharedState;
+use super::reply::{convert, cursor, rows};
 use crate::store::Snapshot;
 
-/// A place in a session: an event, and a character of its text. A turn or step is represented by
-/// its first event, so that a cursor stays valid when the session grows.
-type Place = (u32, usize);
-
 pub(super) fn run(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &DetailArgs,
     call: &Call<'_>,
@@ -42,20 +43,20 @@ pub(super) fn run(
         .map(|text| cursor::decode::<Place>(&bound, text))
         .transpose()?
         .unwrap_or((0, 0));
-    let session = tools.caller.find(snapshot, &args.session_id)?;
+    let session = shared.caller.find(snapshot, &args.session_id)?;
     let level = args.detail_level.unwrap_or(DetailLevel::Summary);
     let reasoning = args.include_reasoning.unwrap_or(false);
     let row = &snapshot.sessions()[session];
     let mut shown = Session {
-        with_subagents: Families::of(snapshot.sessions()).family(row, tools.prices()),
-        ..convert::session(row, ListFormat::Full, tools.prices())
+        with_subagents: Families::of(snapshot.sessions()).family(row, shared.prices()),
+        ..convert::session(row, ListFormat::Full, shared.prices())
     };
     convert::label(&mut shown, snapshot, ListFormat::Full);
     let mut data =
         DetailData { session: shown, summary: None, turns: None, steps: None, events: None };
     let mut events = rows::all(snapshot, session, call)?;
     let mut warnings = ignored(args, level);
-    warnings.extend(tools.caller.note(&args.session_id, row));
+    warnings.extend(shared.caller.note(&args.session_id, row));
     if let Some(turns) = &turns {
         let last = events.iter().map(|event| event.turn_index).max().unwrap_or(0);
         events.retain(|event| turns.contains(&convert::index(event.turn_index)));
@@ -70,7 +71,7 @@ pub(super) fn run(
     }
     let frame = serde_json::to_vec(&data).map_or(0, |json| json.len());
     let budget = |bytes: usize| Budget::new(bytes.saturating_sub(frame));
-    let mut page = Page { limit, from, next: None };
+    let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
             data.summary = Some(summary::summary(snapshot, row, &events));
@@ -106,7 +107,7 @@ pub(super) fn run(
     let mut reply = Reply::new(data, returned);
     reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
     reply.warnings = warnings;
-    let hint = hint(tools.caller.interface, level, reasoning, row.events);
+    let hint = hint(shared.caller.interface, level, reasoning, row.events);
     reply.hint = Some(match copy_of(snapshot, row) {
         Some(original) => format!(
             "Every event here is a copy of one of {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
@@ -130,13 +131,6 @@ fn copy_of(snapshot: &Snapshot, row: &SessionRow) -> Option<String> {
     let capture = snapshot.sessions().iter().find(is_original).map(|other| &other.session_id);
     let original = capture.or(row.parent_session_id.as_ref());
     Some(original.map_or_else(|| "other sessions".to_owned(), |id| format!("session {id}")))
-}
-
-/// The bounds of a page.
-struct Page {
-    limit: usize,
-    from: Place,
-    next: Option<Place>,
 }
 
 /// Returns warnings about arguments that have no effect at this level.
@@ -180,7 +174,7 @@ fn full(
     session: &SessionRow,
     links: &Links,
     pager: &mut Pager<'_>,
-    page: &mut Page,
+    page: &mut DetailPage,
 ) {
     let mut offset = page.from.1;
     for event in events.iter().filter(|event| convert::index(event.event_index) >= page.from.0) {

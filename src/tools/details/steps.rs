@@ -1,10 +1,12 @@
-//! Level `steps`: every model response with its calls and results, shortened.
+//! Builds level `steps`: every model response with its calls and results, shortened.
 
 use schemas::session::EventRow;
 use schemas::tool::details::Step;
 use schemas::{EventType, Usage};
 
-use super::{Budget, Page, convert};
+use super::page::DetailPage;
+use crate::tools::reply::budget::Budget;
+use crate::tools::reply::convert;
 
 /// Maximum size of an excerpt in bytes.
 const EXCERPT: usize = 500;
@@ -16,7 +18,7 @@ pub(super) fn steps(
     events: &[EventRow],
     reasoning: bool,
     mut budget: Budget,
-    page: &mut Page,
+    page: &mut DetailPage,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
     // The events of a step are contiguous, except for results that came late, which start a new

@@ -1,4 +1,4 @@
-//! Level `summary`: what the session was about and how it went.
+//! Builds level `summary`: what the session was about and how it went.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use schemas::EventType;
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{Child, Excerpt, Summary, ToolCount};
 
-use crate::clean::clean;
+use crate::base::sanitize::{clean, head};
 use crate::store::Snapshot;
-use crate::tools::analyze::tells_of_compaction;
-use crate::tools::convert;
+use crate::tools::reply::convert;
+use crate::tools::reply::event_predicates::{is_slash_command, shows_compaction};
 
 /// Maximum sizes of the excerpts in bytes; together they keep the level under its target.
 const PROMPT: usize = 800;
@@ -29,14 +29,14 @@ pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[Event
         events.iter().filter(move |event| event.event_type == kind && !event.is_sidechain)
     };
     let first = own(EventType::User)
-        .find(|event| !is_command(&event.text))
+        .find(|event| !is_slash_command(&event.text))
         .or_else(|| own(EventType::User).next());
     let last = own(EventType::User)
         .next_back()
         .filter(|last| first.is_some_and(|first| first.event_index != last.event_index));
     let errors: Vec<_> =
         events.iter().rev().filter(|event| event.is_error == Some(true)).take(ERRORS).collect();
-    let compacted = |event: &&EventRow| tells_of_compaction(event);
+    let compacted = |event: &&EventRow| shows_compaction(event);
     Summary {
         first_prompt: first.map(|event| excerpt(event, PROMPT)),
         last_prompt: last.map(|event| excerpt(event, PROMPT)),
@@ -58,13 +58,6 @@ pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[Event
 /// Returns the beginning of an event, with its turn.
 fn excerpt(event: &EventRow, chars: usize) -> Excerpt {
     Excerpt { turn_index: Some(convert::index(event.turn_index)), ..convert::excerpt(event, chars) }
-}
-
-/// Returns true if a prompt is a command to the agent's program, such as `/model opus`, which does
-/// not show what the session is about.
-fn is_command(prompt: &str) -> bool {
-    let word = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
-    word.is_some_and(|word| !word.contains('/'))
 }
 
 fn tools(events: &[EventRow]) -> Vec<ToolCount> {
@@ -92,23 +85,7 @@ fn children(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
     let child = |row: &Arc<SessionRow>| Child {
         session_id: row.session_id.clone(),
         relation: row.relation.clone().unwrap_or_default(),
-        title: row
-            .title
-            .as_deref()
-            .map(|title| crate::tools::budget::head(&clean(title), 100).0.to_owned()),
+        title: row.title.as_deref().map(|title| head(&clean(title), 100).0.to_owned()),
     };
     snapshot.sessions().iter().filter(hangs_here).take(CHILDREN).map(child).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_are_told_from_paths_and_requests() {
-        assert!(is_command("/model opus") && is_command("/compact"));
-        for prompt in ["/home/mira/x.rs is wrong", "fix / in paths", "", "/", "!ls"] {
-            assert!(!is_command(prompt), "{prompt}");
-        }
-    }
 }

@@ -1,10 +1,12 @@
-//! Level `turns`: every prompt with its answer and its counts.
+//! Builds level `turns`: every prompt with its answer and its counts.
 
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::Turn;
 use schemas::{EventType, Usage};
 
-use super::{Budget, Page, convert};
+use super::page::DetailPage;
+use crate::tools::reply::budget::Budget;
+use crate::tools::reply::convert;
 
 /// Maximum sizes of the excerpts in bytes.
 const PROMPT: usize = 600;
@@ -14,7 +16,7 @@ pub(super) fn turns(
     events: &[EventRow],
     session: &SessionRow,
     mut budget: Budget,
-    page: &mut Page,
+    page: &mut DetailPage,
 ) -> Vec<Turn> {
     let mut turns = Vec::new();
     for of_turn in events.chunk_by(|a, b| a.turn_index == b.turn_index) {

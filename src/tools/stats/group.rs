@@ -1,27 +1,22 @@
-//! Sums by group: which groups a row belongs to, and what it adds to them.
+//! Adds rows to the sums of the groups that they belong to.
 
 use std::collections::HashMap;
 
-use arrow::array::{
-    Array, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
-};
-use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow::array::{Array, AsArray, RecordBatch};
 use schemas::price::Rate;
-use schemas::table::EventColumn;
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, limits};
 
-use super::scan::Scan;
-use super::sums::{ABSENT, CALL, NEXT, RESULT, Sums, USAGE};
-use crate::store::column_of;
+use super::fact::{CALL, Columns, Fact, RESULT, USAGE, flag, text};
+use super::plan::StatsPlan;
+use super::sums::{ABSENT, NEXT, Sums};
 
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
 
 /// The groups of some rows.
 pub(super) struct Groups<'a> {
-    scan: &'a Scan<'a>,
+    plan: &'a StatsPlan<'a>,
     groups: HashMap<String, Sums>,
     /// A reused buffer for the key of a row.
     key: String,
@@ -33,90 +28,10 @@ pub(super) struct Groups<'a> {
     prompts: HashMap<String, i64>,
 }
 
-/// The columns of a batch; columns that were not requested are absent.
-struct Columns<'b> {
-    event_type: Option<&'b StringArray>,
-    subtype: Option<&'b StringArray>,
-    timestamp: Option<&'b TimestampMicrosecondArray>,
-    is_replay: Option<&'b BooleanArray>,
-    is_error: Option<&'b BooleanArray>,
-    duration_ms: Option<&'b Int64Array>,
-    text_bytes: Option<&'b Int32Array>,
-    model: Option<&'b StringArray>,
-    request_id: Option<&'b StringArray>,
-    tokens: [Option<&'b Int64Array>; 6],
-    tool_name: Option<&'b StringArray>,
-    tool_kind: Option<&'b StringArray>,
-    git_branch: Option<&'b StringArray>,
-    files: Option<&'b ListArray>,
-}
-
-/// The fields of a row that the sums use.
-pub(super) struct Fact<'b> {
-    pub session: usize,
-    pub event_type: &'b str,
-    pub time: Option<i64>,
-    pub is_replay: bool,
-    pub is_error: Option<bool>,
-    pub duration_ms: Option<i64>,
-    pub text_bytes: u64,
-    pub model: Option<&'b str>,
-    pub tool_name: Option<&'b str>,
-    pub tool_kind: Option<&'b str>,
-    pub git_branch: Option<&'b str>,
-    pub usage: Usage,
-    pub cost: Option<f64>,
-    /// The part of the trend that the row falls into.
-    pub span: Option<usize>,
-}
-
-impl<'b> Columns<'b> {
-    fn of(batch: &'b RecordBatch) -> Self {
-        let column = |name| column_of(batch, name);
-        let text = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
-        let flag = |name| column(name).and_then(|c| c.as_boolean_opt());
-        let number = |name| column(name).and_then(|c| c.as_primitive_opt::<Int64Type>());
-        Self {
-            event_type: text(EventColumn::EventType),
-            subtype: text(EventColumn::Subtype),
-            timestamp: column(EventColumn::Timestamp)
-                .and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>()),
-            is_replay: flag(EventColumn::IsReplay),
-            is_error: flag(EventColumn::IsError),
-            duration_ms: number(EventColumn::DurationMs),
-            text_bytes: column(EventColumn::TextBytes)
-                .and_then(|c| c.as_primitive_opt::<Int32Type>()),
-            model: text(EventColumn::Model),
-            request_id: text(EventColumn::RequestId),
-            tokens: EventColumn::TOKENS.map(number),
-            tool_name: text(EventColumn::ToolName),
-            tool_kind: text(EventColumn::ToolKind),
-            git_branch: text(EventColumn::GitBranch),
-            files: column(EventColumn::Files).and_then(|c| c.as_list_opt::<i32>()),
-        }
-    }
-
-    fn usage(&self, row: usize) -> Usage {
-        let [input, output, cache_read, cache_write, cache_write_1h, reasoning] =
-            self.tokens.map(|column| {
-                column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-            });
-        Usage { input, output, cache_read, cache_write, cache_write_1h, reasoning }
-    }
-}
-
-fn text(column: Option<&StringArray>, row: usize) -> Option<&str> {
-    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-}
-
-fn flag(column: Option<&BooleanArray>, row: usize) -> Option<bool> {
-    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-}
-
 impl<'a> Groups<'a> {
-    pub(super) fn new(scan: &'a Scan<'a>) -> Self {
+    pub(super) fn new(plan: &'a StatsPlan<'a>) -> Self {
         Self {
-            scan,
+            plan,
             groups: HashMap::new(),
             key: String::new(),
             rates: HashMap::new(),
@@ -137,7 +52,7 @@ impl<'a> Groups<'a> {
     /// Adds rows of one session.
     pub(super) fn add(&mut self, session: usize, batch: &RecordBatch) {
         let columns = Columns::of(batch);
-        let by_file = self.scan.keys.contains(&GroupKey::File);
+        let by_file = self.plan.keys.contains(&GroupKey::File);
         for row in 0..batch.num_rows() {
             let time = columns.timestamp.filter(|c| c.is_valid(row)).map(|c| c.value(row));
             if !self.is_wanted(time) {
@@ -158,8 +73,8 @@ impl<'a> Groups<'a> {
     }
 
     fn is_wanted(&self, time: Option<i64>) -> bool {
-        self.scan.since.is_none_or(|since| time.is_some_and(|time| time >= since))
-            && self.scan.until.is_none_or(|until| time.is_some_and(|time| time < until))
+        self.plan.since.is_none_or(|since| time.is_some_and(|time| time >= since))
+            && self.plan.until.is_none_or(|until| time.is_some_and(|time| time < until))
     }
 
     fn fact<'b>(
@@ -183,7 +98,7 @@ impl<'a> Groups<'a> {
             git_branch: text(columns.git_branch, row),
             usage: Usage::default(),
             cost: None,
-            span: self.scan.range.zip(time).and_then(|(range, time)| span(range, time)),
+            span: self.plan.range.zip(time).and_then(|(range, time)| span(range, time)),
         };
         if fact.event_type == USAGE {
             fact.usage = columns.usage(row);
@@ -202,7 +117,7 @@ impl<'a> Groups<'a> {
         let rate = match self.rates.get(model) {
             Some(rate) => *rate,
             None => {
-                let rate = self.scan.prices.rate(model);
+                let rate = self.plan.prices.rate(model);
                 self.rates.insert(model.to_owned(), rate);
                 rate
             }
@@ -220,8 +135,9 @@ impl<'a> Groups<'a> {
     fn count(&mut self, fact: &Fact<'_>, file: &str) {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
-        let (scan, mut counts) = (self.scan, true);
-        for (at, kind) in scan.keys.iter().enumerate() {
+        let plan = self.plan;
+        let mut counts = true;
+        for (at, kind) in plan.keys.iter().enumerate() {
             if at > 0 {
                 key.push(NEXT);
             }
@@ -234,7 +150,7 @@ impl<'a> Groups<'a> {
         if counts {
             match self.groups.get_mut(key.as_str()) {
                 Some(sums) => sums.add(fact),
-                None if !scan.may_make() => {}
+                None if !plan.may_make() => {}
                 None => self.groups.entry(key.clone()).or_default().add(fact),
             }
         }
@@ -249,7 +165,7 @@ impl<'a> Groups<'a> {
         fact: &Fact<'v>,
         file: &'v str,
     ) -> Option<&'v str> {
-        let session = self.scan.snapshot.sessions().get(fact.session);
+        let session = self.plan.snapshot.sessions().get(fact.session);
         match kind {
             GroupKey::Provider => session.map(|row| row.provider.as_str()),
             GroupKey::Project => session.and_then(|row| row.project.as_deref()),

@@ -1,7 +1,9 @@
-//! `session_stats`: reads the narrow columns of the live rows, never their text, and sums them up
-//! by group.
+//! Runs `session_stats`, which reads the narrow columns of the live rows, never their text, and
+//! sums them up by group.
 
+mod fact;
 mod group;
+mod plan;
 mod scan;
 mod sums;
 
@@ -14,9 +16,13 @@ use schemas::tool::stats::{Group, GroupKey, StatsArgs, StatsData, StatsSort};
 use schemas::tool::{OneOrMany, checked_limit};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use self::scan::Scan;
-use super::budget::Budget;
-use super::{Call, Reply, Tools, list};
+use self::plan::StatsPlan;
+use self::scan::collect_groups;
+use super::reply::answer::Reply;
+use super::reply::budget::Budget;
+use super::reply::call::Call;
+use super::reply::session_filter::session_filter;
+use super::reply::shared_state::SharedState;
 use crate::store::Snapshot;
 
 /// The number of groups requested.
@@ -28,7 +34,7 @@ pub(super) enum Extent {
 }
 
 pub(super) fn run(
-    tools: &Tools,
+    shared: &SharedState,
     snapshot: &Snapshot,
     args: &StatsArgs,
     extent: Extent,
@@ -53,24 +59,24 @@ pub(super) fn run(
     }
     let sessions = snapshot.sessions();
     let id = args.session_id.as_deref();
-    let one = id.map(|id| tools.caller.find(snapshot, id)).transpose()?;
+    let one = id.map(|id| shared.caller.find(snapshot, id)).transpose()?;
     let chosen = chosen(sessions, one, args);
     let range = if keys.iter().any(|key| key.is_time()) {
         None
     } else {
         range(sessions.iter().zip(&chosen), since, until)
     };
-    let scan = Scan {
+    let plan = StatsPlan {
         snapshot,
         keys: &keys,
         chosen: &chosen,
         since,
         until,
         range,
-        prices: tools.prices(),
+        prices: shared.prices(),
         made: AtomicUsize::new(0),
     };
-    let mut groups = scan.groups(call.stop)?;
+    let mut groups = collect_groups(&plan, call.stop)?;
     let sort = args.sort.unwrap_or(default_sort(&keys));
     // Groups by time: the latest are kept and shown in chronological order.
     let latest = sort == StatsSort::Key && keys.first().is_some_and(|key| key.is_time());
@@ -96,7 +102,7 @@ pub(super) fn run(
     let mut reply = Reply::new(StatsData { group_by: keys, groups: kept }, returned);
     reply.total = Some((total, true));
     reply.truncated = returned < total;
-    reply.warnings.extend(id.zip(one).and_then(|(id, at)| tools.caller.note(id, &sessions[at])));
+    reply.warnings.extend(id.zip(one).and_then(|(id, at)| shared.caller.note(id, &sessions[at])));
     if reply.truncated {
         let most = limits::STATS_LIMIT_MAX;
         let raise = if returned == limit && limit < most as usize {
@@ -141,7 +147,7 @@ fn keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
 
 /// Returns, for every session, whether it is selected.
 fn chosen(sessions: &[Arc<SessionRow>], one: Option<usize>, args: &StatsArgs) -> Vec<bool> {
-    let passes = list::filter(args.project.as_deref(), args.provider, None);
+    let passes = session_filter(args.project.as_deref(), args.provider, None);
     let sessions = sessions.iter().enumerate();
     sessions.map(|(at, row)| one.is_none_or(|one| one == at) && passes(row)).collect()
 }

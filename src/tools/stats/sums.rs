@@ -1,22 +1,18 @@
-//! The sums over the rows of a group.
+//! Sums up the rows of a group.
 
 use std::collections::BTreeSet;
 
 use schemas::tool::stats::{Group, GroupKey, GroupTokens, Spread};
-use schemas::{EventType, Usage, limits};
+use schemas::{Usage, limits};
 use serde_json::{Map, Value};
 
-use super::group::Fact;
-use super::scan::Scan;
-use crate::clean::clean;
+use super::fact::{CALL, Fact, RESULT, USAGE};
+use super::plan::StatsPlan;
+use crate::base::sanitize::clean;
 
 /// The separator between the values of two keys, and the placeholder for a missing value.
 pub(super) const NEXT: char = '\u{1f}';
 pub(super) const ABSENT: char = '\u{1e}';
-
-pub(super) const CALL: &str = EventType::ToolCall.as_str();
-pub(super) const RESULT: &str = EventType::ToolResult.as_str();
-pub(super) const USAGE: &str = EventType::TokenUsage.as_str();
 
 /// The sums over the rows of a group.
 #[derive(Default)]
@@ -106,20 +102,20 @@ impl Sums {
     }
 
     /// Converts the sums to the group of an answer.
-    pub(super) fn group(mut self, scan: &Scan<'_>, key: &str) -> Group {
+    pub(super) fn group(mut self, plan: &StatsPlan<'_>, key: &str) -> Group {
         self.sessions.sort_unstable();
         self.sessions.dedup();
-        let values = key.splitn(scan.keys.len(), NEXT).zip(scan.keys);
+        let values = key.splitn(plan.keys.len(), NEXT).zip(plan.keys);
         let group: Map<_, _> = values
             .filter(|(value, _)| !value.starts_with(ABSENT))
             .map(|(value, key)| (key.to_string(), Value::String(clean(value))))
             .collect();
-        let by_session = scan.keys.contains(&GroupKey::Session);
+        let by_session = plan.keys.contains(&GroupKey::Session);
         let session = self.sessions.first().filter(|_| by_session);
-        let title = session.and_then(|at| scan.snapshot.sessions().get(*at)?.title.as_ref());
+        let title = session.and_then(|at| plan.snapshot.sessions().get(*at)?.title.as_ref());
         let tokens = GroupTokens { counted_once: self.once, as_recorded: self.recorded };
         let models =
-            if scan.keys.contains(&GroupKey::Model) { BTreeSet::new() } else { self.models };
+            if plan.keys.contains(&GroupKey::Model) { BTreeSet::new() } else { self.models };
         Group {
             group,
             title: title.map(|title| clean(title)),
@@ -136,7 +132,7 @@ impl Sums {
             duration_ms: spread(self.durations),
             output_bytes: spread(self.outputs),
             text_bytes: self.text_bytes,
-            trend: scan.range.map(|_| self.trend.to_vec()).unwrap_or_default(),
+            trend: plan.range.map(|_| self.trend.to_vec()).unwrap_or_default(),
         }
     }
 }

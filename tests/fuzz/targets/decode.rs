@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use fuzz::{Memory, check_events, check_same, mutate_log};
-use ingest::discover::Candidate;
+use ingest::source::candidate::Candidate;
 use ingest::plan::{Change, Plan, Work};
-use ingest::provider::{Claim, FORMATS, Format, Reader};
-use ingest::sniff::{Sniffed, sniff};
+use ingest::provider::FORMATS;
+use ingest::provider::format::{Claim, Format, Reader};
+use ingest::discover::sniff::{Sniffed, sniff};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const HEAD: usize = 5;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-use ingest::lines::{Line, Lines};
+use ingest::source::lines::{Line, Lines};
 use libfuzzer_sys::fuzz_target;
 
 /// Gives the bytes in pieces of the sizes named; a size of 0 is an interruption.

@@ -5,11 +5,11 @@ use schemas::{EventType, Usage};
 use simd_json::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value, string};
-use crate::provider::prompt;
-use crate::render;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::prompt;
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 /// Fields for context that the client adds to a prompt, each with the subtype of its notification.
 const CONTEXT: &[(&str, &str)] = &[

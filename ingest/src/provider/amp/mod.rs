@@ -14,10 +14,11 @@ use schemas::{EventType, Provider, Usage};
 use serde_json::Value as Json;
 
 use self::message::{Counted, Decoder};
-use super::document::{self, Document, Layout};
-use super::{Claim, Format, Head, Outcome, Reader, Tally, chat};
-use crate::json::{Fields, Value};
+use crate::provider::format::{Claim, Format, Head, Outcome, Quirks, Reader, Tally};
+use crate::provider::shared::chat;
+use crate::provider::shared::document::{self, Document, Layout};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::text::json::{Fields, Value};
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Amp,
@@ -27,7 +28,7 @@ pub(super) const FORMAT: Format = Format {
         vec![data.unwrap_or_else(|| places.data("amp")).join("threads")]
     },
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Document(read),
 };
 
@@ -177,8 +178,8 @@ mod tests {
     use schemas::session::SessionRow;
 
     use super::*;
-    use crate::replay::History;
     use crate::stream::StreamState;
+    use crate::stream::replay::History;
 
     /// Tokens of a thread: uncached input, cache writes, output.
     fn tokens(model: &str, usage: &str, ledger: &str) -> (Option<i64>, Option<i64>, Option<i64>) {

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use simd_json::prelude::*;
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat};
-use crate::arguments::Arguments;
-use crate::container::is_there;
-use crate::json::{Fields, Parser, Value, string};
-use crate::render;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
+use crate::source::container::is_there;
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Antigravity,
@@ -31,7 +32,10 @@ pub(super) const FORMAT: Format = Format {
             .collect()
     },
     sniff,
-    companion: None,
+    quirks: Quirks {
+        is_beside_log: Some(|name, has| name == "transcript.jsonl" && has("transcript_full.jsonl")),
+        ..Quirks::NONE
+    },
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
@@ -245,7 +249,7 @@ fn chosen_model(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Found;
+    use crate::text::json::Found;
 
     #[test]
     fn arguments_lose_their_quotes_and_no_more() {

@@ -5,7 +5,8 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
-use crate::provider::{Claim, Head, is_uuid, uuid_identity};
+use crate::provider::format::{Claim, Head};
+use crate::provider::shared::identity::{is_uuid, uuid_identity};
 
 /// Types of records in a Claude log that are not part of the chain of messages.
 const SIDE_TYPES: &[&str] = &[

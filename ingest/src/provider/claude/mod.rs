@@ -16,18 +16,27 @@ use serde::{Deserialize, Serialize};
 use self::printed::Printed;
 use self::queue::Queue;
 use self::subagent::Subagents;
-use super::{Format, LineDecoder, Outcome, Places, Reader, begin, drift, prompt, uuid_identity};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value};
-use crate::render;
+use crate::provider::format::{Format, LineDecoder, Outcome, Places, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::identity::{begin, uuid_identity};
+use crate::provider::shared::{drift, prompt};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Claude,
     unique_ids: true,
     roots,
     sniff: head::sniff,
-    companion: None,
+    quirks: Quirks {
+        is_beside_log: Some(|name, has| {
+            // Describes the subagent whose log is next to it.
+            let agent = name.strip_suffix(".meta.json");
+            agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))
+        }),
+        ..Quirks::NONE
+    },
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         let (agent_file, subagents) = (claim.agent_id.is_some(), Subagents::default());

@@ -6,8 +6,8 @@ use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
 use super::user::told;
-use crate::json::{Fields, Value};
 use crate::stream::{Draft, RecordAt, Stream};
+use crate::text::json::{Fields, Value};
 
 /// Maximum length in bytes of the end of an output that is kept: the same limit as for any
 /// notification.

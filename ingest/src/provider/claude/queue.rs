@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{Fields, Value};
-use crate::provider::prompt;
+use crate::provider::shared::prompt;
 use crate::stream::{RecordAt, Stream};
+use crate::text::json::{Fields, Value};
 
 /// Maximum number of waiting prompts that are remembered, and of prompts that were taken up.
 const REMEMBERED: usize = 16;

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use crate::container::is_there;
-use crate::json::{Fields, Value};
-use crate::provider::agents::AgentLogs;
+use crate::provider::shared::agents::AgentLogs;
+use crate::source::container::is_there;
 use crate::stream::Stream;
+use crate::text::json::{Fields, Value};
 
 /// Remembers which subagents have a log of their own.
 #[derive(Default)]

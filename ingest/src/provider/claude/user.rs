@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use schemas::EventType;
 
-use crate::json::{Fields, Value};
-use crate::provider::prompt;
-use crate::render;
+use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// The origin of a text in the user's role.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,11 +4,12 @@
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, embedded};
-use crate::provider::{Outcome, chat};
-use crate::render;
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream};
+use crate::text::json::{Fields, Parser, Value, embedded};
+use crate::text::render;
 
 /// Names of elements that Cline puts into a prompt.
 const NOTICES: &[&str] = &["mode_notice", "environment_notice"];

@@ -15,8 +15,8 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
-use super::document::{self, Document, Layout};
-use super::{Claim, Format, Head, Places, Reader, Tally};
+use crate::provider::format::{Claim, Format, Head, Places, Quirks, Reader, Tally};
+use crate::provider::shared::document::{self, Document, Layout};
 use crate::stream::{Stream, TitleFrom};
 
 pub(super) const FORMAT: Format = Format {
@@ -25,7 +25,14 @@ pub(super) const FORMAT: Format = Format {
     unique_ids: false,
     roots,
     sniff,
-    companion: Some(manifest_path),
+    quirks: Quirks {
+        companion: Some(manifest_path),
+        is_beside_log: Some(|name, has| {
+            let session = name.strip_suffix(".compaction.json");
+            session.is_some_and(|session| has(&format!("{session}.messages.json")))
+        }),
+        ..Quirks::NONE
+    },
     reader: Reader::Document(read),
 };
 

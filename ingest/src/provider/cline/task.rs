@@ -5,11 +5,12 @@
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, embedded};
-use crate::provider::{Outcome, chat};
-use crate::render;
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream};
+use crate::text::json::{Fields, Parser, Value, embedded};
+use crate::text::render;
 
 /// Kinds of messages that only repeat or frame others.
 const FRAMES: &[&str] =
@@ -103,7 +104,7 @@ impl Decoder {
         self.text.push_str(said);
         for name in ["images", "files"] {
             for item in message.items(name) {
-                let item = crate::json::string(item).unwrap_or("");
+                let item = crate::text::json::string(item).unwrap_or("");
                 let data = item.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
                 if !self.text.is_empty() {
                     self.text.push('\n');

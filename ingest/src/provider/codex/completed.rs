@@ -4,11 +4,11 @@
 use schemas::EventType;
 
 use super::{Decoder, Family, output};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value, string};
-use crate::provider::Outcome;
-use crate::render;
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 impl Decoder {
     /// Decodes an item of a turn. In paginated histories, prompts are recorded only here.

@@ -4,9 +4,9 @@
 use schemas::Confidence;
 
 use super::{Decoder, output};
-use crate::json::{Fields, Value};
-use crate::render;
 use crate::stream::Stream;
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Maximum time between records of a copied beginning, in microseconds.
 const BURST_GAP: i64 = 1_000_000;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::{Fields, Value};
+use crate::text::json::{Fields, Value};
 
 /// Maximum number of calls that ended but have no output yet. Only damaged logs have more.
 const REMEMBERED: usize = 16;
@@ -90,7 +90,7 @@ impl EndedCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::{Found, Parser};
+    use crate::text::json::{Found, Parser};
 
     #[test]
     fn the_last_end_of_a_call_counts_once() {

@@ -4,10 +4,10 @@
 use schemas::EventType;
 
 use super::{Decoder, Family, output, tokens};
-use crate::json::{Fields, Value};
-use crate::provider::Outcome;
-use crate::render;
+use crate::provider::format::Outcome;
 use crate::stream::{Draft, Stream, TitleFrom};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 impl Decoder {
     /// Decodes an `event_msg`. If a response item says the same, the event is its twin.

@@ -5,7 +5,8 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
-use crate::provider::{Claim, Head, is_uuid};
+use crate::provider::format::{Claim, Head};
+use crate::provider::shared::identity::is_uuid;
 
 const WRAPPED: &[&str] =
     &["session_meta", "response_item", "event_msg", "turn_context", "compacted"];

@@ -3,11 +3,11 @@
 use schemas::EventType;
 
 use super::{Decoder, Family, output};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value};
-use crate::provider::Outcome;
-use crate::render;
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 impl Decoder {
     /// Decodes a response item, or an item of the flat generation.
@@ -89,7 +89,7 @@ impl Decoder {
             ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
         let mut arguments = Arguments::default();
         if let Some(input) = input {
-            match crate::json::string(input) {
+            match crate::text::json::string(input) {
                 // Arguments are JSON in a string. The input of a custom tool is mostly plain text.
                 Some(json) if kind == "function_call" || json.starts_with('{') => {
                     arguments.read_json_text(json, &mut self.inner);

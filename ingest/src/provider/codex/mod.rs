@@ -23,17 +23,22 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::ended::{Answered, EndedCalls};
-use super::{Format, LineDecoder, Outcome, Places, Reader, drift};
-use crate::json::{Fields, Parser, Value};
-use crate::render;
+use crate::provider::format::{Format, LineDecoder, Outcome, Places, Quirks, Reader};
+use crate::provider::shared::drift;
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Parser, Value};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Codex,
     unique_ids: false,
     roots,
     sniff: head::sniff,
-    companion: None,
+    quirks: Quirks {
+        // Other agents begin a subagent's log without a copied history.
+        subagents_repeat_parent: true,
+        ..Quirks::NONE
+    },
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
@@ -309,7 +314,9 @@ mod tests {
         let identity = |line: &str| {
             let mut identity = None;
             Parser::default().each(line.as_bytes(), &mut |found| {
-                let crate::json::Found::Object(object, _) = found else { panic!("an object") };
+                let crate::text::json::Found::Object(object, _) = found else {
+                    panic!("an object")
+                };
                 identity = content_identity(object, line.as_bytes());
             });
             identity

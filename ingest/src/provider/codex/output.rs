@@ -4,10 +4,10 @@
 use schemas::EventType;
 
 use super::ended::Ended;
-use crate::json::{Fields, Parser, Value, embedded, string};
-use crate::provider::is_uuid;
-use crate::render;
+use crate::provider::shared::identity::is_uuid;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Parser, Value, embedded, string};
+use crate::text::render;
 
 /// Beginnings of machine text in the user's role, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[

@@ -3,7 +3,7 @@
 
 use schemas::Usage;
 
-use crate::json::{Fields, Value};
+use crate::text::json::{Fields, Value};
 
 /// Returns the new usage in a `token_count` event, or why there is none. `totals` holds the totals
 /// of the event before and is updated.

@@ -20,19 +20,18 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::usage::Counted;
-use super::{
-    Claim, Format, Head, LineDecoder, Outcome, Places, Reader, begin, is_uuid, uuid_identity,
-};
-use crate::json::{Fields, Parser, Value};
-use crate::render;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Places, Quirks, Reader};
+use crate::provider::shared::identity::{begin, is_uuid, uuid_identity};
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Parser, Value};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Copilot,
     unique_ids: true,
     roots,
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })

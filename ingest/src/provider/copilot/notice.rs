@@ -4,9 +4,9 @@
 
 use schemas::EventType;
 
-use crate::json::{Fields, Value};
-use crate::render;
 use crate::stream::{Draft, Stream, TitleFrom};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Types of records that become notifications without further rules.
 const NOTICES: &[&str] = &[

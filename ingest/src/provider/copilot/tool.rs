@@ -3,10 +3,10 @@
 
 use schemas::EventType;
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, string};
-use crate::render;
+use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::render;
 
 /// Pushes a call. It is a request of a message, in whose step it belongs, or the start of a tool
 /// for which no message asked.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemas::Usage;
 use serde::{Deserialize, Serialize};
 
-use crate::json::{Fields, Value};
+use crate::text::json::{Fields, Value};
 
 /// Token counts by model.
 pub(super) type ByModel = BTreeMap<String, Usage>;
@@ -173,7 +173,7 @@ fn details(details: Value<'_>) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::{Parser, embedded};
+    use crate::text::json::{Parser, embedded};
 
     fn of(input: i64, output: i64) -> Usage {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }

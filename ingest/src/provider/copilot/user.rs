@@ -4,8 +4,8 @@
 use schemas::EventType;
 
 use super::tool;
-use crate::json::{Fields, Value};
 use crate::stream::{Draft, Stream, TitleFrom};
+use crate::text::json::{Fields, Value};
 
 /// Pushes a message in the user's role. In a subagent the parent model wrote it, and it begins no
 /// turn.
@@ -54,7 +54,7 @@ fn machine<'a>(data: Value<'a>) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::{Parser, embedded};
+    use crate::text::json::{Parser, embedded};
 
     #[test]
     fn machine_text_is_told_by_its_source() {

@@ -10,18 +10,20 @@ use std::path::Path;
 use schemas::event::Relation;
 use schemas::{EventType, Provider};
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat, is_uuid, user_query};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value, string};
-use crate::render;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::identity::is_uuid;
+use crate::provider::shared::{chat, user_query};
 use crate::stream::{Draft, RecordAt, Stream};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Cursor,
     unique_ids: false,
     roots: |places| vec![places.home(".cursor/projects")],
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Lines(|_, _| Box::new(Decoder::default())),
 };
 

@@ -3,10 +3,10 @@
 
 use schemas::EventType;
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value};
-use crate::render;
+use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Decodes a message of the log.
 pub(super) fn message(

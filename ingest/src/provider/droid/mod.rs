@@ -17,17 +17,18 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::settings::Settings;
 use self::stream::Run;
-use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, begin, uuid_identity};
-use crate::json::{Fields, Value};
-use crate::render;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Places, Quirks, Reader};
+use crate::provider::shared::identity::{begin, uuid_identity};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Droid,
     unique_ids: true,
     roots,
     sniff,
-    companion: Some(|log| Some(settings::path(log))),
+    quirks: Quirks { companion: Some(|log| Some(settings::path(log))), ..Quirks::NONE },
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, is_settled: false, text: String::new() })

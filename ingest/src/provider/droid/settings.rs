@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use schemas::Usage;
 use serde_json::Value as Json;
 
-use crate::provider::beside;
+use crate::provider::shared::beside;
 
 /// Maximum size in bytes of a settings file. Larger files are not settings.
 const BYTES: u64 = 1 << 20;
 
 /// Returns the path of the settings that belong to a log.
-pub(in crate::provider) fn path(log: &Path) -> PathBuf {
+pub(super) fn path(log: &Path) -> PathBuf {
     log.with_extension("settings.json")
 }
 

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::message;
-use crate::json::{Fields, Value};
-use crate::provider::Outcome;
-use crate::render;
+use crate::provider::format::Outcome;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Types of events. A `message` is an event too if it is flat.
 const EVENTS: &[&str] = &["system", "reasoning", "tool_call", "tool_result", "completion", "error"];

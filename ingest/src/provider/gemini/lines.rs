@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use super::header;
-use crate::json::Fields;
-use crate::provider::document::{self, Span};
-use crate::provider::{Outcome, Tally};
+use super::header::header;
+use crate::provider::format::{Outcome, Tally};
+use crate::provider::shared::document::{self, Span};
 use crate::stream::Stream;
+use crate::text::json::Fields;
 
 /// Returns the messages of a log in their last state, and the offsets of those that were removed.
 pub(super) fn messages(

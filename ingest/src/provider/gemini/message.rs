@@ -4,10 +4,10 @@
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value, string};
-use crate::render;
+use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 /// Beginnings of machine text in the user's role, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[

@@ -2,6 +2,7 @@
 //! messages, updates); see docs/formats.md#gemini-cli. In both forms, earlier content may change,
 //! so a log is read as a whole every time.
 
+mod header;
 mod lines;
 mod message;
 mod place;
@@ -12,18 +13,20 @@ use std::path::Path;
 use schemas::Provider;
 use schemas::event::Relation;
 
+use self::header::header;
 use self::message::Decoder;
-use super::document::{self, Document, Layout};
-use super::{Claim, Format, Head, Outcome, Reader, Tally, is_uuid};
-use crate::json::{Fields, Value};
-use crate::stream::{Stream, TitleFrom, micros};
+use crate::provider::format::{Claim, Format, Head, Outcome, Quirks, Reader, Tally};
+use crate::provider::shared::document::{self, Document, Layout};
+use crate::provider::shared::identity::is_uuid;
+use crate::stream::Stream;
+use crate::text::json::Fields;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Gemini,
     unique_ids: true,
     roots: |places| vec![places.home(".gemini/tmp")],
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Document(read),
 };
 
@@ -83,14 +86,4 @@ fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
         }
         Outcome::Events
     });
-}
-
-/// Reads the session's own fields.
-fn header(object: Value<'_>, out: &mut Stream) {
-    for key in ["startTime", "lastUpdated"] {
-        out.widen(micros(object.text(key)));
-    }
-    out.title(TitleFrom::Agent, object.text("summary").unwrap_or(""));
-    let directories = object.items("directories");
-    out.set_cwd(directories.first().and_then(|first| crate::json::string(*first)));
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::provider::beside;
+use crate::provider::shared::beside;
 
 /// Maximum size in bytes of such a file. Larger files are not read.
 const BYTES: u64 = 4 << 20;

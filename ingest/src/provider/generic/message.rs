@@ -8,12 +8,13 @@
 
 use schemas::{EventType, Provider, Usage};
 
-use super::State;
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, string};
-use crate::provider::{Claim, Head, chat, prompt};
-use crate::render;
+use super::state::State;
+use crate::provider::format::{Claim, Head};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::{chat, prompt};
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::render;
 
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
 

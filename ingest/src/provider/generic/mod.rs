@@ -11,23 +11,27 @@
 //! begins one.
 
 mod message;
+mod state;
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize as _;
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, chat, prompt, uuid_identity};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, string};
-use crate::render;
+use self::state::State;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::identity::uuid_identity;
+use crate::provider::shared::{chat, prompt};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Generic,
     unique_ids: true,
     roots: |places| vec![places.data("agent-sessions")],
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
@@ -60,36 +64,6 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
         parent,
         first_record: None,
     })
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
-    /// True while a response of the model is under way.
-    in_response: bool,
-    /// True if no response came since the last prompt.
-    after_prompt: bool,
-}
-
-impl State {
-    /// Records output of the model. Begins a step if `anew` is true or no response is under way.
-    fn respond(&mut self, anew: bool, out: &mut Stream) {
-        if anew || !self.in_response {
-            out.begin_step();
-        }
-        self.in_response = true;
-        self.after_prompt = false;
-    }
-
-    /// Records a result, which ends the response.
-    fn rest(&mut self) {
-        self.in_response = false;
-    }
-
-    /// Records a prompt, which ends the response.
-    fn ask(&mut self) {
-        self.in_response = false;
-        self.after_prompt = true;
-    }
 }
 
 struct Decoder {

@@ -13,11 +13,13 @@ use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, beside, chat, is_uuid, user_query};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, string};
-use crate::render;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::identity::is_uuid;
+use crate::provider::shared::{beside, chat, user_query};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
+use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Grok,
@@ -26,7 +28,13 @@ pub(super) const FORMAT: Format = Format {
         vec![places.set("GROK_HOME").unwrap_or_else(|| places.home(".grok")).join("sessions")]
     },
     sniff,
-    companion: Some(|log| Some(summary_path(log))),
+    quirks: Quirks {
+        companion: Some(|log| Some(summary_path(log))),
+        is_beside_log: Some(|name, has| {
+            matches!(name, "updates.jsonl" | "events.jsonl") && has("chat_history.jsonl")
+        }),
+        ..Quirks::NONE
+    },
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         let start = uuid_time(&claim.native_id);

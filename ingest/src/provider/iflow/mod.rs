@@ -11,21 +11,20 @@ use schemas::{EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{
-    Claim, Format, Head, LineDecoder, Outcome, Reader, begin, function_response, prompt,
-    uuid_identity,
-};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value};
-use crate::render;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::identity::{begin, uuid_identity};
+use crate::provider::shared::{function_response, prompt};
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::IFlow,
     unique_ids: true,
     roots: |places| vec![places.home(".iflow/projects")],
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, text: String::new() })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use crate::provider::beside;
+use crate::provider::shared::beside;
 use crate::stream::{Stream, TitleFrom};
 
 /// Largest file that is read, in bytes. The files are small, so a larger one is not one of them.
@@ -39,7 +39,7 @@ pub(super) fn of(log: &Path) -> Beside {
 }
 
 /// Returns the path of the state file of a log's session.
-pub(in crate::provider) fn state(log: &Path) -> Option<PathBuf> {
+pub(super) fn state(log: &Path) -> Option<PathBuf> {
     session(log).map(|(_, folder)| folder.join(STATE))
 }
 

@@ -5,12 +5,14 @@
 
 use schemas::{EventType, Usage};
 
-use super::{Decoder, context, told, wire};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value, string};
-use crate::provider::{Outcome, chat};
-use crate::render;
+use super::decoder::{Decoder, told};
+use super::{context, wire};
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 /// Fields that no notification repeats: the envelope, and texts as long as the system prompt.
 const SKIP: &[&str] = &["type", "time", "agentId", "systemPrompt", "contextSummary"];

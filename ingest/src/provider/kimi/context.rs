@@ -3,11 +3,13 @@
 
 use schemas::EventType;
 
-use super::{Decoder, told, wire};
-use crate::json::{Fields, Value};
-use crate::provider::{Outcome, chat};
-use crate::render;
+use super::decoder::{Decoder, told};
+use super::wire;
+use crate::provider::format::Outcome;
+use crate::provider::shared::chat;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Beginnings of machine text in the user's role, each with the subtype of its notification.
 const MACHINE: &[(&str, &str)] = &[

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use schemas::{EventType, Usage};
 
-use super::Decoder;
-use crate::arguments::Arguments;
-use crate::container::is_there;
-use crate::json::{Fields, Value};
-use crate::provider::{Outcome, chat};
+use super::decoder::Decoder;
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
+use crate::source::container::is_there;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
 
 /// Known types that only report what happens alongside the conversation.
 const KNOWN: &[&str] = &[

@@ -4,11 +4,12 @@
 use schemas::EventType;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value, string};
-use crate::provider::{Outcome, chat};
-use crate::render;
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 /// Beginnings of the text that Kiro writes in the user's role when the user stopped a tool.
 const STOPPED: &[&str] = &["The user interrupted the tool execution.", "I deny this tool request."];

@@ -12,10 +12,10 @@ use schemas::event::Relation;
 use serde_json::Value as Json;
 
 use self::message::Decoder;
-use super::document::{self, Document, Layout, Span};
-use super::{Claim, Format, Head, Outcome, Places, Reader, Tally};
-use crate::json::{Fields, Value};
+use crate::provider::format::{Claim, Format, Head, Outcome, Places, Quirks, Reader, Tally};
+use crate::provider::shared::document::{self, Document, Layout, Span};
 use crate::stream::{Stream, TitleFrom, micros};
+use crate::text::json::{Fields, Value};
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Kiro,
@@ -23,7 +23,7 @@ pub(super) const FORMAT: Format = Format {
     unique_ids: false,
     roots,
     sniff,
-    companion: Some(|log| Some(about_path(log))),
+    quirks: Quirks { companion: Some(|log| Some(about_path(log))), ..Quirks::NONE },
     reader: Reader::Document(read),
 };
 

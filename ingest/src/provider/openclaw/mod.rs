@@ -7,12 +7,16 @@
 //! same session, so its repeated events are copies. `.trajectory.jsonl` has no such header and is
 //! not a transcript.
 
-use std::path::{Path, PathBuf};
+pub(super) mod gateway;
+pub(super) mod place;
+
+use std::path::PathBuf;
 
 use schemas::Provider;
-use serde_json::Value as Json;
 
-use super::{Claim, Format, Head, Places, Reader, pi};
+use self::place::{FOLDERS, is_ours};
+use super::pi;
+use crate::provider::format::{Claim, Format, Head, Places, Quirks, Reader};
 
 /// Entries are identified by id and time, as for Pi.
 pub(super) const FORMAT: Format = Format {
@@ -20,12 +24,19 @@ pub(super) const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff,
-    companion: None,
+    quirks: Quirks { is_log_name: Some(is_log_name), ..Quirks::NONE },
     reader: Reader::Lines(pi::open),
 };
 
-/// Names of the state folder: the present one first, then the former ones.
-const FOLDERS: &[&str] = &[".openclaw", ".moltbot", ".clawdbot"];
+/// Returns whether a file is a log although its name continues after the extension, as those of
+/// copies do, or none although it has the extension of a log: trajectories repeat the log in another
+/// schema.
+fn is_log_name(name: &str) -> Option<bool> {
+    let is_copy =
+        [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| name.contains(mark));
+    let is_trajectory = name.ends_with(".trajectory.jsonl");
+    (is_copy || is_trajectory).then_some(is_copy)
+}
 
 /// Returns only the folders of sessions, because the keys of the agents are stored next to them.
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
@@ -47,147 +58,4 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
     if is_ours(head) { pi::claim(head, Provider::OpenClaw) } else { None }
-}
-
-/// True if a log of this engine is OpenClaw's and not Pi's own. The header does not show it, but
-/// entries that only OpenClaw writes and the path do.
-pub(super) fn is_ours(head: &Head<'_>) -> bool {
-    let is_own_entry = |object: &Json| {
-        let custom = object["customType"].as_str().unwrap_or("");
-        custom.starts_with("openclaw") || object["message"]["provider"] == "openclaw"
-    };
-    let name = head.path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    let is_copy = name.contains(".jsonl.") || name.contains(".checkpoint.");
-    is_copy || is_own_place(head.path) || head.objects.iter().any(is_own_entry)
-}
-
-fn is_own_place(path: &Path) -> bool {
-    let folders: Vec<&str> = path
-        .parent()
-        .into_iter()
-        .flat_map(Path::components)
-        .filter_map(|part| part.as_os_str().to_str())
-        .collect();
-    // The nearest folder decides: a project that Pi works on may be OpenClaw itself.
-    let named = folders.iter().rev().find_map(|folder| {
-        let is_own = |own: &&str| own.trim_start_matches('.') == folder.trim_start_matches('.');
-        match *folder {
-            ".pi" | "pi" => Some(false),
-            _ if folder.starts_with(".openclaw-") || FOLDERS.iter().any(is_own) => Some(true),
-            _ => None,
-        }
-    });
-    named.unwrap_or(matches!(folders.as_slice(), [.., "agents", _, "sessions"]))
-}
-
-/// Ends of the first line of a block that describes a message.
-const BLOCKS: &[&str] =
-    &["(untrusted metadata):", "(untrusted, for context):", "\u{27e6}openclaw:ctx\u{27e7}"];
-
-/// Other texts that may precede the user's words, each with its beginning and its end.
-const WRAPPERS: &[(&str, &str)] = &[
-    ("<relevant-memories>", "</relevant-memories>"),
-    ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>", "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"),
-    ("Context:\n<active_memory_plugin>", "</active_memory_plugin>"),
-    ("System: [", "\n"),
-    ("System (untrusted): [", "\n"),
-];
-
-/// Beginnings of messages that no user wrote, each with the subtype of its notification.
-const MACHINE: &[(&str, &str)] = &[
-    ("A new session was started via /new or /reset", "session_reset"),
-    ("Read HEARTBEAT.md", "heartbeat"),
-    ("Pre-compaction memory flush", "memory_flush"),
-    ("Continue where you left off. The previous", "retry"),
-    ("[Retry after the previous model attempt", "retry"),
-    ("[cron:", "cron"),
-    ("[Subagent Context]", "subagent_context"),
-    ("[Inter-session message]", "inter_session"),
-    ("[Internal task completion event]", "task_completion"),
-];
-
-/// Returns the subtype of `text`, given without its envelope, if no user wrote it.
-pub(super) fn machine_text(text: &str) -> Option<&'static str> {
-    MACHINE.iter().find(|(start, _)| text.starts_with(start)).map(|(_, subtype)| *subtype)
-}
-
-/// Splits a message into the text that the gateway put first and the words as typed.
-pub(super) fn inbound(text: &str) -> (&str, &str) {
-    let mut rest = text.trim_start();
-    while let Some(after) = after_block(rest) {
-        rest = after.trim_start();
-    }
-    let context = text.strip_suffix(rest).unwrap_or("").trim();
-    let typed = without_envelope(rest).trim_end();
-    let typed = match typed.rsplit_once("\n[message_id: ") {
-        Some((words, id)) if id.ends_with(']') => words.trim_end(),
-        _ => typed,
-    };
-    (context, typed)
-}
-
-/// Returns the text after the block at the beginning of `text`, or `None` if there is no block.
-fn after_block(text: &str) -> Option<&str> {
-    if let Some((start, end)) = WRAPPERS.iter().find(|(start, _)| text.starts_with(start)) {
-        let inside = text.strip_prefix(start)?;
-        return Some(inside.split_once(end).map_or("", |(_, after)| after));
-    }
-    let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
-    if !BLOCKS.iter().any(|end| title.trim_end().ends_with(end)) {
-        return None;
-    }
-    let end = if rest.starts_with("```json") { "\n```" } else { "\n\n" };
-    Some(rest.split_once(end).map_or("", |(_, after)| after))
-}
-
-/// Removes the place and time of sending at the beginning: `[Mon 2026-10-19 10:12 GMT+2] `.
-fn without_envelope(text: &str) -> &str {
-    let Some((sent, words)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) else {
-        return text;
-    };
-    let is_date = |word: &str| {
-        let mut parts = word.splitn(3, '-').map(str::len);
-        word.starts_with(|c: char| c.is_ascii_digit())
-            && parts.next() == Some(4)
-            && parts.next() == Some(2)
-            && parts.next().is_some_and(|length| length >= 2)
-    };
-    let is_envelope =
-        sent.len() < 200 && sent.contains(':') && sent.split_whitespace().any(is_date);
-    if is_envelope { words } else { text }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prompts_are_shown_as_typed() {
-        let block = "Conversation info (untrusted metadata):\n```json\n{\n  \"id\": \"81\"\n}\n```\n\nSender (untrusted metadata):\n```json\n{\"name\": \"Mira\"}\n```";
-        assert_eq!(inbound(&format!("{block}\n\nWhat broke?")), (block, "What broke?"));
-        assert_eq!(inbound(block), (block, ""));
-        let stamped = "System: [2026-10-19] Node connected.\n[Mon 2026-10-19 10:12 GMT+2] hi\nthere\n[message_id: 7]";
-        assert_eq!(inbound(stamped), ("System: [2026-10-19] Node connected.", "hi\nthere"));
-        let marked = "Reply target \u{27e6}openclaw:ctx\u{27e7}\nof a thread\n\nyes";
-        assert_eq!(
-            inbound(marked),
-            ("Reply target \u{27e6}openclaw:ctx\u{27e7}\nof a thread", "yes")
-        );
-        assert_eq!(inbound("[x] is ticked: yes"), ("", "[x] is ticked: yes"));
-    }
-
-    #[test]
-    fn machine_text_is_told_from_prompts() {
-        assert_eq!(machine_text("Read HEARTBEAT.md if it exists."), Some("heartbeat"));
-        assert_eq!(machine_text("Read the heartbeat file"), None);
-    }
-
-    #[test]
-    fn the_place_tells_whose_a_log_is() {
-        let own = |path: &str| is_own_place(Path::new(path));
-        assert!(own("/home/mira/.openclaw/agents/main/sessions/a.jsonl"));
-        assert!(own("/srv/state/agents/main/sessions/a.jsonl"));
-        assert!(!own("/home/mira/code/openclaw/.pi/agent/sessions/--x--/a.jsonl"));
-        assert!(!own("/home/mira/.pi/agent/sessions/--x--/a.jsonl"));
-    }
 }

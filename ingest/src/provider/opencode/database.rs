@@ -14,8 +14,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Row};
 use serde_json::{Map, Value as Json};
 
-use super::store::{document, message, object};
-use crate::records::caught;
+use super::document_text::{document, message, object};
+use crate::source::assembly::{AssembledSession, Assembly};
+use crate::source::panics::caught;
 
 /// Longest wait for a lock that OpenCode holds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,23 +38,67 @@ const COLUMNS: &[(&str, &str)] = &[
 
 /// A session in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DatabaseSession {
-    pub(crate) id: String,
+struct DatabaseSession {
+    id: String,
     /// Latest change of any row of the session, in microseconds.
-    pub(crate) updated_us: i64,
+    updated_us: i64,
     /// Approximate size of the session's document.
-    pub(crate) bytes: u64,
+    bytes: u64,
+}
+
+/// Sessions in a database; the path of one is `<database>#<session id>`.
+pub(super) const ASSEMBLY: Assembly = Assembly {
+    name: "OpenCode database",
+    shares_file: true,
+    is_source: is_database,
+    is_part: |_| false,
+    sessions: |database| {
+        let sessions = database_sessions(database)?;
+        Ok(sessions.into_iter().map(|session| session.at(database)).collect())
+    },
+    assemble: |path| {
+        let path = path.to_string_lossy();
+        let (database, session) = path.rsplit_once('#').ok_or_else(missing)?;
+        assemble_database(Path::new(database), session)
+    },
+};
+
+impl DatabaseSession {
+    fn at(self, database: &Path) -> AssembledSession {
+        let mut path = database.as_os_str().to_owned();
+        path.push(format!("#{}", self.id));
+        AssembledSession { path: path.into(), bytes: self.bytes, updated_us: self.updated_us }
+    }
+}
+
+/// Lists the databases in OpenCode's data folder, sorted by name: `opencode.db` and one per release
+/// channel.
+pub(super) fn databases(data: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(data).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut databases: Vec<PathBuf> = paths.filter(|path| is_database(path)).collect();
+    databases.sort();
+    databases
+}
+
+/// True if the file is named like a database of OpenCode.
+fn is_database(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    name.starts_with("opencode") && name.ends_with(".db")
 }
 
 /// Lists the sessions in a database, sorted by id.
-pub(crate) fn database_sessions(db: &Path) -> io::Result<Vec<DatabaseSession>> {
+fn database_sessions(db: &Path) -> io::Result<Vec<DatabaseSession>> {
     open(db, sessions)
 }
 
 /// Assembles the export document of a session in a database.
-pub(crate) fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
-    let missing = || io::Error::new(io::ErrorKind::NotFound, "the session is not in the database");
+fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
     open(db, |connection| assemble(connection, session_id))?.ok_or_else(missing)
+}
+
+fn missing() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "the session is not in the database")
 }
 
 /// Runs `query` on one state of a database without ever writing to its folder.

@@ -1,19 +1,16 @@
 //! Decodes one message of OpenCode 1: `{info, parts}`. A tool's call and its result are one part,
 //! and the tokens of the message are the sum of those of its steps (docs/formats.md#opencode).
 
-use schemas::{Confidence, EventType, Usage};
-use xxhash_rust::xxh3::xxh3_64;
+use schemas::{Confidence, EventType};
 
+use super::events::{Call, RAN_BY_USER, attached, identity, push_error, push_usage, subtype_of};
 use super::v2;
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value};
-use crate::provider::{Outcome, chat};
-use crate::render;
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream};
-
-/// Text that OpenCode puts into the user's role when the user ran a command with `!`. The next
-/// message is the command.
-const RAN_BY_USER: &str = "The following tool was executed by the user";
+use crate::text::json::{Fields, Parser, Value};
+use crate::text::render;
 
 /// Known part types that become notifications, and are not reported as drift.
 const SIDE_PARTS: &[&str] = &["compaction", "file", "patch", "retry"];
@@ -253,130 +250,6 @@ fn speech(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
     }
 }
 
-/// A tool call, in the form common to both versions.
-pub(super) struct Call<'a> {
-    pub(super) tool_name: Option<&'a str>,
-    pub(super) tool_call_id: Option<&'a str>,
-    pub(super) status: Option<&'a str>,
-    pub(super) metadata: Option<Value<'a>>,
-    pub(super) started: Option<i64>,
-    pub(super) ended: Option<i64>,
-}
-
-impl Call<'_> {
-    /// Appends the call.
-    pub(super) fn push(&self, arguments: &Arguments, out: &mut Stream) {
-        let Self { tool_name, tool_call_id, .. } = *self;
-        let timestamp = self.started;
-        let draft = Draft { tool_name, tool_call_id, timestamp, ..arguments.draft() };
-        out.push(EventType::ToolCall, draft);
-    }
-
-    /// Appends the result with `text`, if there is a result.
-    pub(super) fn push_answer(&self, answered: bool, text: &str, out: &mut Stream) {
-        if !answered && !matches!(self.status, Some("completed" | "error")) {
-            return;
-        }
-        let metadata = |key: &str| self.metadata.and_then(|metadata| metadata.non_empty(key));
-        let exit = self.metadata.and_then(|metadata| metadata.int("exit"));
-        let exit_code = exit.and_then(|code| i32::try_from(code).ok());
-        let times = self.started.zip(self.ended);
-        let elapsed = times.map(|(start, end)| end.saturating_sub(start) / 1000);
-        let draft = Draft {
-            text,
-            tool_name: self.tool_name,
-            tool_call_id: self.tool_call_id,
-            is_error: Some(self.status == Some("error") || exit_code.is_some_and(|code| code != 0)),
-            exit_code,
-            duration_ms: elapsed.filter(|ms| *ms >= 0),
-            spawned_agent_id: metadata("sessionId").or_else(|| metadata("sessionID")),
-            timestamp: self.ended,
-            ..Draft::default()
-        };
-        out.push(EventType::ToolResult, draft);
-    }
-}
-
-/// Appends a notification of an error.
-pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
-    let is_error = Some(true);
-    let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
-    out.push(EventType::Notification, draft);
-}
-
-/// Appends the tokens of one request. Returns false if the log has none.
-pub(super) fn push_usage(
-    tokens: Option<Value<'_>>,
-    request_id: Option<&str>,
-    out: &mut Stream,
-) -> bool {
-    let Some(usage) = tokens.map(usage).filter(|usage| usage.total() > 0) else { return false };
-    out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
-    true
-}
-
-/// Reads token counts. Adds reasoning to the output, unless the total shows that it is included.
-fn usage(tokens: Value<'_>) -> Usage {
-    let cache = tokens.object("cache");
-    let usage = Usage {
-        input: tokens.int("input"),
-        output: tokens.int("output"),
-        cache_read: cache.and_then(|cache| cache.int("read")),
-        cache_write: cache.and_then(|cache| cache.int("write")),
-        cache_write_1h: None,
-        reasoning: tokens.int("reasoning"),
-    };
-    if tokens.int("total") == Some(usage.total()) {
-        return usage;
-    }
-    let beside = usage.reasoning.unwrap_or(0);
-    Usage { output: usage.output.map(|output| output.saturating_add(beside)), ..usage }
-}
-
-/// Appends a line that names an attachment, unless the text already mentions it.
-pub(super) fn attached(
-    kind: Option<&str>,
-    url: Option<&str>,
-    name: Option<&str>,
-    mention: Option<&str>,
-    text: &mut String,
-) {
-    if mention.is_some_and(|mention| text.contains(mention)) {
-        return;
-    }
-    let data = url.and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
-    match (data, name.or(url)) {
-        (Some((_, data)), _) => {
-            let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
-            let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-            render::add_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
-        }
-        (None, Some(name)) if kind.is_some() => render::add_line(&format!("[{name}]"), text),
-        (None, Some(name)) => render::add_line(&format!("@{name}"), text),
-        (None, None) => {}
-    }
-}
-
-/// Returns the subtype of machine text in the user's role, judged by the beginning of the text.
-pub(super) fn subtype_of(text: &str) -> &'static str {
-    let text = text.trim_start();
-    if text.starts_with("<system-reminder>") {
-        "system_reminder"
-    } else if text.starts_with("Called the ") || text.starts_with("<path>") {
-        "attached_file"
-    } else if text.starts_with(RAN_BY_USER) {
-        "user_command"
-    } else {
-        "synthetic"
-    }
-}
-
 fn is_machine(part: Value<'_>) -> bool {
     part.flag("synthetic") == Some(true) || part.flag("ignored") == Some(true)
-}
-
-/// Returns the identity of a message: role, time and beginning. A fork gives messages new ids.
-pub(super) fn identity(role: &str, created: Option<i64>, anchor: Option<&str>) -> Option<u64> {
-    let key = format!("{role} {} {}", created?, anchor.unwrap_or(""));
-    Some(xxh3_64(key.as_bytes()) | 1)
 }

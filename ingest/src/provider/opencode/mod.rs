@@ -1,12 +1,14 @@
 //! OpenCode: the document of `opencode export`, and the two stores (docs/formats.md#opencode).
 //!
 //! Sessions of the stores are assembled into the bytes of such a document: from the tree of files
-//! before 1.2 (`store.rs`) or from the database of later versions (`database.rs`). Versions 1 write
+//! before 1.2 (`tree.rs`) or from the database of later versions (`database.rs`). Versions 1 write
 //! a message as `{info, parts}` (`message.rs`), versions 2 as one object (`v2.rs`).
 
-pub(crate) mod database;
+mod database;
+mod document_text;
+mod events;
 mod message;
-pub(crate) mod store;
+mod tree;
 mod v2;
 
 use std::path::PathBuf;
@@ -17,10 +19,11 @@ use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::message::Decoder;
-use super::document::{self, Document, Layout};
-use super::{Claim, Format, Head, Places, Reader, Tally, chat};
-use crate::json::{Fields, Value};
+use crate::provider::format::{Claim, Format, Head, Places, Quirks, Reader, Tally};
+use crate::provider::shared::chat;
+use crate::provider::shared::document::{self, Document, Layout};
 use crate::stream::{Stream, TitleFrom};
+use crate::text::json::{Fields, Value};
 
 pub(crate) const FORMAT: Format = Format {
     provider: Provider::OpenCode,
@@ -28,13 +31,17 @@ pub(crate) const FORMAT: Format = Format {
     unique_ids: false,
     roots,
     sniff,
-    companion: None,
+    quirks: Quirks {
+        ids_descend: true,
+        assemblies: &[database::ASSEMBLY, tree::ASSEMBLY],
+        ..Quirks::NONE
+    },
     reader: Reader::Document(read),
 };
 
 fn roots(places: &Places<'_>) -> Vec<PathBuf> {
     let data = places.data("opencode");
-    let mut roots = store::databases(&data);
+    let mut roots = database::databases(&data);
     // A file name in the variable is relative to the data folder.
     roots.extend(places.set("OPENCODE_DB").map(|db| data.join(db)));
     roots.push(data.join("storage/session"));

@@ -4,12 +4,13 @@
 
 use schemas::{Confidence, EventType};
 
-use super::message::{Call, attached, identity, push_error, push_usage, subtype_of};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, string};
-use crate::provider::{Outcome, chat};
-use crate::render;
+use super::events::{Call, attached, identity, push_error, push_usage, subtype_of};
+use crate::provider::format::Outcome;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream};
+use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::render;
 
 /// Known types that become a notification of their fields.
 const SIDE_TYPES: &[&str] = &["agent-switched", "idle", "location-switched", "model-switched"];

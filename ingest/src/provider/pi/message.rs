@@ -3,11 +3,12 @@
 
 use schemas::{EventType, Usage};
 
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value};
-use crate::provider::{openclaw, prompt};
-use crate::render;
+use crate::provider::openclaw::gateway;
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Known roles other than the user, the model or a tool.
 const SIDE_ROLES: &[&str] = &["custom", "hookMessage", "branchSummary", "compactionSummary"];
@@ -47,7 +48,7 @@ pub(super) fn message(message: Value<'_>, is_openclaw: bool, text: &mut String, 
 pub(super) fn content(message: Value<'_>, out: &mut String) {
     let Some(content) = message.field("content") else { return };
     let Some(blocks) = content.as_array() else {
-        return out.push_str(crate::json::string(content).unwrap_or(""));
+        return out.push_str(crate::text::json::string(content).unwrap_or(""));
     };
     for block in blocks.iter() {
         render::new_line(out);
@@ -92,14 +93,14 @@ fn user(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stre
     if let Some(kind @ ("internal_system" | "inter_session")) = provenance {
         return notify(kind, text, None, out);
     }
-    let (context, typed) = if is_openclaw { openclaw::inbound(text) } else { ("", text.as_str()) };
+    let (context, typed) = if is_openclaw { gateway::inbound(text) } else { ("", text.as_str()) };
     if !context.is_empty() {
         notify("inbound_context", context, None, out);
         if typed.is_empty() {
             return;
         }
     }
-    if let Some(subtype) = openclaw::machine_text(typed).filter(|_| is_openclaw) {
+    if let Some(subtype) = gateway::machine_text(typed).filter(|_| is_openclaw) {
         return notify(subtype, typed, None, out);
     }
     match skill(typed) {

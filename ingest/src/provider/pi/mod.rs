@@ -11,11 +11,13 @@ use schemas::{EventType, Provider};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader, is_uuid, openclaw};
-use crate::json::{Fields, Value};
-use crate::render;
+use super::openclaw::place;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Places, Quirks, Reader};
+use crate::provider::shared::identity::is_uuid;
+use crate::stream::tree::ROOT;
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
-use crate::tree::ROOT;
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Entries are identified by id and time together. The id alone, eight hex digits, is unique only
 /// within its file. Forks and copies keep both, and no other entry has the same pair.
@@ -24,7 +26,7 @@ pub(super) const FORMAT: Format = Format {
     unique_ids: true,
     roots,
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Lines(open),
 };
 
@@ -34,7 +36,7 @@ fn roots(places: &Places<'_>) -> Vec<PathBuf> {
 }
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
-    if openclaw::is_ours(head) { None } else { claim(head, Provider::Pi) }
+    if place::is_ours(head) { None } else { claim(head, Provider::Pi) }
 }
 
 /// Returns the claim in the header of a log of this engine.

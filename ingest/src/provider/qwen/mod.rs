@@ -2,21 +2,25 @@
 //! `<cwd>/subagents/<sessionId>/agent-<id>.jsonl` (docs/formats.md#qwen-code). The chain of records
 //! is Claude's (`uuid`, `parentUuid`), their content is Gemini's (`message.parts`).
 
+mod state;
 mod system;
 mod telemetry;
 mod user;
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize as _;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::telemetry::{METADATA, Telemetry, usage};
-use super::{Claim, Format, Head, LineDecoder, Outcome, Reader, begin, function_response, is_uuid};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Value, string};
-use crate::render;
+use self::state::{ENVELOPE, State};
+use self::telemetry::{METADATA, usage};
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::function_response;
+use crate::provider::shared::identity::{begin, is_uuid};
 use crate::stream::{Draft, RecordAt, Stream, micros};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::Qwen,
@@ -26,32 +30,12 @@ pub(super) const FORMAT: Format = Format {
         vec![set.unwrap_or_else(|| places.home(".qwen")).join("projects")]
     },
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Lines(|claim, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         Box::new(Decoder { state, agent_file: claim.agent_id.is_some(), text: String::new() })
     }),
 };
-
-/// Fields of a record's envelope, which no notification repeats.
-const ENVELOPE: &[&str] = &[
-    "type",
-    "subtype",
-    "uuid",
-    "parentUuid",
-    "sessionId",
-    "timestamp",
-    "cwd",
-    "version",
-    "gitBranch",
-    "provenance",
-    "promptId",
-    "isSidechain",
-    "agentId",
-    "agentName",
-    "agentColor",
-    "forkedFrom",
-];
 
 fn sniff(head: &Head<'_>) -> Option<Claim> {
     let ours: Vec<_> = head.objects.iter().filter(|object| is_record(object)).collect();
@@ -109,30 +93,9 @@ fn identity(uuid: Option<&str>, timestamp: Option<&str>) -> Option<u64> {
     Some(xxh3_64(key.as_bytes()) | 1)
 }
 
-/// A slash command. A record with the text that it sent to the model may follow.
-#[derive(Debug, Serialize, Deserialize)]
-struct Command {
-    raw: String,
-    /// The uuid of the command's record, which is the parent of the next record.
-    uuid: String,
-    at: Option<i64>,
-}
-
 /// Longest time, in microseconds, between a command and the text that it sent to the model. The
 /// user needs longer to type the next prompt.
 const AT_ONCE: i64 = 1_000_000;
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
-    telemetry: Telemetry,
-    command: Option<Command>,
-    /// The title last set. Logs repeat the title.
-    title: Option<String>,
-    /// The uuid of the last record.
-    last: Option<String>,
-    /// True if the last record of the conversation was a model's.
-    in_response: bool,
-}
 
 struct Decoder {
     state: State,

@@ -3,11 +3,12 @@
 
 use schemas::EventType;
 
-use super::{Command, ENVELOPE, State};
-use crate::json::{Fields, Value, string};
-use crate::provider::{Outcome, prompt};
-use crate::render;
+use super::state::{Command, ENVELOPE, State};
+use crate::provider::format::Outcome;
+use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream, TitleFrom};
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
 
 /// Known subtypes that are shown as they are.
 const KNOWN: &[&str] = &[

@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use schemas::{Confidence, EventType, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::json::{Fields, Value};
-use crate::provider::Outcome;
-use crate::render;
+use crate::provider::format::Outcome;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Most calls remembered until their results come. One step seldom has more than a dozen.
 const TOOLS: usize = 64;
@@ -190,7 +190,7 @@ fn api_error(event: Value<'_>, out: &mut Stream) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::{Found, Parser};
+    use crate::text::json::{Found, Parser};
 
     /// `counts`: prompt, answer, cached, thoughts, tools, total; `want`: input, output.
     fn check(counts: [i64; 6], want: (i64, i64)) {

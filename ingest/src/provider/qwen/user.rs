@@ -3,10 +3,10 @@
 
 use schemas::EventType;
 
-use crate::json::{Fields, Value};
-use crate::provider::prompt;
-use crate::render;
+use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Value};
+use crate::text::render;
 
 /// Beginnings of machine text among the parts of a prompt, each with the subtype that it gets.
 const MACHINE: &[(&str, &str)] = &[
@@ -123,7 +123,7 @@ fn notify(subtype: &str, text: &str, out: &mut Stream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::{Found, Parser};
+    use crate::text::json::{Found, Parser};
 
     /// `parts` as JSON; the prompt, and the subtypes of machine text.
     fn check(parts: &str, prompt: &str, machine: &[&str]) {

@@ -18,18 +18,18 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::span::{Span, messages, notice, said, unwrapped};
-use super::{Claim, Format, Head, LineDecoder, Outcome, Places, Reader};
-use crate::arguments::Arguments;
-use crate::json::{Fields, Parser, Value, string};
-use crate::render;
+use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Places, Quirks, Reader};
+use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, RecordAt, Stream};
+use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::render;
 
 pub(super) const FORMAT: Format = Format {
     provider: Provider::VsCopilot,
     unique_ids: true,
     roots,
     sniff,
-    companion: None,
+    quirks: Quirks::NONE,
     reader: Reader::Lines(|_, state| {
         let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
         let (outer, inner) = (Parser::default(), Parser::default());

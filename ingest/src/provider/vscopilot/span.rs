@@ -4,9 +4,9 @@
 use schemas::{EventType, Usage};
 use simd_json::prelude::*;
 
-use crate::json::{Fields, Parser, Value, embedded};
-use crate::render;
 use crate::stream::{Draft, Stream};
+use crate::text::json::{Fields, Parser, Value, embedded};
+use crate::text::render;
 
 /// Attributes that repeat other spans or mean nothing to a reader.
 const SILENT: &[&str] = &[
@@ -46,7 +46,7 @@ impl<'a> Span<'a> {
 
     /// Returns an attribute that is a non-empty text.
     pub(super) fn text(&self, key: &str) -> Option<&'a str> {
-        self.value(key).and_then(crate::json::string).filter(|text| !text.is_empty())
+        self.value(key).and_then(crate::text::json::string).filter(|text| !text.is_empty())
     }
 
     /// Returns an attribute that is a whole number, which the protocol may write as a string.

@@ -15,14 +15,12 @@ use std::ops::Range;
 use fixedbitset::FixedBitSet;
 
 pub use rows::KnownRows;
+pub use runs::SHORTEST;
 pub use table::Letters;
 
 use self::runs::runs;
 use self::table::{HEAD, Places};
 use self::vocabulary::Vocabulary;
-
-/// Letters of the shortest word that is indexed.
-pub const SHORTEST: usize = 3;
 
 /// Bytes of text whose runs are collected before they are added to the vocabulary.
 const PIECE: usize = 16 << 10;

@@ -1,6 +1,7 @@
 //! Finds the runs of letters in a text.
 
-use super::SHORTEST;
+/// Letters of the shortest word that is indexed.
+pub const SHORTEST: usize = 3;
 
 /// Appends the begin and end of every run of at least three letters in a folded text.
 pub(super) fn runs(text: &[u8], found: &mut Vec<(u32, u32)>) {

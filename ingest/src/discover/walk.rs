@@ -1,0 +1,191 @@
+//! Finds log files in the known roots of every provider, or in the paths given.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use schemas::problem::{Problem, ProblemKind};
+
+use super::reach::{database_of, find_obstacle};
+use crate::provider::format::Places;
+use crate::provider::{FORMATS, assemblies};
+use crate::source::candidate::{Candidate, Container};
+
+/// The result of a search for files.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// Sorted by path.
+    pub files: Vec<Candidate>,
+    pub problems: Vec<Problem>,
+    /// The roots that could be read. A known file missing below them has vanished.
+    pub roots: Vec<PathBuf>,
+}
+
+/// Returns the existing roots of every provider. The environment variables that the agents
+/// themselves honour move them.
+pub fn default_roots(places: &Places<'_>) -> Vec<PathBuf> {
+    let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| (format.roots)(places)).collect();
+    roots.retain(|root| root.exists());
+    roots.sort();
+    roots.dedup();
+    roots
+}
+
+/// Walks `roots`. A root may be a single file, which is taken whatever its name. Symbolic links are
+/// followed for roots only.
+pub fn discover(roots: &[PathBuf]) -> Discovery {
+    let mut found = Discovery::default();
+    for root in roots {
+        // Gives each file one name, however its path was spelled.
+        match root.canonicalize().and_then(|path| Ok((std::fs::metadata(&path)?, path))) {
+            Ok((metadata, path)) if metadata.is_file() => found.add(&path, &metadata),
+            Ok((metadata, path)) if metadata.is_dir() => walk(&path, &mut found),
+            Ok(_) => found.unreadable(root, &"it is neither a file nor a folder"),
+            Err(error) => found.unreadable(root, &error),
+        }
+    }
+    // If a log exists both plain and compressed, the plain file counts: it may still grow.
+    found.files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
+    found.files.dedup_by_key(|file| file.key());
+    found
+}
+
+fn walk(root: &Path, found: &mut Discovery) {
+    // A root that cannot be listed is not read: everything below it would count as vanished.
+    if let Err(error) = std::fs::read_dir(root) {
+        return found.unreadable(root, &error);
+    }
+    found.roots.push(root.to_owned());
+    let mut walker = ignore::WalkBuilder::new(root);
+    walker.standard_filters(false).follow_links(false);
+    // Parts are read with their sessions.
+    walker.filter_entry(|entry| !assemblies().any(|assembly| (assembly.is_part)(entry.path())));
+    for entry in walker.build() {
+        match entry {
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                if !is_log_name(entry.path()) {
+                    continue;
+                }
+                match entry.metadata() {
+                    Ok(metadata) => found.add(entry.path(), &metadata),
+                    Err(error) => found.unreadable(entry.path(), &error),
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let path = error_path(&error).unwrap_or_else(|| root.to_owned());
+                found.unreadable(&path, &error);
+            }
+        }
+    }
+}
+
+/// Returns whether a file inside a folder may be a log, by its name.
+pub fn is_log_name(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let (_, plain) = Container::of_name(&name);
+    let mut rules = FORMATS.iter().filter_map(|format| format.quirks.is_log_name);
+    let by_rule = rules.find_map(|is_log_name| is_log_name(plain));
+    let is_log = by_rule.unwrap_or(plain.ends_with(".jsonl") || plain.ends_with(".json"));
+    is_log || assemblies().any(|assembly| assembly.shares_file && (assembly.is_source)(path))
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "only these errors of a foreign crate name a path"
+)]
+fn error_path(error: &ignore::Error) -> Option<PathBuf> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path.clone()),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            error_path(err)
+        }
+        _ => None,
+    }
+}
+
+impl Discovery {
+    /// Leaves out files below `dir`, the folder of a store, which holds no logs.
+    #[must_use]
+    pub fn without(mut self, dir: &Path) -> Self {
+        if let Ok(dir) = dir.canonicalize() {
+            self.files.retain(|file| !file.path.starts_with(&dir));
+        }
+        self
+    }
+
+    /// Returns whether a log that was not found, known as `key`, is gone. It is not gone if it
+    /// cannot be reached, or if its folder or database could not be read. A log behind a link was
+    /// found at its own path, because links are not followed.
+    pub fn has_lost(&self, key: &str) -> bool {
+        let database = database_of(key);
+        let log = Path::new(database.unwrap_or(key));
+        let is_covered = self.problems.iter().any(|problem| log.starts_with(&problem.path));
+        let is_there = database.is_none() && log.canonicalize().is_ok_and(|real| real == log);
+        !is_covered && !is_there && find_obstacle(key).is_none()
+    }
+
+    fn add(&mut self, path: &Path, metadata: &Metadata) {
+        let Some(assembly) = assemblies().find(|assembly| (assembly.is_source)(path)) else {
+            return self.files.push(Candidate::file(path.to_owned(), metadata));
+        };
+        match (assembly.sessions)(path) {
+            Ok(sessions) => self.files.extend(sessions.into_iter().map(|session| Candidate {
+                path: session.path,
+                size: session.bytes,
+                modified_us: session.updated_us,
+                container: Container::Assembled(assembly),
+            })),
+            Err(error) => self.unreadable(path, &error),
+        }
+    }
+
+    fn unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {
+        self.problems.push(Problem {
+            path: path.to_string_lossy().into_owned(),
+            line: 0,
+            byte: 0,
+            kind: ProblemKind::Unreadable,
+            message: error.to_string(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_logs_by_name_and_single_files_by_any_name() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let write = |name: &str| std::fs::write(dir.path().join(name), "x").expect("writes");
+        for name in ["a.jsonl", "b.json", "c.txt", "d.log"] {
+            write(name);
+        }
+        let names = |found: Discovery| {
+            found
+                .files
+                .iter()
+                .map(|f| f.path.file_name().expect("name").to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(discover(&[dir.path().into()])), ["a.jsonl", "b.json"]);
+        assert_eq!(names(discover(&[dir.path().join("d.log")])), ["d.log"]);
+        let missing = discover(&[dir.path().join("nowhere")]);
+        assert_eq!(missing.problems[0].kind, ProblemKind::Unreadable);
+        assert!(missing.roots.is_empty());
+    }
+
+    #[test]
+    fn roots_honour_the_agents_own_variables() {
+        let home = tempfile::tempdir().expect("tempdir");
+        let other = home.path().join("elsewhere");
+        std::fs::create_dir_all(other.join("projects")).expect("creates");
+        std::fs::create_dir_all(home.path().join(".claude/projects")).expect("creates");
+        std::fs::create_dir_all(home.path().join(".gemini/tmp")).expect("creates");
+        let variable = |name: &str| {
+            (name == "CLAUDE_CONFIG_DIR").then(|| other.to_string_lossy().into_owned())
+        };
+        let roots = default_roots(&Places::new(home.path(), &variable));
+        assert_eq!(roots, [home.path().join(".gemini/tmp"), other.join("projects")]);
+    }
+}

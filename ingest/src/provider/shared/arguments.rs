@@ -1,0 +1,216 @@
+//! Extracts readable text, file paths and the command line from the arguments of a tool call.
+
+use crate::stream::Draft;
+use crate::stream::tool_kind::PATCH_BEGIN;
+use crate::text::json::{Fields, Parser, Value, embedded, string};
+use crate::text::render;
+
+/// Names of arguments that hold one path, in the tools of all providers.
+const PATHS: &[&str] = &[
+    "file_path",
+    "notebook_path",
+    "absolute_path",
+    "filePath",
+    "path",
+    "relative_path",
+    "target_file",
+    "TargetFile",
+    "AbsolutePath",
+    "relative_workspace_path",
+    "dir_path",
+    "DirectoryPath",
+];
+
+/// Names of arguments that hold several paths.
+const LISTS: &[&str] = &["paths", "file_paths", "files"];
+
+/// Names of arguments that hold a command line, as text or as a list of words.
+const COMMANDS: &[&str] = &["command", "cmd", "CommandLine", "commandLine", "script", "commands"];
+
+/// Beginnings of the lines of an `apply_patch` patch that name a file.
+const HEADS: &[&str] =
+    &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
+
+/// Maximum length in bytes of a command line in its column. The text of the call has all of it.
+const COMMAND_BYTES: usize = 4096;
+
+/// Maximum length in bytes of the list of files in its column. The bound exists because answers
+/// repeat the list.
+const FILES_BYTES: usize = 32 << 10;
+
+/// Text, files and command line of a call.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    text: String,
+    /// Paths, each once.
+    files: Vec<String>,
+    files_bytes: usize,
+    command: String,
+}
+
+impl Arguments {
+    /// Reads arguments that are a JSON value.
+    pub(crate) fn read(&mut self, input: Value<'_>) {
+        render::value(input, &mut self.text);
+        PATHS.iter().filter_map(|name| input.non_empty(name)).for_each(|path| self.file(path));
+        for list in LISTS.iter().filter_map(|name| input.field(name)) {
+            let Some(items) = list.as_array() else { continue };
+            for item in items.iter() {
+                // Cline's `read_files` takes objects.
+                let path = string(item).or_else(|| item.non_empty("path"));
+                path.inspect(|path| self.file(path));
+            }
+        }
+        if let Some(command) = COMMANDS.iter().find_map(|name| input.field(name)) {
+            self.command(command);
+        }
+        self.finish();
+    }
+
+    /// Reads a call whose only argument is a command line, as text or as a list of words.
+    pub(crate) fn line(&mut self, command: Value<'_>) {
+        self.command(command);
+        self.text.push_str(&self.command);
+        self.finish();
+    }
+
+    /// Reads changes that are keyed by the path of the file.
+    pub(crate) fn changes(&mut self, changes: Value<'_>) {
+        render::value(changes, &mut self.text);
+        changes
+            .as_object()
+            .into_iter()
+            .flat_map(|map| map.iter())
+            .for_each(|(path, _)| self.file(path));
+    }
+
+    fn command(&mut self, command: Value<'_>) {
+        match (string(command), command.as_array()) {
+            (Some(line), _) => self.command.push_str(line),
+            (None, Some(words)) => self.words(words.iter().filter_map(string)),
+            (None, None) => {}
+        }
+    }
+
+    /// Reads arguments that are JSON inside a string, or else plain text.
+    pub(crate) fn read_json_text(&mut self, text: &str, parser: &mut Parser) {
+        if !embedded(text, parser, |value| self.read(value)) {
+            self.plain(text);
+        }
+    }
+
+    /// Reads arguments that are plain text.
+    pub(crate) fn plain(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.finish();
+    }
+
+    /// Returns a draft of the call.
+    pub(crate) fn draft(&self) -> Draft<'_> {
+        Draft { text: &self.text, files: &self.files, command: &self.command, ..Draft::default() }
+    }
+
+    /// Appends a command given as words: of `bash -lc 'x'` the command x, of others the words
+    /// joined by spaces.
+    fn words<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+        let words: Vec<_> = words.collect();
+        let line = match words.as_slice() {
+            [shell, "-lc" | "-c", script]
+                if ["bash", "sh", "zsh"].iter().any(|name| shell.ends_with(name)) =>
+            {
+                (*script).to_owned()
+            }
+            words => words.join(" "),
+        };
+        self.command.push_str(&line);
+    }
+
+    /// Limits the length of the command, and adds the paths of a patch in the text.
+    fn finish(&mut self) {
+        if self.command.len() > COMMAND_BYTES {
+            self.command.truncate(render::end(&self.command, COMMAND_BYTES));
+            self.command.push('…');
+        }
+        if memchr::memmem::find(self.text.as_bytes(), PATCH_BEGIN.as_bytes()).is_some() {
+            self.patch();
+        }
+    }
+
+    /// Adds the paths that the text names as a patch.
+    pub(crate) fn patch(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        for line in text.lines() {
+            // In the argument `patch`, a file header may be on the first line, after the argument's
+            // name.
+            let line = line.trim_start().trim_start_matches("patch: ");
+            let path = HEADS.iter().find_map(|head| line.strip_prefix(head));
+            path.inspect(|path| self.file(path.trim()));
+        }
+        self.text = text;
+    }
+
+    fn file(&mut self, path: &str) {
+        let room = FILES_BYTES.saturating_sub(self.files_bytes);
+        let fits = !path.is_empty() && path.len() < room.min(4096) && !path.contains('\n');
+        if fits && self.files.iter().all(|known| known != path) {
+            // One byte more for the separator between two paths.
+            self.files_bytes += path.len() + 1;
+            self.files.push(path.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(json: &str, files: &[&str], command: &str) {
+        let mut arguments = Arguments::default();
+        arguments.read_json_text(json, &mut Parser::default());
+        let draft = arguments.draft();
+        assert_eq!(draft.files, files, "{json}");
+        assert_eq!(draft.command, command, "{json}");
+    }
+
+    #[test]
+    fn a_list_of_files_has_an_end() {
+        let paths: Vec<_> = (0..5000).map(|file| format!("\"src/a/folder/{file}.rs\"")).collect();
+        let mut arguments = Arguments::default();
+        let json = format!("{{\"files\":[{}]}}", paths.join(","));
+        arguments.read_json_text(&json, &mut Parser::default());
+        let files = arguments.draft().files;
+        let bytes = files.join("\n").len();
+        assert!((30_000..=FILES_BYTES).contains(&bytes), "{bytes}");
+        assert_eq!(files[0], "src/a/folder/0.rs");
+    }
+
+    #[test]
+    fn patches_name_their_files_once() {
+        check("*** Update File: not/in/a/patch", &[], "");
+        let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Move to: src/b.rs\n*** Update File: src/a.rs\n*** End Patch";
+        check(patch, &["src/a.rs", "src/b.rs"], "");
+    }
+
+    #[test]
+    fn arguments_name_paths_and_lists_of_them() {
+        check(r#"{"file_path":"/a","pattern":"x","paths":["b c","/a",7]}"#, &["/a", "b c"], "");
+        check(r#"{"files":[{"path":"/a","start_line":3},{"path":"b"},{}]}"#, &["/a", "b"], "");
+    }
+
+    #[test]
+    fn a_command_that_is_cut_says_so() {
+        let mut arguments = Arguments::default();
+        let json = format!(r#"{{"cmd":"{}"}}"#, "é".repeat(COMMAND_BYTES));
+        arguments.read_json_text(&json, &mut Parser::default());
+        let command = arguments.draft().command;
+        assert_eq!(command, "é".repeat(COMMAND_BYTES / 2) + "…");
+    }
+
+    #[test]
+    fn command_lines_are_texts_or_words() {
+        check(r#"{"command":"ls -l","timeout":3}"#, &[], "ls -l");
+        check(r#"{"command":["bash","-lc","cargo test | tail"]}"#, &[], "cargo test | tail");
+        check(r#"{"cmd":["git","status"]}"#, &[], "git status");
+        check(r#"{"command":{"odd":1}}"#, &[], "");
+    }
+}

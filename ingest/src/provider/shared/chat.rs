@@ -1,0 +1,134 @@
+//! Helpers that the decoders of several chat-shaped logs share: content parts with media behind
+//! URLs, numeric times, and exit codes in text (docs/formats.md#what-all-formats-share).
+
+use simd_json::prelude::*;
+
+use crate::stream::micros;
+use crate::text::json::{Fields, Value, string};
+use crate::text::render;
+
+/// Fields of a content part that hold the address of its media, or an object with that address.
+const MEDIA: &[&str] = &["image_url", "audio_url", "video_url", "url"];
+
+/// Texts that precede the exit code of a command.
+const EXIT_CODES: &[&str] = &["exit code: ", "exit code ", "exited with code "];
+
+/// Appends the content of a message, which is a string or a list of parts. Texts are joined by
+/// newlines, and media are named by type and size. Null appends nothing.
+pub(crate) fn content(content: Value<'_>, out: &mut String) {
+    if let Some(parts) = content.as_array() {
+        for part in parts.iter() {
+            render::new_line(out);
+            self::part(part, out);
+        }
+    } else if !content.is_null() {
+        render::value(content, out);
+    }
+}
+
+/// Appends one content part.
+pub(crate) fn part(part: Value<'_>, out: &mut String) {
+    let url = MEDIA.iter().find_map(|key| {
+        let media = part.field(key)?;
+        string(media).or_else(|| media.text("url"))
+    });
+    match url.filter(|_| part.text("text").is_none()) {
+        Some(url) => media(url, out),
+        None => render::block(part, out),
+    }
+}
+
+/// Appends `[image/png 48213 bytes]` for media encoded in the address itself, otherwise the
+/// address.
+fn media(url: &str, out: &mut String) {
+    let inside = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
+    match inside {
+        Some((kind, base64)) => {
+            let padding = base64.bytes().rev().take(2).filter(|b| *b == b'=').count();
+            let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
+            out.push_str(&format!("[{kind} {bytes} bytes]"));
+        }
+        None => out.push_str(&format!("[{url}]")),
+    }
+}
+
+/// Parses a time into microseconds. The time is RFC 3339 text, or a number of seconds, milliseconds
+/// or microseconds since 1970; the size of the number decides the unit.
+pub(crate) fn instant(time: Value<'_>) -> Option<i64> {
+    if let Some(text) = string(time) {
+        return micros(Some(text));
+    }
+    let number = time.cast_f64().filter(|number| (1.0..1e17).contains(number))?;
+    let scale = match number {
+        seconds if seconds < 1e11 => 1e6,
+        milliseconds if milliseconds < 1e14 => 1e3,
+        _ => 1.0,
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "below 1e17")]
+    let micros = (number * scale).round() as i64;
+    Some(micros)
+}
+
+/// Returns the time in a field with milliseconds, converted to microseconds.
+pub(crate) fn millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
+    let millis = object?.int(key).filter(|millis| *millis > 0)?;
+    Some(millis.saturating_mul(1000))
+}
+
+/// Parses the exit code that a line reports.
+pub(crate) fn exit_code(line: &str) -> Option<i32> {
+    let (_, rest) = EXIT_CODES.iter().find_map(|words| line.split_once(words))?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
+    rest.get(..end)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::json::{Found, Parser};
+
+    fn with(json: &str, look: &mut dyn FnMut(Value<'_>)) {
+        Parser::default().each(format!("{{\"x\":{json}}}").as_bytes(), &mut |found| {
+            let Found::Object(object, _) = found else { panic!("{json}") };
+            look(object.field("x").expect("there"));
+        });
+    }
+
+    #[test]
+    fn media_are_named_and_text_is_joined() {
+        let check = |json: &str, want: &str| {
+            let mut out = String::new();
+            with(json, &mut |value| content(value, &mut out));
+            assert_eq!(out, want, "{json}");
+        };
+        check("null", "");
+        check(r#""plain""#, "plain");
+        check(r#"[{"type":"text","text":"a"},"b"]"#, "a\nb");
+        let inside =
+            r#"[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAABB=="}}]"#;
+        check(inside, "[image/png 4 bytes]");
+        check(
+            r#"[{"type":"image","url":"https://example.org/a.png"}]"#,
+            "[https://example.org/a.png]",
+        );
+    }
+
+    #[test]
+    fn times_are_told_by_their_size() {
+        let check = |json: &str, want: Option<i64>| {
+            with(json, &mut |value| assert_eq!(instant(value), want, "{json}"));
+        };
+        check("1775953944.25", Some(1_775_953_944_250_000));
+        check("1785612803281", Some(1_785_612_803_281_000));
+        check(r#""2026-10-12T08:00:00Z""#, Some(1_791_792_000_000_000));
+        check("0", None);
+        check("null", None);
+    }
+
+    #[test]
+    fn exit_codes_are_read_from_words() {
+        assert_eq!(exit_code("Command failed with exit code: 101."), Some(101));
+        assert_eq!(exit_code("The command exited with code 2"), Some(2));
+        assert_eq!(exit_code("no code here"), None);
+    }
+}

@@ -1,0 +1,313 @@
+//! Splits logs that are read as a whole into their records. Documents are one JSON value with a
+//! whole session. Files of lines are read as a whole if their agent rewrites them. A record is
+//! identified by its position, so nothing is copied, and records before a cut are kept.
+
+use std::borrow::Cow;
+
+use schemas::problem::ProblemKind;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::provider::format::{Outcome, Tally};
+use crate::source::lines::{Line, Lines};
+use crate::stream::{RecordAt, Stream};
+use crate::text::json::{Found, Parser, Value};
+
+/// The position of a record in its log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) offset: usize,
+    pub(crate) length: usize,
+    /// Line number, 1-based.
+    pub(crate) line: u64,
+}
+
+impl Span {
+    /// Returns the position in the form that events store.
+    pub(crate) fn at(self) -> RecordAt {
+        RecordAt { offset: self.offset as u64, length: self.length as u64, line: self.line }
+    }
+
+    /// Returns the bytes of the record, given those of its log.
+    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(self.offset..self.offset + self.length).unwrap_or_default()
+    }
+}
+
+/// The parts of a document that are read.
+pub(crate) struct Layout {
+    /// The field with the list of records, or `None` if the document itself is that list.
+    pub(crate) list: Option<&'static str>,
+    /// Other fields of the document that are read.
+    pub(crate) header: &'static [&'static str],
+}
+
+/// A document split into its records and its wanted header fields.
+pub(crate) struct Document {
+    fields: serde_json::Map<String, serde_json::Value>,
+    pub(crate) records: Vec<Span>,
+}
+
+impl Document {
+    /// Splits a document. Reports a cut or a syntax error in it as a problem.
+    pub(crate) fn read(bytes: &[u8], layout: &Layout, out: &mut Stream, tally: &mut Tally) -> Self {
+        let text = legible(bytes);
+        let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 0 };
+        if matches!(text, Cow::Owned(_)) {
+            let message = "invalid UTF-8 was replaced".to_owned();
+            out.problem(whole, ProblemKind::InvalidUtf8, message);
+        }
+        let mut parts = Parts::default();
+        let json = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let result = match layout.list {
+            Some(list) => FieldsSeed { parts: &mut parts, list, wanted: layout.header }
+                .deserialize(&mut deserializer),
+            None => ListSeed(&mut parts.records).deserialize(&mut deserializer),
+        };
+        tally.lines += text.lines().count() as u64;
+        tally.object(Outcome::Merged("document_header"));
+        if let Err(error) = result {
+            let message = format!("the document ends early or is no JSON: {error}");
+            out.problem(whole, ProblemKind::BadJson, message);
+        }
+        let start = text.as_ptr() as usize;
+        let mut line = 1;
+        let mut counted = 0;
+        let span = |raw: &&RawValue| {
+            let offset = raw.get().as_ptr() as usize - start;
+            let between = bytes.get(counted..offset).unwrap_or_default();
+            line += memchr::memchr_iter(b'\n', between).count() as u64;
+            counted = offset;
+            Span { offset, length: raw.get().len(), line }
+        };
+        let records = parts.records.iter().map(span).collect();
+        Self { fields: parts.fields, records }
+    }
+
+    /// Passes the wanted header fields to `take`, as one object.
+    pub(crate) fn header(&self, mut take: impl FnMut(Value<'_>)) {
+        let fields = serde_json::to_vec(&self.fields).unwrap_or_default();
+        Parser::default().each(&fields, &mut |found| {
+            if let Found::Object(object, _) = found {
+                take(object);
+            }
+        });
+    }
+}
+
+/// Callback that decodes one record of a document, given its bytes.
+pub(crate) type TakeRecord<'t> = dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> Outcome + 't;
+
+/// Passes every record of a document to `decode`, and counts the outcome.
+pub(crate) fn each(
+    bytes: &[u8],
+    records: &[Span],
+    out: &mut Stream,
+    tally: &mut Tally,
+    decode: &mut TakeRecord<'_>,
+) {
+    let mut parser = Parser::default();
+    for span in records {
+        let (raw, at) = (span.of(bytes), span.at());
+        parser.each(raw, &mut |found| match found {
+            Found::Object(record, _) => tally.object(decode(record, raw, at, out).seen(out)),
+            Found::Problem(kind, _, message) => out.problem(at, kind, message),
+        });
+    }
+}
+
+/// Returns whether a document is a list. Some editors put a UTF-8 mark before it.
+pub(crate) fn is_list(bytes: &[u8]) -> bool {
+    unmarked(bytes).starts_with(b"[")
+}
+
+fn unmarked(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii()
+}
+
+/// Returns whether a log is a file of lines, not a document with the field `list`. The first line
+/// of such a file is complete JSON, and either another line follows or the first line lacks the
+/// list.
+pub(crate) fn is_lines(bytes: &[u8], list: &str) -> bool {
+    let bytes = unmarked(bytes);
+    let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+    let (first, rest) = bytes.split_at(end);
+    let named = || memchr::memmem::find(first, format!("\"{list}\"").as_bytes()).is_some();
+    let whole = || Parser::default().whole(first) == first.trim_ascii_end().len();
+    (!rest.is_empty() || !named()) && !first.is_empty() && whole()
+}
+
+/// Callback that receives the objects of a file of lines.
+pub(crate) type TakeLine<'t> = dyn FnMut(Value<'_>, Span, &mut Stream, &mut Tally) + 't;
+
+/// Passes every object of a file of lines to `take`, which counts it.
+pub(crate) fn lines(bytes: &[u8], out: &mut Stream, tally: &mut Tally, take: &mut TakeLine<'_>) {
+    let mut parser = Parser::default();
+    let mut reader = Lines::new(bytes, 0);
+    let mut number = 0;
+    while let Ok(Some(line)) = reader.next_line() {
+        number += 1;
+        tally.lines += 1;
+        let (offset, line) = match line {
+            Line::Whole { offset, bytes } | Line::Tail { offset, bytes } => (offset, bytes),
+            Line::Oversized { offset, length, .. } => {
+                let at = RecordAt { offset, length, line: number };
+                let message = format!("a line of {length} bytes was not read");
+                out.problem(at, ProblemKind::OversizedRecord, message);
+                continue;
+            }
+        };
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        parser.each(line, &mut |found| match found {
+            Found::Object(object, at) => {
+                let span = Span { offset: start + at.start, length: at.len(), line: number };
+                take(object, span, out, tally);
+            }
+            Found::Problem(kind, _, message) => {
+                let at = RecordAt { offset, length: line.len() as u64, line: number };
+                out.problem(at, kind, message);
+            }
+        });
+    }
+}
+
+/// Returns the first elements of a document that is a list and may be cut anywhere. Sniffers use
+/// it.
+pub(crate) fn first_elements(text: &str, most: usize) -> Vec<serde_json::Value> {
+    let mut parts = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // A cut is not an error here: only the elements before it are needed.
+    let _ = ListSeed(&mut parts).deserialize(&mut deserializer);
+    let parsed = |raw: &&RawValue| serde_json::from_str(raw.get()).ok();
+    parts.iter().take(most).filter_map(parsed).collect()
+}
+
+/// Converts the bytes to text of the same length. Every byte that is not UTF-8 becomes a question
+/// mark, so positions do not change.
+fn legible(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(
+        |_| {
+            let mut text = String::with_capacity(bytes.len());
+            for chunk in bytes.utf8_chunks() {
+                text.push_str(chunk.valid());
+                text.extend(chunk.invalid().iter().map(|_| '?'));
+            }
+            Cow::Owned(text)
+        },
+        Cow::Borrowed,
+    )
+}
+
+/// The parts of a document found so far. They are filled while it is read.
+#[derive(Default)]
+struct Parts<'a> {
+    fields: serde_json::Map<String, serde_json::Value>,
+    records: Vec<&'a RawValue>,
+}
+
+/// Deserializer of a document that is an object.
+struct FieldsSeed<'p, 'a> {
+    parts: &'p mut Parts<'a>,
+    list: &'p str,
+    wanted: &'p [&'p str],
+}
+
+impl<'de> DeserializeSeed<'de> for FieldsSeed<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FieldsSeed<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "an object with {}", self.list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == self.list {
+                map.next_value_seed(ListSeed(&mut self.parts.records))?;
+            } else if self.wanted.contains(&key.as_str()) {
+                self.parts.fields.insert(key, map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Deserializer of the list of records. From a list that is cut, it collects the records before the
+/// cut.
+pub(crate) struct ListSeed<'p, 'a>(pub(crate) &'p mut Vec<&'a RawValue>);
+
+impl<'de> DeserializeSeed<'de> for ListSeed<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ListSeed<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list of records")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(record) = seq.next_element()? {
+            self.0.push(record);
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_from_documents() {
+        for lines in ["{\"a\":1}\n{\"a\":2}\n", "{\"a\":1}\n", "{\"a\":1}\n{\"cut"] {
+            assert!(is_lines(lines.as_bytes(), "list"), "{lines}");
+        }
+        for document in
+            ["{\"list\":[]}\n\n", "{\n \"list\": []\n}", "[{\n}]", "", "{\"list\":[{\"cut"]
+        {
+            assert!(!is_lines(document.as_bytes(), "list"), "{document}");
+        }
+    }
+
+    #[test]
+    fn lists_are_told_from_objects() {
+        assert!(
+            is_list(b"\xef\xbb\xbf [{}]") && is_list(b"\n[") && !is_list(b"\xef\xbb\xbf{\"a\":[]}")
+        );
+    }
+
+    #[test]
+    fn bad_bytes_keep_their_place() {
+        assert_eq!(legible(b"a\xff\xe2\x82b"), "a???b");
+        assert!(matches!(legible("é".as_bytes()), Cow::Borrowed("é")));
+    }
+
+    #[test]
+    fn the_head_of_a_list_is_enough() {
+        let elements = first_elements(r#"[{"ts":1},{"ts":2},{"ts":3,"te"#, 5);
+        assert_eq!(elements.len(), 2);
+        assert_eq!(elements[1]["ts"], 2);
+        assert_eq!(first_elements(r#"[{"a":1},{"a":2}]"#, 1).len(), 1);
+        assert!(first_elements(r#"{"a":[{}]}"#, 5).is_empty());
+    }
+}

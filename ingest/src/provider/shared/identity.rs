@@ -1,0 +1,35 @@
+//! Identifies records by the ids that logs give them.
+
+use crate::stream::{RecordAt, Stream};
+
+/// Returns the identity of a record with a uuid, or `None`: other ids are not trusted to be unique.
+pub(crate) fn uuid_identity(id: Option<&str>) -> Option<u64> {
+    let id = id.filter(|id| is_uuid(id))?;
+    Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
+}
+
+/// Begins a record with this id. A record is identified by its bytes if its id is not unique, or if
+/// it has no id in a log whose other records have one.
+pub(crate) fn begin(
+    (id, identity): (Option<&str>, Option<u64>),
+    raw: &[u8],
+    at: RecordAt,
+    time: Option<i64>,
+    out: &mut Stream,
+) {
+    match (id, identity) {
+        (Some(_), None) => out.begin_unnamed(at, raw, time),
+        (None, None) => out.begin_between(at, raw, time),
+        (_, identity) => out.begin_record(at, identity, time),
+    }
+}
+
+/// True if `text` has the form of a uuid.
+pub(crate) fn is_uuid(text: &str) -> bool {
+    let Ok(bytes) = <&[u8; 36]>::try_from(text.as_bytes()) else { return false };
+    // Checks every byte without a branch: records have two or three ids each.
+    bytes.iter().enumerate().fold(true, |fits, (at, byte)| {
+        let is_dash = matches!(at, 8 | 13 | 18 | 23);
+        fits & if is_dash { *byte == b'-' } else { byte.is_ascii_hexdigit() }
+    })
+}

@@ -1,0 +1,12 @@
+//! Code that the decoders of several providers use.
+
+pub(crate) mod agents;
+pub(crate) mod arguments;
+pub(crate) mod beside;
+pub(crate) mod chat;
+pub(crate) mod document;
+pub(crate) mod drift;
+pub(crate) mod function_response;
+pub(crate) mod identity;
+pub(crate) mod prompt;
+pub(crate) mod user_query;

@@ -1,0 +1,164 @@
+//! Splits text in the user's role as Cursor and Grok write it: `<user_query>` around the typed
+//! words, other tags around the client's additions (docs/formats.md#cursor, docs/formats.md#grok).
+
+use crate::stream::micros;
+
+/// Tags that begin text of the client, each with the subtype of the notification that it becomes.
+const TAGS: &[(&str, &str)] = &[
+    ("<user_info>", "user_info"),
+    ("<environment_context>", "environment_context"),
+    ("<system_reminder>", "system_reminder"),
+    ("<system-reminder>", "system_reminder"),
+    ("<open_and_recently_viewed_files>", "open_files"),
+    ("<attached_files>", "attached_files"),
+    ("<manually_attached_skills>", "skills"),
+    ("<agent_skills>", "skills"),
+    ("<additional_data>", "additional_data"),
+    ("<project_layout>", "project_layout"),
+    ("<git_status>", "git_status"),
+    ("<rules>", "rules"),
+    ("<dynamic_tools>", "dynamic_tools"),
+    ("<agent_transcripts>", "agent_transcripts"),
+    ("<mcp_file_system>", "mcp"),
+];
+
+const MONTHS: &[&str] =
+    &["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// A text in the user's role, split by author.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// Text that the user typed; empty if there is none.
+    pub prompt: String,
+    /// Text that the client added; empty if there is none.
+    pub context: String,
+    /// Subtype of the notification with `context`.
+    pub subtype: &'static str,
+    /// Time at which the prompt was sent.
+    pub time: Option<i64>,
+    /// The folder that the context names.
+    pub workspace: Option<String>,
+}
+
+/// Separates the user's words from the client's additions.
+pub(crate) fn take_apart(text: &str) -> Words {
+    let (time, mut words) = match text.split_once("<user_query>") {
+        Some((before, rest)) => {
+            let (query, after) = rest.rsplit_once("</user_query>").unwrap_or((rest, ""));
+            let (time, before) = dated(before);
+            let after = after.trim();
+            // After the query come attachments in brackets and reminders in tags.
+            let (typed, told) = if after.starts_with('<') { ("", after) } else { (after, "") };
+            let prompt = joined(query.trim(), typed);
+            let context = joined(before.trim(), told);
+            (time, Words { prompt, context, subtype: "user_context", ..Words::default() })
+        }
+        None => {
+            let (time, rest) = dated(text);
+            let start = rest.trim_start();
+            let tag = TAGS.iter().find(|(tag, _)| start.starts_with(tag));
+            let words = match tag {
+                Some(&(_, subtype)) => Words { context: rest, subtype, ..Words::default() },
+                None => Words { prompt: rest, ..Words::default() },
+            };
+            (time, words)
+        }
+    };
+    let folder = words.context.lines().find_map(|line| line.strip_prefix("Workspace Path: "));
+    words.workspace = folder.map(|folder| folder.trim().to_owned());
+    words.time = time;
+    words
+}
+
+/// Joins two texts with a line break; either may be empty.
+fn joined(first: &str, second: &str) -> String {
+    let between = if first.is_empty() || second.is_empty() { "" } else { "\n" };
+    format!("{first}{between}{second}")
+}
+
+/// Returns the time in `<timestamp>`, and the text without it.
+fn dated(text: &str) -> (Option<i64>, String) {
+    let parts = text.split_once("<timestamp>").and_then(|(before, rest)| {
+        let (time, after) = rest.split_once("</timestamp>")?;
+        Some((before, time, after))
+    });
+    match parts {
+        Some((before, time, after)) => (date(time), joined(before, after.trim_start())),
+        None => (None, text.to_owned()),
+    }
+}
+
+/// Parses `Friday, Sep 4, 2026, 2:21 AM (UTC+8)`. Returns `None` for a time without a zone.
+fn date(text: &str) -> Option<i64> {
+    let (date, zone) = text.trim().strip_suffix(')')?.rsplit_once("(UTC")?;
+    let mut parts = date.trim().split(", ").skip(1);
+    let (month, day) = parts.next()?.split_once(' ')?;
+    let year: u16 = parts.next()?.parse().ok()?;
+    let (clock, half) = parts.next()?.split_once(char::is_whitespace)?;
+    let month = MONTHS.iter().position(|name| month.starts_with(name))? + 1;
+    let day: u8 = day.parse().ok()?;
+    let (hour, minute) = clock.split_once(':')?;
+    let hour = hour.parse::<u8>().ok()? % 12 + if half == "PM" { 12 } else { 0 };
+    let minute: u8 = minute.parse().ok()?;
+    let (sign, zone) = match zone.strip_prefix('-') {
+        Some(zone) => ('-', zone),
+        None => ('+', zone.trim_start_matches('+')),
+    };
+    let (hours, minutes) = zone.split_once(':').unwrap_or((zone, "0"));
+    let hours: u8 = if hours.is_empty() { 0 } else { hours.parse().ok()? };
+    let minutes: u8 = minutes.parse().ok()?;
+    let rfc3339 = format!(
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:00{sign}{hours:02}:{minutes:02}"
+    );
+    micros(Some(&rfc3339))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_are_told_from_what_stands_around_them() {
+        let check = |text: &str, prompt: &str, context: &str| {
+            let words = take_apart(text);
+            assert_eq!(
+                (words.prompt.as_str(), words.context.as_str()),
+                (prompt, context),
+                "{text}"
+            );
+        };
+        check("fix it", "fix it", "");
+        check("<user_query>\nfix it\n</user_query>", "fix it", "");
+        check("<user_query>say </user_query> twice</user_query>", "say </user_query> twice", "");
+        check("<user_query>cut", "cut", "");
+        check("<rules>\nx\n</rules>\n<user_query>go</user_query>", "go", "<rules>\nx\n</rules>");
+        check("<user_query>go</user_query>\n[Image]", "go\n[Image]", "");
+        check(
+            "<user_query>go</user_query>\n<system_reminder>x</system_reminder>",
+            "go",
+            "<system_reminder>x</system_reminder>",
+        );
+        check("<user_info>\nOS: linux\n</user_info>", "", "<user_info>\nOS: linux\n</user_info>");
+        check("<div> is broken", "<div> is broken", "");
+    }
+
+    #[test]
+    fn the_folder_and_the_time_are_read() {
+        let words = take_apart("<user_info>\nWorkspace Path: /home/mira/code\n</user_info>");
+        assert_eq!(words.workspace.as_deref(), Some("/home/mira/code"));
+        let words = take_apart(
+            "<timestamp>Friday, Sep 4, 2026, 2:21 PM (UTC+8)</timestamp>\n<user_query>a</user_query>",
+        );
+        assert_eq!(words.time, micros(Some("2026-09-04T06:21:00Z")));
+        assert_eq!(words.context, "");
+        assert_eq!(
+            date("Friday, Sep 4, 2026, 12:05 AM (UTC-3:30)"),
+            micros(Some("2026-09-04T03:35:00Z"))
+        );
+        assert_eq!(
+            date("Friday, Sep 4, 2026, 2:21\u{202f}AM (UTC)"),
+            micros(Some("2026-09-04T02:21:00Z"))
+        );
+        assert_eq!(date("Friday, Sep 4, 2026, 2:21 AM"), None);
+    }
+}

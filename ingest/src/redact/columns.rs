@@ -1,0 +1,358 @@
+//! Masks the columns of rows before they reach the store, as `schemas::table` says for each column.
+//!
+//! Text, command and files of an event are masked together when the event is read. All other
+//! columns are masked here, at ingest and when rows are masked again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use schemas::table::{Column, EVENTS, Masking, Table};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::placeholder::MASK;
+use super::redactor::Redactor;
+use super::secrets::{Found, look};
+use crate::text::names::short;
+use crate::text::sanitize::clean;
+
+/// Columns of an event that are masked together when it is read.
+const MASKED_TOGETHER: &[&str] = &["text", "command", "files"];
+
+/// Number of values remembered, and the maximum length of each in bytes. Names and ids repeat.
+const REMEMBERED: usize = 1024;
+const MAX_REMEMBERED_BYTES: usize = 256;
+
+/// Maximum number of parts, each after an underscore, searched for a secret: `toolu_<secret>`.
+const MAX_PARTS: usize = 16;
+
+/// Minimum length in bytes of such a part; shorter parts hold no secret recognisable by its shape.
+const MIN_PART_BYTES: usize = 16;
+
+/// Masks values of columns and remembers the values seen.
+#[derive(Default)]
+pub(crate) struct ColumnMasker {
+    /// The masked form of each value; `None` if it equals the value.
+    known: HashMap<String, Option<(String, Found)>>,
+}
+
+impl ColumnMasker {
+    /// Returns the rows of `events` cleaned and masked. Secrets are added to `found`.
+    pub(crate) fn events(
+        &mut self,
+        redactor: Option<&Redactor>,
+        batch: &RecordBatch,
+        found: &mut Found,
+    ) -> Result<RecordBatch, ArrowError> {
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns()).map(|(field, values)| {
+            let name = field.name().as_str();
+            let column = EVENTS.columns.iter().find(|column| column.name == name);
+            match column {
+                Some(column) if !MASKED_TOGETHER.contains(&name) => {
+                    self.array(redactor, column, values, found)
+                }
+                Some(_) | None => Arc::clone(values),
+            }
+        });
+        let columns = columns.collect();
+        RecordBatch::try_new(Arc::clone(&schema), columns)
+    }
+
+    fn array(
+        &mut self,
+        redactor: Option<&Redactor>,
+        column: &Column,
+        values: &ArrayRef,
+        found: &mut Found,
+    ) -> ArrayRef {
+        match column.masking {
+            Masking::NotText | Masking::Exempt(_) => return Arc::clone(values),
+            Masking::Masked | Masking::MaskedJson => {}
+        }
+        if let (Some(list), DataType::List(field)) =
+            (values.as_list_opt::<i32>(), values.data_type())
+        {
+            let inner = self.array(redactor, column, list.values(), found);
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            return Arc::new(ListArray::new(Arc::clone(field), offsets, inner, nulls));
+        }
+        let Some(texts) = values.as_string_opt::<i32>() else { return Arc::clone(values) };
+        let mut changed: HashMap<usize, String> = HashMap::new();
+        let mut last: Option<&str> = None;
+        let mut last_shown: Option<String> = None;
+        for (row, text) in texts.iter().enumerate() {
+            let Some(text) = text else { continue };
+            if last != Some(text) {
+                last_shown = self.shown(redactor, column.masking, text, found);
+                last = Some(text);
+            }
+            if let Some(shown) = &last_shown {
+                changed.insert(row, shown.clone());
+            }
+        }
+        if changed.is_empty() {
+            return Arc::clone(values);
+        }
+        let shown = texts
+            .iter()
+            .enumerate()
+            .map(|(row, text)| changed.get(&row).map(String::as_str).or(text));
+        Arc::new(shown.collect::<StringArray>())
+    }
+
+    /// Returns a row of a table cleaned and masked. Secrets are added to `found`.
+    pub(crate) fn row<R: Serialize + DeserializeOwned + Clone>(
+        &mut self,
+        redactor: Option<&Redactor>,
+        table: &Table,
+        row: &R,
+        found: &mut Found,
+    ) -> R {
+        let Ok(Value::Object(mut cells)) = serde_json::to_value(row) else { return row.clone() };
+        let mut is_changed = false;
+        for column in table.columns {
+            let Some(Value::String(text)) = cells.get_mut(column.name) else { continue };
+            if let Some(shown) = self.shown(redactor, column.masking, text, found) {
+                *text = shown;
+                is_changed = true;
+            }
+        }
+        if !is_changed {
+            return row.clone();
+        }
+        serde_json::from_value(Value::Object(cells)).unwrap_or_else(|_| row.clone())
+    }
+
+    /// Returns the cleaned and masked form of a value; `None` if it equals the value.
+    fn shown(
+        &mut self,
+        redactor: Option<&Redactor>,
+        masking: Masking,
+        text: &str,
+        found: &mut Found,
+    ) -> Option<String> {
+        match masking {
+            Masking::NotText | Masking::Exempt(_) => None,
+            Masking::Masked => self.name(redactor, text, found),
+            Masking::MaskedJson => {
+                let value: Value = serde_json::from_str(text).ok()?;
+                let shown = self.json(redactor, &value, found);
+                if shown == value { None } else { serde_json::to_string(&shown).ok() }
+            }
+        }
+    }
+
+    fn json(&mut self, redactor: Option<&Redactor>, value: &Value, found: &mut Found) -> Value {
+        match value {
+            Value::String(text) => {
+                let shown = self.name(redactor, text, found);
+                Value::String(shown.unwrap_or_else(|| text.clone()))
+            }
+            Value::Array(values) => {
+                Value::Array(values.iter().map(|one| self.json(redactor, one, found)).collect())
+            }
+            Value::Object(fields) => {
+                let mut shown = serde_json::Map::new();
+                for (key, value) in fields {
+                    let key = self.name(redactor, key, found).unwrap_or_else(|| key.clone());
+                    let value = self.json(redactor, value, found);
+                    // Keys that differed only in their secrets are now equal, so their counts are
+                    // added.
+                    let before = shown.get(&key).and_then(Value::as_u64);
+                    let sum = before.zip(value.as_u64()).map(|(a, b)| Value::from(a + b));
+                    shown.insert(key, sum.unwrap_or(value));
+                }
+                Value::Object(shown)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    fn name(
+        &mut self,
+        redactor: Option<&Redactor>,
+        text: &str,
+        found: &mut Found,
+    ) -> Option<String> {
+        if let Some(known) = self.known.get(text) {
+            let (shown, secrets) = known.as_ref()?;
+            found.extend(secrets.iter().cloned());
+            return Some(shown.clone());
+        }
+        let (shown, secrets) = look_at_name(redactor, text);
+        let shown = if shown == text { None } else { Some((shown, secrets)) };
+        if text.len() <= MAX_REMEMBERED_BYTES {
+            if self.known.len() >= REMEMBERED {
+                self.known.clear();
+            }
+            self.known.insert(text.to_owned(), shown.clone());
+        }
+        let (shown, secrets) = shown?;
+        found.extend(secrets);
+        Some(shown)
+    }
+}
+
+/// Returns a name, an id or a path cleaned and without its secrets.
+pub fn shown_name(redactor: Option<&Redactor>, name: &str) -> String {
+    look_at_name(redactor, name).0
+}
+
+/// Cleans and masks a name. Also finds secrets joined to a prefix by an underscore.
+fn look_at_name(redactor: Option<&Redactor>, name: &str) -> (String, Found) {
+    let name = clean(name);
+    let (masked, mut found) = look(redactor, &name);
+    let mut shown = masked.into_owned();
+    let mut from = 0;
+    for _ in 0..MAX_PARTS {
+        let Some(at) = shown[from..].find('_') else { break };
+        from += at + 1;
+        if shown.len() - from < MIN_PART_BYTES {
+            break;
+        }
+        let (part, secrets) = look(redactor, &shown[from..]);
+        if !secrets.is_empty() {
+            let part = part.into_owned();
+            shown.truncate(from);
+            shown.push_str(&part);
+            found.extend(secrets);
+        }
+    }
+    (shown, found)
+}
+
+/// Cleans, masks and cuts an id of a log, so that it is the same wherever it occurs.
+pub(crate) fn shown_id(redactor: Option<&Redactor>, id: &str) -> String {
+    short(&shown_name(redactor, id)).to_owned()
+}
+
+/// Returns whether `shown` is the shown form of `path`: equal to it, or cleaned and with
+/// placeholders for its secrets. The store keeps the path of a log in `sources` only.
+pub fn shows_path(shown: &str, path: &str) -> bool {
+    if shown == path {
+        return true;
+    }
+    let path = clean(path);
+    let mut parts = shown.split(MASK);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = path.strip_prefix(first) else { return false };
+    let mut parts = parts.filter_map(|part| part.split_once(']')).map(|(_, after)| after);
+    let Some(mut after) = parts.next() else { return rest.is_empty() };
+    for next in parts {
+        let Some(at) = rest
+            .char_indices()
+            .nth(1)
+            .and_then(|(from, _)| rest[from..].find(after).map(|at| from + at))
+        else {
+            return false;
+        };
+        rest = &rest[at + after.len()..];
+        after = next;
+    }
+    rest.len() > after.len() && rest.ends_with(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::session::SessionRow;
+    use schemas::table::SESSIONS;
+
+    use super::*;
+    use crate::redact::UserRule;
+    use crate::stream::batch::{EventBatch, EventCells, events_schema};
+
+    fn birds() -> Redactor {
+        let rule = UserRule { name: "bird".to_owned(), regex: "Kittiwake".to_owned() };
+        Redactor::new(&[rule]).expect("a rule")
+    }
+
+    /// Fills every text column of a table with a secret; a new column is covered when it is added.
+    #[test]
+    fn every_masked_column_of_an_event_is_masked() {
+        let secret = Some("Kitti\u{200b}wake");
+        let mut rows = EventBatch::default();
+        let event = EventCells {
+            session_id: "Kittiwake",
+            subtype: secret,
+            tool_name: secret,
+            tool_kind: Some("other"),
+            tool_call_id: secret,
+            spawned_agent_id: secret,
+            model: secret,
+            git_branch: secret,
+            request_id: secret,
+            ..EventCells::default()
+        };
+        rows.push(&event);
+        let batch = rows.finish(&events_schema(), 1);
+        let (redactor, mut found) = (birds(), Found::new());
+        let masked = ColumnMasker::default()
+            .events(Some(&redactor), &batch, &mut found)
+            .expect("columns of the table");
+        assert!(!found.is_empty());
+        for column in EVENTS.columns.iter().filter(|column| column.masking == Masking::Masked) {
+            let values = masked.column_by_name(column.name).expect(column.name);
+            let Some(texts) = values.as_string_opt::<i32>() else { continue };
+            if !MASKED_TOGETHER.contains(&column.name) {
+                assert_eq!(texts.value(0), "[REDACTED:bird]", "{}", column.name);
+            }
+        }
+        let plain = ColumnMasker::default().events(None, &batch, &mut Found::new());
+        let plain = plain.expect("columns of the table");
+        let names = plain.column_by_name("tool_name").expect("a column").as_string::<i32>();
+        assert_eq!(names.value(0), "Kittiwake");
+    }
+
+    #[test]
+    fn json_of_a_session_is_masked_in_keys_and_strings() {
+        let row = SessionRow {
+            source_path: "/logs/Kittiwake/a.jsonl".to_owned(),
+            drift: Some(r#"{"field:Kittiwake":1,"field:nest":2}"#.to_owned()),
+            redactions: Some(r#"{"bird":2}"#.to_owned()),
+            started_at: Some(1_700_000_000_000_000),
+            ..SessionRow::default()
+        };
+        let (redactor, mut found) = (birds(), Found::new());
+        let masked = ColumnMasker::default().row(Some(&redactor), &SESSIONS, &row, &mut found);
+        assert_eq!(masked.source_path, "/logs/[REDACTED:bird]/a.jsonl");
+        assert_eq!(masked.drift.as_deref(), Some(r#"{"field:[REDACTED:bird]":1,"field:nest":2}"#));
+        assert_eq!((masked.redactions, masked.started_at), (row.redactions, row.started_at));
+    }
+
+    #[test]
+    fn a_secret_glued_to_an_id_is_masked_and_ids_stay() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let token = format!("gh{}_{}", "p", "r9Xk2LmQ7vT4sWb8Yc3Nd6Pf1Hj5ZaGe0uKt");
+        let shown = shown_name(Some(&redactor), &format!("toolu_{token}"));
+        assert_eq!(shown, "toolu_[REDACTED:github_token]");
+        for id in [
+            "toolu_01A09q90qw90lq917835lq9",
+            "call_8JdPq2mXv7Lr4TzWb9KcN3Hs",
+            "req_011CTm4pQ2vXk7LrNd9WbYcZ",
+            "mcp__github__create_pull_request",
+        ] {
+            assert_eq!(shown_name(Some(&redactor), id), id);
+        }
+    }
+
+    #[test]
+    fn a_masked_path_is_known_by_its_file() {
+        let masked = "/logs/[REDACTED:bird]/b_[REDACTED:bird].jsonl";
+        for (shown, path, is_shown) in [
+            ("/logs/a.jsonl", "/logs/a.jsonl", true),
+            ("/logs/a.jsonl", "/logs/\u{202e}a.jsonl", true),
+            (masked, "/logs/Kittiwake/b_Kittiwake.jsonl", true),
+            (masked, "/logs//b_Kittiwake.jsonl", false),
+            (masked, "/logs/Kittiwake/c_Kittiwake.jsonl", false),
+            (masked, "/logs/Kittiwake/b_.jsonl", false),
+            ("/logs/a.jsonl", "/logs/b.jsonl", false),
+        ] {
+            assert_eq!(shows_path(shown, path), is_shown, "{shown} {path}");
+        }
+    }
+}

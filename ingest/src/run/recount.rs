@@ -1,0 +1,86 @@
+//! Recounts the rows of a log that is gone, after one of its originals received events that the log
+//! had counted, or lost some. Nothing else changes in the log's rows.
+
+use std::collections::HashSet;
+
+use schemas::Usage;
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+
+use super::target::{Sink, Target};
+use super::worker::{BATCH_EVENTS, Worker, session_row};
+use crate::plan::Work;
+use crate::provider::format;
+use crate::stream::batch::{EventBatch, EventCells};
+use crate::stream::replay::History;
+use crate::stream::{Stream, StreamState};
+
+impl<T: Target> Worker<'_, T> {
+    /// Rewrites the rows of a session, given the records that it may repeat (`history`) and those
+    /// that its originals have `lost`.
+    pub(super) fn recount(
+        &mut self,
+        work: &Work,
+        history: History,
+        lost: &HashSet<u64>,
+        sink: &mut T::Sink,
+    ) -> Result<(), T::Error> {
+        let (Some(session), Some(source)) = (&work.session, &work.source) else { return Ok(()) };
+        let segment = sink.segment()?;
+        let linked = session_row(work, true, segment);
+        let own = format(work.claim.provider).unique_ids.then(HashSet::new);
+        let state = StreamState::default();
+        let provider = work.claim.provider;
+        let mut stream = Stream::new(provider, uncounted(linked), state, own, history, None);
+        let events = i32::try_from(session.events).unwrap_or(i32::MAX);
+        let mut batch = EventBatch::default();
+        for from in (0..events).step_by(BATCH_EVENTS) {
+            let range = from..from.saturating_add(BATCH_EVENTS as i32);
+            for event in self.target.events(&work.session_id, std::slice::from_ref(&range))? {
+                let is_replay = stream.recount(&event, lost);
+                batch.push(&EventCells { is_replay, ..EventCells::of(&event) });
+            }
+            if !batch.is_empty() {
+                sink.events(&batch.finish(&self.schema, segment))?;
+            }
+        }
+        let counted = stream.session_row();
+        let session = SessionRow {
+            source_gone: true,
+            live_from: segment,
+            row_start: 0,
+            row_count: 0,
+            model: session.model.clone(),
+            usage_confidence: session.usage_confidence.clone(),
+            ..counted
+        };
+        let source = SourceRow {
+            status: SourceStatus::Gone,
+            ancestors: Some(work.ancestors.join(" ")),
+            // Without state, a copy that comes back is read again from its start.
+            state: None,
+            ..SourceRow::clone(source)
+        };
+        sink.checkpoint(session, source, Vec::new())
+    }
+}
+
+/// Returns the session with all counts of events reset.
+fn uncounted(session: SessionRow) -> SessionRow {
+    let mut session = SessionRow {
+        started_at: None,
+        ended_at: None,
+        events: 0,
+        replay_events: 0,
+        turns: 0,
+        steps: 0,
+        user_messages: 0,
+        messages: 0,
+        tool_calls: 0,
+        tool_errors: 0,
+        usage_by_model: None,
+        ..session
+    };
+    session.set_usage(Usage::default());
+    session.set_recorded(Usage::default());
+    session
+}

@@ -1,0 +1,177 @@
+//! Masks rows again by newer rules, for sessions whose log is gone and that exist only as rows of
+//! the store.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use schemas::problem::Problem;
+use schemas::session::{SessionRow, SourceRow};
+use schemas::table::{PROBLEMS, SESSIONS};
+
+use crate::plan::compare::rules_version;
+use crate::redact::columns::ColumnMasker;
+use crate::redact::{Found, Redactor, Secrets, look};
+use crate::stream::Messages;
+use crate::stream::ledger::Ledger;
+use crate::text::sanitize::clean;
+
+/// Masks the rows of one session again.
+pub struct Remask<'r> {
+    redactor: &'r Redactor,
+    /// The segment that the rows are written to.
+    segment: i64,
+    secrets: Secrets,
+    masker: ColumnMasker,
+}
+
+impl<'r> Remask<'r> {
+    /// Creates a masker whose rows look as if they had been read into `segment`.
+    pub fn new(redactor: &'r Redactor, segment: i64) -> Self {
+        Self { redactor, segment, secrets: Secrets::default(), masker: ColumnMasker::default() }
+    }
+
+    /// Masks rows of `events`, which have all columns.
+    pub fn events(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let (texts, commands) = self.texts(batch);
+        let sizes = texts.iter().flatten().map(|text| i32::try_from(text.len()));
+        let sizes: Int32Array = sizes.map(|size| Some(size.unwrap_or(i32::MAX))).collect();
+        let mut found = Found::new();
+        let named = self.masker.events(Some(self.redactor), batch, &mut found)?;
+        let files = named.column_by_name("files").map(|files| self.list(files, &mut found));
+        self.secrets.beside(found);
+        let replaced: [(&str, Option<ArrayRef>); 5] = [
+            ("text", Some(Arc::new(texts))),
+            ("text_bytes", Some(Arc::new(sizes))),
+            ("command", Some(Arc::new(commands))),
+            ("files", files),
+            ("segment", Some(Arc::new(Int64Array::from_value(self.segment, batch.num_rows())))),
+        ];
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(named.columns()).map(|(field, column)| {
+            let new = replaced.iter().find(|(name, _)| *name == field.name().as_str());
+            new.and_then(|(_, new)| new.clone()).unwrap_or_else(|| Arc::clone(column))
+        });
+        let columns = columns.collect();
+        RecordBatch::try_new(Arc::clone(&schema), columns)
+    }
+
+    /// Masks the session's row and adds the secrets masked in it and in its events to its counts.
+    pub fn session(mut self, row: &SessionRow) -> SessionRow {
+        let mut found = Found::new();
+        let mut masked = self.masker.row(Some(self.redactor), &SESSIONS, row, &mut found);
+        self.secrets.beside(found);
+        masked.live_from = self.segment;
+        Ledger::of(&masked).write(&mut masked, self.secrets.counts());
+        masked
+    }
+
+    /// Masks the row of the log's file. The state of a decoder of lines is dropped, because it may
+    /// hold text that is masked now; without it a log that comes back is read again. The state of a
+    /// document is kept: it identifies messages by hash.
+    pub fn source(&self, row: &SourceRow) -> SourceRow {
+        let redaction_rules = rules_version(Some(self.redactor));
+        let state = row.state.clone().filter(|state| Messages::of(Some(state)).is_some());
+        SourceRow { redaction_rules, state, ..row.clone() }
+    }
+
+    /// Masks a problem of the log.
+    pub fn problem(&mut self, problem: &Problem) -> Problem {
+        self.masker.row(Some(self.redactor), &PROBLEMS, problem, &mut Found::new())
+    }
+
+    /// Masks texts and commands together, as when they were read.
+    fn texts(&mut self, batch: &RecordBatch) -> (StringArray, StringArray) {
+        let column = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
+        let (texts, commands) = (column("text"), column("command"));
+        fn cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
+            column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+        }
+        let mut masked: (Vec<String>, Vec<Option<String>>) = (Vec::new(), Vec::new());
+        for row in 0..batch.num_rows() {
+            let text = clean(cell(texts, row).unwrap_or_default());
+            let command = cell(commands, row).map(clean);
+            let command_line = command.as_deref().unwrap_or_default();
+            let said = self.secrets.event(Some(self.redactor), &text, command_line, &[]);
+            masked.0.push(said.text.into_owned());
+            let command_line = said.command.into_owned();
+            masked.1.push(command.as_ref().map(|_| command_line));
+        }
+        (StringArray::from(masked.0), StringArray::from(masked.1))
+    }
+
+    fn list(&self, column: &ArrayRef, found: &mut Found) -> ArrayRef {
+        let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type())
+        else {
+            return Arc::clone(column);
+        };
+        let Some(texts) = list.values().as_string_opt::<i32>() else { return Arc::clone(column) };
+        let mut masked: Vec<Option<String>> = Vec::with_capacity(texts.len());
+        for text in texts {
+            let cleaned = text.map(clean);
+            masked.push(cleaned.map(|text| {
+                let (masked, secrets) = look(Some(self.redactor), &text);
+                found.extend(secrets);
+                masked.into_owned()
+            }));
+        }
+        let values: ArrayRef = Arc::new(StringArray::from(masked));
+        let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+        Arc::new(ListArray::new(Arc::clone(field), offsets, values, nulls))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::EventType;
+
+    use super::*;
+    use crate::redact::UserRule;
+    use crate::stream::batch::{EventBatch, EventCells, events_schema};
+
+    #[test]
+    fn every_text_of_a_row_is_masked_and_the_rest_stays() {
+        let rule = UserRule { name: "boat".to_owned(), regex: "Kittiwake".to_owned() };
+        let redactor = Redactor::new(&[rule]).expect("a rule");
+        let mut rows = EventBatch::default();
+        let event = EventCells {
+            session_id: "s",
+            event_type: EventType::ToolCall,
+            text: "command: sail Kittiwake\n# Kittiwake",
+            command: Some("sail Kittiwake"),
+            files: &["boats/Kittiwake.md".to_owned(), "README.md".to_owned()],
+            git_branch: Some("Kittiwake"),
+            request_id: Some("r"),
+            ..EventCells::default()
+        };
+        rows.push(&event);
+        rows.push(&EventCells { session_id: "s", ..EventCells::default() });
+        let batch = rows.finish(&events_schema(), 3);
+        let mut remask = Remask::new(&redactor, 9);
+        let masked = remask.events(&batch).expect("masks");
+        assert_eq!(masked.schema(), batch.schema());
+        let row = |batch: &RecordBatch, at: usize| {
+            let text = |name: &str| {
+                let column = batch.column_by_name(name).expect(name).as_string::<i32>();
+                column.is_valid(at).then(|| column.value(at).to_owned())
+            };
+            let files = batch.column_by_name("files").expect("files").as_list::<i32>();
+            let files = files.is_valid(at).then(|| format!("{:?}", files.value(at)));
+            (text("text"), text("command"), text("git_branch"), text("request_id"), files)
+        };
+        let (text, command, branch, request, files) = row(&masked, 0);
+        assert_eq!(text.as_deref(), Some("command: sail [REDACTED:boat]\n# [REDACTED:boat]"));
+        assert_eq!(command.as_deref(), Some("sail [REDACTED:boat]"));
+        assert_eq!((branch.as_deref(), request.as_deref()), (Some("[REDACTED:boat]"), Some("r")));
+        let files = files.expect("a list");
+        assert!(files.contains("README.md") && !files.contains("Kittiwake"), "{files}");
+        assert_eq!(row(&masked, 1), row(&batch, 1));
+        let of_row = SessionRow { title: Some("Of Kittiwake".to_owned()), ..SessionRow::default() };
+        let session = remask.session(&of_row);
+        assert_eq!(session.title.as_deref(), Some("Of [REDACTED:boat]"));
+        assert_eq!((session.live_from, session.redactions.as_deref()), (9, Some(r#"{"boat":2}"#)));
+    }
+}

@@ -1,0 +1,62 @@
+//! The store and the progress display, as a run uses them.
+
+use std::ops::Range;
+
+use arrow::array::RecordBatch;
+use schemas::problem::Problem;
+use schemas::session::{EventRow, SessionRow, SourceRow};
+
+/// Receives rows. Each worker owns one sink.
+pub trait Sink {
+    type Error: std::error::Error + Send;
+
+    /// Returns the number of the segment that the next rows go to.
+    fn segment(&mut self) -> Result<i64, Self::Error>;
+
+    /// Takes rows of one session, in order.
+    fn events(&mut self, batch: &RecordBatch) -> Result<(), Self::Error>;
+
+    /// Takes the session and its file as of the rows handed over so far, and the problems since the
+    /// last checkpoint. The sink may commit here, and only here.
+    fn checkpoint(
+        &mut self,
+        session: SessionRow,
+        source: SourceRow,
+        problems: Vec<Problem>,
+    ) -> Result<(), Self::Error>;
+
+    /// Commits the remaining rows.
+    fn finish(self) -> Result<(), Self::Error>;
+}
+
+/// The store, as ingest uses it.
+pub trait Target: Sync {
+    type Error: std::error::Error + Send;
+    type Sink: Sink<Error = Self::Error>;
+
+    /// Returns a sink for one worker.
+    fn sink(&self) -> Result<Self::Sink, Self::Error>;
+
+    /// Returns the identities of the records of a session, in order, from its committed events.
+    fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Self::Error>;
+
+    /// Returns the decoder state saved for a file.
+    fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
+
+    /// Reads the committed events of a session whose indices are in the ranges `of`, which ascend.
+    fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, Self::Error>;
+}
+
+/// Receives progress while a plan runs, and can cancel it.
+pub trait Progress: Sync {
+    /// Reports how many files and bytes will be read.
+    fn planned(&self, _files: u64, _bytes: u64) {}
+    /// Reports how many more bytes were read.
+    fn advanced(&self, _bytes: u64) {}
+    /// Returns whether to end the run at the next checkpoint. Asked between records.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Progress for () {}

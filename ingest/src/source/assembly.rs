@@ -1,0 +1,46 @@
+//! Describes sessions that are not a file of their own: they are spread over several files, or share
+//! a database with others. Each is assembled into one document, which is then read like a file.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One way in which an agent keeps sessions that are not files.
+pub struct Assembly {
+    /// Name that tells this assembly from others.
+    pub name: &'static str,
+    /// Whether several sessions share a file. The path of such a session is `<file>#<session id>`.
+    pub shares_file: bool,
+    /// Returns whether the file at a path holds such sessions.
+    pub is_source: fn(&Path) -> bool,
+    /// Returns whether a folder holds only parts of sessions. Such folders are not searched.
+    pub is_part: fn(&Path) -> bool,
+    /// Lists the sessions in a file.
+    pub sessions: fn(&Path) -> io::Result<Vec<AssembledSession>>,
+    /// Returns the document of the session at a path. The same session gives the same bytes.
+    pub assemble: fn(&Path) -> io::Result<Vec<u8>>,
+}
+
+/// A session that is not a file of its own.
+pub struct AssembledSession {
+    /// The path that stands for the session.
+    pub path: PathBuf,
+    /// Approximate size of the document.
+    pub bytes: u64,
+    /// Time of the latest change, in microseconds since 1970.
+    pub updated_us: i64,
+}
+
+impl PartialEq for Assembly {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Assembly {}
+
+impl fmt::Debug for Assembly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

@@ -1,0 +1,252 @@
+//! Opens the content of a log: a plain file, a compressed one, or one assembled from other files
+//! (Codex compresses logs older than a week).
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::SpooledTempFile;
+
+use super::assembly::Assembly;
+use super::candidate::{Candidate, Container};
+
+/// Decompressed bytes held in memory. Longer content goes to a temporary file without a name.
+const IN_MEMORY: usize = 16 << 20;
+
+/// Bytes that any compressed file may unpack to, whatever its size: this much does no harm.
+const UNPACKED_FREELY: u64 = 256 << 20;
+
+/// Factor by which content beyond [`UNPACKED_FREELY`] may exceed its compressed file. Logs shrink 5
+/// to 20 times, a log that repeats a picture in a hundred records shrinks a hundred times. A bomb
+/// shrinks 1,000 times (gzip) to 30,000 times (zstd).
+const UNPACKED_RATIO: u64 = 1000;
+
+/// Bytes that no compressed file may exceed unpacked: twice the largest known log, of 3.8 GB.
+const UNPACKED_MOST: u64 = 8 << 30;
+
+/// Size in bytes beyond which a document is a giant. A document is held in memory whole, and more
+/// than once while it is assembled and decoded.
+const GIANT_BYTES: u64 = 8 << 20;
+
+/// Size in bytes beyond which a document is not read, because a document is held in memory whole.
+pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
+
+/// Returns the problem message for a document of `length` bytes that is too large.
+pub(crate) fn too_large(length: u64) -> String {
+    format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read")
+}
+
+static GIANT_DOCUMENT: Mutex<()> = Mutex::new(());
+
+/// Waits until no other thread holds a giant document, if `bytes` is the size of a giant. The guard
+/// holds the turn.
+pub(crate) fn giant_turn(bytes: u64) -> Option<MutexGuard<'static, ()>> {
+    (bytes > GIANT_BYTES).then(|| GIANT_DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Returns the files that may hold a log, plain or compressed.
+pub(crate) fn files_of(log: &Path) -> [PathBuf; 3] {
+    ["", ".zst", ".gz"].map(|extension| {
+        let mut file = log.as_os_str().to_owned();
+        file.push(extension);
+        file.into()
+    })
+}
+
+/// Returns whether a log exists, plain or compressed.
+pub(crate) fn is_there(log: &Path) -> bool {
+    files_of(log).iter().any(|file| file.is_file())
+}
+
+/// The content of a log, readable from any position.
+pub(crate) enum Content {
+    File(File),
+    /// Unpacked content, and the reason if it is not complete.
+    Unpacked(SpooledTempFile, Option<String>),
+    /// Assembled content.
+    Memory(Cursor<Vec<u8>>),
+}
+
+impl Content {
+    /// Opens a candidate's content. The content of a damaged compressed file ends at the damage; it
+    /// is an error only if nothing precedes the damage. Content that unpacks to more than the limit
+    /// is cut there.
+    pub(crate) fn open(file: &Candidate) -> io::Result<Self> {
+        match file.container {
+            Container::Plain => Ok(Self::File(File::open(&file.path)?)),
+            Container::Zstd | Container::Gzip => unpack(packed(file)?, most(file)),
+            Container::Assembled(assembly) => {
+                Ok(Self::Memory(Cursor::new(assemble(file, assembly)?)))
+            }
+        }
+    }
+
+    /// Opens the content for reading from its beginning, without seeking.
+    pub(crate) fn stream(file: &Candidate) -> io::Result<Box<dyn Read>> {
+        Ok(match file.container {
+            Container::Plain => Box::new(File::open(&file.path)?),
+            Container::Zstd | Container::Gzip => Box::new(packed(file)?.take(most(file))),
+            Container::Assembled(assembly) => Box::new(Cursor::new(assemble(file, assembly)?)),
+        })
+    }
+
+    /// Returns why this is not the complete content of a compressed file, and what the user can do.
+    pub(crate) fn cut(&self) -> Option<&str> {
+        match self {
+            Self::Unpacked(_, cut) => cut.as_deref(),
+            Self::File(_) | Self::Memory(_) => None,
+        }
+    }
+
+    /// Returns the length of the content in bytes.
+    pub(crate) fn length(&mut self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => Ok(file.metadata()?.len()),
+            Self::Unpacked(..) | Self::Memory(_) => {
+                let at = self.stream_position()?;
+                let end = self.seek(SeekFrom::End(0))?;
+                self.seek(SeekFrom::Start(at))?;
+                Ok(end)
+            }
+        }
+    }
+}
+
+/// Opens a compressed file as a decompressing reader.
+fn packed(file: &Candidate) -> io::Result<Box<dyn Read>> {
+    let packed = File::open(&file.path)?;
+    Ok(match file.container {
+        Container::Zstd => Box::new(zstd::Decoder::new(packed)?),
+        Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+        Container::Plain | Container::Assembled(_) => Box::new(packed),
+    })
+}
+
+/// Returns the number of bytes that a compressed file may unpack to.
+fn most(file: &Candidate) -> u64 {
+    file.size.saturating_mul(UNPACKED_RATIO).clamp(UNPACKED_FREELY, UNPACKED_MOST)
+}
+
+/// Unpacks and keeps at most `most` bytes.
+fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
+    let mut spool = SpooledTempFile::new(IN_MEMORY);
+    let mut buffer = vec![0; 128 << 10];
+    let mut kept = 0;
+    let cut = loop {
+        let bytes = match packed.read(&mut buffer) {
+            Ok(0) => break None,
+            Ok(read) => buffer.get(..read).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if kept == 0 => return Err(error),
+            Err(error) => {
+                break Some(format!(
+                    "the compressed data is damaged behind {kept} bytes, which were read: {error}"
+                ));
+            }
+        };
+        let room = usize::try_from(most - kept).unwrap_or(usize::MAX);
+        let fitting = bytes.get(..room).unwrap_or(bytes);
+        // A full disk is not the end of the log but an error, after which the next run tries again.
+        spool.write_all(fitting)?;
+        kept += fitting.len() as u64;
+        if fitting.len() < bytes.len() {
+            break Some(format!(
+                "it unpacks to more than {most} bytes, of which only these were read; if it is a \
+                 log, unpack it beside itself: the plain file then counts, without a limit"
+            ));
+        }
+    };
+    spool.rewind()?;
+    Ok(Content::Unpacked(spool, cut))
+}
+
+/// Assembles the document of a session. Fails with [`io::ErrorKind::FileTooLarge`] if the document
+/// exceeds [`MAX_DOCUMENT`].
+fn assemble(file: &Candidate, assembly: &Assembly) -> io::Result<Vec<u8>> {
+    if file.size > MAX_DOCUMENT {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_large(file.size)));
+    }
+    (assembly.assemble)(&file.path)
+}
+
+impl Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buffer),
+            Self::Unpacked(spool, _) => spool.read(buffer),
+            Self::Memory(bytes) => bytes.read(buffer),
+        }
+    }
+}
+
+impl Seek for Content {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::File(file) => file.seek(to),
+            Self::Unpacked(spool, _) => spool.seek(to),
+            Self::Memory(bytes) => bytes.seek(to),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes out, and why it is not all.
+    fn unpacked(packed: impl Read, most: u64) -> (Vec<u8>, Option<String>) {
+        let mut content = unpack(packed, most).expect("unpacks");
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).expect("reads");
+        assert_eq!(content.length().expect("length"), bytes.len() as u64);
+        (bytes, content.cut().map(str::to_owned))
+    }
+
+    #[test]
+    fn what_unpacks_to_more_than_a_log_is_cut() {
+        let content = vec![b'x'; 300_000];
+        let packed = zstd::encode_all(&*content, 3).expect("packs");
+        let stream = || zstd::Decoder::new(&*packed).expect("opens");
+        assert!(packed.len() < 1000);
+        for most in [300_000, 300_001, 1 << 40] {
+            assert_eq!(unpacked(stream(), most), (content.clone(), None), "{most}");
+        }
+        for most in [1, 131_072, 299_999] {
+            let (bytes, cut) = unpacked(stream(), most);
+            assert_eq!(bytes.len() as u64, most);
+            let cut = cut.expect("a reason");
+            assert!(cut.contains(&most.to_string()) && cut.contains("unpack it beside"), "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_stands_before_damage_is_kept_and_the_damage_is_told() {
+        /// Gives three bytes and then fails.
+        struct Failing(bool);
+        impl Read for Failing {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, false) {
+                    into[..3].copy_from_slice(b"abc");
+                    return Ok(3);
+                }
+                Err(io::Error::other("crooked"))
+            }
+        }
+        let (bytes, cut) = unpacked(Failing(true), 100);
+        assert_eq!(bytes, b"abc");
+        assert!(cut.expect("a reason").ends_with("behind 3 bytes, which were read: crooked"));
+        assert!(unpack(Failing(false), 100).is_err());
+    }
+
+    #[test]
+    fn the_limit_leaves_room_for_every_real_log() {
+        let limit = |size: u64| {
+            let (path, container) = ("x.jsonl.zst".into(), Container::Zstd);
+            most(&Candidate { path, size, modified_us: 0, container })
+        };
+        assert_eq!(limit(1000), 256 << 20);
+        assert_eq!(limit(1 << 20), 1000 << 20, "a bomb of 1 MB");
+        assert_eq!(limit(1 << 30), 8 << 30);
+    }
+}

@@ -1,0 +1,8 @@
+//! Opens the files of logs: plain, compressed or assembled, line by line or whole.
+
+pub(crate) mod assembly;
+pub mod candidate;
+pub(crate) mod container;
+pub(crate) mod fingerprint;
+pub mod lines;
+pub(crate) mod panics;

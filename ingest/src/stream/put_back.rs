@@ -1,0 +1,131 @@
+//! Keeps messages that a document held when it was read before and no longer holds, because its
+//! agent rewrote it when the user went back. They stay in their old place as an abandoned branch,
+//! so that the events before and after them keep their coordinates.
+
+use std::collections::{HashMap, HashSet};
+
+use schemas::session::{EventRow, SessionRow};
+use schemas::{Confidence, EventType};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::draft::{Draft, RecordAt};
+use super::events::Stream;
+use super::messages::{Dropped, Message, Messages};
+use super::session::TitleFrom;
+use super::state::StreamState;
+
+impl Stream {
+    /// Begins a message of a document. `id` must stay the same when the document is rewritten.
+    /// Missing messages that came before this one are put back first.
+    pub fn begin_message(&mut self, id: Option<&str>) {
+        self.put_back_next();
+        let id = id.map_or(0, |id| xxh3_64(id.as_bytes()) | 1);
+        self.messages.push((id, self.state.next_index, self.state.turn));
+    }
+
+    /// Ends the document. Missing messages that came at its end are put back last.
+    pub(crate) fn end_document(&mut self) {
+        self.put_back_next();
+        // Messages that followed one which the decoder did not report this time.
+        let mut rest: Vec<_> = std::mem::take(&mut self.dropped.0).into_iter().collect();
+        rest.sort_by_key(|(_, messages)| messages.first().map(|((_, first, _), _)| *first));
+        rest.into_iter().for_each(|(_, messages)| self.put_back(messages));
+        self.messages.events = self.state.next_index;
+    }
+
+    /// The messages read so far.
+    pub(crate) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// Restarts the document of `session`, this time with the messages that it lost since the
+    /// session was as in `before`.
+    pub(crate) fn start_over(
+        &mut self,
+        session: SessionRow,
+        before: &SessionRow,
+        dropped: Dropped,
+    ) {
+        let own = self.own.take().map(|_| HashSet::new());
+        let (history, redactor) = (std::mem::take(&mut self.history), self.redactor.take());
+        let state = StreamState::default();
+        *self = Self::new(self.provider, session, state, own, history, redactor);
+        self.dropped = dropped;
+        // The events do not say how far the counts of a message can be trusted.
+        let known = before.usage_confidence.as_ref().and_then(|known| known.parse().ok());
+        if let Some(known) = known.filter(|known| *known != Confidence::Unknown) {
+            self.set_confidence(known);
+        }
+    }
+
+    /// Puts back the missing messages that followed the last message.
+    fn put_back_next(&mut self) {
+        if self.dropped.0.is_empty() {
+            return;
+        }
+        let last = self.messages.last();
+        let messages = self.dropped.0.remove(&last).unwrap_or_default();
+        self.put_back(messages);
+    }
+
+    fn put_back(&mut self, messages: Vec<(Message, Vec<EventRow>)>) {
+        let mut steps = HashMap::new();
+        for ((id, _, turn), events) in messages {
+            let first = self.state.next_index;
+            self.messages.push((id, first, self.state.turn));
+            let (mut turn, mut record) = (turn, None);
+            for event in events {
+                if record.replace(event.record_hash) != Some(event.record_hash) {
+                    let identity = Some(event.record_hash.cast_unsigned());
+                    self.begin_record(
+                        RecordAt::default(),
+                        identity.filter(|hash| *hash != 0),
+                        None,
+                    );
+                }
+                // A copied event stays a copy, and an own event may turn out to be one.
+                self.replay |= event.is_replay;
+                if event.turn_index > turn {
+                    turn = event.turn_index;
+                    self.begin_turn();
+                }
+                let step = match event.step_index {
+                    0 => 0,
+                    step => *steps.entry(step).or_insert_with(|| self.begin_step()),
+                };
+                self.put_back_event(event, step);
+            }
+            self.abandon(first);
+        }
+    }
+
+    /// Puts back an event unchanged, except that its place in the document is no longer known.
+    fn put_back_event(&mut self, event: EventRow, step: i32) {
+        let kind = event.event_type;
+        self.sidechain = event.is_sidechain;
+        if kind == EventType::User {
+            self.title(TitleFrom::Prompt, &event.text);
+        }
+        self.secrets.masked_before(&event.text);
+        let model = std::mem::replace(&mut self.session.model, event.model.clone());
+        let branch = std::mem::replace(&mut self.session.git_branch, event.git_branch.clone());
+        let draft = Draft {
+            subtype: event.subtype.as_deref(),
+            text: &event.text,
+            tool_name: event.tool_name.as_deref(),
+            tool_call_id: event.tool_call_id.as_deref(),
+            files: event.files.as_deref().unwrap_or_default(),
+            command: event.command.as_deref().unwrap_or_default(),
+            spawned_agent_id: event.spawned_agent_id.as_deref(),
+            is_error: event.is_error,
+            exit_code: event.exit_code,
+            duration_ms: event.duration_ms,
+            usage: event.usage(),
+            request_id: event.request_id.as_deref(),
+            timestamp: event.timestamp,
+        };
+        self.push_in(kind, step, draft);
+        self.session.model = model.or(event.model);
+        self.session.git_branch = branch.or(event.git_branch);
+    }
+}

@@ -1,0 +1,50 @@
+//! The state that is kept between two reads of a growing log.
+
+use schemas::Confidence;
+use serde::{Deserialize, Serialize};
+
+use super::branches::Branches;
+use super::calls::OpenCalls;
+use super::ledger::LastRequests;
+use super::tree::Tree;
+
+/// The state kept between two reads of a growing log.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamState {
+    pub(super) next_index: i32,
+    pub(super) turn: i32,
+    pub(super) step: i32,
+    /// Time of the last record that had one, in microseconds.
+    pub(super) last_time: Option<i64>,
+    pub(super) open_calls: OpenCalls,
+    pub(super) title_rank: u8,
+    /// Index of the next event when the title was taken.
+    #[serde(default)]
+    pub(super) title_at: i32,
+    /// Number of own records in a row since the last copied one.
+    pub(super) own_run: u32,
+    /// Position reached in the parent's sequence.
+    pub(super) history_at: usize,
+    /// The last record was a copy.
+    pub(super) replay: bool,
+    /// Parents of records, to find abandoned branches. Records are identified by hash.
+    #[serde(default, skip_serializing_if = "Branches::is_empty")]
+    pub(super) branches: Branches,
+    /// All entries, for logs in which every entry names its parent.
+    #[serde(default, skip_serializing_if = "Tree::is_empty")]
+    pub(super) tree: Tree,
+    /// The lowest confidence that a decoder reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) confidence: Option<Confidence>,
+    /// True if counts are missing when the log ends here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) counts_open: bool,
+    /// First and last time of copied history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) copied: Option<(i64, i64)>,
+    /// True if the session has only the times of copied history, and none of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) borrowed: bool,
+    #[serde(default, skip_serializing_if = "LastRequests::is_empty")]
+    pub(super) requests: LastRequests,
+}

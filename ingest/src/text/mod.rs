@@ -1,0 +1,6 @@
+//! Text and JSON as logs contain them: cleaned, parsed without loss, and rendered for readers.
+
+pub mod json;
+pub(crate) mod names;
+pub(crate) mod render;
+pub mod sanitize;

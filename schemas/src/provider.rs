@@ -1,0 +1,56 @@
+//! Names the agents whose logs are read.
+
+use crate::closed_enum::closed_enum;
+
+closed_enum! {
+    /// The agent that wrote a log.
+    Provider {
+        /// Claude Code.
+        Claude = "claude",
+        /// Codex CLI.
+        Codex = "codex",
+        /// Gemini CLI.
+        Gemini = "gemini",
+        /// OpenCode.
+        OpenCode = "opencode",
+        /// GitHub Copilot CLI.
+        Copilot = "copilot",
+        /// Pi.
+        Pi = "pi",
+        /// OpenClaw, whose logs have the entries of Pi.
+        OpenClaw = "openclaw",
+        /// Qwen Code.
+        Qwen = "qwen",
+        /// Kimi CLI and Kimi Code.
+        Kimi = "kimi",
+        /// Cursor's agent.
+        Cursor = "cursor",
+        /// Factory Droid.
+        Droid = "droid",
+        /// Amp.
+        Amp = "amp",
+        /// Cline, its sessions as well as the tasks of its editor extension.
+        Cline = "cline",
+        /// iFlow CLI.
+        IFlow = "iflow",
+        /// Grok's agent.
+        Grok = "grok",
+        /// Hermes.
+        Hermes = "hermes",
+        /// Antigravity.
+        Antigravity = "antigravity",
+        /// Kiro CLI.
+        Kiro = "kiro",
+        /// GitHub Copilot in Visual Studio.
+        VsCopilot = "vscopilot",
+        /// Any other program that writes the line format documented for home-made agents.
+        Generic = "generic",
+    }
+}
+
+/// The agent of a row of which nothing is known yet.
+impl Default for Provider {
+    fn default() -> Self {
+        Self::Generic
+    }
+}

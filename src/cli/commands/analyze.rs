@@ -1,0 +1,54 @@
+//! `sessions analyze`: explains what went wrong in a session, or what goes wrong again and again.
+
+use schemas::Provider;
+use schemas::tool::OneOrMany;
+use schemas::tool::analyze::{AnalyzeArgs, Check};
+
+use crate::cli::context::{Context, leak_tools};
+use crate::cli::exit::{Failure, Outcome};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct AnalyzeFlags {
+    /// Session id; any unique prefix, 'current', 'last' or 'last_failed'; without it, errors that
+    /// recur over sessions
+    #[arg(value_name = "ID")]
+    session_id: Option<String>,
+    /// failures, loops, slow, oversized, context, interruptions, ends
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    checks: Vec<Check>,
+    /// Only sessions whose working directory contains this text
+    #[arg(long)]
+    project: Option<String>,
+    /// Only this agent's sessions
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
+    #[arg(long)]
+    since: Option<String>,
+    /// Findings per page [default: 20, at most 100]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+impl From<AnalyzeFlags> for AnalyzeArgs {
+    fn from(flags: AnalyzeFlags) -> Self {
+        Self {
+            session_id: flags.session_id,
+            checks: (!flags.checks.is_empty()).then_some(OneOrMany::Many(flags.checks)),
+            project: flags.project,
+            provider: flags.provider,
+            since: flags.since,
+            limit: flags.limit,
+            cursor: flags.cursor,
+        }
+    }
+}
+
+pub(in crate::cli) fn run(flags: AnalyzeFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+    let answer = leak_tools(context.priced_tools()?).analyze(&flags.into(), &context.call)?;
+    context.printer.answer(&answer)?;
+    Ok(Outcome::from_found(!answer.data.findings.is_empty()))
+}

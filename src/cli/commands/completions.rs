@@ -1,0 +1,25 @@
+//! `sessions completions`: prints a completion script for a shell.
+
+use clap::Command;
+use clap_complete::{Shell, generate};
+
+use crate::cli::exit::{Failure, Outcome};
+use crate::output::Printer;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct CompletionFlags {
+    /// Shell
+    shell: Shell,
+}
+
+/// Prints the script that completes the commands and flags of `program`.
+pub(in crate::cli) fn run(
+    flags: &CompletionFlags,
+    mut program: Command,
+    printer: &Printer,
+) -> Result<Outcome, Failure> {
+    let mut script = Vec::new();
+    generate(flags.shell, &mut program, "sessions", &mut script);
+    printer.data(&String::from_utf8_lossy(&script))?;
+    Ok(Outcome::Done)
+}

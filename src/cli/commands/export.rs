@@ -1,0 +1,69 @@
+//! `sessions export`: writes sessions to files: Parquet, Arrow, JSON lines, transcripts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use schemas::{ExportFormat, Provider};
+
+use crate::cli::context::Context;
+use crate::cli::exit::{Failure, Outcome};
+use crate::cli::output_path::file_named;
+use crate::config::settings;
+use crate::export::{self, ExportArgs};
+use crate::tools::{Selection, Tools};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ExportFlags {
+    /// parquet, arrow, jsonl, markdown or html
+    #[arg(long)]
+    format: ExportFormat,
+    /// Folder (parquet, transcripts) or file; jsonl and the transcript of one session are printed
+    /// without it
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Only this session; any unique prefix (can be repeated)
+    #[arg(long = "session-id", value_name = "ID")]
+    session_ids: Vec<String>,
+    /// Only this agent's sessions
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Only sessions whose working directory contains this text
+    #[arg(long)]
+    project: Option<String>,
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
+    #[arg(long)]
+    since: Option<String>,
+    /// Replace files that hold something else
+    #[arg(long)]
+    force: bool,
+}
+
+pub(in crate::cli) fn run(flags: ExportFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+    let tools = Tools::new(Arc::clone(&context.store));
+    let snapshot = tools.snapshot(&context.call)?;
+    let args = ExportArgs {
+        format: flags.format,
+        selection: Selection {
+            session_ids: flags.session_ids,
+            provider: flags.provider,
+            project: flags.project,
+            since: flags.since,
+        },
+        output: file_named(flags.output),
+        force: flags.force,
+    };
+    let mut closed = None;
+    let mut print = |text: &str| {
+        closed = context.printer.data(text).err();
+        closed.is_none()
+    };
+    let done = export::export(snapshot, &args, &settings::prices()?, context.call.now, &mut print)?;
+    if let Some(error) = closed {
+        return Err(error.into());
+    }
+    // Without an output, the data itself was printed.
+    if args.output.is_some() {
+        context.printer.value(&done)?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,74 @@
+//! `sessions ingest`: reads new and grown logs into the store, once or continuously.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ingest::run::report::Report;
+
+use crate::cli::context::Context;
+use crate::cli::exit::{Failure, Outcome};
+use crate::config::settings;
+use crate::output::{Bar, Printer};
+use crate::store::{Store, Verify};
+use crate::update::ingest_logs::{IngestOptions, ingest_logs};
+use crate::update::watch::watch_logs;
+
+/// Maximum time that an ingest waits for another one: servers take in what grew in moments.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct IngestFlags {
+    /// Log files and folders [default: the usual places of every known agent]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Compare the whole store with its checksums first; damaged parts are read again
+    #[arg(long)]
+    verify: bool,
+    /// Go on: read what changes within a second of its being written
+    #[arg(long)]
+    watch: bool,
+    /// Keep secrets as they stand in the logs; logs that were masked are read anew
+    #[arg(long)]
+    no_redact: bool,
+}
+
+pub(in crate::cli) fn run(flags: &IngestFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+    let printer = context.printer;
+    let options = IngestOptions {
+        verify: if flags.verify { Verify::All } else { Verify::Some },
+        redactor: if flags.no_redact { None } else { Some(settings::redactor()?) },
+        patience: PATIENCE,
+    };
+    if flags.watch {
+        return run_watch(&context.store, flags, &options, printer);
+    }
+    let bar = Bar::new(printer.quiet || printer.json);
+    let report = ingest_logs(&context.store, &flags.paths, &options, &bar);
+    bar.finish();
+    print_report(&report?, printer)?;
+    Ok(Outcome::Done)
+}
+
+/// Ingests until stdout is closed or the process is ended; only runs that found something are shown.
+fn run_watch(
+    store: &Store,
+    flags: &IngestFlags,
+    options: &IngestOptions,
+    printer: &Printer,
+) -> Result<Outcome, Failure> {
+    let mut closed = None;
+    watch_logs(store, &flags.paths, options, |report| {
+        if report.sessions > 0 || report.files_failed > 0 {
+            closed = print_report(&report, printer).err();
+        }
+        closed.is_none()
+    })?;
+    closed.map_or(Ok(Outcome::Done), |error| Err(error.into()))
+}
+
+fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
+    if printer.quiet && !printer.json {
+        return Ok(());
+    }
+    printer.value(report)
+}

@@ -1,0 +1,116 @@
+//! `sessions mcp`: serves the tools over MCP, on stdin and stdout or over HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemas::envelope::MetadataLevel;
+use schemas::{ErrorCode, ToolError, limits};
+
+use crate::app;
+use crate::cli::context::Context;
+use crate::cli::exit::{Failure, Outcome};
+use crate::config::{environment, http_token};
+use crate::help::Help;
+use crate::server::{self, HttpOptions};
+use crate::store::Store;
+
+/// Maximum time limit of a call in milliseconds: a day.
+const MAX_TIME_LIMIT_MS: u64 = 86_400_000;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct McpFlags {
+    /// Let clients set labels and notes on sessions
+    #[arg(long)]
+    allow_labels: bool,
+    /// Tool calls, resources, prompts, completions and ai_help a minute; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = limits::RATE_LIMIT)]
+    rate_limit: u32,
+    /// How long a call may take, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = limits::CALL_MS, value_parser = clap::value_parser!(u64).range(..=MAX_TIME_LIMIT_MS))]
+    time_limit: u64,
+    /// Serve streamable HTTP here instead, as 127.0.0.1:8765; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    http: Option<SocketAddr>,
+    /// File with the bearer token [default: SESSIONS_HTTP_TOKEN, else one is made in the store]
+    #[arg(long, value_name = "FILE", requires = "http")]
+    token_file: Option<PathBuf>,
+    /// Ask for no token; on loopback only
+    #[arg(long, requires = "http", conflicts_with = "token_file")]
+    no_auth: bool,
+}
+
+impl McpFlags {
+    /// Returns the settings of the server.
+    fn options(&self, metadata: MetadataLevel) -> server::Options {
+        server::Options {
+            allow_labels: self.allow_labels,
+            rate_limit: self.rate_limit,
+            time_limit: Duration::from_millis(self.time_limit),
+            metadata,
+        }
+    }
+}
+
+/// Serves until the client leaves or the process is asked to end. `help` answers requests for the
+/// manual.
+pub(in crate::cli) fn run(
+    flags: &McpFlags,
+    metadata: MetadataLevel,
+    help: Help,
+    context: &Context<'_>,
+) -> Result<Outcome, Failure> {
+    let store = &context.store;
+    let options = flags.http.map(|address| http_options(store, address, flags)).transpose()?;
+    let parts = server::Parts {
+        // Over HTTP the folder of the server is not that of the agent.
+        tools: app::serving_tools(Arc::clone(store), options.is_none())?,
+        options: flags.options(metadata),
+        help,
+        roots: environment::known_roots(),
+    };
+    match options {
+        None => server::serve_stdio(parts).map_err(internal)?,
+        Some((options, how)) => {
+            let ready = |address: SocketAddr| {
+                let line = format!("serving http://{address}{}; {how}", server::PATH);
+                let _ = context.printer.note(&line);
+            };
+            server::serve_http(parts, options, ready).map_err(internal)?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Returns the settings for serving over HTTP, and a remark about the token.
+fn http_options(
+    store: &Store,
+    address: SocketAddr,
+    flags: &McpFlags,
+) -> Result<(HttpOptions, String), ToolError> {
+    if !flags.no_auth {
+        let (token, file) = http_token::http_token(store, flags.token_file.as_deref())?;
+        let place = file.map_or_else(
+            || "the token is that of the environment".to_owned(),
+            |file| format!("the token is in {}", file.display()),
+        );
+        let options = HttpOptions { address, token: Some(token), body_time: server::BODY_TIME };
+        return Ok((options, place));
+    }
+    if !address.ip().is_loopback() {
+        let message = format!(
+            "--no-auth is allowed on loopback only, and {address} can be reached from other machines. Leave --no-auth out, or serve on 127.0.0.1"
+        );
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", "no_auth"));
+    }
+    let options = HttpOptions { address, token: None, body_time: server::BODY_TIME };
+    Ok((options, "no token is asked for".to_owned()))
+}
+
+fn internal(error: std::io::Error) -> Failure {
+    Failure::Tool(ToolError::new(
+        ErrorCode::InternalError,
+        format!("The MCP server ended: {error}"),
+    ))
+}

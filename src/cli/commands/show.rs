@@ -1,0 +1,47 @@
+//! `sessions show`: shows one session.
+
+use schemas::tool::details::{DetailArgs, DetailLevel};
+
+use crate::cli::context::{Context, leak_tools};
+use crate::cli::exit::{Failure, Outcome};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ShowFlags {
+    /// Session id; any unique prefix, 'current' or 'last'
+    #[arg(value_name = "ID")]
+    session_id: String,
+    /// summary, turns, steps or full [default: summary]
+    #[arg(long, value_name = "LEVEL")]
+    detail_level: Option<DetailLevel>,
+    /// Show the model's reasoning too; at steps and full
+    #[arg(long)]
+    include_reasoning: bool,
+    /// Only these turns: '4', '3-5', '3-'
+    #[arg(long)]
+    turns: Option<String>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+    /// Most turns, steps or events on a page
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+}
+
+impl From<ShowFlags> for DetailArgs {
+    fn from(flags: ShowFlags) -> Self {
+        Self {
+            session_id: flags.session_id,
+            detail_level: flags.detail_level,
+            include_reasoning: flags.include_reasoning.then_some(true),
+            turns: flags.turns,
+            cursor: flags.cursor,
+            limit: flags.limit,
+        }
+    }
+}
+
+pub(in crate::cli) fn run(flags: ShowFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+    let answer = leak_tools(context.priced_tools()?).details(&flags.into(), &context.call)?;
+    context.printer.answer(&answer)?;
+    Ok(Outcome::Done)
+}

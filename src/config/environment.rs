@@ -1,0 +1,56 @@
+//! The environment of the process: its variables, the home directory and the paths derived from
+//! them. No other module reads an environment variable.
+
+use std::path::{Path, PathBuf};
+
+use ingest::discover::default_roots;
+use ingest::provider::format::Places;
+
+/// Reads an environment variable; `None` if it is not set or empty.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Returns the path of the running program, for other programs to start it.
+pub fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sessions"))
+}
+
+/// Returns the path to start this program again. If its file has been replaced since, the path
+/// still refers to the program that is running.
+pub fn running() -> PathBuf {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { running.to_owned() } else { std::env::current_exe().unwrap_or_default() }
+}
+
+/// Returns the user's home directory.
+pub fn home() -> PathBuf {
+    etcetera::home_dir().unwrap_or_default()
+}
+
+/// Returns the default path of the store.
+pub fn default_store() -> PathBuf {
+    own_dir("XDG_DATA_HOME", ".local/share")
+}
+
+/// Returns the default folder of the user's settings files.
+pub(super) fn settings_dir() -> PathBuf {
+    own_dir("XDG_CONFIG_HOME", ".config")
+}
+
+/// Returns the folder of this program in one of the XDG base directories: the directory that the
+/// variable names, otherwise `usual` in the home directory.
+fn own_dir(name: &str, usual: &str) -> PathBuf {
+    let named = variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    named.unwrap_or_else(|| home().join(usual)).join("sessions")
+}
+
+/// Returns the log folders of every known agent on this machine.
+pub fn known_roots() -> Vec<PathBuf> {
+    default_roots(&Places::new(&home(), &variable))
+}
+
+/// Returns the folder in which the process was started; `None` if it was deleted.
+pub fn current_dir() -> Option<PathBuf> {
+    std::env::current_dir().ok()
+}

@@ -1,0 +1,5 @@
+//! Reads what the user configured: environment variables, the settings file, the token of HTTP.
+
+pub mod environment;
+pub mod http_token;
+pub mod settings;

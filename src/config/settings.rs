@@ -1,0 +1,70 @@
+//! The user's own settings files: prices, and rules for secrets.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ingest::redact::Redactor;
+use schemas::price::PriceTable;
+use schemas::{ErrorCode, ToolError};
+
+use super::environment::{settings_dir, variable};
+use crate::error::unusable_path;
+use crate::files::outfile::open_regular;
+
+/// Maximum size of a settings file in bytes; a larger file is refused.
+const SETTINGS_BYTES: u64 = 4 << 20;
+
+/// Returns the price table: the built-in one with the additions and replacements of the user's
+/// file.
+pub fn prices() -> Result<PriceTable, ToolError> {
+    let Some((path, text)) = own_file("SESSIONS_PRICES", "prices.toml")? else {
+        return Ok(PriceTable::built_in());
+    };
+    PriceTable::with_overrides(&text).map_err(|error| wrong_file(&path, error))
+}
+
+/// Returns the redactor of secrets, with the built-in rules and those of the user's file.
+pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
+    let rules = match own_file("SESSIONS_REDACT", "redact.toml")? {
+        None => Vec::new(),
+        Some((path, text)) => {
+            ingest::redact::user_rules(&text).map_err(|error| wrong_file(&path, error))?
+        }
+    };
+    let redactor = Redactor::new(&rules).map_err(|error| {
+        let message = format!("{error}. Mend the rule, then run the command again");
+        ToolError::new(ErrorCode::InvalidArgument, message)
+    })?;
+    Ok(Arc::new(redactor))
+}
+
+/// Reads a settings file of the user: the one that the variable names, otherwise the usual one if
+/// it exists.
+fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolError> {
+    let path = variable(name).map(PathBuf::from);
+    let named = path.is_some();
+    let path = path.unwrap_or_else(|| settings_dir().join(usual));
+    match open_regular(&path).and_then(|file| read_text(file, SETTINGS_BYTES)) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if !named && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong_file(&path, error)),
+    }
+}
+
+/// Reads the text of an open file, if it has at most `most` bytes.
+pub(super) fn read_text(file: File, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    }
+    Ok(text)
+}
+
+/// Returns the error for a file of the user with invalid content.
+pub(super) fn wrong_file(path: &Path, error: impl Display) -> ToolError {
+    unusable_path(path, format_args!("{error}. Mend the file or remove it"))
+}

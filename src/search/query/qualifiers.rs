@@ -1,0 +1,9 @@
+//! The names of the qualifiers.
+
+/// All qualifiers, as listed in messages.
+pub(super) const QUALIFIERS: &str = "tool: model: branch: file: agent: label: is:error is:replay until: case:yes sort:relevance total:exact";
+
+/// Returns true if a qualifier has this name before its colon.
+pub fn is_qualifier(name: &str) -> bool {
+    QUALIFIERS.split(' ').any(|known| known.split(':').next() == Some(name))
+}

@@ -1,0 +1,10 @@
+//! Ranked search: scores the events that match a question, best first.
+
+mod estimate;
+mod ranked_search;
+mod score;
+mod weigh;
+mod weight_tables;
+mod word_presence;
+
+pub use ranked_search::{Ranked, RankedFound, can_rank, ranked};

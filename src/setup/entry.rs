@@ -1,0 +1,14 @@
+//! Describes the entry of the server in a client's configuration.
+
+use serde_json::{Map, Value};
+
+/// The name of the server in configurations.
+pub(super) const NAME: &str = "sessions";
+
+/// The server's entry, and its location in the file.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// The tables around the entry, outermost first.
+    pub(super) tables: &'static [&'static str],
+    pub(super) fields: Map<String, Value>,
+}

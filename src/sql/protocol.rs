@@ -1,0 +1,27 @@
+//! The messages between the requesting process and the worker.
+
+use schemas::tool::query::QueryFormat;
+use serde::{Deserialize, Serialize};
+
+use super::error::Fault;
+use super::query::Summary;
+use super::views::Definition;
+
+/// The request to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) sql: String,
+    pub(super) views: Vec<Definition>,
+    /// The only files that the worker may read.
+    pub(super) files: Vec<String>,
+    pub(super) format: Option<QueryFormat>,
+    pub(super) max_rows: usize,
+    pub(super) max_bytes: u64,
+}
+
+/// The final report of a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Report {
+    Done(Summary),
+    Failed(Fault),
+}

@@ -1,0 +1,334 @@
+//! Opens, creates and replaces the files of a store.
+//!
+//! Every file is for its owner only, is never reached through a symbolic link, and holds either its
+//! old or its new content after a crash. No other module of the store opens a file by itself.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write};
+use std::path::Path;
+
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use super::chunk_checksum::{CHUNK_BYTES, chunk_checksum};
+use crate::store::error::StoreError;
+
+/// Separates the name of a file from the random end of its temporary copy:
+/// `.manifest.json.tmp-x1y2z3`.
+const TEMPORARY: &str = ".tmp-";
+
+/// Creates a directory and its parents, readable by the owner only.
+pub(crate) fn create_private_dirs(dir: &Path) -> Result<(), StoreError> {
+    private_dir_builder(true).create(dir).map_err(StoreError::io(dir))
+}
+
+/// Creates one directory, readable by the owner only. Its parent must exist: a store that is moved
+/// away during an ingest must not be created again at its old place.
+pub(crate) fn create_private_dir(dir: &Path) -> Result<(), StoreError> {
+    private_dir_builder(false).create(dir).map_err(StoreError::io(dir))
+}
+
+fn private_dir_builder(is_recursive: bool) -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(is_recursive);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// Fails if `path` is a symbolic link, a device, a FIFO or anything else that is not a regular file.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    open_regular(path, OpenOptions::new().read(true))
+}
+
+/// Returns the content of a regular file.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens the lock file at `path`, creating it if it does not exist. Its content is not changed.
+pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    open_regular(path, &mut options).map_err(StoreError::io(path))
+}
+
+/// Opens `path` without following a link and without waiting for the other end of a FIFO.
+fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        options.mode(0o600).custom_flags(flags.cast_signed());
+    }
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other(
+            "it is not a regular file, and a store follows no links. Remove it and run the command again",
+        ));
+    }
+    options.open(path)
+}
+
+/// A new file, with the checksums of the bytes written to it.
+pub(crate) struct NewFile {
+    file: File,
+    length: u64,
+    hash: Xxh3Default,
+    /// The bytes of the chunk that is not complete yet.
+    chunk: Vec<u8>,
+    chunk_checksums: Vec<u32>,
+}
+
+/// A finished file: its length and its checksums.
+pub(crate) struct FileSums {
+    pub(crate) length: u64,
+    /// xxh3 of the whole file, in hexadecimal.
+    pub(crate) xxh3: String,
+    /// One for each [`CHUNK_BYTES`] of the file.
+    pub(crate) chunks: Vec<u32>,
+}
+
+impl NewFile {
+    /// Takes a file that was just created and is empty.
+    pub(crate) fn new(file: File) -> Self {
+        Self {
+            file,
+            length: 0,
+            hash: Xxh3Default::new(),
+            chunk: Vec::with_capacity(CHUNK_BYTES),
+            chunk_checksums: Vec::new(),
+        }
+    }
+
+    /// Returns the length and the checksums once all bytes are on disk.
+    pub(crate) fn finish(mut self) -> io::Result<FileSums> {
+        self.file.sync_all()?;
+        if !self.chunk.is_empty() {
+            self.chunk_checksums.push(chunk_checksum(&self.chunk));
+        }
+        let xxh3 = hexadecimal(self.hash.digest());
+        Ok(FileSums { length: self.length, xxh3, chunks: self.chunk_checksums })
+    }
+
+    fn add_to_chunks(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.chunk.is_empty() && bytes.len() >= CHUNK_BYTES {
+                let (whole, rest) = bytes.split_at(CHUNK_BYTES);
+                self.chunk_checksums.push(chunk_checksum(whole));
+                bytes = rest;
+                continue;
+            }
+            let missing = CHUNK_BYTES - self.chunk.len();
+            let (piece, rest) = bytes.split_at(missing.min(bytes.len()));
+            self.chunk.extend_from_slice(piece);
+            if self.chunk.len() == CHUNK_BYTES {
+                self.chunk_checksums.push(chunk_checksum(&self.chunk));
+                self.chunk.clear();
+            }
+            bytes = rest;
+        }
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        self.hash.update(&bytes[..written]);
+        self.add_to_chunks(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Fills `bytes` from the file at `offset`, without using the file's own position.
+pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
+    #[cfg(windows)]
+    {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], at)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => done += read,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Replaces the file at `path` by `content` in one step. The content is on disk when this returns.
+/// A link at `path` is replaced, not followed.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    replace_in(dir, path, content).map_err(StoreError::io(path))?;
+    sync_dir(dir)
+}
+
+fn replace_in(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    // tempfile creates with mode 0600, and removes the file if it is not persisted.
+    let prefix = temporary_prefix(path);
+    let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Removes temporary copies of the file at `path` that killed runs left behind in [`replace`]. The
+/// caller holds the lock under which that file is replaced, so no other process is replacing it.
+pub(crate) fn remove_temporary_copies(path: &Path) {
+    let prefix = temporary_prefix(path);
+    let Some(entries) = path.parent().and_then(|dir| fs::read_dir(dir).ok()) else { return };
+    for entry in entries.flatten() {
+        let is_copy = entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix));
+        if is_copy && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            // If it cannot be removed now, the next run tries again.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn temporary_prefix(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!(".{name}{TEMPORARY}")
+}
+
+/// True if a file of this name is a temporary copy of one of `names`.
+pub(crate) fn is_temporary_copy(name: &OsStr, names: &[&str]) -> bool {
+    let Some(name) = name.to_str().and_then(|name| name.strip_prefix('.')) else { return false };
+    let original = name.split_once(TEMPORARY).map(|(original, _)| original);
+    original.is_some_and(|original| names.contains(&original))
+}
+
+/// Makes the entries of a directory durable, if the platform supports it.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    if cfg!(unix) {
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(StoreError::io(dir))?;
+    }
+    Ok(())
+}
+
+/// Returns the length of a file and its xxh3 in hexadecimal.
+pub(crate) fn checksum(path: &Path) -> Result<(u64, String), StoreError> {
+    let mut file = open(path).map_err(StoreError::io(path))?;
+    let mut hash = Xxh3Default::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut length = 0;
+    loop {
+        let read = file.read(&mut buffer).map_err(StoreError::io(path))?;
+        if read == 0 {
+            return Ok((length, hexadecimal(hash.digest())));
+        }
+        length += read as u64;
+        hash.update(&buffer[..read]);
+    }
+}
+
+/// Returns the xxh3 of `bytes` in hexadecimal, as manifests hold it.
+pub(crate) fn checksum_of(bytes: &[u8]) -> String {
+    hexadecimal(xxh3_64(bytes))
+}
+
+fn hexadecimal(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::super::held_folder::HeldFolder;
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_devices_and_fifos_are_not_opened() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let target = dir.path().join("target");
+        fs::write(&target, "theirs").expect("writes");
+        let link = dir.path().join("write.lock");
+        symlink(&target, &link).expect("links");
+        assert!(open(&link).is_err() && read(&link).is_err() && open_lock(&link).is_err());
+        let folder = HeldFolder::open(dir.path()).expect("opens");
+        assert!(folder.create_file("write.lock").is_err());
+        assert_eq!(fs::read(&target).expect("reads"), b"theirs");
+        fs::remove_file(&link).expect("removes");
+        symlink(dir.path().join("nowhere"), &link).expect("links");
+        assert!(open_lock(&link).is_err(), "a dangling link");
+        assert!(!dir.path().join("nowhere").exists());
+        assert!(open(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn a_lock_file_keeps_its_content() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("write.lock");
+        fs::write(&path, "kept").expect("writes");
+        open_lock(&path).expect("opens");
+        assert_eq!(fs::read(&path).expect("reads"), b"kept");
+    }
+
+    #[test]
+    fn a_replaced_link_leaves_its_target_alone() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (target, path) = (dir.path().join("target"), dir.path().join("manifest.json"));
+        fs::write(&target, "theirs").expect("writes");
+        symlink(&target, &path).expect("links");
+        replace(&path, b"ours").expect("replaces");
+        assert_eq!(fs::read(&target).expect("reads"), b"theirs");
+        assert_eq!(read(&path).expect("reads"), b"ours");
+    }
+
+    #[test]
+    fn only_temporary_copies_of_the_file_are_removed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("manifest.json");
+        let kept =
+            ["manifest.json", "labels.json", ".labels.json.tmp-a", ".manifest.json", "x.tmp-a"];
+        let removed = [".manifest.json.tmp-a", ".manifest.json.tmp-Zz9"];
+        for name in kept.iter().chain(&removed) {
+            fs::write(dir.path().join(name), "").expect("writes");
+        }
+        remove_temporary_copies(&path);
+        for name in kept {
+            assert!(dir.path().join(name).exists(), "{name}");
+        }
+        for name in removed {
+            assert!(!dir.path().join(name).exists(), "{name}");
+            assert!(is_temporary_copy(OsStr::new(name), &["manifest.json"]), "{name}");
+        }
+        assert!(!is_temporary_copy(OsStr::new(".labels.json.tmp-a"), &["manifest.json"]));
+    }
+
+    #[test]
+    fn chunks_are_the_same_however_a_file_is_written() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 17).map(|at| (at * 31 % 251) as u8).collect();
+        let folder = HeldFolder::open(dir.path()).expect("opens");
+        let whole: Vec<u32> = bytes.chunks(CHUNK_BYTES).map(chunk_checksum).collect();
+        for piece in [1, 7, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, bytes.len()] {
+            let path = dir.path().join(piece.to_string());
+            let mut file = NewFile::new(folder.create_file(&piece.to_string()).expect("creates"));
+            bytes.chunks(piece).for_each(|part| file.write_all(part).expect("writes"));
+            let sums = file.finish().expect("finishes");
+            assert_eq!(sums.chunks, whole, "{piece}");
+            assert_eq!((sums.length, sums.xxh3.clone()), checksum(&path).expect("reads"));
+            assert_eq!(sums.xxh3, checksum_of(&bytes));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Reads events back by rows and columns.
+
+use std::path::PathBuf;
+
+use arrow::array::{Array, RecordBatch};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+use schemas::session::EventRow;
+use schemas::table::EventColumn;
+
+use super::open_segment::Segment;
+use crate::store::disk::checked_file::ParquetInput;
+use crate::store::error::StoreError;
+
+/// Returns a column of rows that were read; `None` if the column was not requested.
+pub fn column_of(batch: &RecordBatch, column: EventColumn) -> Option<&dyn Array> {
+    batch.column_by_name(column.name()).map(AsRef::as_ref)
+}
+
+/// A run of rows of a segment's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowSpan {
+    pub start: usize,
+    pub count: usize,
+}
+
+/// Reads chosen columns of chosen rows of a segment, batch by batch.
+pub struct EventReader {
+    batches: ParquetRecordBatchReader,
+    path: PathBuf,
+}
+
+impl EventReader {
+    /// Opens a reader for `rows`, which are ascending and do not overlap. No columns means all.
+    pub fn open(
+        segment: &Segment,
+        rows: &[RowSpan],
+        columns: &[EventColumn],
+        batch_rows: usize,
+    ) -> Result<Self, StoreError> {
+        let path = segment.path("events");
+        let metadata = segment.footer()?;
+        let input = ParquetInput(segment.events()?);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata);
+        let mask = if columns.is_empty() {
+            ProjectionMask::all()
+        } else {
+            ProjectionMask::columns(
+                builder.parquet_schema(),
+                columns.iter().map(|column| column.name()),
+            )
+        };
+        let batches = builder
+            .with_projection(mask)
+            .with_batch_size(batch_rows)
+            .with_row_selection(selection(rows))
+            .build()
+            .map_err(|error| StoreError::damaged(&path, error))?;
+        Ok(Self { batches, path })
+    }
+
+    /// Returns the next batch. Its columns are in the order of the table.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        self.batches.next().transpose().map_err(|error| StoreError::damaged(&self.path, error))
+    }
+
+    /// Returns all rows as structs.
+    pub fn rows(mut self) -> Result<Vec<EventRow>, StoreError> {
+        let mut rows = Vec::new();
+        while let Some(batch) = self.next_batch()? {
+            let more = serde_arrow::from_record_batch::<Vec<EventRow>>(&batch);
+            rows.extend(more.map_err(|error| StoreError::damaged(&self.path, error))?);
+        }
+        Ok(rows)
+    }
+}
+
+fn selection(rows: &[RowSpan]) -> RowSelection {
+    let mut selectors = Vec::with_capacity(rows.len() * 2);
+    let mut at = 0;
+    for span in rows {
+        if span.start > at {
+            selectors.push(RowSelector::skip(span.start - at));
+        }
+        selectors.push(RowSelector::select(span.count));
+        at = span.start + span.count;
+    }
+    selectors.into()
+}

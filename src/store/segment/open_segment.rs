@@ -1,0 +1,168 @@
+//! One segment of a snapshot. Its files are opened and checked when they are first needed.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use schemas::session::SessionRow;
+use schemas::table::EVENTS;
+
+use super::events_footer::{TextPage, locate_text_pages, read_footer};
+use super::small_files::read_whole;
+use crate::store::disk::checked_file::CheckedFile;
+use crate::store::disk::chunk_checksum::CHUNK_BYTES;
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::index::SkipIndex;
+use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry, file_name};
+
+/// Rows of one session in one segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Position of the session in [`Snapshot::sessions`](crate::store::Snapshot::sessions).
+    pub session: usize,
+    pub start: usize,
+    pub count: usize,
+    /// `event_index` of the first row.
+    pub first_index: u32,
+}
+
+/// One segment of a snapshot.
+pub struct Segment {
+    pub entry: SegmentEntry,
+    pub dir: PathBuf,
+    /// Live rows by session, in the order of rows.
+    pub spans: Vec<Span>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The parts of a segment that snapshots of several generations share.
+pub(crate) struct Shared {
+    pub(crate) sessions: Vec<Arc<SessionRow>>,
+    /// The events file, opened on first use. Once open, it can be read even if it was superseded
+    /// since.
+    pub(crate) events: OnceLock<Arc<CheckedFile>>,
+    /// The footer of the events file.
+    pub(crate) footer: OnceLock<ArrowReaderMetadata>,
+    pub(crate) pages: OnceLock<Vec<TextPage>>,
+    pub(crate) index: OnceLock<SkipIndex>,
+    /// Tables whose whole file was compared with its checksum and is right.
+    pub(crate) verified: Mutex<HashSet<String>>,
+}
+
+impl Segment {
+    /// Returns its rows of `sessions`: each session as it was when the segment was written.
+    pub(crate) fn sessions(&self) -> &[Arc<SessionRow>] {
+        &self.shared.sessions
+    }
+
+    /// Returns the path of a table's file.
+    pub fn path(&self, table: &str) -> PathBuf {
+        self.dir.join(file_name(table))
+    }
+
+    /// Returns the events file, which is opened on first use.
+    pub(super) fn events(&self) -> Result<Arc<CheckedFile>, StoreError> {
+        if let Some(file) = self.shared.events.get() {
+            return Ok(Arc::clone(file));
+        }
+        let checksums = self.chunk_checksums(EVENTS.name)?;
+        let file = Arc::new(self.open_checked(EVENTS.name, checksums)?);
+        Ok(Arc::clone(self.shared.events.get_or_init(|| file)))
+    }
+
+    fn open_checked(&self, table: &str, checksums: Vec<u32>) -> Result<CheckedFile, StoreError> {
+        let path = self.path(table);
+        let length = self.entry.file(table).map(|file| file.bytes);
+        let length = length.ok_or_else(|| StoreError::damaged(&path, "no manifest names it"))?;
+        CheckedFile::open(&path, length, checksums)
+    }
+
+    /// Reads the checksums of the chunks of `events` or `skip`; empty if the segment has none.
+    fn chunk_checksums(&self, table: &str) -> Result<Vec<u32>, StoreError> {
+        let Some(expected) = self.entry.file(CHECKSUMS) else { return Ok(Vec::new()) };
+        let bytes = read_whole(&self.path(CHECKSUMS), expected)?;
+        let (all, _) = bytes.as_chunks::<4>();
+        let events = self.entry.file(EVENTS.name).map_or(0, |file| file.bytes);
+        let events = usize::try_from(events.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
+        let (of_events, of_index) = all.split_at(events.min(all.len()));
+        let own = if table == SKIP { of_index } else { of_events };
+        Ok(own.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
+    }
+
+    /// Returns the footer of the events file, which is read on first use.
+    pub(super) fn footer(&self) -> Result<ArrowReaderMetadata, StoreError> {
+        if let Some(footer) = self.shared.footer.get() {
+            return Ok(footer.clone());
+        }
+        let footer = read_footer(&self.events()?)?;
+        Ok(self.shared.footer.get_or_init(|| footer).clone())
+    }
+
+    /// Returns the pages of the text column, in order.
+    pub fn text_pages(&self) -> Result<&[TextPage], StoreError> {
+        if let Some(pages) = self.shared.pages.get() {
+            return Ok(pages);
+        }
+        let path = self.path("events");
+        let pages = locate_text_pages(&self.footer()?)
+            .ok_or_else(|| StoreError::damaged(&path, "it has no page index"))?;
+        Ok(self.shared.pages.get_or_init(|| pages))
+    }
+
+    /// True if the parts that a search reads first, the skip index and the text pages, are in
+    /// memory.
+    pub fn is_open(&self) -> bool {
+        self.shared.pages.get().is_some() && self.shared.index.get().is_some()
+    }
+
+    /// Reads the parts that a search reads first: the skip index and the positions of the text
+    /// pages.
+    pub fn open(&self) -> Result<(), StoreError> {
+        self.index()?;
+        self.text_pages().map(|_| ())
+    }
+
+    /// Returns the skip index, which is opened on first use.
+    pub fn index(&self) -> Result<&SkipIndex, StoreError> {
+        if let Some(index) = self.shared.index.get() {
+            return Ok(index);
+        }
+        let path = self.path(SKIP);
+        let checksums = self.chunk_checksums(SKIP)?;
+        let index = SkipIndex::open(self.open_checked(SKIP, checksums)?)?;
+        if index.rows() as u64 != self.entry.events {
+            return Err(StoreError::damaged(&path, "it is of another segment"));
+        }
+        Ok(self.shared.index.get_or_init(|| index))
+    }
+
+    /// Compares all files of the segment with their checksums.
+    pub(crate) fn verify(&self) -> Result<(), StoreError> {
+        self.entry.files.iter().try_for_each(|file| self.verify_file(file))
+    }
+
+    fn verify_file(&self, file: &FileEntry) -> Result<(), StoreError> {
+        let path = self.path(&file.table);
+        let (bytes, xxh3) = files::checksum(&path)?;
+        if bytes != file.bytes || xxh3 != file.xxh3 {
+            return Err(StoreError::damaged(&path, format!("{bytes} bytes, checksum {xxh3}")));
+        }
+        Ok(())
+    }
+
+    /// Compares the whole file of a table with its checksum, once in this process. This is for
+    /// readers of the file, like DuckDB, that do not check what they read. A table without rows has
+    /// no file.
+    pub(crate) fn verify_table(&self, table: &str) -> Result<(), StoreError> {
+        let Some(file) = self.entry.file(table) else { return Ok(()) };
+        let verified = || self.shared.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified().contains(table) {
+            return Ok(());
+        }
+        self.verify_file(file)?;
+        verified().insert(table.to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! Finds the rows of a session in all segments.
+
+use super::segment::open_segment::{Segment, Span};
+
+/// All live spans, sorted by session and then by event, each with the position of its segment.
+#[derive(Debug)]
+pub(super) struct SpanIndex(Vec<(usize, Span)>);
+
+impl SpanIndex {
+    pub(super) fn of(segments: &[Segment]) -> Self {
+        let segments = segments.iter().enumerate();
+        let mut spans: Vec<(usize, Span)> = segments
+            .flat_map(|(at, segment)| segment.spans.iter().map(move |span| (at, *span)))
+            .collect();
+        spans.sort_by_key(|(_, span)| (span.session, span.first_index));
+        Self(spans)
+    }
+
+    pub(super) fn of_session(&self, session: usize) -> impl Iterator<Item = &(usize, Span)> {
+        let begin = self.0.partition_point(|(_, span)| span.session < session);
+        self.0[begin..].iter().take_while(move |(_, span)| span.session == session)
+    }
+}

@@ -1,0 +1,51 @@
+//! Creates findings, and shortens the texts that they show.
+
+use schemas::envelope::Severity;
+use schemas::session::EventRow;
+use schemas::tool::analyze::{Check, Finding};
+
+use crate::base::sanitize::{clean, head};
+use crate::tools::reply::convert;
+
+/// Maximum number of other events that a finding lists.
+pub(super) const RELATED: usize = 5;
+
+/// Creates a finding at an event.
+pub(super) fn finding(check: Check, severity: Severity, row: &EventRow, reason: String) -> Finding {
+    Finding {
+        check,
+        severity,
+        reason,
+        event_id: convert::event_id(row),
+        session_id: row.session_id.clone(),
+        event_index: convert::index(row.event_index),
+        turn_index: convert::index(row.turn_index),
+        step_index: convert::index(row.step_index),
+        event_type: row.event_type,
+        timestamp: convert::time(row.timestamp),
+        tool_name: row.tool_name.as_deref().map(clean),
+        call: None,
+        message: None,
+        signature: None,
+        occurrences: None,
+        sessions: None,
+        fixed: None,
+        duration_ms: None,
+        bytes: None,
+        tokens: None,
+        related_event_ids: Vec::new(),
+        fix: None,
+        lost: None,
+    }
+}
+
+/// Returns the beginning of a text from a log, cleaned, in at most `bytes` of JSON.
+pub(super) fn short(text: &str, bytes: usize) -> String {
+    let text = text.trim_end();
+    // Only as much text is cleaned as can be shown.
+    let part = &text[..text.floor_char_boundary(4 * bytes)];
+    let cleaned = clean(part);
+    let (kept, omitted) = head(&cleaned, bytes);
+    let is_cut = omitted > 0 || part.len() < text.len();
+    format!("{kept}{}", if is_cut { "…" } else { "" })
+}

@@ -1,0 +1,42 @@
+//! Defines the requested page of findings, and counts findings by check.
+
+use std::collections::BTreeMap;
+
+use schemas::envelope::Severity;
+use schemas::limits;
+use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, CheckCount};
+
+use crate::tools::reply::budget::Budget;
+
+/// The requested page of findings.
+pub(super) struct FindingsPage<'a> {
+    /// The arguments without the cursor.
+    pub(super) args: &'a AnalyzeArgs,
+    pub(super) cursor: Option<&'a str>,
+    pub(super) limit: usize,
+}
+
+impl FindingsPage<'_> {
+    pub(super) fn checks(&self) -> Vec<Check> {
+        self.args.checks.as_ref().map_or_else(|| Check::ALL.to_vec(), |checks| checks.to_vec())
+    }
+
+    /// Returns the space that remains for findings after the rest of the data.
+    pub(super) fn budget(&self, data: &AnalyzeData) -> Budget {
+        let frame = serde_json::to_vec(data).map_or(0, |json| json.len());
+        Budget::new(limits::ANSWER_BYTES.saturating_sub(frame))
+    }
+}
+
+/// Counts the findings of each check.
+pub(super) fn count_by_check(findings: impl Iterator<Item = (Check, Severity)>) -> Vec<CheckCount> {
+    let mut counts: BTreeMap<Check, CheckCount> = BTreeMap::new();
+    for (check, severity) in findings {
+        let none = CheckCount { check, findings: 0, errors: 0, warnings: 0 };
+        let count = counts.entry(check).or_insert(none);
+        count.findings += 1;
+        count.errors += usize::from(severity == Severity::Error);
+        count.warnings += usize::from(severity == Severity::Warning);
+    }
+    counts.into_values().collect()
+}

@@ -1,0 +1,55 @@
+//! Keeps answers within their size limit.
+
+use serde::Serialize;
+
+use crate::base::sanitize::{clean, head};
+
+/// Maximum number of bytes of an unknown name that an answer repeats.
+const ECHOED: usize = 100;
+
+/// Returns a requested name that does not exist, in the form in which an answer repeats it.
+pub(crate) fn echoed(name: &str) -> String {
+    head(&clean(name), ECHOED).0.to_owned()
+}
+
+/// The number of bytes of JSON that may still be used.
+pub(crate) struct Budget {
+    left: usize,
+    used: bool,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { left: bytes, used: false }
+    }
+
+    /// Takes the space that `item` needs; returns false if too little remains. The first item
+    /// always fits, so that no page is empty.
+    pub(crate) fn take(&mut self, item: &impl Serialize) -> bool {
+        // One byte for the comma.
+        let bytes = serde_json::to_vec(item).map_or(0, |json| json.len() + 1);
+        if bytes > self.left && self.used {
+            return false;
+        }
+        self.used = true;
+        self.left = self.left.saturating_sub(bytes);
+        true
+    }
+
+    /// Returns the number of bytes left.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_item_fits_and_the_rest_by_size() {
+        let mut budget = Budget::new(10);
+        assert!(budget.take(&"a long first item"));
+        assert!(!budget.take(&"x"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Describes one call of a tool: when it is made, how long it may take, and the view that it
+//! answers from.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use schemas::{ErrorCode, Timestamp, ToolError, limits};
+
+use super::freshness::Freshness;
+use crate::store::Snapshot;
+
+/// The inputs of a call besides its arguments. Create one for each call: the first access to the
+/// store takes the snapshot, and the whole call answers from it.
+pub struct Call<'a> {
+    pub(crate) now: Timestamp,
+    begun: Instant,
+    /// Polled from time to time; true ends the call.
+    pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
+    /// The maximum duration of a search, which then returns what it found so far.
+    search_time: Duration,
+    /// The time at which the call ends, whatever it does.
+    deadline: Option<Instant>,
+    /// The maximum duration of a query, which is then ended.
+    query_time: Duration,
+    view: OnceLock<View>,
+}
+
+/// The data that a call answers from.
+pub(crate) struct View {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) freshness: Freshness,
+}
+
+impl<'a> Call<'a> {
+    /// Creates a call with the usual limits.
+    pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self {
+            now,
+            begun: Instant::now(),
+            stop,
+            search_time: Duration::from_secs(limits::SEARCH_SECONDS),
+            deadline: None,
+            query_time: Duration::from_secs(limits::SQL_SECONDS),
+            view: OnceLock::new(),
+        }
+    }
+
+    /// Sets another maximum duration for a search.
+    #[must_use]
+    pub fn with_search_time(self, search_time: Duration) -> Self {
+        Self { search_time, ..self }
+    }
+
+    /// Sets another maximum duration for a query.
+    #[must_use]
+    pub fn with_query_time(self, query_time: Duration) -> Self {
+        Self { query_time, ..self }
+    }
+
+    /// Sets the time at which the call ends.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..self }
+    }
+
+    /// Returns the view that the call answers from. The first access gets it from `take`.
+    pub(crate) fn view(
+        &self,
+        take: impl FnOnce() -> Result<View, ToolError>,
+    ) -> Result<&View, ToolError> {
+        match self.view.get() {
+            Some(view) => Ok(view),
+            None => take().map(|view| self.view.get_or_init(|| view)),
+        }
+    }
+
+    /// Returns the time since the call began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Returns an error if the call was cancelled or took too long, which ends it.
+    pub(crate) fn check(&self) -> Result<(), ToolError> {
+        if (self.stop)() {
+            return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let message = "The call took too long and was stopped. Narrow it with since, session_id or turns, ask for less with limit, or try again";
+            return Err(ToolError::new(ErrorCode::SearchTimeout, message));
+        }
+        Ok(())
+    }
+
+    /// Returns the maximum duration of a query that begins now.
+    pub(crate) fn query_left(&self) -> Duration {
+        let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        left.map_or(self.query_time, |left| left.min(self.query_time))
+    }
+
+    /// Returns the time at which a search that begins now has to end.
+    pub(crate) fn search_end(&self) -> Instant {
+        let end = Instant::now() + self.search_time;
+        self.deadline.map_or(end, |deadline| deadline.min(end))
+    }
+}

@@ -1,0 +1,71 @@
+//! Encodes and decodes cursors. A cursor is opaque, bound to the call's other arguments, and based
+//! on a position instead of an offset.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use schemas::{ErrorCode, ToolError};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+#[derive(Serialize, Deserialize)]
+struct Cursor<P> {
+    /// A hash of the arguments.
+    b: String,
+    p: P,
+}
+
+/// Encodes a cursor at `position` that is valid only for the same `args`. `args` must not contain a
+/// cursor.
+pub(crate) fn encode<P: Serialize>(args: &impl Serialize, position: &P) -> String {
+    let cursor = Cursor { b: binding(args), p: position };
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
+}
+
+/// Decodes the position of a cursor.
+pub(crate) fn decode<P: DeserializeOwned>(
+    args: &impl Serialize,
+    cursor: &str,
+) -> Result<P, ToolError> {
+    let invalid = |why: &str| {
+        let message = format!(
+            "cursor: {why}. Pass next_cursor of the page before unchanged, with the same other arguments, or leave it out for the first page"
+        );
+        ToolError::new(ErrorCode::InvalidCursor, message).with("field", "cursor")
+    };
+    let bytes = URL_SAFE_NO_PAD.decode(cursor.trim()).map_err(|_| invalid("it is none of ours"))?;
+    let cursor: Cursor<P> =
+        serde_json::from_slice(&bytes).map_err(|_| invalid("it is of another kind of call"))?;
+    if cursor.b != binding(args) {
+        return Err(invalid("it belongs to a call with other arguments"));
+    }
+    Ok(cursor.p)
+}
+
+fn binding(args: &impl Serialize) -> String {
+    let json = serde_json::to_vec(args).unwrap_or_default();
+    format!("{:x}", xxh3_64(&json) >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_fits_its_own_call_only() {
+        let cursor = encode(&("search", "a"), &(5, "x"));
+        assert_eq!(
+            decode::<(i64, String)>(&("search", "a"), &cursor).ok(),
+            Some((5, "x".to_owned()))
+        );
+        for (args, text) in [
+            (("search", "b"), cursor.as_str()),
+            (("search", "a"), "nonsense!"),
+            (("search", "a"), ""),
+        ] {
+            let error = decode::<(i64, String)>(&args, text).expect_err(text);
+            assert_eq!(error.code, ErrorCode::InvalidCursor);
+        }
+        assert!(decode::<u8>(&("search", "a"), &cursor).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! Describes the freshness of the index: how many logs are not read yet, and what answers say about
+//! them.
+
+use std::time::Duration;
+
+use schemas::envelope::{Severity, Warning, WarningCode};
+
+/// Keeps the store up to date with the logs. The composition root provides it, because tools do not
+/// access logs.
+pub trait Refresh: Send + Sync {
+    /// Checks whether logs grew and reads what was added, for at most `wait`. The rest continues in
+    /// the background.
+    fn refresh(&self, wait: Duration);
+
+    /// Returns the current freshness.
+    fn state(&self) -> Freshness;
+}
+
+/// The logs whose current content is not in the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Freshness {
+    /// The number of log files that grew or appeared and are not read yet.
+    pub pending: usize,
+    pub lag: Lag,
+    /// The number of log files that could not be read.
+    pub failed: usize,
+    /// The number of files next to the logs whose format is unknown.
+    pub unknown: usize,
+}
+
+/// The reason why some logs are not read yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub enum Lag {
+    /// No unread logs are known.
+    #[default]
+    None,
+    /// Not all logs have been checked yet.
+    Looking,
+    /// The logs are being read.
+    Reading,
+    /// Another process is writing to the store.
+    Busy,
+    /// The logs could not be ingested.
+    Trouble(String),
+}
+
+impl Freshness {
+    /// Returns the warnings that an answer gives about the freshness.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let stale =
+            |severity, message: String| Warning::new(WarningCode::IndexStale, severity, message);
+        let files = match self.pending {
+            1 => "1 log file has".to_owned(),
+            files => format!("{files} log files have"),
+        };
+        let lag = match &self.lag {
+            Lag::None => None,
+            Lag::Looking => Some(stale(
+                Severity::Info,
+                "The logs are being looked through; what was written last may be missing. Call again in a moment".to_owned(),
+            )),
+            Lag::Reading => Some(stale(
+                Severity::Warning,
+                format!("{files} new content that is being read. Call again in a moment to see it"),
+            )),
+            Lag::Busy => Some(stale(
+                Severity::Warning,
+                format!("{files} new content; another process is writing to the store, so it is read later"),
+            )),
+            Lag::Trouble(why) => Some(stale(
+                Severity::Error,
+                format!("{files} new content that could not be taken in: {why}"),
+            )),
+        };
+        let failed = (self.failed > 0).then(|| {
+            let message =
+                format!("{} log files could not be read; see `sessions status`", self.failed);
+            Warning::new(WarningCode::FilesFailed, Severity::Warning, message)
+        });
+        lag.into_iter().chain(failed)
+    }
+
+    /// Returns what an empty answer says about unknown files.
+    pub(crate) fn why_empty(&self) -> String {
+        match self.unknown {
+            0 => String::new(),
+            files => format!(" Files of no known format beside the logs: {files}."),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Formats the next step as the caller would take it: a client calls tools with arguments, a user
+//! at a terminal types commands with flags.
+
+use schemas::tool::TOOLS;
+use schemas::{ErrorCode, EventId, ToolError};
+
+use crate::search::{QueryError, QueryErrorKind};
+use crate::store::LookupError;
+
+/// The way in which a caller makes calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Interface {
+    #[default]
+    Tools,
+    Commands,
+}
+
+impl Interface {
+    /// Returns a tool by its name: `list_sessions`, or `sessions list` at a terminal.
+    pub(crate) fn tool(self, name: &str) -> String {
+        self.call(name, &[])
+    }
+
+    /// Formats a call with these arguments: `list_sessions(limit=1)`, or `sessions list --limit 1`
+    /// at a terminal. An argument that a command takes without a flag is printed as its value
+    /// alone; an argument with an empty value means any value.
+    pub(crate) fn call(self, name: &str, arguments: &[(&str, &str)]) -> String {
+        let command = TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.command);
+        let (Self::Commands, Some(command)) = (self, command) else {
+            let arguments = arguments.iter().map(|argument| match argument {
+                (name, "") => (*name).to_owned(),
+                (name, value) => format!("{name}={value}"),
+            });
+            return match arguments.collect::<Vec<_>>().as_slice() {
+                [] => name.to_owned(),
+                arguments => format!("{name}({})", arguments.join(", ")),
+            };
+        };
+        let mut line = format!("sessions {command}");
+        for (name, value) in arguments {
+            line.push(' ');
+            if !takes_without_flag(command, name) {
+                line.push_str(&flag(command, name));
+                line.push(' ');
+            }
+            match value.trim_matches(['[', ']']) {
+                "" => line.push_str(&format!("<{name}>")),
+                value => line.push_str(value),
+            }
+        }
+        line
+    }
+
+    /// Returns the error for a session that was not found, with the next step.
+    pub(crate) fn lookup_error(self, id: &str, error: LookupError) -> ToolError {
+        match error {
+            LookupError::TooShort { least } => {
+                let message = format!(
+                    "'{id}' is too short. Give at least {least} characters of a session id; {} shows them",
+                    self.tool("list_sessions")
+                );
+                ToolError::new(ErrorCode::InvalidSessionId, message).with("session_id", id)
+            }
+            LookupError::NotFound { meant } => {
+                let message = match id.parse::<EventId>() {
+                    Ok(EventId { session, .. }) => format!(
+                        "'{id}' is the id of an event, which {} shows; its session is '{session}'",
+                        self.tool("get_event_details")
+                    ),
+                    Err(_) => format!(
+                        "No session starts with '{id}'. {} shows the ids",
+                        self.tool("list_sessions")
+                    ),
+                };
+                ToolError::new(ErrorCode::SessionNotFound, message)
+                    .with("session_id", id)
+                    .meant(meant.as_deref())
+            }
+            LookupError::Ambiguous { sessions, candidates } => {
+                let message =
+                    format!("Prefix '{id}' matches {sessions} sessions. Give more characters");
+                ToolError::new(ErrorCode::AmbiguousSessionPrefix, message)
+                    .with("prefix", id)
+                    .with("matches", candidates)
+            }
+        }
+    }
+
+    /// Returns the error for a query that cannot be parsed, with the position.
+    pub(crate) fn query_error(self, error: &QueryError) -> ToolError {
+        let mut message = format!("query: {error}");
+        if error.kind == QueryErrorKind::NothingToFind {
+            let lists = self.tool("list_sessions");
+            message.push_str(&format!("; {lists} lists sessions without a query"));
+        }
+        let answer = ToolError::new(ErrorCode::InvalidQuery, message);
+        let answer = match error.position {
+            Some(position) => answer.with("position", position),
+            None => answer,
+        };
+        match &error.kind {
+            QueryErrorKind::WrongTime { value, .. }
+            | QueryErrorKind::UnknownQualifier { written: value } => {
+                answer.with("value", value.as_str())
+            }
+            QueryErrorKind::TooLong { .. }
+            | QueryErrorKind::NothingToFind
+            | QueryErrorKind::OpenQuote
+            | QueryErrorKind::NoValue { .. }
+            | QueryErrorKind::MissingTerm { .. }
+            | QueryErrorKind::ExcludedBesideOr
+            | QueryErrorKind::WrongRegex { .. } => answer,
+        }
+    }
+}
+
+/// Returns true if a command takes an argument by position, without a flag. A test in `cli` checks
+/// this against clap.
+fn takes_without_flag(command: &str, argument: &str) -> bool {
+    matches!(
+        (command, argument),
+        ("search", "query")
+            | ("event", "event_ids")
+            | ("query", "sql")
+            | ("show" | "analyze", "session_id")
+            | ("label", "session_ids")
+            | ("tools", "tools")
+    )
+}
+
+/// Returns the flag of an argument. For example, `session_ids` is given as `--session-id`, which
+/// may be repeated.
+fn flag(command: &str, argument: &str) -> String {
+    if (command, argument) == ("stats", "group_by") {
+        return "--by".to_owned();
+    }
+    let name = argument.strip_suffix("ids").map(|of| format!("{of}id"));
+    format!("--{}", name.as_deref().unwrap_or(argument).replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_commands_at_a_terminal() {
+        for (tool, arguments, call, command) in [
+            ("list_sessions", &[][..], "list_sessions", "sessions list"),
+            (
+                "list_sessions",
+                &[("label", "x"), ("limit", "2")],
+                "list_sessions(label=x, limit=2)",
+                "sessions list --label x --limit 2",
+            ),
+            (
+                "list_sessions",
+                &[("session_ids", "[...]")],
+                "list_sessions(session_ids=[...])",
+                "sessions list --session-id ...",
+            ),
+            (
+                "get_event_details",
+                &[("event_ids", "[...]")],
+                "get_event_details(event_ids=[...])",
+                "sessions event ...",
+            ),
+            (
+                "get_session_details",
+                &[("session_id", "ID"), ("detail_level", "steps")],
+                "get_session_details(session_id=ID, detail_level=steps)",
+                "sessions show ID --detail-level steps",
+            ),
+            (
+                "analyze_session",
+                &[("session_id", "")],
+                "analyze_session(session_id)",
+                "sessions analyze <session_id>",
+            ),
+        ] {
+            assert_eq!(Interface::Tools.call(tool, arguments), call);
+            assert_eq!(Interface::Commands.call(tool, arguments), command);
+        }
+    }
+
+    #[test]
+    fn what_somebody_typed_stays_as_it_is() {
+        let missing = LookupError::NotFound { meant: None };
+        let error = Interface::Commands.lookup_error("list_sessions", missing);
+        assert_eq!(
+            error.message,
+            "No session starts with 'list_sessions'. sessions list shows the ids"
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! Declares what the tools share: the state of a call, and the parts from which replies are built.
+
+pub(crate) mod answer;
+pub(crate) mod budget;
+pub(crate) mod call;
+pub(crate) mod caller;
+pub(crate) mod complete;
+pub(crate) mod convert;
+pub(crate) mod cursor;
+pub(crate) mod event_predicates;
+pub(crate) mod freshness;
+pub(crate) mod interface;
+pub(crate) mod pending;
+pub(crate) mod rows;
+pub(crate) mod selection;
+pub(crate) mod session_filter;
+pub(crate) mod session_sums;
+pub(crate) mod shared_state;
+pub(crate) mod transcript;

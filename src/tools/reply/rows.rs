@@ -1,0 +1,243 @@
+//! Reads events of one session, and pages through them within a budget.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use schemas::session::{EventRow, SessionRow};
+use schemas::table::EventColumn;
+use schemas::tool::event::{Event, EventField};
+use schemas::{EventType, ToolError};
+
+use super::budget::Budget;
+use super::call::Call;
+use super::convert;
+use crate::base::sanitize::{clean, head};
+use crate::error::store_error;
+use crate::store::{ALL_EVENTS, Snapshot, column_of};
+
+/// Reads events `from..to` of a session, in order.
+pub(crate) fn range(
+    snapshot: &Snapshot,
+    session: usize,
+    from: u32,
+    to: u32,
+) -> Result<Vec<EventRow>, ToolError> {
+    snapshot.events_of(session, std::slice::from_ref(&(from..to)), &[]).rows().map_err(store_error)
+}
+
+/// Number of events read at a time, so that the end of a call is noticed in between.
+const CHUNK: u32 = 8192;
+
+/// Reads all events of a session, unless the call ends.
+pub(crate) fn all(
+    snapshot: &Snapshot,
+    session: usize,
+    call: &Call<'_>,
+) -> Result<Vec<EventRow>, ToolError> {
+    let end = u32::try_from(snapshot.sessions()[session].events).unwrap_or(u32::MAX);
+    let mut events = Vec::new();
+    let mut from = 0;
+    while from < end {
+        call.check()?;
+        let to = from.saturating_add(CHUNK).min(end);
+        events.extend(range(snapshot, session, from, to)?);
+        from = to;
+    }
+    Ok(events)
+}
+
+/// The columns that link a call with its result.
+const LINK_COLUMNS: &[EventColumn] = &[
+    EventColumn::EventIndex,
+    EventColumn::EventType,
+    EventColumn::ToolCallId,
+    EventColumn::DurationMs,
+];
+
+/// The links between calls and results of one session, by call id.
+#[derive(Default)]
+pub(crate) struct Links(HashMap<String, Joined>);
+
+/// The calls and results that share one id: some models restart the numbering of calls in every
+/// turn.
+#[derive(Default)]
+struct Joined {
+    /// The event indexes of the calls, in order.
+    calls: Vec<i32>,
+    /// The event indexes of the results, each with its duration.
+    results: Vec<(i32, Option<i64>)>,
+}
+
+impl Joined {
+    /// Returns the call of a result: the last one before it, otherwise the first.
+    fn call_of(&self, result: i32) -> Option<i32> {
+        let before = self.calls.iter().rev().find(|call| **call < result);
+        before.or(self.calls.first()).copied()
+    }
+
+    /// Returns the result of a call: the first whose call is this one.
+    fn result_of(&self, call: i32) -> Option<(i32, Option<i64>)> {
+        self.results.iter().find(|(result, _)| self.call_of(*result) == Some(call)).copied()
+    }
+}
+
+impl Links {
+    /// Reads the links of a session from the narrow columns only.
+    pub(crate) fn read(snapshot: &Snapshot, session: usize) -> Result<Self, ToolError> {
+        let mut links = Self::default();
+        let mut events = snapshot.events_of(session, ALL_EVENTS, LINK_COLUMNS);
+        while let Some(batch) = events.next_batch().map_err(store_error)? {
+            let read = links.add(&batch);
+            read.map_err(|error| store_error(events.damaged(error)))?;
+        }
+        Ok(links)
+    }
+
+    /// Adds the rows of a batch.
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), ToolError> {
+        let (Some(index), Some(kind), Some(call), Some(duration)) = (
+            column_of(batch, EventColumn::EventIndex),
+            column_of(batch, EventColumn::EventType),
+            column_of(batch, EventColumn::ToolCallId),
+            column_of(batch, EventColumn::DurationMs),
+        ) else {
+            return Ok(());
+        };
+        let index = index.as_primitive::<arrow::datatypes::Int32Type>();
+        let (kind, call) = (kind.as_string::<i32>(), call.as_string::<i32>());
+        let duration = duration.as_primitive::<arrow::datatypes::Int64Type>();
+        for row in (0..batch.num_rows()).filter(|row| call.is_valid(*row)) {
+            let duration = duration.is_valid(row).then(|| duration.value(row));
+            self.note(kind.value(row).parse()?, call.value(row), index.value(row), duration);
+        }
+        Ok(())
+    }
+
+    /// Builds the links from rows that are already read.
+    pub(crate) fn of(rows: &[EventRow]) -> Self {
+        let mut links = Self::default();
+        for row in rows {
+            if let Some(call) = &row.tool_call_id {
+                links.note(row.event_type, call, row.event_index, row.duration_ms);
+            }
+        }
+        links
+    }
+
+    fn note(&mut self, kind: EventType, call: &str, index: i32, duration: Option<i64>) {
+        let joined = self.0.entry(call.to_owned()).or_default();
+        if kind == EventType::ToolCall {
+            joined.calls.push(index);
+        } else if kind == EventType::ToolResult {
+            joined.results.push((index, duration));
+        }
+    }
+
+    /// Adds the result and the duration to a call, and the call to a result.
+    fn apply(&self, row: &EventRow, event: &mut Event) {
+        let joined = row.tool_call_id.as_ref().and_then(|call| self.0.get(call));
+        let Some(joined) = joined else { return };
+        let linked = match event.event_type {
+            EventType::ToolCall => {
+                let result = joined.result_of(row.event_index);
+                event.duration_ms = event.duration_ms.or(result.and_then(|(_, duration)| duration));
+                result.map(|(index, _)| index)
+            }
+            EventType::ToolResult => joined.call_of(row.event_index),
+            EventType::User
+            | EventType::Message
+            | EventType::Reasoning
+            | EventType::TokenUsage
+            | EventType::Notification => None,
+        };
+        event.linked_event_id =
+            linked.map(|index| schemas::EventId::format(&row.session_id, convert::index(index)));
+    }
+}
+
+/// Puts events on a page until the budget or `limit` ends it.
+pub(crate) struct Pager<'a> {
+    pub fields: Option<&'a [EventField]>,
+    /// The number of characters of text that the page may still contain.
+    pub max_chars: usize,
+    pub budget: Budget,
+    pub events: Vec<Event>,
+}
+
+/// How much of an event was put on a page.
+pub(crate) enum Put {
+    Whole,
+    /// The text continues at this character.
+    Until(usize),
+}
+
+/// Minimum number of characters of a cut text on a page; a shorter part moves to the next page.
+const LEAST_CHARS: usize = 200;
+
+impl Pager<'_> {
+    fn wants(&self, field: EventField) -> bool {
+        self.fields.is_none_or(|fields| fields.contains(&field))
+    }
+
+    /// Puts `row` on the page, its text from character `offset` on.
+    pub(crate) fn put(
+        &mut self,
+        row: &EventRow,
+        session: &SessionRow,
+        links: &Links,
+        offset: usize,
+    ) -> Put {
+        let mut event = convert::event(row, session);
+        links.apply(row, &mut event);
+        if self.wants(EventField::Source) {
+            event.source = convert::source(row, session);
+        }
+        if !self.wants(EventField::Tool) {
+            event.tool_name = None;
+            event.tool_kind = None;
+            event.tool_call_id = None;
+            event.files = Vec::new();
+            event.command = None;
+            event.linked_event_id = None;
+            event.exit_code = None;
+            event.duration_ms = None;
+        }
+        if !self.wants(EventField::Usage) {
+            event.usage = None;
+        }
+        if !self.wants(EventField::Context) {
+            event.model = None;
+            event.git_branch = None;
+        }
+        let mut cut = None;
+        if self.wants(EventField::Text) {
+            let text = clean(&row.text);
+            let chars = text.chars().count();
+            let rest = match text.char_indices().nth(offset) {
+                Some((at, _)) => &text[at..],
+                None => "",
+            };
+            let by_chars =
+                rest.char_indices().nth(self.max_chars).map_or(rest, |(at, _)| &rest[..at]);
+            let frame = serde_json::to_vec(&event).map_or(0, |json| json.len()) + 100;
+            let (kept, _) = head(by_chars, self.budget.left().saturating_sub(frame));
+            let kept_chars = kept.chars().count();
+            let is_first = self.events.is_empty();
+            if kept.len() < rest.len() && kept_chars < LEAST_CHARS && !is_first {
+                return Put::Until(offset);
+            }
+            if kept.len() < rest.len() {
+                cut = Some(offset + kept_chars);
+            }
+            self.max_chars -= kept_chars.min(self.max_chars);
+            event.text = Some(kept.to_owned());
+            event.text_chars = (offset > 0 || cut.is_some()).then_some(chars);
+            event.text_offset = (offset > 0).then_some(offset);
+        }
+        if !self.budget.take(&event) {
+            return Put::Until(offset);
+        }
+        self.events.push(event);
+        cut.map_or(Put::Whole, Put::Until)
+    }
+}

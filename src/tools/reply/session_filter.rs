@@ -1,0 +1,26 @@
+//! Selects sessions by project, provider and time, the same way for every tool.
+
+use schemas::Provider;
+use schemas::session::SessionRow;
+
+/// Returns the filter that selects sessions. A criterion that is `None` selects all of them.
+/// `since` selects the sessions whose last event is not before this time, in microseconds.
+pub(crate) fn session_filter(
+    project: Option<&str>,
+    provider: Option<Provider>,
+    since: Option<i64>,
+) -> impl Fn(&SessionRow) -> bool {
+    // A folder may be given with a trailing slash.
+    let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
+    move |row| {
+        let in_project = project.as_ref().is_none_or(|wanted| {
+            [&row.cwd, &row.project, &row.repository]
+                .into_iter()
+                .flatten()
+                .any(|place| place.to_lowercase().contains(wanted))
+        });
+        in_project
+            && provider.is_none_or(|wanted| row.provider == wanted)
+            && since.is_none_or(|since| row.ended_at.is_some_and(|end| end >= since))
+    }
+}

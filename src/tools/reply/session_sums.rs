@@ -1,0 +1,120 @@
+//! Computes the sums of a session, and of a session with its subagents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use schemas::Confidence;
+use schemas::event::Relation;
+use schemas::price::PriceTable;
+use schemas::session::{ModelUsage, SessionRow};
+use schemas::tool::list::{Counts, Family, Tokens};
+
+use crate::base::sanitize::clean;
+
+/// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
+/// cycle.
+pub(crate) const MAX_SUBAGENT_DEPTH: usize = 16;
+
+/// Returns the counts of a session.
+pub(crate) fn counts(row: &SessionRow) -> Counts {
+    Counts {
+        events: row.events,
+        turns: row.turns,
+        steps: row.steps,
+        tool_calls: row.tool_calls,
+        tool_errors: row.tool_errors,
+        replay_events: row.replay_events,
+    }
+}
+
+/// Returns a session's tokens; `None` if its log does not record any.
+pub(crate) fn tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
+    let known = !row.recorded().is_unknown();
+    known.then(|| sum(std::slice::from_ref(&row), prices))
+}
+
+fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
+    let mut tokens = Tokens { confidence: Confidence::Measured, ..Tokens::default() };
+    for row in rows {
+        tokens.counted_once = tokens.counted_once.plus(row.usage());
+        tokens.as_recorded = tokens.as_recorded.plus(row.recorded());
+        // A subagent that never got an answer does not lower the confidence of the whole.
+        let confidence = row.usage_confidence.as_ref().and_then(|name| name.parse().ok());
+        let confidence = confidence.unwrap_or_default();
+        let silent = row.steps == 0 && confidence == Confidence::Unknown;
+        if !silent {
+            tokens.confidence = tokens.confidence.max(confidence);
+        }
+        price(row, prices, &mut tokens);
+    }
+    // The last digits of a sum of fractions are only rounding errors.
+    tokens.cost_usd = tokens.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
+    tokens
+}
+
+/// Adds the cost of a session's models.
+fn price(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
+    let models: Vec<ModelUsage> = row
+        .usage_by_model
+        .as_ref()
+        .and_then(|json| serde_json::from_str(json).ok())
+        .unwrap_or_default();
+    for entry in models {
+        let name = entry.model.as_deref().unwrap_or("unknown");
+        match entry.cost(prices) {
+            Some(cost) => *tokens.cost_usd.get_or_insert(0.0) += cost,
+            None if tokens.unpriced_models.iter().any(|known| known == name) => {}
+            None => tokens.unpriced_models.push(clean(name)),
+        }
+    }
+}
+
+/// Maps each session to its subagents.
+pub(crate) struct Families<'s> {
+    children: HashMap<&'s str, Vec<&'s SessionRow>>,
+}
+
+impl<'s> Families<'s> {
+    pub(crate) fn of(sessions: &'s [Arc<SessionRow>]) -> Self {
+        let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
+        for row in sessions.iter().filter(|row| is_subagent(row)) {
+            if let Some(parent) = &row.parent_session_id {
+                children.entry(parent).or_default().push(row);
+            }
+        }
+        Self { children }
+    }
+
+    /// Returns the sums over a session and its subagents; `None` if it has no subagents.
+    pub(crate) fn family(&self, row: &'s SessionRow, prices: &PriceTable) -> Option<Family> {
+        let mut rows = vec![row];
+        let mut from = 0;
+        for _ in 0..MAX_SUBAGENT_DEPTH {
+            let level = rows.len();
+            for at in from..level {
+                let of_row = self.children.get(rows[at].session_id.as_str());
+                rows.extend(of_row.into_iter().flatten().filter(|child| child.is_conversation()));
+            }
+            from = level;
+        }
+        if rows.len() == 1 {
+            return None;
+        }
+        let mut counts = Counts::default();
+        for member in rows.iter().map(|row| self::counts(row)) {
+            counts.events += member.events;
+            counts.turns += member.turns;
+            counts.steps += member.steps;
+            counts.tool_calls += member.tool_calls;
+            counts.tool_errors += member.tool_errors;
+            counts.replay_events += member.replay_events;
+        }
+        Some(Family { subagents: rows.len() - 1, counts, tokens: sum(&rows, prices) })
+    }
+}
+
+/// Returns true if another session started this one as its subagent.
+pub(crate) fn is_subagent(row: &SessionRow) -> bool {
+    let relation = row.relation.as_deref();
+    relation == Some(Relation::SubagentOf.as_str()) || relation == Some(Relation::ReviewOf.as_str())
+}

@@ -1,0 +1,213 @@
+//! The layer rules of ARCHITECTURE.md, and that every file stays readable.
+
+mod imports;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use self::imports::{Imports, Names};
+
+fn rust_files(dir: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    let mut open = vec![root.join(dir)];
+    while let Some(dir) = open.pop() {
+        for entry in
+            std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
+        {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                let text = std::fs::read_to_string(&path).expect("reads");
+                files.push((path.strip_prefix(root).expect("below the root").to_owned(), text));
+            }
+        }
+    }
+    assert!(!files.is_empty(), "{dir}");
+    files
+}
+
+/// Returns the room of a module: the crate and the folder or file at the top of it.
+fn room_of(module: &Names) -> String {
+    module.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("::")
+}
+
+/// Returns the rooms in the tables of ARCHITECTURE.md, each with the rooms of its crate that it uses.
+fn rooms_on_the_map(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the map");
+    let mut rooms = BTreeMap::new();
+    for line in map.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [place, _, uses] = cells.as_slice() else { continue };
+        let place = place.trim_matches('`').trim_end_matches('/').trim_end_matches(".rs");
+        let (name, room) = match (place.strip_prefix("src/"), place.strip_prefix("ingest/src/")) {
+            (Some(room), _) => ("sessions", room),
+            (_, Some(room)) => ("ingest", room),
+            (None, None) => continue,
+        };
+        let uses = uses.split(',').map(str::trim).filter(|room| !room.is_empty());
+        rooms.insert(
+            format!("{name}::{room}"),
+            uses.map(|room| format!("{name}::{}", room.trim_matches('`'))).collect(),
+        );
+    }
+    rooms
+}
+
+#[test]
+fn rooms_use_each_other_as_the_map_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut rooms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (module, uses) in &Imports::read(root).uses {
+        let is_room = module.len() > 1 && matches!(module[0].as_str(), "sessions" | "ingest");
+        if !is_room || module[1] == "main" {
+            continue;
+        }
+        let room = room_of(module);
+        let others = uses.modules.iter().filter(|other| other[0] == module[0]).map(room_of);
+        let others = others.filter(|other| *other != room);
+        rooms.entry(room.clone()).or_default().extend(others);
+    }
+    assert_eq!(rooms, rooms_on_the_map(root));
+}
+
+#[test]
+fn no_modules_use_each_other_in_a_circle() {
+    let imports = Imports::read(Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(imports.files.len() > 300, "{} files", imports.files.len());
+    let cycles = imports.cycles();
+    assert!(cycles.is_empty(), "{cycles:#?}");
+}
+
+#[test]
+fn foreign_crates_are_used_where_the_map_says() {
+    let rules: &[(&str, &[&str])] = &[
+        // The beginning of a path, and the only rooms that may use it.
+        ("duckdb", &["sessions::sql"]),
+        ("rmcp", &["sessions::server"]),
+        ("clap", &["sessions::cli"]),
+        ("parquet", &["sessions::store"]),
+        ("hyper", &["sessions::server"]),
+        ("toml_edit", &["sessions::setup"]),
+        ("jsonc_parser", &["sessions::setup"]),
+        ("pulldown_cmark", &["sessions::export"]),
+        ("rusqlite", &["ingest::provider"]),
+        ("std::env", &["sessions::config::environment", "sessions::main"]),
+        ("std::io::stdout", &["sessions::output"]),
+        ("std::io::stderr", &["sessions::output"]),
+        ("println!", &[]),
+        ("eprintln!", &[]),
+    ];
+    let imports = Imports::read(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let modules = imports.uses.iter().filter(|(module, _)| module[0] != "xtask");
+    let mut used = BTreeSet::new();
+    for (module, uses) in modules {
+        let name = module.join("::");
+        for (path, rooms) in rules {
+            let is_used = |other: &&String| {
+                other
+                    .strip_prefix(path)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+            };
+            let Some(other) = uses.foreign.iter().find(is_used) else { continue };
+            used.insert(path);
+            assert!(rooms.iter().any(|room| name.starts_with(room)), "{name} uses {other}");
+        }
+        assert!(
+            module[0] != "schemas" || !uses.foreign.iter().any(|path| path.starts_with("arrow")),
+            "{name} uses arrow"
+        );
+    }
+    // A rule that matches nothing guards nothing.
+    let unused: Vec<_> =
+        rules.iter().filter(|(path, rooms)| !rooms.is_empty() && !used.contains(path)).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are_for() {
+    for folder in
+        ["src", "ingest/src", "schemas/src", "xtask/src", "tests", "ingest/tests", "benches"]
+    {
+        for (path, text) in rust_files(folder) {
+            let limit =
+                if path.components().any(|part| part.as_os_str() == "tests") { 600 } else { 450 };
+            let lines = text.lines().count();
+            assert!(lines <= limit, "{} has {lines} lines", path.display());
+            assert!(
+                text.starts_with("//!"),
+                "{} does not begin with what it is for",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_provider_is_a_folder_and_a_row() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("ingest/src/provider");
+    let mut folders = std::fs::read_dir(&root)
+        .expect("providers")
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.is_dir() && !path.ends_with("shared"))
+        .map(|path| path.file_name().expect("name").to_string_lossy().into_owned())
+        .collect::<Vec<_>>();
+    let table = std::fs::read_to_string(root.join("mod.rs")).expect("reads");
+    let mut rows = table
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix("::FORMAT,"))
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    folders.sort();
+    rows.sort();
+    assert_eq!(rows, folders);
+}
+
+#[test]
+fn arrow_has_one_version_and_schemas_stays_small() {
+    let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock"))
+        .expect("lock");
+    assert_eq!(lock.matches("name = \"arrow-schema\"").count(), 1);
+    let manifest =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/Cargo.toml"))
+            .expect("manifest");
+    for word in ["arrow", "duckdb", "rmcp", "clap", "ingest"] {
+        assert!(!manifest.contains(&format!("\n{word}")), "schemas depends on {word}");
+    }
+}
+
+/// A file of tests that its binary does not name compiles nowhere and fails never.
+#[test]
+fn every_file_of_tests_is_in_its_binary() {
+    for folder in ["tests/it", "ingest/tests/it"] {
+        let files = rust_files(folder);
+        let main = files.iter().find(|(path, _)| path.ends_with("main.rs")).expect("main.rs");
+        for (path, _) in files.iter().filter(|(path, _)| path.parent() == main.0.parent()) {
+            let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+            let is_named = main.1.lines().any(|line| line == format!("mod {name};"));
+            assert!(is_named || name == "main", "{} is not in main.rs", path.display());
+        }
+    }
+}
+
+/// The code of a module that has parts lies beside them, in `mod.rs`.
+#[test]
+fn modules_with_parts_are_folders() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in ["src", "ingest/src", "schemas/src", "xtask/src", "tests/it", "ingest/tests/it"] {
+        for (path, _) in rust_files(folder) {
+            let parts = root.join(path.with_extension(""));
+            assert!(
+                !parts.join("mod.rs").exists() && !has_rust_files(&parts),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+fn has_rust_files(dir: &Path) -> bool {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.map(|file| file.path()).any(|path| path.extension().is_some_and(|ext| ext == "rs"))
+}
