@@ -14,7 +14,7 @@ use std::path::Path;
 
 use schemas::Timestamp;
 use schemas::table::EventColumn;
-use sessions::search::{Query, Request, search};
+use sessions::search::{Query, SearchRequest, search};
 use sessions::store::{EventReader, RowSpan, Store};
 use sessions::tools::Tools;
 
@@ -131,7 +131,7 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
             faster.unwrap_or("-".to_owned()),
             limit.map_or("-".to_owned(), |ms| format!("{ms:.1}")),
             work.blocks,
-            work.blocks_held,
+            work.candidate_blocks,
             work.pages,
         );
     }
@@ -140,9 +140,9 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
 
 /// Returns the work of a workload's scan. For a ranked search it counts only what the query
 /// requires.
-fn work(store: &Store, workload: &Workload) -> sessions::search::Work {
+fn work(store: &Store, workload: &Workload) -> sessions::search::SearchWork {
     let query = Query::parse(&workload.args.query, Timestamp(0)).expect("parses");
-    let request = Request {
+    let request = SearchRequest {
         query: &query,
         sessions: None,
         event_types: workload.args.event_type.as_ref().map(|t| t.to_vec()).unwrap_or_default(),
@@ -151,16 +151,18 @@ fn work(store: &Store, workload: &Workload) -> sessions::search::Work {
         after: None,
         deadline: None,
     };
-    let snapshot = store.snapshot().expect("snapshot");
+    let snapshot = store.take_snapshot().expect("snapshot");
     if workload.args.query.contains("sort:relevance") {
-        return sessions::search::ranked(&snapshot, &request, None, &|| false).expect("finds").work;
+        return sessions::search::search_ranked(&snapshot, &request, None, &|| false)
+            .expect("finds")
+            .work;
     }
     search(&snapshot, &request, &|| false).expect("finds").work
 }
 
 /// Returns all text of the store in one piece, as a naive search would hold it.
 fn all_text(store: &Store) -> Vec<u8> {
-    let snapshot = store.snapshot().expect("snapshot");
+    let snapshot = store.take_snapshot().expect("snapshot");
     let mut text = Vec::new();
     for segment in snapshot.segments().iter().filter(|segment| segment.entry.events > 0) {
         let all = [RowSpan { start: 0, count: segment.entry.events as usize }];

@@ -37,7 +37,7 @@ impl Workload {
     /// Runs the search and asserts its answer.
     pub(crate) fn check(&self, tools: &Tools) {
         let answer =
-            tools.search(&self.args, &Call::new(Timestamp(0), &|| false)).expect("answers");
+            tools.search_events(&self.args, &Call::new(Timestamp(0), &|| false)).expect("answers");
         let limit = self.args.limit.unwrap_or(10) as usize;
         match self.expect {
             Expect::Total(total) => {
@@ -82,7 +82,7 @@ pub(crate) fn workloads(corpus: &Corpus, tools: &Tools) -> Vec<Workload> {
         args: SearchArgs { limit: Some(50), ..query("error") },
         ..simple("", "error", Expect::Full)
     };
-    let page = tools.search(&query("error"), &Call::new(Timestamp(0), &|| false));
+    let page = tools.search_events(&query("error"), &Call::new(Timestamp(0), &|| false));
     let cursor = page.expect("answers").pagination.and_then(|page| page.next_cursor);
     let second = SearchArgs { cursor, ..query("error") };
     vec![
@@ -164,40 +164,44 @@ pub(crate) fn others(corpus: &Corpus) -> Vec<Other> {
         (
             "session analysis",
             Box::new(move |tools: &Tools| {
-                assert!(tools.analyze(&whole, &Call::new(Timestamp(0), &|| false)).is_ok());
+                assert!(tools.analyze_session(&whole, &Call::new(Timestamp(0), &|| false)).is_ok());
             }),
         ),
         (
             "recurring errors of all sessions",
             Box::new(|tools: &Tools| {
                 let all = AnalyzeArgs::default();
-                assert!(tools.analyze(&all, &Call::new(Timestamp(0), &|| false)).is_ok());
+                assert!(tools.analyze_session(&all, &Call::new(Timestamp(0), &|| false)).is_ok());
             }),
         ),
         (
             "one event",
             Box::new(move |tools: &Tools| {
-                let answer = tools.event(&event, &Call::new(Timestamp(0), &|| false));
+                let answer = tools.get_event_details(&event, &Call::new(Timestamp(0), &|| false));
                 assert_eq!(answer.expect("answers").data.events.len(), 1);
             }),
         ),
         (
             "list of 100",
             Box::new(move |tools: &Tools| {
-                let answer = tools.list(&list, &Call::new(Timestamp(0), &|| false));
+                let answer = tools.list_sessions(&list, &Call::new(Timestamp(0), &|| false));
                 assert_eq!(answer.expect("answers").data.sessions.len(), sessions);
             }),
         ),
         (
             "session summary",
             Box::new(move |tools: &Tools| {
-                assert!(tools.details(&summary, &Call::new(Timestamp(0), &|| false)).is_ok());
+                assert!(
+                    tools
+                        .get_session_details(&summary, &Call::new(Timestamp(0), &|| false))
+                        .is_ok()
+                );
             }),
         ),
         (
             "session turns",
             Box::new(move |tools: &Tools| {
-                let answer = tools.details(&turns, &Call::new(Timestamp(0), &|| false));
+                let answer = tools.get_session_details(&turns, &Call::new(Timestamp(0), &|| false));
                 assert!(answer.expect("answers").data.turns.is_some_and(|turns| !turns.is_empty()));
             }),
         ),

@@ -6,25 +6,21 @@ use std::path::Path;
 
 use schemas::{ErrorCode, ToolError};
 
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 use crate::sql::{Fault, Mistake, SqlError};
 use crate::store::StoreError;
 
 /// Converts an error of the store to a tool error.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the advice for other errors of a disk is the same"
-)]
 pub fn store_error(error: StoreError) -> ToolError {
     match error {
         StoreError::Newer { path, found, supported } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(
-                "The store in {} has schema version {found}; this program knows up to {supported}. Update sessions, or choose another store with --store",
+                "The store in {} has schema version {found}; this program supports versions up to {supported}. Update sessions, or choose another store with --store",
                 path.display()
             ),
         )
-        .with("schema_version", found),
+        .with_detail("schema_version", found),
         StoreError::Older { path, found, supported } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(
@@ -32,7 +28,7 @@ pub fn store_error(error: StoreError) -> ToolError {
                 path.display()
             ),
         )
-        .with("schema_version", found),
+        .with_detail("schema_version", found),
         StoreError::BadManifest { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
@@ -45,14 +41,14 @@ pub fn store_error(error: StoreError) -> ToolError {
             format!(
                 "{} is not a store: it holds '{}', which sessions did not write. Nothing was changed there. Choose an empty or new folder with --store",
                 path.display(),
-                clean(&entry)
+                clean_text(&entry)
             ),
         )
         .with_path(&path),
         StoreError::LostManifest { path, segments } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
-                "{} holds {segments} segments and no manifest.json, which names those that count. Restore that file from a backup, or move the folder away and run `sessions ingest` to rebuild the store from the logs",
+                "{} holds {segments} segments but no manifest.json, which lists the live ones. Restore that file from a backup, or move the folder away and run `sessions ingest` to rebuild the store from the logs",
                 path.display()
             ),
         )
@@ -60,7 +56,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         StoreError::Replaced { path } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(
-                "The store in {} was moved, removed or replaced while it was being written. What was not committed before is not in any store. Run the command again with the store you mean",
+                "The store in {} was moved, removed or replaced while it was being written. Data that was not committed before is in no store. Run the command again with the store that you want",
                 path.display()
             ),
         )
@@ -68,7 +64,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         StoreError::BadLabels { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
-                "{} cannot be read ({reason}) and was left alone. Repair it, or move it away to begin with no labels",
+                "{} cannot be read ({reason}) and was not changed. Repair it, or move it away to start without labels",
                 path.display()
             ),
         )
@@ -89,60 +85,85 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         ),
         StoreError::Io { path, source } => {
-            let advice = match source.kind() {
-                ErrorKind::PermissionDenied => "Check the rights of the directory, or choose another store with --store",
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                    "The disk is full: nothing that was there is lost. Make room and run the command again"
-                }
-                ErrorKind::ReadOnlyFilesystem => "The file system is read-only: choose another store with --store",
-                _ => "Nothing that was committed is lost. Run the command again",
-            };
+            let advice = io_advice(source.kind());
             ToolError::new(ErrorCode::StoreUnavailable, format!("{}: {source}. {advice}", path.display()))
                 .with_path(&path)
         }
     }
 }
 
+/// Returns the next step after an error of the file system.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the advice for other errors of a disk is the same"
+)]
+fn io_advice(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::PermissionDenied => {
+            "Check the permissions of the folder, or choose another store with --store"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "The disk is full. Nothing that was committed is lost. Free some space and run the command again"
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            "The file system is read-only. Choose another store with --store"
+        }
+        _ => "Nothing that was committed is lost. Run the command again",
+    }
+}
+
 /// Converts an error of an SQL query to a tool error.
 pub fn sql_error(error: SqlError) -> ToolError {
     let message = error.to_string();
-    let answer = |code| ToolError::new(code, message);
     match error {
         SqlError::Fault(fault) => fault_error(&fault),
-        SqlError::TooLong => answer(ErrorCode::InvalidArgument).with("field", "sql"),
-        SqlError::OutOfTime(_) => answer(ErrorCode::SqlError).with("cap", "time"),
-        SqlError::Busy => answer(ErrorCode::SearchTimeout),
-        SqlError::Cancelled => answer(ErrorCode::Cancelled),
-        SqlError::Killed(signal) => answer(ErrorCode::InternalError).with("signal", signal),
+        SqlError::TooLong => {
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "sql")
+        }
+        SqlError::OutOfTime(_) => {
+            ToolError::new(ErrorCode::SqlError, message).with_detail("cap", "time")
+        }
+        SqlError::Busy => ToolError::new(ErrorCode::SearchTimeout, message),
+        SqlError::Cancelled => ToolError::new(ErrorCode::Cancelled, message),
+        SqlError::Killed(signal) => {
+            ToolError::new(ErrorCode::InternalError, message).with_detail("signal", signal)
+        }
         SqlError::Ended(_) | SqlError::NotStarted(_) | SqlError::Output(_) => {
-            answer(ErrorCode::InternalError)
+            ToolError::new(ErrorCode::InternalError, message)
         }
         SqlError::Store(error) => store_error(error),
     }
 }
 
+/// Converts a fault that the process of a query reported to a tool error.
 fn fault_error(fault: &Fault) -> ToolError {
-    let answer = |code| ToolError::new(code, fault.to_string());
+    let message = fault.to_string();
     match fault {
         Fault::Mistake(Mistake { place, name, .. }) => {
-            let mut error = answer(ErrorCode::SqlError);
+            let mut error = ToolError::new(ErrorCode::SqlError, message);
             if let Some((line, column)) = place {
-                error = error.with("line", *line).with("column", *column);
+                error = error.with_detail("line", *line).with_detail("column", *column);
             }
             match name {
-                Some(name) => error.with("name", name.as_str()),
+                Some(name) => error.with_detail("name", name.as_str()),
                 None => error,
             }
         }
         Fault::NotAllowed { name: Some(name), .. } => {
-            answer(ErrorCode::SqlNotAllowed).with("name", name.as_str())
+            ToolError::new(ErrorCode::SqlNotAllowed, message).with_detail("name", name.as_str())
         }
-        Fault::NotAllowed { name: None, .. } => answer(ErrorCode::SqlNotAllowed),
-        Fault::OutOfMemory => answer(ErrorCode::SqlError).with("cap", "memory"),
-        Fault::OutputTooLarge => answer(ErrorCode::SqlError).with("cap", "bytes"),
-        Fault::TooManyColumns(_) => answer(ErrorCode::SqlError).with("cap", "columns"),
-        Fault::Engine(_) => answer(ErrorCode::StoreDamaged),
-        Fault::Unwritten(_) => answer(ErrorCode::InternalError),
+        Fault::NotAllowed { name: None, .. } => ToolError::new(ErrorCode::SqlNotAllowed, message),
+        Fault::OutOfMemory => {
+            ToolError::new(ErrorCode::SqlError, message).with_detail("cap", "memory")
+        }
+        Fault::OutputTooLarge => {
+            ToolError::new(ErrorCode::SqlError, message).with_detail("cap", "bytes")
+        }
+        Fault::TooManyColumns(_) => {
+            ToolError::new(ErrorCode::SqlError, message).with_detail("cap", "columns")
+        }
+        Fault::Engine(_) => ToolError::new(ErrorCode::StoreDamaged, message),
+        Fault::Unwritten(_) => ToolError::new(ErrorCode::InternalError, message),
     }
 }
 
@@ -159,11 +180,11 @@ mod tests {
 
     use super::*;
 
-    /// What the message of each kind of error of the file system must say.
+    /// The message of each kind of error of the file system must contain its advice.
     #[test]
     fn errors_of_the_file_system_are_not_taken_for_damage() {
         for (kind, advice) in [
-            (ErrorKind::PermissionDenied, "Check the rights"),
+            (ErrorKind::PermissionDenied, "Check the permissions"),
             (ErrorKind::StorageFull, "The disk is full"),
             (ErrorKind::QuotaExceeded, "The disk is full"),
             (ErrorKind::ReadOnlyFilesystem, "read-only"),

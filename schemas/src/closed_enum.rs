@@ -11,7 +11,7 @@ macro_rules! closed_enum {
         impl std::str::FromStr for $name {
             type Err = $crate::error::ToolError;
 
-            /// Reads the wire form; the error names the value and the valid values.
+            /// Parses the wire form. The error names the value and the valid values.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
                     $crate::error::ToolError::invalid_value("", text, Self::NAMES)

@@ -9,7 +9,7 @@ use crate::error::ToolError;
 
 /// A whole answer that succeeded. `T` is the tool's `data`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer<T> {
+pub struct ToolAnswer<T> {
     /// Always [`Status::Ok`].
     pub status: Status,
     /// The tool's data.
@@ -17,7 +17,7 @@ pub struct Answer<T> {
     /// Which part of the whole this page is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pagination: Option<Pagination>,
-    /// What to do next; with more pages, the sentence that says how to see them.
+    /// What to do next. If there are more pages, it says how to see them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// What the reader should know about this answer; empty if there is nothing.
@@ -27,10 +27,13 @@ pub struct Answer<T> {
     pub metadata: Metadata,
 }
 
-impl<T: Serialize> Answer<T> {
-    /// The same with its data as plain JSON, so that answers of all tools are of one type.
-    pub fn into_json(self) -> serde_json::Result<Answer<Value>> {
-        Ok(Answer {
+impl<T: Serialize> ToolAnswer<T> {
+    /// Converts the data to plain JSON, so that the answers of all tools have one type.
+    ///
+    /// # Errors
+    /// Returns an error if the data cannot be represented in JSON.
+    pub fn into_json(self) -> serde_json::Result<ToolAnswer<Value>> {
+        Ok(ToolAnswer {
             status: self.status,
             data: serde_json::to_value(self.data)?,
             pagination: self.pagination,
@@ -43,21 +46,21 @@ impl<T: Serialize> Answer<T> {
 
 /// A whole answer that failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Failure {
+pub struct ErrorAnswer {
     /// Always [`Status::Error`].
     pub status: Status,
     /// The reason why there is no data.
     pub error: ToolError,
 }
 
-impl From<ToolError> for Failure {
+impl From<ToolError> for ErrorAnswer {
     fn from(error: ToolError) -> Self {
         Self { status: Status::Error, error }
     }
 }
 
 closed_enum! {
-    /// Whether `data` or `error` follows.
+    /// Whether a call succeeded.
     Status {
         /// The call succeeded, and `data` follows.
         Ok = "ok",
@@ -83,7 +86,7 @@ closed_enum! {
     Severity {
         /// Good to know; nothing needs to be done.
         Info = "info",
-        /// Something may be missing, or differs from what was asked for.
+        /// Something may be missing, or differs from the request.
         Warning = "warning",
         /// Something failed.
         Error = "error",
@@ -114,13 +117,13 @@ closed_enum! {
         ParameterIgnored = "PARAMETER_IGNORED",
         /// Copied history was left out.
         ReplayExcluded = "REPLAY_EXCLUDED",
-        /// The tool was called by an earlier name, which will go.
+        /// The tool was called by an earlier name, which will be removed.
         ToolRenamed = "TOOL_RENAMED",
         /// Secrets were masked in what is shown.
         Redacted = "REDACTED",
         /// Which session `current` was taken to be.
         CurrentSession = "CURRENT_SESSION",
-        /// Ids that begin several sessions; of several ids the others are answered.
+        /// Some ids begin several sessions; the others are answered.
         AmbiguousPrefix = "AMBIGUOUS_PREFIX",
         /// The file of the labels cannot be read; they are missing.
         LabelsUnreadable = "LABELS_UNREADABLE",
@@ -168,15 +171,16 @@ pub struct Metadata {
 closed_enum! {
     /// How much `metadata` says.
     MetadataLevel {
-        /// What a model needs.
+        /// The metadata that a model needs.
         Core = "core",
-        /// What a developer asks for too: [`DebugMetadata`].
+        /// Also the metadata for developers: [`DebugMetadata`].
         Full = "full",
     }
 }
 
 /// What only a developer asks for: always in the `_meta` of a tool's result, and in `metadata`
 /// under `--metadata full`.
+#[expect(missing_docs, reason = "docs of the fields would be printed in docs/mcp.md")]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DebugMetadata {
     pub request_id: String,
@@ -200,6 +204,7 @@ pub struct DebugMetadata {
 }
 
 /// What a call ran in.
+#[expect(missing_docs, reason = "docs of the fields would be printed in docs/mcp.md")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ToolContext {
     pub tool: String,
@@ -209,13 +214,12 @@ pub struct ToolContext {
 }
 
 impl DebugMetadata {
-    /// Adds them to the `metadata` of an answer.
-    pub fn join(&self, answer: &mut Value) {
-        let own = serde_json::to_value(self).unwrap_or_default();
-        if let (Value::Object(own), Some(Value::Object(metadata))) =
-            (own, answer.get_mut("metadata"))
+    /// Adds the fields to the `metadata` of an answer.
+    pub fn add_to_answer(&self, answer: &mut Value) {
+        if let Ok(Value::Object(fields)) = serde_json::to_value(self)
+            && let Some(Value::Object(metadata)) = answer.get_mut("metadata")
         {
-            metadata.extend(own);
+            metadata.extend(fields);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Errors as the tools answer them: one code, a message a reader can act on, details.
+//! The errors that tools return: a code, a message that the reader can act on, and details.
 
 use std::path::Path;
 
@@ -54,15 +54,16 @@ named_enum! {
 }
 
 impl ErrorCode {
-    /// Whether the same call may succeed later.
-    pub const fn retryable(self) -> bool {
+    /// Returns whether the same call may succeed later.
+    pub const fn is_retryable(self) -> bool {
         matches!(
             self,
             Self::SearchTimeout | Self::Cancelled | Self::RateLimitExceeded | Self::StoreBusy
         )
     }
 
-    /// The exit code of the command line: 1 nothing found, 2 wrong usage, 3 data or store trouble.
+    /// Returns the exit code of the command line: 1 if nothing was found, 2 for wrong usage, 3 for
+    /// problems with the data or the store.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::SessionNotFound | Self::EventNotFound | Self::IndexEmpty => 1,
@@ -86,7 +87,7 @@ impl ErrorCode {
     }
 }
 
-/// What a tool answers when it cannot answer.
+/// The error of a tool that failed.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
@@ -102,69 +103,79 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error without details.
+    /// Creates an error without details. A long message is cut.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        let message = cut(message.into(), MESSAGE_CHARS);
-        Self { code, message, details: Map::new(), retryable: code.retryable() }
+        let message = truncate_text(message.into(), MAX_MESSAGE_CHARS);
+        Self { code, message, details: Map::new(), retryable: code.is_retryable() }
     }
 
-    /// Adds one detail.
+    /// Adds one detail. A long value is cut.
     #[must_use]
-    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(key.to_owned(), cut_value(value.into()));
+    pub fn with_detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), truncate_value(value.into()));
         self
     }
 
     /// Adds the file or folder that the error is about.
     #[must_use]
     pub fn with_path(self, path: &Path) -> Self {
-        self.with("path", path.to_string_lossy().into_owned())
+        self.with_detail("path", path.to_string_lossy().into_owned())
     }
 
-    /// Adds the known word that was probably meant.
+    /// Adds the known word that was probably meant, if there is one.
     #[must_use]
-    pub fn meant(mut self, word: Option<&str>) -> Self {
+    pub fn with_suggestion(mut self, word: Option<&str>) -> Self {
         let Some(word) = word else { return self };
         self.message = format!("{}. Did you mean '{word}'?", self.message.trim_end_matches('.'));
-        self.with("did_you_mean", word)
+        self.with_detail("did_you_mean", word)
     }
 
-    /// A value that is none of the valid ones: names the field, the value and the valid values.
+    /// Creates the error for a value that is not valid. It names the field, the value and the valid
+    /// values.
     pub fn invalid_value(field: &str, value: &str, valid: &[&str]) -> Self {
-        // What is like a number is another number or a range, and nothing anybody meant.
-        let is_word = !value.starts_with(|c: char| c.is_ascii_digit());
-        let meant = nearest(value, valid.iter().copied()).filter(|_| is_word);
-        let value = &cut(value.to_owned(), VALUE_CHARS);
+        // A value that begins like a number is another number or a range, not a mistyped word.
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+        let meant = if is_number { None } else { nearest(value, valid.iter().copied()) };
+
+        let value = &truncate_text(value.to_owned(), MAX_VALUE_CHARS);
         // A command line names the option itself.
         let place = if field.is_empty() { String::new() } else { format!("{field}: ") };
         Self::new(
             ErrorCode::InvalidArgument,
             format!("{place}'{value}' is not valid. Valid: {}", valid.join(", ")),
         )
-        .with("field", field)
-        .with("value", value.as_str())
-        .with("valid", valid)
-        .meant(meant)
+        .with_detail("field", field)
+        .with_detail("value", value.as_str())
+        .with_detail("valid", valid)
+        .with_suggestion(meant)
     }
 }
 
-/// What a message and an echoed value may take: answers have a size, errors too.
-const MESSAGE_CHARS: usize = 1500;
-const VALUE_CHARS: usize = 120;
-const ECHOED_ITEMS: usize = 20;
+/// Maximum number of characters of a message. Errors have a limited size, as answers have.
+const MAX_MESSAGE_CHARS: usize = 1500;
 
-fn cut(text: String, chars: usize) -> String {
+/// Maximum number of characters of an echoed value.
+const MAX_VALUE_CHARS: usize = 120;
+
+/// Maximum number of items of an echoed list.
+const MAX_ECHOED_ITEMS: usize = 20;
+
+/// Cuts a text after this number of characters.
+fn truncate_text(text: String, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
+/// Cuts the texts and lists in a value.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
-fn cut_value(value: Value) -> Value {
+fn truncate_value(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(cut(text, VALUE_CHARS)),
-        Value::Array(items) => items.into_iter().take(ECHOED_ITEMS).map(cut_value).collect(),
+        Value::String(text) => Value::String(truncate_text(text, MAX_VALUE_CHARS)),
+        Value::Array(items) => {
+            items.into_iter().take(MAX_ECHOED_ITEMS).map(truncate_value).collect()
+        }
         other => other,
     }
 }
@@ -176,8 +187,8 @@ mod tests {
     #[test]
     fn an_error_is_small_whatever_it_echoes() {
         let huge = "x".repeat(1_000_000);
-        let error =
-            ToolError::invalid_value("since", &huge, &["7d"]).with("list", vec![huge.clone(); 100]);
+        let error = ToolError::invalid_value("since", &huge, &["7d"])
+            .with_detail("list", vec![huge.clone(); 100]);
         let size = |error: &ToolError| serde_json::to_string(error).expect("serialises").len();
         assert!(size(&error) < 10_000, "{}", size(&error));
         assert!(size(&ToolError::new(ErrorCode::InvalidQuery, huge)) < 10_000);

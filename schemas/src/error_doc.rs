@@ -1,9 +1,9 @@
-//! What each error code means and how to go on, for help and documentation.
+//! The meaning of each error code and what to do about it, for help and documentation.
 
 use crate::error::ErrorCode;
 
 impl ErrorCode {
-    /// What happened.
+    /// Returns what happened, as a sentence without a full stop.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::InvalidArgument => {
@@ -11,9 +11,9 @@ impl ErrorCode {
             }
             Self::InvalidQuery => "The query cannot be understood, or is empty",
             Self::InvalidCursor => "The cursor is damaged or belongs to other arguments",
-            Self::InvalidSessionId => "The session id is too short or no id",
+            Self::InvalidSessionId => "The session id is too short, or it is not an id",
             Self::InvalidEventId => "The event id is not of the form <session_id>:<event_index>",
-            Self::InvalidDetailLevel => "The detail level is none of the four",
+            Self::InvalidDetailLevel => "The detail level is not one of the four",
             Self::AmbiguousSessionPrefix => "Several sessions begin with this prefix",
             Self::SessionNotFound => "No session has this id or begins with it",
             Self::EventNotFound => "None of the event ids names an event",
@@ -32,7 +32,7 @@ impl ErrorCode {
         }
     }
 
-    /// What to do next.
+    /// Returns what to do next, as a sentence without a full stop.
     pub const fn resolution(self) -> &'static str {
         match self {
             Self::InvalidArgument | Self::InvalidDetailLevel => {
@@ -56,15 +56,15 @@ impl ErrorCode {
             }
             Self::SqlNotAllowed => "Rewrite it as exactly one SELECT over the documented views",
             Self::SearchTimeout => {
-                "Use details.matches, go on with details.next_cursor, or narrow the search"
+                "Use details.matches, continue with details.next_cursor, or narrow the search"
             }
             Self::Cancelled => "Call again if the answer is needed after all",
-            Self::RateLimitExceeded => "Wait as long as details.retry_after_ms says",
+            Self::RateLimitExceeded => "Wait for details.retry_after_ms milliseconds",
             Self::IndexEmpty => "Run `sessions ingest` once in a shell",
-            Self::StoreBusy => "Try again; reading goes on meanwhile",
+            Self::StoreBusy => "Try again; reading works meanwhile",
             Self::StoreUnavailable => "Do what the message says, or choose another store",
             Self::StoreDamaged => "Run `sessions ingest --verify`, or do what the message says",
-            Self::InternalError => "Report it with the arguments; other calls go on",
+            Self::InternalError => "Report it with the arguments; other calls still work",
         }
     }
 }

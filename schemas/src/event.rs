@@ -3,13 +3,13 @@
 use crate::closed_enum::closed_enum;
 
 closed_enum! {
-    /// What an event is.
+    /// The type of an event.
     EventType {
-        /// What the person typed.
+        /// What the user typed.
         User = "user",
         /// The assistant's text.
         Message = "message",
-        /// The assistant's reasoning, as far as the log shows it.
+        /// The assistant's reasoning, if the log shows it.
         Reasoning = "reasoning",
         /// A call of a tool.
         ToolCall = "tool_call",
@@ -31,7 +31,7 @@ impl Default for EventType {
 }
 
 closed_enum! {
-    /// How a session hangs on its parent session.
+    /// How a session is related to its parent session.
     Relation {
         /// The session is the log of a subagent that the parent started.
         SubagentOf = "subagent_of",
@@ -41,7 +41,7 @@ closed_enum! {
         ResumedFrom = "resumed_from",
         /// The session continues the work of the parent, as after a handoff.
         ContinuedFrom = "continued_from",
-        /// A review that the parent asked for; its subagent.
+        /// The session is the log of a review that the parent requested.
         ReviewOf = "review_of",
     }
 }

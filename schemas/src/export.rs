@@ -1,4 +1,4 @@
-//! What `sessions export` writes.
+//! The formats that `sessions export` writes.
 
 use crate::closed_enum::closed_enum;
 
@@ -9,9 +9,9 @@ closed_enum! {
         Parquet = "parquet",
         /// One Arrow IPC file.
         Arrow = "arrow",
-        /// One event a line.
+        /// One event per line, as JSON.
         Jsonl = "jsonl",
-        /// Transcripts for people.
+        /// Transcripts in Markdown.
         Markdown = "markdown",
         /// Transcripts as web pages.
         Html = "html",
@@ -19,7 +19,7 @@ closed_enum! {
 }
 
 impl ExportFormat {
-    /// What its files' names end with.
+    /// Returns the extension of the files, without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",

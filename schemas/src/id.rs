@@ -1,4 +1,17 @@
-//! Identifiers: `event_id` is `<session_id>:<event_index>`.
+//! Identifiers of events: an `event_id` is `<session_id>:<event_index>`.
+//!
+//! ```rust
+//! use schemas::{ErrorCode, EventId};
+//!
+//! let id: EventId = "fb3cff44:12".parse()?;
+//! assert_eq!(id.session, "fb3cff44");
+//! assert_eq!(id.index, 12);
+//! assert_eq!(EventId::format("fb3cff44", 12), "fb3cff44:12");
+//!
+//! let error = "fb3cff44".parse::<EventId>().unwrap_err();
+//! assert_eq!(error.code, ErrorCode::InvalidEventId);
+//! # Ok::<(), schemas::ToolError>(())
+//! ```
 
 use crate::error::{ErrorCode, ToolError};
 
@@ -12,7 +25,7 @@ pub struct EventId {
 }
 
 impl EventId {
-    /// Writes the id of event `index` of `session`.
+    /// Returns the id of event `index` of `session`.
     pub fn format(session: &str, index: u32) -> String {
         format!("{session}:{index}")
     }
@@ -22,20 +35,22 @@ impl std::str::FromStr for EventId {
     type Err = ToolError;
 
     fn from_str(text: &str) -> Result<Self, ToolError> {
-        let invalid = || {
-            ToolError::new(
-                ErrorCode::InvalidEventId,
-                format!("'{text}' is no event id. Give '<session_id>:<event_index>', as in 'fb3cff44:12'; a search returns such ids"),
-            )
-            .with("event_id", text)
-        };
-        let (session, index) = text.trim().rsplit_once(':').ok_or_else(invalid)?;
-        let index = index.parse().map_err(|_| invalid())?;
+        let (session, index) =
+            text.trim().rsplit_once(':').ok_or_else(|| invalid_event_id(text))?;
+        let index = index.parse().map_err(|_| invalid_event_id(text))?;
         if session.is_empty() {
-            return Err(invalid());
+            return Err(invalid_event_id(text));
         }
         Ok(Self { session: session.to_owned(), index })
     }
+}
+
+/// Returns the error of a text that is not an event id.
+fn invalid_event_id(text: &str) -> ToolError {
+    let message = format!(
+        "'{text}' is not an event id. Give '<session_id>:<event_index>', as in 'fb3cff44:12'; a search returns such ids"
+    );
+    ToolError::new(ErrorCode::InvalidEventId, message).with_detail("event_id", text)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The contract of `sessions`: the words every other crate uses.
+//! The contract of `sessions`: the types and names that all other crates use.
 //!
-//! Plain data only: the event model, the tables, the arguments and answers of the tools, the
-//! envelope, the errors and the limits. No I/O, no Arrow, no DuckDB, no MCP library, no clap.
+//! It is plain data only: the event model, the tables, the arguments and answers of the tools, the
+//! envelope, the errors and the limits. It does no I/O and depends on neither Arrow, DuckDB, an MCP
+//! library nor clap.
 
 pub mod client;
 mod closed_enum;
@@ -35,6 +36,6 @@ pub use time::Timestamp;
 pub use tool_kind::ToolKind;
 pub use usage::{Confidence, Usage};
 
-/// Version of the tables and the manifest. A store of a newer version is refused; one of an older
-/// version is opened or the message says what to do.
+/// Version of the tables and the manifest. A store of a newer version is refused. A store of an older
+/// version is opened, or the error says what to do.
 pub const SCHEMA_VERSION: u32 = 9;

@@ -3,7 +3,7 @@
 /// Estimated tokens of an answer are its JSON bytes divided by this.
 pub const BYTES_PER_TOKEN: usize = 4;
 
-/// No answer is larger: 25,000 estimated tokens, less room for the envelope.
+/// Most bytes of an answer: 25,000 estimated tokens, less the room for the envelope.
 pub const ANSWER_BYTES: usize = 25_000 * BYTES_PER_TOKEN - 4_000;
 
 /// Target of `get_session_details` at the level `summary`, in bytes of `data`.
@@ -15,7 +15,7 @@ pub const STEPS_BYTES: usize = 90_000;
 /// Target of `get_session_details` at the level `full`, in bytes of `data` on a page.
 pub const FULL_BYTES: usize = ANSWER_BYTES;
 
-/// Most bytes of an error of the protocol, which may repeat what was asked.
+/// Most bytes of an error of the protocol, which may repeat a part of the request.
 pub const PROTOCOL_ERROR_BYTES: usize = 2_000;
 
 /// `search_events`: matches on a page, unless the call gives a limit.
@@ -78,9 +78,10 @@ pub const FINDINGS_LIMIT_MAX: u32 = 100;
 pub const STATS_LIMIT: u32 = 50;
 /// `session_stats`: most groups in an answer.
 pub const STATS_LIMIT_MAX: u32 = 500;
-/// Groups that a call may make before the largest are chosen; a thousand take half a megabyte.
+/// Most groups that a call may make before the largest are chosen; a thousand groups take half a
+/// megabyte.
 pub const STATS_GROUPS: usize = 200_000;
-/// `session_stats`: equal spans of time that a trend consists of.
+/// `session_stats`: number of equal spans of time in a trend.
 pub const TREND_SPANS: usize = 12;
 
 /// `query_sql`: rows of an answer, unless the call gives a limit.

@@ -14,10 +14,10 @@ macro_rules! named_enum {
         impl $name {
             /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-            /// The wire form of every value, in the same order.
+            /// The wire forms of all values, in the same order.
             pub const NAMES: &'static [&'static str] = &[$($text),+];
 
-            /// The wire form.
+            /// Returns the wire form.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }

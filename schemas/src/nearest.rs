@@ -1,27 +1,40 @@
 //! Finds the known word that is closest to a mistyped one, for "did you mean" messages.
 
-/// Longest word in characters that counts as mistyped. Longer words are not mistyped names.
-const MOST_CHARS: usize = 80;
+/// Maximum number of characters of a mistyped word. Longer words are not mistyped names.
+const MAX_WORD_CHARS: usize = 80;
+
+/// Minimum number of characters of a word that counts as the beginning of a longer one.
+const MIN_PREFIX_CHARS: usize = 3;
+
+/// Maximum number of edits between a mistyped word and the word that was meant.
+const MAX_EDITS: usize = 3;
 
 /// Returns the word of `known` that is closest to `wanted`, if it is close enough to be the word
-/// that was meant. It is if `wanted` is its beginning, or becomes the word by a few edits.
+/// that was meant. It is close enough if it begins with `wanted`, or if a few edits turn `wanted`
+/// into it.
 pub fn nearest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let wanted = wanted.trim().to_lowercase();
     let length = wanted.chars().count();
-    if !(2..=MOST_CHARS).contains(&length) {
+    if !(2..=MAX_WORD_CHARS).contains(&length) {
         return None;
     }
-    let most = 1 + length / 5;
-    let distance = |word: &str| {
-        let word = word.to_lowercase();
-        // A word that was cut short is as close as one that was mistyped once.
-        let cut_short = length >= 3 && word.starts_with(&wanted);
-        if cut_short { 1 } else { strsim::osa_distance(&wanted, &word) }
-    };
-    let near = known.into_iter().map(|word| (distance(word), word));
-    near.filter(|(distance, _)| *distance <= most.min(3))
-        .min_by_key(|(distance, _)| *distance)
+
+    let max_edits = MAX_EDITS.min(1 + length / 5);
+    known
+        .into_iter()
+        .map(|word| (count_edits(&wanted, length, &word.to_lowercase()), word))
+        .filter(|(edits, _)| *edits <= max_edits)
+        .min_by_key(|(edits, _)| *edits)
         .map(|(_, word)| word)
+}
+
+/// Returns the number of edits that turn `wanted`, which has `length` characters, into `word`. A
+/// word that was cut short is as close as one that was mistyped once.
+fn count_edits(wanted: &str, length: usize, word: &str) -> usize {
+    if length >= MIN_PREFIX_CHARS && word.starts_with(wanted) {
+        return 1;
+    }
+    strsim::osa_distance(wanted, word)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ closed_enum! {
     }
 }
 
-/// The agent of a row of which nothing is known yet.
+/// The agent of a row that does not name one yet.
 impl Default for Provider {
     fn default() -> Self {
         Self::Generic

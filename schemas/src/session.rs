@@ -1,6 +1,8 @@
 //! Rows of the tables as plain structs. Field names are the column names of [`crate::table`].
 //! Timestamps are microseconds since the epoch.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::price::PriceTable;
@@ -147,7 +149,7 @@ impl SessionRow {
     }
 
     /// Returns the token sums with copied history.
-    pub fn recorded(&self) -> Usage {
+    pub fn recorded_usage(&self) -> Usage {
         Usage {
             input: self.recorded_input_tokens,
             output: self.recorded_output_tokens,
@@ -159,7 +161,7 @@ impl SessionRow {
     }
 
     /// Replaces the token sums with copied history.
-    pub fn set_recorded(&mut self, usage: Usage) {
+    pub fn set_recorded_usage(&mut self, usage: Usage) {
         self.recorded_input_tokens = usage.input;
         self.recorded_output_tokens = usage.output;
         self.recorded_cache_read_tokens = usage.cache_read;
@@ -168,29 +170,32 @@ impl SessionRow {
         self.recorded_reasoning_tokens = usage.reasoning;
     }
 
-    /// Whether an event is on a branch that a rewind abandoned.
+    /// Returns whether an event is on a branch that a rewind abandoned.
     pub fn is_abandoned(&self, event_index: i32) -> bool {
-        let ranges = self.abandoned.as_deref().unwrap_or("").split(',');
-        let inside = |range: &str| {
-            let (first, last) = range.split_once('-')?;
-            Some((first.parse::<i32>().ok()?..=last.parse().ok()?).contains(&event_index))
-        };
-        ranges.into_iter().any(|range| inside(range) == Some(true))
+        let Some(abandoned) = &self.abandoned else { return false };
+        abandoned.split(',').filter_map(parse_range).any(|range| range.contains(&event_index))
     }
 
-    /// Whether the session has a conversation, that is a prompt, a message or a tool call. Logs of
-    /// aborted starts contain records too, such as the bare command that ended them, which gives no
-    /// title. Warm-ups of Claude's subagents do not count either.
+    /// Returns whether the session has a conversation, that is a prompt, a message or a tool call.
+    /// Logs of aborted starts contain records too, such as the bare command that ended them, which
+    /// gives no title. Warm-ups of Claude's subagents do not count either.
     pub fn is_conversation(&self) -> bool {
-        let warm_up = self.agent_id.is_some() && self.title.as_deref() == Some("Warmup");
-        let asked = self.user_messages > 0 && self.title.is_some();
-        (asked || self.messages + self.tool_calls > 0) && !warm_up
+        let is_warm_up = self.agent_id.is_some() && self.title.as_deref() == Some("Warmup");
+        let has_prompt = self.user_messages > 0 && self.title.is_some();
+        (has_prompt || self.messages + self.tool_calls > 0) && !is_warm_up
     }
 
-    /// Returns the milliseconds between the first and the last time named in the log.
+    /// Returns the milliseconds between the first and the last time in the log. `None` if the log
+    /// gives no time.
     pub fn duration_ms(&self) -> Option<i64> {
         Some((self.ended_at? - self.started_at?) / 1000)
     }
+}
+
+/// Parses a range such as `3-9`. `None` for any other text.
+fn parse_range(range: &str) -> Option<RangeInclusive<i32>> {
+    let (first, last) = range.split_once('-')?;
+    Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
 /// Tokens of one model in a session, each counted once. `usage_by_model` is a list of these.
@@ -208,7 +213,7 @@ pub struct ModelUsage {
     pub usage: Usage,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(count: &i64) -> bool {
     *count == 0
 }

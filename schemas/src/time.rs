@@ -17,6 +17,15 @@ impl Timestamp {
     }
 
     /// Parses RFC 3339. Returns `None` for any other text.
+    ///
+    /// ```rust
+    /// use schemas::Timestamp;
+    ///
+    /// let time = Timestamp::parse("2026-10-01T12:00:00.5+02:00").expect("RFC 3339");
+    /// assert_eq!(time.0, 1_790_848_800_500_000);
+    /// assert_eq!(time.to_string(), "2026-10-01T10:00:00.500Z");
+    /// assert_eq!(Timestamp::parse("yesterday"), None);
+    /// ```
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
@@ -26,19 +35,21 @@ impl Timestamp {
         Some(self.date()?.to_string())
     }
 
-    /// Returns the Monday of the week, or `None` if the time is outside jiff's range.
+    /// Returns the Monday of the week in UTC as `2026-10-26`, or `None` if the time is outside jiff's
+    /// range.
     pub fn week(self) -> Option<String> {
         let date = self.date()?;
         let since_monday = jiff::Span::new().days(date.weekday().to_monday_zero_offset());
         Some(date.checked_sub(since_monday).ok()?.to_string())
     }
 
-    /// Returns the month as `2026-11`, or `None` if the time is outside jiff's range.
+    /// Returns the month in UTC as `2026-11`, or `None` if the time is outside jiff's range.
     pub fn month(self) -> Option<String> {
         let date = self.date()?;
         Some(format!("{:04}-{:02}", date.year(), date.month()))
     }
 
+    /// Returns the day in UTC, or `None` if the time is outside jiff's range.
     fn date(self) -> Option<jiff::civil::Date> {
         let time = jiff::Timestamp::from_microsecond(self.0).ok()?;
         Some(time.to_zoned(jiff::tz::TimeZone::UTC).date())
@@ -46,30 +57,44 @@ impl Timestamp {
 
     /// Parses the forms of [`ACCEPTED`]. Spans are counted back from `now`, and dates are midnight
     /// UTC.
+    ///
+    /// # Errors
+    /// Returns an error that names `field` and the accepted forms if the text has none of them.
     pub fn parse_since(field: &str, text: &str, now: Self) -> Result<Self, ToolError> {
         let text = text.trim();
-        let invalid = || ToolError::invalid_value(field, text, &[ACCEPTED]);
         if let Some(time) = Self::parse(text) {
             return Ok(time);
         }
         if let Ok(date) = text.parse::<jiff::civil::Date>() {
-            let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| invalid())?;
+            let zoned =
+                date.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| invalid_time(field, text))?;
             return Ok(Self(zoned.timestamp().as_microsecond()));
         }
-        let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(invalid)?;
-        let (count, unit) = text.split_at(unit_at);
-        let seconds: i64 = match unit {
-            "s" => 1,
-            "m" | "min" => 60,
-            "h" => 3_600,
-            "d" => 86_400,
-            "w" => 604_800,
-            _ => return Err(invalid()),
-        };
-        let count: i64 = count.parse().map_err(|_| invalid())?;
-        let span = count.checked_mul(seconds * 1_000_000).ok_or_else(invalid)?;
+
+        let span = parse_span(text).ok_or_else(|| invalid_time(field, text))?;
         Ok(Self(now.0.saturating_sub(span)))
     }
+}
+
+/// Parses a span of time such as `30m` or `7d` into microseconds.
+fn parse_span(text: &str) -> Option<i64> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (count, unit) = text.split_at(unit_at);
+    let seconds: i64 = match unit {
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => return None,
+    };
+    let count: i64 = count.parse().ok()?;
+    count.checked_mul(seconds * 1_000_000)
+}
+
+/// Returns the error of a time in none of the accepted forms.
+fn invalid_time(field: &str, text: &str) -> ToolError {
+    ToolError::invalid_value(field, text, &[ACCEPTED])
 }
 
 impl std::fmt::Display for Timestamp {

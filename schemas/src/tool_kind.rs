@@ -1,4 +1,4 @@
-//! What a tool does, told by its name: one list for the tools of every agent.
+//! Classifies tools by their names, with one list for the tools of every agent.
 
 use crate::closed_enum::closed_enum;
 
@@ -233,20 +233,24 @@ const NAMES: &[(ToolKind, &[&str])] = &[
 ];
 
 impl ToolKind {
-    /// The kind of the tool that a log calls `name`.
-    pub fn of(name: &str) -> Self {
-        let foreign = name.starts_with("mcp__") || name.starts_with("mcp_") || name.contains("__");
-        if foreign {
+    /// Returns the kind of the tool that a log calls `name`.
+    pub fn from_name(name: &str) -> Self {
+        if name.starts_with("mcp_") || name.contains("__") {
             return Self::Mcp;
         }
+
         let plain: String = name
             .chars()
             .filter(char::is_ascii_alphanumeric)
             .map(|letter| letter.to_ascii_lowercase())
             .collect();
         let plain = plain.strip_suffix("tool").filter(|rest| !rest.is_empty()).unwrap_or(&plain);
-        let listed = |(_, names): &&(Self, &[&str])| names.contains(&plain);
-        NAMES.iter().find(listed).map_or(Self::Other, |(kind, _)| *kind)
+        for (kind, names) in NAMES {
+            if names.contains(&plain) {
+                return *kind;
+            }
+        }
+        Self::Other
     }
 }
 
@@ -275,7 +279,7 @@ mod tests {
             ("tool", ToolKind::Other),
             ("", ToolKind::Other),
         ] {
-            assert_eq!(ToolKind::of(name), kind, "{name}");
+            assert_eq!(ToolKind::from_name(name), kind, "{name}");
         }
     }
 

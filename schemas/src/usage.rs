@@ -51,35 +51,32 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Applies `f` field by field; a field unknown on both sides stays unknown.
-    fn zip(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
-        let field = |a: Option<i64>, b: Option<i64>| match (a, b) {
-            (None, None) => None,
-            (a, b) => Some(f(a.unwrap_or(0), b.unwrap_or(0))),
-        };
+    /// Applies `combine` field by field; a field unknown on both sides stays unknown.
+    fn zip_fields(self, other: Self, combine: fn(i64, i64) -> i64) -> Self {
         Self {
-            input: field(self.input, other.input),
-            output: field(self.output, other.output),
-            cache_read: field(self.cache_read, other.cache_read),
-            cache_write: field(self.cache_write, other.cache_write),
-            cache_write_1h: field(self.cache_write_1h, other.cache_write_1h),
-            reasoning: field(self.reasoning, other.reasoning),
+            input: zip_counts(self.input, other.input, combine),
+            output: zip_counts(self.output, other.output, combine),
+            cache_read: zip_counts(self.cache_read, other.cache_read, combine),
+            cache_write: zip_counts(self.cache_write, other.cache_write, combine),
+            cache_write_1h: zip_counts(self.cache_write_1h, other.cache_write_1h, combine),
+            reasoning: zip_counts(self.reasoning, other.reasoning, combine),
         }
     }
 
-    /// Field-wise sum.
+    /// Returns the field-wise sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        self.zip(other, i64::saturating_add)
+        self.zip_fields(other, i64::saturating_add)
     }
 
-    /// Field-wise difference; fields may be negative.
+    /// Returns the field-wise difference; fields may be negative.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
-        self.zip(other, i64::saturating_sub)
+        self.zip_fields(other, i64::saturating_sub)
     }
 
-    /// Input, output and both cache counts; reasoning is part of the output already.
+    /// Returns the sum of input, output and both cache counts. Reasoning is part of the output
+    /// already.
     pub fn total(self) -> i64 {
         [self.input, self.output, self.cache_read, self.cache_write]
             .into_iter()
@@ -87,12 +84,12 @@ impl Usage {
             .fold(0, i64::saturating_add)
     }
 
-    /// True when no field is known.
+    /// Returns true if no field is known.
     pub fn is_unknown(self) -> bool {
         self == Self::default()
     }
 
-    /// True when no field is negative: this may be what a total grew by.
+    /// Returns true if no field is negative, so that this may be the growth of a total.
     pub fn is_growth(self) -> bool {
         let fields = [
             self.input,
@@ -104,6 +101,14 @@ impl Usage {
         ];
         fields.into_iter().flatten().all(|count| count >= 0)
     }
+}
+
+/// Combines two counts. An unknown one counts as 0, unless both are unknown.
+fn zip_counts(a: Option<i64>, b: Option<i64>, combine: fn(i64, i64) -> i64) -> Option<i64> {
+    if a.is_none() && b.is_none() {
+        return None;
+    }
+    Some(combine(a.unwrap_or(0), b.unwrap_or(0)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What SQL sees: views over the live rows of the tables, every column documented, and questions
-//! to begin with. They are a contract: a change that breaks queries raises [`VIEWS_VERSION`].
+//! The views that SQL can query, over the live rows of the tables, with documented columns and
+//! example questions. They are a contract: a change that breaks queries raises [`VIEWS_VERSION`].
 
 use crate::table::column::ColumnType::{
     BigInt, Bool, Date, Double, Int, Text, TextList, Timestamp,
@@ -13,7 +13,7 @@ pub const VIEWS_VERSION: u32 = 1;
 
 /// One view.
 #[derive(Debug, Clone, Copy)]
-pub struct View {
+pub struct SqlView {
     /// Name of the view in SQL.
     pub name: &'static str,
     /// What a row is, as a sentence for readers.
@@ -24,11 +24,11 @@ pub struct View {
     own: &'static [Column],
 }
 
-impl View {
-    /// Its columns, in order.
+impl SqlView {
+    /// Returns the columns, in order.
     pub fn columns(&self) -> impl Iterator<Item = &'static Column> + use<> {
         let table = self.table.map_or(&[][..], |table| table.columns);
-        table.iter().filter(|column| !column.internal).chain(self.own)
+        table.iter().filter(|column| !column.is_internal).chain(self.own)
     }
 }
 
@@ -52,21 +52,21 @@ const WRITE: Column = optional("cache_write_tokens", BigInt, "Input tokens writt
 const REASONING: Column =
     optional("reasoning_tokens", BigInt, "Part of the output that was reasoning.");
 
-/// Every view, the ones asked most first.
-pub const VIEWS: &[View] = &[
-    View {
+/// Every view, those that are queried most first.
+pub const VIEWS: &[SqlView] = &[
+    SqlView {
         name: "sessions",
         doc: "One row per session: one log file.",
         table: Some(&SESSIONS),
         own: &[optional("duration_ms", BigInt, "From started_at to ended_at.")],
     },
-    View {
+    SqlView {
         name: "events",
         doc: "One row per event, copied history (is_replay) included.",
         table: Some(&EVENTS),
         own: &[required("event_id", Text, "session_id:event_index; get_event_details takes it.")],
     },
-    View {
+    SqlView {
         name: "tool_calls",
         doc: "One row per tool call with its result; copied history left out.",
         table: None,
@@ -95,7 +95,7 @@ pub const VIEWS: &[View] = &[
             optional("spawned_agent_id", Text, "Subagent that the call started."),
         ],
     },
-    View {
+    SqlView {
         name: "turns",
         doc: "One row per turn: a prompt and all that follows; copied history left out.",
         table: None,
@@ -120,7 +120,7 @@ pub const VIEWS: &[View] = &[
             REASONING,
         ],
     },
-    View {
+    SqlView {
         name: "usage",
         doc: "One row per API request, counted once: add up its rows for any total.",
         table: None,
@@ -144,7 +144,7 @@ pub const VIEWS: &[View] = &[
             optional("cost_usd", Double, "By the price table; null for a model without a price."),
         ],
     },
-    View {
+    SqlView {
         name: "files",
         doc: "Who touched what when: one row per file that a tool call names.",
         table: None,
@@ -162,7 +162,7 @@ pub const VIEWS: &[View] = &[
             FAILED,
         ],
     },
-    View {
+    SqlView {
         name: "lineage",
         doc: "One row per session that hangs on another one.",
         table: None,
@@ -183,13 +183,13 @@ pub const VIEWS: &[View] = &[
             optional("tool_call_id", Text, "Call in the parent that started it."),
         ],
     },
-    View {
+    SqlView {
         name: "problems",
         doc: "One row per problem found while reading logs.",
         table: Some(&PROBLEMS),
         own: &[optional("session_id", Text, "Session made from the file, if any.")],
     },
-    View {
+    SqlView {
         name: "labels",
         doc: "Labels and notes given to sessions.",
         table: None,
@@ -204,61 +204,61 @@ pub const VIEWS: &[View] = &[
 
 /// A question and the SQL that answers it.
 #[derive(Debug, Clone, Copy)]
-pub struct Example {
+pub struct ViewExample {
     /// The question as a user words it.
     pub question: &'static str,
     /// The SELECT that answers it.
     pub sql: &'static str,
 }
 
-/// Questions to begin with; a test runs them.
-pub const EXAMPLES: &[Example] = &[
-    Example {
+/// Example questions; a test runs them.
+pub const EXAMPLES: &[ViewExample] = &[
+    ViewExample {
         question: "Which tool fails most?",
         sql: "SELECT tool_name, count(*) AS calls, count(*) FILTER (is_error) AS errors, \
               round(errors / count(output_bytes), 3) AS error_rate FROM tool_calls GROUP BY tool_name ORDER BY errors DESC",
     },
-    Example {
+    ViewExample {
         question: "What do tokens cost by day and model?",
         sql: "SELECT day, model, sum(output_tokens) AS output, sum(cost_usd) AS usd FROM usage \
               GROUP BY day, model ORDER BY day DESC, usd DESC NULLS LAST",
     },
-    Example {
+    ViewExample {
         question: "Which sessions cost most?",
         sql: "SELECT session_id, title, project, round(sum(cost_usd), 2) AS usd FROM usage \
               JOIN sessions USING (session_id) GROUP BY ALL ORDER BY usd DESC NULLS LAST LIMIT 10",
     },
-    Example {
+    ViewExample {
         question: "Which sessions touched this file?",
         sql: "SELECT session_id, count(*) AS touches, max(timestamp) AS last FROM files \
               WHERE path LIKE '%retry.rs' AND tool_kind IN ('edit', 'write') GROUP BY session_id ORDER BY last DESC",
     },
-    Example {
+    ViewExample {
         question: "Why did the last session with a failure fail?",
         sql: "SELECT r.event_id, r.tool_name, left(r.text, 300) AS message FROM events r WHERE r.is_error \
               AND r.session_id = (SELECT session_id FROM sessions WHERE tool_errors > 0 ORDER BY ended_at DESC LIMIT 1) \
               ORDER BY r.event_index DESC LIMIT 5",
     },
-    Example {
+    ViewExample {
         question: "Which commands fail again and again?",
         sql: "SELECT command, count(*) AS failures, max(timestamp) AS last FROM tool_calls \
               WHERE is_error AND command IS NOT NULL GROUP BY command ORDER BY failures DESC LIMIT 20",
     },
-    Example {
+    ViewExample {
         question: "Which results fill the context?",
         sql: "SELECT tool_name, event_id, output_bytes FROM tool_calls ORDER BY output_bytes DESC NULLS LAST LIMIT 10",
     },
-    Example {
+    ViewExample {
         question: "How long do turns take, and how many responses do they need?",
         sql: "SELECT provider, count(*) AS turns, median(duration_ms) AS median_ms, \
               quantile_cont(duration_ms, 0.95) AS p95_ms, avg(steps) AS steps FROM turns WHERE turn_index > 0 GROUP BY provider",
     },
-    Example {
+    ViewExample {
         question: "What did subagents do, and where were they started?",
         sql: "SELECT l.session_id, l.title, l.spawned_by_event_id, s.tool_calls, s.output_tokens \
               FROM lineage l JOIN sessions s USING (session_id) WHERE l.relation = 'subagent_of'",
     },
-    Example {
+    ViewExample {
         question: "How do the tokens of this week compare with those of the week before?",
         sql: "SELECT date_trunc('week', day) AS week, sum(input_tokens) AS input, \
               sum(cache_read_tokens) AS cache_read, sum(output_tokens) AS output FROM usage GROUP BY week ORDER BY week DESC LIMIT 2",
@@ -275,7 +275,7 @@ mod tests {
             let mut names: Vec<_> = view.columns().map(|column| column.name).collect();
             let columns = names.len();
             assert!(view.columns().all(|column| column.doc.ends_with('.')), "{}", view.name);
-            assert!(view.columns().all(|column| !column.internal), "{}", view.name);
+            assert!(view.columns().all(|column| !column.is_internal), "{}", view.name);
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), columns, "{}", view.name);

@@ -17,8 +17,13 @@ pub(crate) fn fold_char(c: char) -> char {
     if has_no_case(c) {
         return c;
     }
-    let lower = |c: char| single(c.to_lowercase()).filter(|lower| !lower.is_ascii());
-    single(c.to_uppercase()).and_then(lower).or_else(|| lower(c)).unwrap_or(c)
+    let upper = only_char(c.to_uppercase());
+    upper.and_then(lower_beyond_ascii).or_else(|| lower_beyond_ascii(c)).unwrap_or(c)
+}
+
+/// Returns the lower case of `c`; `None` if it is ASCII or not exactly one character.
+fn lower_beyond_ascii(c: char) -> Option<char> {
+    only_char(c.to_lowercase()).filter(|lower| !lower.is_ascii())
 }
 
 /// Returns true for punctuation, arrows, boxes, Chinese, Japanese, Korean and emoji. These are most
@@ -39,7 +44,7 @@ fn ascii_prefix(text: &[u8]) -> usize {
     eights.len() * 8 + rest.iter().take_while(|byte| byte.is_ascii()).count()
 }
 
-/// Returns the characters of a text beyond ASCII.
+/// Returns the characters of a text that are not ASCII.
 fn beyond_ascii(text: &str) -> impl Iterator<Item = char> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -51,18 +56,23 @@ fn beyond_ascii(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// Returns the only item of `chars`; `None` if there is not exactly one.
-fn single(mut chars: impl Iterator<Item = char>) -> Option<char> {
-    chars.next().filter(|_| chars.next().is_none())
+fn only_char(mut chars: impl Iterator<Item = char>) -> Option<char> {
+    let first = chars.next()?;
+    if chars.next().is_some() {
+        return None;
+    }
+    Some(first)
 }
 
 /// Folds a text. ASCII, which most text is, is folded byte by byte.
-pub(crate) fn fold(text: &str) -> Cow<'_, str> {
+pub(crate) fn fold_text(text: &str) -> Cow<'_, str> {
     if beyond_ascii(text).all(has_no_case) {
-        return match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => Cow::Owned(text.to_ascii_lowercase()),
-            false => Cow::Borrowed(text),
-        };
+        if !text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Cow::Borrowed(text);
+        }
+        return Cow::Owned(text.to_ascii_lowercase());
     }
+
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
@@ -85,8 +95,8 @@ const fn is_composed(c: char) -> bool {
 }
 
 /// Returns the composed form (NFC) of a text; `None` if it is the same.
-pub(crate) fn composed(text: &str) -> Option<String> {
-    may_compose(beyond_ascii(text)).then(|| compose(text)).flatten()
+pub(crate) fn nfc_if_different(text: &str) -> Option<String> {
+    if may_compose(beyond_ascii(text)) { compute_nfc(text) } else { None }
 }
 
 /// Returns true if composing may change a text with these characters beyond ASCII. Characters that
@@ -104,27 +114,40 @@ const fn is_like_ascii(c: char) -> bool {
 /// Returns every folded form of `text` in which a needle may be found: as written, composed, and
 /// with the two letters that a case-insensitive regex treats as ASCII (ſ for s, the Kelvin sign for
 /// k).
-pub(crate) fn forms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    // One pass serves both checks, because most texts have neither; it ends early if composing is
-    // needed.
-    let mut like_ascii = false;
-    let looked_at = beyond_ascii(text).inspect(|c| like_ascii |= is_like_ascii(*c));
-    let composed = may_compose(looked_at).then(|| compose(text));
-    like_ascii |= composed.is_some() && text.contains(is_like_ascii);
-    let composed = composed.flatten();
-    let ascii = like_ascii.then(|| text.replace('\u{17f}', "s").replace('\u{212a}', "k"));
+pub(crate) fn searchable_forms(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    // One pass serves both checks, because most texts need neither form.
+    let mut has_like_ascii = false;
+    let characters = beyond_ascii(text).inspect(|c| has_like_ascii |= is_like_ascii(*c));
+    let mut composed = None;
+    if may_compose(characters) {
+        composed = compute_nfc(text);
+        // The pass may have ended early.
+        has_like_ascii = text.contains(is_like_ascii);
+    }
+
+    let mut ascii = None;
+    if has_like_ascii {
+        ascii = Some(text.replace('\u{17f}', "s").replace('\u{212a}', "k"));
+    }
     let others = [composed, ascii].into_iter().flatten();
-    std::iter::once(fold(text)).chain(others.map(|form| Cow::Owned(fold(&form).into_owned())))
+    std::iter::once(fold_text(text))
+        .chain(others.map(|form| Cow::Owned(fold_text(&form).into_owned())))
 }
 
-fn compose(text: &str) -> Option<String> {
-    Some(text.nfc().collect()).filter(|composed| composed != text)
+/// Composes a text (NFC). Returns `None` if the result is the same.
+fn compute_nfc(text: &str) -> Option<String> {
+    let composed: String = text.nfc().collect();
+    if composed == text { None } else { Some(composed) }
 }
 
 /// Returns the offset in `text` that corresponds to byte `at` of another form of it, which is
-/// composed first if `compose`, then folded unless `case_sensitive`.
-pub(crate) fn unfold_offset(text: &str, at: usize, compose: bool, case_sensitive: bool) -> usize {
-    let width = |c: char| if case_sensitive { c.len_utf8() } else { fold_char(c).len_utf8() };
+/// composed first if `must_compose`, then folded unless `is_case_sensitive`.
+pub(crate) fn unfold_offset(
+    text: &str,
+    at: usize,
+    must_compose: bool,
+    is_case_sensitive: bool,
+) -> usize {
     let mut folded = 0;
     let mut pieces = text.char_indices().peekable();
     while let Some((offset, c)) = pieces.next() {
@@ -133,19 +156,28 @@ pub(crate) fn unfold_offset(text: &str, at: usize, compose: bool, case_sensitive
         }
         let mut end = offset + c.len_utf8();
         // A letter is composed with all marks that follow it and may change with them.
-        while compose && let Some((_, next)) = pieces.next_if(|(_, next)| joins(*next)) {
+        while must_compose
+            && let Some((_, next)) = pieces.next_if(|(_, next)| may_join_previous(*next))
+        {
             end += next.len_utf8();
         }
-        folded += match compose {
-            true => text[offset..end].nfc().map(width).sum(),
-            false => width(c),
+        folded += if must_compose {
+            text[offset..end].nfc().map(|c| folded_bytes(c, is_case_sensitive)).sum::<usize>()
+        } else {
+            folded_bytes(c, is_case_sensitive)
         };
     }
     text.len()
 }
 
+/// Returns the number of bytes that `c` takes in a folded text, or in the text itself if
+/// `is_case_sensitive`.
+fn folded_bytes(c: char, is_case_sensitive: bool) -> usize {
+    if is_case_sensitive { c.len_utf8() } else { fold_char(c).len_utf8() }
+}
+
 /// Returns true if `c` may be composed with the character before it.
-fn joins(c: char) -> bool {
+fn may_join_previous(c: char) -> bool {
     !c.is_ascii() && is_nfc_quick(std::iter::once(c)) != IsNormalized::Yes
         || unicode_normalization::char::is_combining_mark(c)
 }
@@ -156,20 +188,21 @@ mod tests {
 
     #[test]
     fn folds_within_and_outside_ascii() {
-        assert_eq!(fold("ÄÖ ß Straße ABC"), "äö ß straße abc");
-        assert!(matches!(fold("already →"), Cow::Borrowed("already →")));
+        assert_eq!(fold_text("ÄÖ ß Straße ABC"), "äö ß straße abc");
+        assert!(matches!(fold_text("already →"), Cow::Borrowed("already →")));
         // The Kelvin sign's lower case is an ASCII k: it keeps to itself, as do ſ and dotless ı.
         for own in ["\u{212a}", "ſ", "ı", "İ"] {
-            assert_eq!(fold(own), own);
+            assert_eq!(fold_text(own), own);
         }
-        assert_eq!(fold("ΣΟΦΟΣ σοφος σοφος"), fold("σοφος σοφος σοφοσ"));
-        assert_eq!(fold("µ"), fold("Μ"));
+        assert_eq!(fold_text("ΣΟΦΟΣ σοφος σοφος"), fold_text("σοφος σοφος σοφοσ"));
+        assert_eq!(fold_text("µ"), fold_text("Μ"));
     }
 
     #[test]
     fn what_has_no_case_folds_to_itself() {
-        let changes =
-            |c: &char| single(c.to_lowercase()) != Some(*c) || single(c.to_uppercase()) != Some(*c);
+        let changes = |c: &char| {
+            only_char(c.to_lowercase()) != Some(*c) || only_char(c.to_uppercase()) != Some(*c)
+        };
         let wrong: Vec<char> =
             (char::MIN..=char::MAX).filter(|c| has_no_case(*c)).filter(changes).collect();
         assert_eq!(wrong, []);
@@ -198,13 +231,13 @@ mod tests {
             "x\u{323}─\u{301}─",
         ] {
             let nfc: String = text.nfc().collect();
-            assert_eq!(composed(text), (nfc != text).then_some(nfc), "{text:?}");
+            assert_eq!(nfc_if_different(text), (nfc != text).then_some(nfc), "{text:?}");
         }
     }
 
     #[test]
     fn forms_are_those_a_needle_may_be_found_in() {
-        let forms = |text| super::forms(text).map(Cow::into_owned).collect::<Vec<_>>();
+        let forms = |text| super::searchable_forms(text).map(Cow::into_owned).collect::<Vec<_>>();
         assert_eq!(forms("Plain"), ["plain"]);
         assert_eq!(forms("Cafe\u{301}"), ["cafe\u{301}", "café"]);
         assert_eq!(forms("3 \u{212a}"), ["3 \u{212a}", "3 k", "3 k"]);
@@ -214,18 +247,18 @@ mod tests {
             forms("a\u{301}\u{323} \u{17f}").last().map(String::as_str),
             Some("a\u{301}\u{323} s")
         );
-        // Looks out of order only without what stands between.
+        // The marks look out of order only without the character between them.
         assert_eq!(forms("x\u{301}─\u{323} \u{17f}"), ["x\u{301}─\u{323} ſ", "x\u{301}─\u{323} s"]);
     }
 
     #[test]
     fn offsets_lead_back_when_lengths_differ() {
         let text = "xȺȺy";
-        let at = fold(text).find('y').expect("there");
+        let at = fold_text(text).find('y').expect("there");
         assert_ne!(at, text.find('y').expect("there"));
         assert_eq!(unfold_offset(text, at, false, false), text.find('y').expect("there"));
         let text = "Cafe\u{301} Cafe\u{301} y";
-        let folded = fold(&composed(text).expect("differs")).into_owned();
+        let folded = fold_text(&nfc_if_different(text).expect("differs")).into_owned();
         let at = folded.find('y').expect("there");
         assert_eq!(unfold_offset(text, at, true, false), text.find('y').expect("there"));
     }

@@ -1,4 +1,4 @@
-//! Code that every layer uses: clean texts, the definition of equal words, tables of text, threads.
+//! Code that every layer uses: text cleaning and folding, word stems, text tables and threads.
 
 pub(crate) mod fold;
 pub(crate) mod parallel;

@@ -4,21 +4,21 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Returns the number of threads that can run in parallel on this machine. The system is asked only
-/// once, because the answer takes several file reads.
-pub(crate) fn cores() -> usize {
+/// once, because an answer takes several file reads.
+pub(crate) fn core_count() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Runs `work` on `at_a_time` units per call, in parallel on all cores. The order of the results is
-/// unspecified.
+/// Runs `work` on up to `at_a_time` units per call, in parallel on all cores. The order of the
+/// results is unspecified.
 pub(crate) fn in_parallel<U: Sync, T: Send, E: Send>(
     units: &[U],
     at_a_time: usize,
     work: impl Fn(&[U]) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
-    let turns = || {
+    let worker = || {
         let mut results = Vec::new();
         loop {
             let from = next.fetch_add(at_a_time, Ordering::Relaxed);
@@ -28,10 +28,11 @@ pub(crate) fn in_parallel<U: Sync, T: Send, E: Send>(
             results.push(work(&rest[..rest.len().min(at_a_time)]));
         }
     };
-    let others = cores().min(units.len().div_ceil(at_a_time)).saturating_sub(1);
+
+    let others = core_count().min(units.len().div_ceil(at_a_time)).saturating_sub(1);
     std::thread::scope(|scope| {
-        let others: Vec<_> = (0..others).map(|_| scope.spawn(turns)).collect();
-        let mut results = turns();
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(worker)).collect();
+        let mut results = worker();
         for other in others {
             match other.join() {
                 Ok(more) => results.extend(more),

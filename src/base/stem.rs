@@ -1,6 +1,7 @@
 //! Removes the endings of English words.
 
-/// Returns the word without its English ending, if at least four letters remain.
+/// Returns the word without its English ending. Returns the whole word if it is not ASCII letters,
+/// has no such ending, or would keep fewer than four letters.
 pub(crate) fn stem(word: &str) -> &str {
     if !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return word;
@@ -9,6 +10,7 @@ pub(crate) fn stem(word: &str) -> &str {
         "ations", "ation", "ingly", "ments", "ment", "ings", "ing", "ies", "edly", "ed", "es",
         "ly", "s", "e", "y",
     ];
+
     let stems = endings.iter().filter_map(|ending| word.strip_suffix(ending));
     stems.map(|stem| stem.trim_end_matches("s")).find(|stem| stem.len() >= 4).unwrap_or(word)
 }

@@ -1,4 +1,4 @@
-//! What every command works with besides its own flags: the store, the call and the printer.
+//! The store, the call and the printer, which every command gets besides its own flags.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::store::Store;
 use crate::tools::{Call, Interface, Tools};
 
 /// The store and the settings that a command runs with.
-pub(super) struct Context<'a> {
+pub(super) struct CommandContext<'a> {
     pub(super) store: Arc<Store>,
     pub(super) interface: Interface,
     pub(super) call: Call<'a>,
     pub(super) printer: &'a Printer,
 }
 
-impl Context<'_> {
+impl CommandContext<'_> {
     /// Creates the tools.
-    pub(super) fn tools(&self) -> Tools {
-        app::tools(Arc::clone(&self.store), self.interface)
+    pub(super) fn create_tools(&self) -> Tools {
+        app::create_tools(Arc::clone(&self.store), self.interface)
     }
 
     /// Creates the tools with the user's prices.
-    pub(super) fn priced_tools(&self) -> Result<Tools, ToolError> {
-        Ok(self.tools().with_prices(settings::prices()?))
+    pub(super) fn create_priced_tools(&self) -> Result<Tools, ToolError> {
+        Ok(self.create_tools().with_prices(settings::read_prices()?))
     }
 
     /// Creates the tools with the user's prices and with queries.
-    pub(super) fn counting_tools(&self) -> Result<Tools, ToolError> {
-        Ok(self.priced_tools()?.with_program(environment::running()))
+    pub(super) fn create_query_tools(&self) -> Result<Tools, ToolError> {
+        Ok(self.create_priced_tools()?.with_program(environment::running_program_path()))
     }
 }
 

@@ -8,14 +8,14 @@ use schemas::ToolError;
 use crate::output::Printer;
 
 /// The result of a command that ran to its end.
-pub(super) enum Outcome {
+pub(super) enum CommandOutcome {
     Done,
     NothingFound,
-    /// What was asked for makes no sense; the answer says why.
+    /// The arguments do not make sense; the answer says why.
     Wrong,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// Returns the outcome of a command that looks for something: `Done` if it was found.
     pub(super) fn from_found(is_found: bool) -> Self {
         if is_found { Self::Done } else { Self::NothingFound }
@@ -23,19 +23,19 @@ impl Outcome {
 }
 
 /// The reason why a command ended early.
-pub(super) enum Failure {
+pub(super) enum CommandFailure {
     Tool(ToolError),
     /// stdout or stderr is gone.
     Output(io::Error),
 }
 
-impl From<ToolError> for Failure {
+impl From<ToolError> for CommandFailure {
     fn from(error: ToolError) -> Self {
         Self::Tool(error)
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandFailure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
@@ -43,16 +43,19 @@ impl From<io::Error> for Failure {
 
 /// Reports a failure to the user and returns the exit code: 0 done, 1 nothing found, 2 wrong usage,
 /// 3 data or store trouble.
-pub(super) fn report_result(result: Result<Outcome, Failure>, printer: &Printer) -> ExitCode {
+pub(super) fn report_result(
+    result: Result<CommandOutcome, CommandFailure>,
+    printer: &Printer,
+) -> ExitCode {
     match result {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::NothingFound) => ExitCode::from(1),
-        Ok(Outcome::Wrong) => ExitCode::from(2),
-        Err(Failure::Output(error)) => report_unwritten(printer, &error),
-        Err(Failure::Tool(error)) => {
+        Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::NothingFound) => ExitCode::from(1),
+        Ok(CommandOutcome::Wrong) => ExitCode::from(2),
+        Err(CommandFailure::Output(error)) => report_unwritten(printer, &error),
+        Err(CommandFailure::Tool(error)) => {
             let code = error.code.exit_code();
-            match printer.error(error) {
-                Err(error) if printer.json && error.kind() != ErrorKind::BrokenPipe => {
+            match printer.print_error(error) {
+                Err(error) if printer.is_json && error.kind() != ErrorKind::BrokenPipe => {
                     report_unwritten(printer, &error)
                 }
                 _ => ExitCode::from(code),
@@ -61,12 +64,12 @@ pub(super) fn report_result(result: Result<Outcome, Failure>, printer: &Printer)
     }
 }
 
-/// Reports that the answer could not be written, and returns the exit code. A reader that has seen
-/// enough and closed its end, such as `head`, is not a failure.
+/// Reports that the answer could not be written, and returns the exit code. A reader that closes
+/// its end early, such as `head`, is not a failure.
 pub(super) fn report_unwritten(printer: &Printer, error: &io::Error) -> ExitCode {
     if error.kind() == ErrorKind::BrokenPipe {
         return ExitCode::SUCCESS;
     }
-    printer.unwritten(error);
+    printer.print_output_error(error);
     ExitCode::from(3)
 }

@@ -23,8 +23,8 @@ use self::commands::{
     analyze, completions, doctor, event, export, ingest, label, list, mcp, query, report, search,
     setup, show, skill, sql_worker, stats, status, tools, usage,
 };
-use self::context::Context;
-use self::exit::{Failure, Outcome, report_result, report_unwritten};
+use self::context::CommandContext;
+use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use crate::config::environment;
 use crate::help::Help;
 use crate::output::{Printer, logging};
@@ -39,7 +39,7 @@ use crate::tools::{Call, Interface};
     max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true,
-    arg = ai_help(),
+    arg = ai_help_flag(),
     before_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
 )]
 struct Args {
@@ -62,8 +62,9 @@ struct Args {
     command: Command,
 }
 
-/// The flag that is looked for before anything else is; here for the help only.
-fn ai_help() -> Arg {
+/// Returns the flag `--ai-help` for the help text. [`run`] looks for the flag itself before it
+/// parses the arguments.
+fn ai_help_flag() -> Arg {
     Arg::new("ai-help")
         .long("ai-help")
         .global(true)
@@ -116,53 +117,65 @@ enum Command {
     Completions(completions::CompletionFlags),
 }
 
-/// Returns the help made from the commands as they are.
-pub fn help() -> Help {
+/// Returns the help made from the commands that clap knows.
+pub fn build_help() -> Help {
     reference::describe_commands(Args::command())
 }
 
 /// Runs the program. Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 data or store trouble.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    // Before the arguments are looked at any further: they may be wrong or incomplete.
+    // This comes before the arguments are parsed, because they may be wrong or incomplete.
     if reference::has_ai_help(&arguments) {
-        let printer = Printer { json: false, quiet: false, debug: None };
-        return match printer.data(&reference::ai_help(&Args::command(), &arguments)) {
+        let printer = text_printer();
+        return match printer.print_data(&reference::answer_ai_help(&Args::command(), &arguments)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => report_unwritten(&printer, &error),
         };
     }
     if arguments.len() < 2 {
-        // The environment may name a store, which clap takes for an argument.
+        // The environment may name a store, which clap counts as an argument.
         let help = Args::command().render_help().to_string();
-        let _ = Printer { json: false, quiet: false, debug: None }.note(&help);
+        let _ = text_printer().print_note(&help);
         return ExitCode::from(2);
     }
+
     let parsed = Args::command().try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         Ok((name, Args::from_arg_matches(&matches)?))
     });
     let (command, args) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => {
-            let printer = Printer { json: false, quiet: false, debug: None };
-            if error.use_stderr() {
-                // Without a working stderr the code has to say it alone.
-                let _ = printer.wrong_usage(&error.render().to_string());
-                return ExitCode::from(2);
-            }
-            return match error.print() {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => report_unwritten(&printer, &error),
-            };
-        }
+        Err(error) => return report_unparsed(&error),
     };
-    let debug = (args.metadata == MetadataLevel::Full).then(|| debug_metadata(command, &arguments));
-    let printer = Printer { json: args.json, quiet: args.quiet, debug };
-    report_result(dispatch(args, &printer), &printer)
+    let debug = match args.metadata {
+        MetadataLevel::Core => None,
+        MetadataLevel::Full => Some(debug_metadata(command, &arguments)),
+    };
+    let printer = Printer { is_json: args.json, is_quiet: args.quiet, debug };
+    report_result(run_command(args, &printer), &printer)
 }
 
-/// Returns the debug metadata of a command; what a command does not know has a fixed value.
+/// Returns a printer for the time before the arguments are parsed.
+fn text_printer() -> Printer {
+    Printer { is_json: false, is_quiet: false, debug: None }
+}
+
+/// Prints the help or the error with which clap ended parsing, and returns the exit code.
+fn report_unparsed(error: &clap::Error) -> ExitCode {
+    let printer = text_printer();
+    if error.use_stderr() {
+        // If stderr does not work either, only the exit code shows the error.
+        let _ = printer.print_wrong_usage(&error.render().to_string());
+        return ExitCode::from(2);
+    }
+    match error.print() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report_unwritten(&printer, &error),
+    }
+}
+
+/// Returns the debug metadata of a command. Values that a command does not know are fixed.
 fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
     let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();
     DebugMetadata {
@@ -180,16 +193,17 @@ fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
     }
 }
 
-fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
-    // A query's process tells on stderr how it went, and nothing else.
+/// Runs the command.
+fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+    // The process of a query writes its report to stderr, and nothing else may be there.
     if !matches!(args.command, Command::SqlWorker) {
-        logging::start(args.verbose, environment::variable(logging::VARIABLE).as_deref())?;
+        logging::start(args.verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())?;
     }
     let named_store = args.store.clone();
-    let context = Context {
+    let context = CommandContext {
         store: Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store))),
-        // What is printed as JSON is the answer of the tool, word for word.
-        interface: if printer.json { Interface::Tools } else { Interface::Commands },
+        // JSON output is the answer of the tool, word for word.
+        interface: if printer.is_json { Interface::Tools } else { Interface::Commands },
         call: Call::new(Timestamp::now(), &|| false),
         printer,
     };
@@ -208,9 +222,9 @@ fn dispatch(args: Args, printer: &Printer) -> Result<Outcome, Failure> {
         Command::Export(flags) => export::run(flags, &context),
         Command::Status => status::run(&context),
         Command::Doctor => doctor::run(&context),
-        Command::Mcp(flags) => mcp::run(&flags, args.metadata, help(), &context),
+        Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
-        Command::Skill(flags) => skill::run(flags, &help(), printer),
+        Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, &context),
         Command::SqlWorker => sql_worker::run(printer),
         Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
@@ -224,24 +238,27 @@ mod tests {
 
     use super::*;
 
-    /// Commands that answers name are such as clap knows.
+    fn has_flag(command: &clap::Command, flag: &str) -> bool {
+        command.get_arguments().any(|argument| argument.get_long() == Some(flag))
+    }
+
+    /// Answers name only commands that clap knows.
     #[test]
     fn what_answers_name_can_be_typed() {
         let program = Args::command();
         for tool in TOOLS {
             let command = program.find_subcommand(tool.command).expect(tool.name);
-            let takes = |flag: &str| {
-                command.get_arguments().any(|argument| argument.get_long() == Some(flag))
-            };
             let has_places = command.get_positionals().next().is_some();
             let schema: Value = (tool.input)();
             let arguments = schema["properties"].as_object().expect(tool.name);
             // What `label` does to sessions is given by several flags.
             for argument in arguments.keys().filter(|name| *name != "updates") {
-                let line = Interface::Commands.call(tool.name, &[(argument, "x")]);
+                let line = Interface::Commands.format_call(tool.name, &[(argument, "x")]);
                 let words: Vec<_> = line.split(' ').skip(2).collect();
                 match words.as_slice() {
-                    [flag, "x"] => assert!(takes(flag.trim_start_matches("--")), "{line}"),
+                    [flag, "x"] => {
+                        assert!(has_flag(command, flag.trim_start_matches("--")), "{line}");
+                    }
                     ["x"] => assert!(has_places, "{line}"),
                     _ => panic!("{line}"),
                 }

@@ -11,6 +11,6 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 }
 
 /// Returns the file that `-o` names; `None` if it names the standard output.
-pub(super) fn file_named(output: Option<PathBuf>) -> Option<PathBuf> {
+pub(super) fn output_file(output: Option<PathBuf>) -> Option<PathBuf> {
     output.filter(|path| !is_stdout(path))
 }

@@ -7,34 +7,40 @@ use clap::{Arg, Command};
 
 use crate::help::{CommandHelp, Help};
 
-/// Returns help made from the commands of `program` as they are.
+/// Returns help made from the commands of `program`.
 pub(super) fn describe_commands(mut program: Command) -> Help {
     program.build();
     let commands = program
         .get_subcommands()
         .filter(|command| !command.is_hide_set() && command.get_name() != "help");
-    Help::new(commands.map(describe).collect())
+    Help::new(commands.map(describe_command).collect())
 }
 
-fn describe(command: &Command) -> CommandHelp {
+/// Returns the help of one command.
+fn describe_command(command: &Command) -> CommandHelp {
     let usage = command.clone().render_usage().to_string();
     CommandHelp {
         name: command.get_name().to_owned(),
         about: command.get_about().map(ToString::to_string).unwrap_or_default(),
         usage: usage.trim_start_matches("Usage: ").to_owned(),
-        options: command.get_arguments().filter(|arg| is_own(arg)).map(option).collect(),
+        options: command
+            .get_arguments()
+            .filter(|arg| is_command_specific(arg))
+            .map(describe_option)
+            .collect(),
     }
 }
 
-/// Flags that every command has are told once.
-fn is_own(arg: &Arg) -> bool {
+/// True if an argument belongs to its command alone. Flags that every command has are described
+/// once.
+fn is_command_specific(arg: &Arg) -> bool {
     !arg.is_global_set()
         && !arg.is_hide_set()
         && !["help", "version"].contains(&arg.get_id().as_str())
 }
 
-/// How it is written, and what for.
-fn option(arg: &Arg) -> (String, String) {
+/// Returns how an argument is written, and its help.
+fn describe_option(arg: &Arg) -> (String, String) {
     let names = arg.get_value_names().unwrap_or_default();
     let value = match names.first() {
         Some(name) => format!("<{name}>"),
@@ -50,26 +56,26 @@ fn option(arg: &Arg) -> (String, String) {
 
 /// True if `--ai-help` is among the arguments.
 pub(super) fn has_ai_help(arguments: &[OsString]) -> bool {
-    words(arguments).any(|word| word == "--ai-help")
+    words_before_dashes(arguments).any(|word| word == "--ai-help")
 }
 
 /// Returns the help that `--ai-help` asks for: that of the first command among the arguments, else
 /// that of the whole `program`.
-pub(super) fn ai_help(program: &Command, arguments: &[OsString]) -> String {
+pub(super) fn answer_ai_help(program: &Command, arguments: &[OsString]) -> String {
     let help = describe_commands(program.clone());
-    let mut words = words(arguments);
+    let mut words = words_before_dashes(arguments);
     while let Some(word) = words.next() {
         if takes_value(program, word) {
             words.next();
-        } else if let Some(text) = help.command(word) {
+        } else if let Some(text) = help.command_manual(word) {
             return text;
         }
     }
-    help.markdown()
+    help.manual()
 }
 
 /// Returns the arguments before `--`; those that are not UTF-8 are empty.
-fn words(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+fn words_before_dashes(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     let words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
     words.take_while(|word| *word != "--")
 }

@@ -4,27 +4,27 @@
 use std::path::{Path, PathBuf};
 
 use ingest::discover::default_roots;
-use ingest::provider::format::Places;
+use ingest::provider::format::AgentFolders;
 
 /// Reads an environment variable; `None` if it is not set or empty.
-pub fn variable(name: &str) -> Option<String> {
+pub fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Returns the path of the running program, for other programs to start it.
-pub fn program() -> PathBuf {
+pub fn program_path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sessions"))
 }
 
 /// Returns the path to start this program again. If its file has been replaced since, the path
 /// still refers to the program that is running.
-pub fn running() -> PathBuf {
+pub fn running_program_path() -> PathBuf {
     let running = Path::new("/proc/self/exe");
     if running.exists() { running.to_owned() } else { std::env::current_exe().unwrap_or_default() }
 }
 
 /// Returns the user's home directory.
-pub fn home() -> PathBuf {
+pub fn home_dir() -> PathBuf {
     etcetera::home_dir().unwrap_or_default()
 }
 
@@ -41,13 +41,13 @@ pub(super) fn settings_dir() -> PathBuf {
 /// Returns the folder of this program in one of the XDG base directories: the directory that the
 /// variable names, otherwise `usual` in the home directory.
 fn own_dir(name: &str, usual: &str) -> PathBuf {
-    let named = variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
-    named.unwrap_or_else(|| home().join(usual)).join("sessions")
+    let named = read_variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    named.unwrap_or_else(|| home_dir().join(usual)).join("sessions")
 }
 
 /// Returns the log folders of every known agent on this machine.
 pub fn known_roots() -> Vec<PathBuf> {
-    default_roots(&Places::new(&home(), &variable))
+    default_roots(&AgentFolders::new(&home_dir(), &read_variable))
 }
 
 /// Returns the folder in which the process was started; `None` if it was deleted.

@@ -7,45 +7,53 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemas::{ErrorCode, ToolError};
 
-use super::environment::variable;
-use super::settings::{read_text, wrong_file};
+use super::environment::read_variable;
+use super::settings::{invalid_file_error, read_text};
 use crate::error::store_error;
 use crate::store::Store;
 
+/// The environment variable with the token.
+const TOKEN_VARIABLE: &str = "SESSIONS_HTTP_TOKEN";
+
+/// Minimum length of a token in bytes, which are visible ASCII characters.
+const MIN_TOKEN_BYTES: usize = 16;
+
 /// Maximum size of a token file in bytes; a larger file is refused.
-const TOKEN_BYTES: u64 = 64 << 10;
+const MAX_TOKEN_FILE_BYTES: u64 = 64 << 10;
 
 /// Returns the token that clients of the HTTP server have to send, and the path of its file if it
 /// is stored in one. The token comes from the named file, the variable `SESSIONS_HTTP_TOKEN`, or a
 /// file in the store that is created if it does not exist.
-pub fn http_token(
+pub fn read_or_create_token(
     store: &Store,
     named: Option<&Path>,
 ) -> Result<(String, Option<PathBuf>), ToolError> {
-    let check =
-        |text: String, path: &Path| usable(&text).map_err(|reason| wrong_file(path, reason));
     if let Some(path) = named {
         // The path may be the output of another program: `--token-file <(pass show sessions)`.
-        let text = File::open(path).and_then(|file| read_text(file, TOKEN_BYTES));
-        let text = text.map_err(|error| wrong_file(path, error))?;
-        return Ok((check(text, path)?, Some(path.to_owned())));
+        let text = File::open(path).and_then(|file| read_text(file, MAX_TOKEN_FILE_BYTES));
+        let text = text.map_err(|error| invalid_file_error(path, error))?;
+        return Ok((parse_token_file(&text, path)?, Some(path.to_owned())));
     }
-    if let Some(token) = variable(TOKEN_VARIABLE) {
-        return match usable(&token) {
+    if let Some(token) = read_variable(TOKEN_VARIABLE) {
+        return match parse_token(&token) {
             Ok(token) => Ok((token, None)),
             Err(reason) => Err(ToolError::new(
                 ErrorCode::InvalidArgument,
-                format!("{TOKEN_VARIABLE}: {reason}. Set another one, or none to have one made"),
+                format!(
+                    "{TOKEN_VARIABLE}: {reason}. Set another token, or unset the variable to have one created"
+                ),
             )),
         };
     }
     let kept = store.token_path();
     if let Some(text) = store.read_token().map_err(store_error)? {
-        return Ok((check(text, &kept)?, Some(kept)));
+        return Ok((parse_token_file(&text, &kept)?, Some(kept)));
     }
+
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
-        let message = format!("No token could be made ({error}). Name one with --token-file");
+        let message =
+            format!("A token could not be created ({error}). Name a token file with --token-file");
         ToolError::new(ErrorCode::InternalError, message)
     })?;
     let token = URL_SAFE_NO_PAD.encode(bytes);
@@ -53,12 +61,16 @@ pub fn http_token(
     Ok((token, Some(kept)))
 }
 
-const TOKEN_VARIABLE: &str = "SESSIONS_HTTP_TOKEN";
+/// Returns the token in the text of the file `path`.
+fn parse_token_file(text: &str, path: &Path) -> Result<String, ToolError> {
+    parse_token(text).map_err(|reason| invalid_file_error(path, reason))
+}
 
-/// Returns the token if it can be used in a header and is too long to be guessed.
-fn usable(text: &str) -> Result<String, &'static str> {
+/// Returns the token in a text, if it can be used in a header and is too long to be guessed. The
+/// error is the reason why not.
+fn parse_token(text: &str) -> Result<String, &'static str> {
     let token = text.trim();
-    if token.len() < 16 {
+    if token.len() < MIN_TOKEN_BYTES {
         Err("a token has at least 16 characters")
     } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         Err("a token has visible ASCII characters only")

@@ -10,32 +10,31 @@ use ingest::redact::Redactor;
 use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
-use super::environment::{settings_dir, variable};
+use super::environment::{read_variable, settings_dir};
 use crate::error::unusable_path;
 use crate::files::outfile::open_regular;
 
 /// Maximum size of a settings file in bytes; a larger file is refused.
-const SETTINGS_BYTES: u64 = 4 << 20;
+const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// Returns the price table: the built-in one with the additions and replacements of the user's
 /// file.
-pub fn prices() -> Result<PriceTable, ToolError> {
-    let Some((path, text)) = own_file("SESSIONS_PRICES", "prices.toml")? else {
+pub fn read_prices() -> Result<PriceTable, ToolError> {
+    let Some((path, text)) = read_settings_file("SESSIONS_PRICES", "prices.toml")? else {
         return Ok(PriceTable::built_in());
     };
-    PriceTable::with_overrides(&text).map_err(|error| wrong_file(&path, error))
+    PriceTable::with_overrides(&text).map_err(|error| invalid_file_error(&path, error))
 }
 
 /// Returns the redactor of secrets, with the built-in rules and those of the user's file.
-pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
-    let rules = match own_file("SESSIONS_REDACT", "redact.toml")? {
+pub fn create_redactor() -> Result<Arc<Redactor>, ToolError> {
+    let rules = match read_settings_file("SESSIONS_REDACT", "redact.toml")? {
         None => Vec::new(),
-        Some((path, text)) => {
-            ingest::redact::user_rules(&text).map_err(|error| wrong_file(&path, error))?
-        }
+        Some((path, text)) => ingest::redact::parse_user_rules(&text)
+            .map_err(|error| invalid_file_error(&path, error))?,
     };
     let redactor = Redactor::new(&rules).map_err(|error| {
-        let message = format!("{error}. Mend the rule, then run the command again");
+        let message = format!("{error}. Fix the rule, then run the command again");
         ToolError::new(ErrorCode::InvalidArgument, message)
     })?;
     Ok(Arc::new(redactor))
@@ -43,28 +42,28 @@ pub fn redactor() -> Result<Arc<Redactor>, ToolError> {
 
 /// Reads a settings file of the user: the one that the variable names, otherwise the usual one if
 /// it exists.
-fn own_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolError> {
-    let path = variable(name).map(PathBuf::from);
-    let named = path.is_some();
+fn read_settings_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolError> {
+    let path = read_variable(name).map(PathBuf::from);
+    let is_named = path.is_some();
     let path = path.unwrap_or_else(|| settings_dir().join(usual));
-    match open_regular(&path).and_then(|file| read_text(file, SETTINGS_BYTES)) {
+    match open_regular(&path).and_then(|file| read_text(file, MAX_SETTINGS_BYTES)) {
         Ok(text) => Ok(Some((path, text))),
-        Err(error) if !named && error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(wrong_file(&path, error)),
+        Err(error) if !is_named && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(invalid_file_error(&path, error)),
     }
 }
 
-/// Reads the text of an open file, if it has at most `most` bytes.
-pub(super) fn read_text(file: File, most: u64) -> io::Result<String> {
+/// Reads the text of an open file, if it has at most `max_bytes` bytes.
+pub(super) fn read_text(file: File, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
-    file.take(most + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > most {
-        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    file.take(max_bytes + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > max_bytes {
+        return Err(io::Error::other(format!("it has more than {max_bytes} bytes")));
     }
     Ok(text)
 }
 
 /// Returns the error for a file of the user with invalid content.
-pub(super) fn wrong_file(path: &Path, error: impl Display) -> ToolError {
-    unusable_path(path, format_args!("{error}. Mend the file or remove it"))
+pub(super) fn invalid_file_error(path: &Path, error: impl Display) -> ToolError {
+    unusable_path(path, format_args!("{error}. Fix the file or remove it"))
 }

@@ -7,19 +7,24 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 /// Returns the content of the `Content-Security-Policy` of a page with these scripts and styles.
-pub(crate) fn policy(scripts: &[&str], styles: &[&str]) -> String {
-    let hashes = |sources: &[&str]| match sources {
-        [] => "'none'".to_owned(),
-        sources => sources.iter().map(|source| hash(source)).collect::<Vec<_>>().join(" "),
-    };
+pub(crate) fn content_security_policy(scripts: &[&str], styles: &[&str]) -> String {
     format!(
         "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
-        hashes(scripts),
-        hashes(styles)
+        allowed_sources(scripts),
+        allowed_sources(styles)
     )
 }
 
-fn hash(source: &str) -> String {
+/// Returns the sources that a policy allows: these, or none.
+fn allowed_sources(sources: &[&str]) -> String {
+    if sources.is_empty() {
+        return "'none'".to_owned();
+    }
+    sources.iter().map(|source| source_hash(source)).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the hash of a source in the form of a policy.
+fn source_hash(source: &str) -> String {
     let digest = Sha256::digest(source.as_bytes());
     let bytes: &[u8] = &digest;
     format!("'sha256-{}'", STANDARD.encode(bytes))
@@ -31,7 +36,10 @@ mod tests {
 
     #[test]
     fn names_what_is_inside() {
-        assert_eq!(hash("abc"), "'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='");
-        assert!(policy(&[], &["abc"]).contains("script-src 'none'; style-src 'sha256-ung"));
+        assert_eq!(source_hash("abc"), "'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='");
+        assert!(
+            content_security_policy(&[], &["abc"])
+                .contains("script-src 'none'; style-src 'sha256-ung")
+        );
     }
 }

@@ -5,20 +5,32 @@ use std::fmt::Write as _;
 
 use schemas::tool::event::Event;
 
-use super::text::{escape, render};
-use super::transcript::{Part, Turn, cut, deed, facts, kinds, omitted, remarks, title, turns};
-use crate::export::csp::policy;
-use crate::tools::Whole;
+use super::text::{escape_html, render_html};
+use super::transcript::{
+    TranscriptPart, TranscriptTurn, collect_turns, describe_call, describe_notices, event_remarks,
+    omission_sentence, session_facts, session_title, truncate_chars,
+};
+use crate::export::csp::content_security_policy;
+use crate::tools::Transcript;
 
 const STYLE: &str = include_str!("assets/transcript.css");
 
-/// Maximum number of characters shown of a message, and of a folded text.
-const SAID: usize = 40_000;
-const FOLDED: usize = 8_000;
+/// Minimum number of turns for which a page has a list of turns.
+const CONTENTS_THRESHOLD: usize = 3;
 
-pub(super) fn transcript(whole: &Whole) -> String {
-    let turns = turns(&whole.events);
-    let title = escape(&title(&whole.session));
+/// Maximum number of characters of a prompt in the list of turns.
+const MAX_PROMPT_CHARS: usize = 100;
+
+/// Maximum number of characters shown of a prompt or an answer.
+const MAX_MESSAGE_CHARS: usize = 40_000;
+
+/// Maximum number of characters shown of a folded text.
+const MAX_FOLDED_CHARS: usize = 8_000;
+
+/// Returns the page of a session.
+pub(super) fn render_transcript(whole: &Transcript) -> String {
+    let turns = collect_turns(&whole.events);
+    let title = escape_html(&session_title(&whole.session));
     let mut out = format!(
         r##"<!doctype html>
 <html lang="en">
@@ -36,128 +48,150 @@ pub(super) fn transcript(whole: &Whole) -> String {
 <h1>{title}</h1>
 <dl>
 "##,
-        policy(&[], &[STYLE])
+        content_security_policy(&[], &[STYLE])
     );
-    for (name, value) in facts(&whole.session) {
-        let _ = writeln!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    for (name, value) in session_facts(&whole.session) {
+        let _ = writeln!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape_html(&value));
     }
     out.push_str("</dl>\n</header>\n");
-    contents(&mut out, &turns);
+    append_contents(&mut out, &turns);
     out.push_str("<main id=\"main\" tabindex=\"-1\">\n");
-    turns.iter().for_each(|turn| self::turn(&mut out, turn));
+    for turn in &turns {
+        append_turn(&mut out, turn);
+    }
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
-/// Writes the list of turns by their prompts, if there are enough to need one.
-fn contents(out: &mut String, turns: &[Turn<'_>]) {
-    if turns.len() < 3 {
+/// Appends the list of turns by their prompts, if there are enough to need one.
+fn append_contents(out: &mut String, turns: &[TranscriptTurn<'_>]) {
+    if turns.len() < CONTENTS_THRESHOLD {
         return;
     }
     out.push_str("<nav aria-label=\"Turns\">\n<details><summary>");
     let _ = write!(out, "{} turns</summary>\n<ol>\n", turns.len());
     for turn in turns {
         let prompt = turn.parts.iter().find_map(|part| match part {
-            Part::Prompt(event) => event.text.as_deref(),
-            Part::Answer(_)
-            | Part::Reasoning(_)
-            | Part::Call { .. }
-            | Part::Result(_)
-            | Part::Notices(_) => None,
+            TranscriptPart::Prompt(event) => event.text.as_deref(),
+            TranscriptPart::Answer(_)
+            | TranscriptPart::Reasoning(_)
+            | TranscriptPart::Call { .. }
+            | TranscriptPart::Result(_)
+            | TranscriptPart::Notices(_) => None,
         });
         let words = prompt.unwrap_or_default().split_whitespace().take(40);
-        let line = cut(&words.collect::<Vec<_>>().join(" "), 100).0;
-        let (index, name, line) = (turn.index, name(turn), escape(&line));
-        let _ = writeln!(out, "<li><a href=\"#turn-{index}\">{name}</a> {line}</li>");
+        let line = truncate_chars(&words.collect::<Vec<_>>().join(" "), MAX_PROMPT_CHARS).0;
+        let _ = writeln!(
+            out,
+            "<li><a href=\"#turn-{}\">{}</a> {}</li>",
+            turn.index,
+            turn_heading(turn),
+            escape_html(&line)
+        );
     }
     out.push_str("</ol>\n</details>\n</nav>\n");
 }
 
-fn name(turn: &Turn<'_>) -> String {
+/// Returns the heading of a turn.
+fn turn_heading(turn: &TranscriptTurn<'_>) -> String {
     match turn.index {
         0 => "Before the first prompt".to_owned(),
         index => format!("Turn {index}"),
     }
 }
 
-fn turn(out: &mut String, turn: &Turn<'_>) {
+fn append_turn(out: &mut String, turn: &TranscriptTurn<'_>) {
     let index = turn.index;
     let time = turn.timestamp.unwrap_or("no time");
     let _ = write!(
         out,
         "<section aria-labelledby=\"turn-{index}\">\n<h2 id=\"turn-{index}\">{} <small>{}</small></h2>\n",
-        name(turn),
-        escape(time)
+        turn_heading(turn),
+        escape_html(time)
     );
-    turn.parts.iter().for_each(|part| self::part(out, part));
+    for part in &turn.parts {
+        append_part(out, part);
+    }
     out.push_str("</section>\n");
 }
 
-fn part(out: &mut String, part: &Part<'_>) {
+fn append_part(out: &mut String, part: &TranscriptPart<'_>) {
     match part {
-        Part::Prompt(event) => {
-            begin(out, "prompt", "<h3>Prompt</h3>", event, None);
-            said(out, event, |text| format!("<pre>{}</pre>\n", escape(text)));
+        TranscriptPart::Prompt(event) => {
+            append_part_start(out, "prompt", "<h3>Prompt</h3>", event, None);
+            let (text, left) = cut_message(event);
+            let _ = writeln!(out, "<pre>{}</pre>", escape_html(&text));
+            append_omission(out, event, left);
         }
-        Part::Answer(event) => {
-            begin(out, "answer", "<h3>Answer</h3>", event, None);
-            said(out, event, |text| format!("<div class=\"markdown\">\n{}</div>\n", render(text)));
+        TranscriptPart::Answer(event) => {
+            append_part_start(out, "answer", "<h3>Answer</h3>", event, None);
+            let (text, left) = cut_message(event);
+            let _ = writeln!(out, "<div class=\"markdown\">\n{}</div>", render_html(&text));
+            append_omission(out, event, left);
         }
-        Part::Reasoning(event) => {
-            begin(out, "reasoning", "<b>Reasoning</b>", event, None);
-            folded(out, "Show the reasoning", &[*event]);
+        TranscriptPart::Reasoning(event) => {
+            append_part_start(out, "reasoning", "<b>Reasoning</b>", event, None);
+            append_folded(out, "Show the reasoning", &[*event]);
         }
-        Part::Call { call, result } => {
-            begin(out, "call", &tool(call), call, *result);
+        TranscriptPart::Call { call, result } => {
+            append_part_start(out, "call", &tool_heading(call), call, *result);
             let shown: Vec<&Event> = std::iter::once(*call).chain(*result).collect();
-            let deed = deed(call);
-            let deed = if deed.is_empty() { "Show the call" } else { &deed };
-            folded(out, &format!("<code>{}</code>", escape(deed)), &shown);
+            let deed = describe_call(call);
+            let summary = if deed.is_empty() { "Show the call" } else { &deed };
+            append_folded(out, &format!("<code>{}</code>", escape_html(summary)), &shown);
         }
-        Part::Result(event) => {
-            begin(out, "call", &tool(event), event, None);
-            folded(out, "Show the result", &[*event]);
+        TranscriptPart::Result(event) => {
+            append_part_start(out, "call", &tool_heading(event), event, None);
+            append_folded(out, "Show the result", &[*event]);
         }
-        Part::Notices(notices) => {
+        TranscriptPart::Notices(notices) => {
             let Some(first) = notices.first() else { return };
-            begin(out, "notices", "<b>Records of the agent</b>", first, None);
-            folded(out, &escape(&kinds(notices)), notices);
+            append_part_start(out, "notices", "<b>Records of the agent</b>", first, None);
+            append_folded(out, &escape_html(&describe_notices(notices)), notices);
         }
     }
     out.push_str("</div>\n");
 }
 
-fn tool(event: &Event) -> String {
-    format!("<b>{}</b>", escape(event.tool_name.as_deref().unwrap_or("tool")))
+/// Returns the name of an event's tool as HTML.
+fn tool_heading(event: &Event) -> String {
+    format!("<b>{}</b>", escape_html(event.tool_name.as_deref().unwrap_or("tool")))
 }
 
 /// Opens a part: its name, its remarks, and the id that links to it.
-fn begin(out: &mut String, class: &str, name: &str, event: &Event, result: Option<&Event>) {
-    let failed = result.unwrap_or(event).is_error == Some(true);
-    let class = if failed { format!("{class} failed") } else { class.to_owned() };
+fn append_part_start(
+    out: &mut String,
+    class: &str,
+    name: &str,
+    event: &Event,
+    result: Option<&Event>,
+) {
+    let has_failed = result.unwrap_or(event).is_error == Some(true);
+    let class = if has_failed { format!("{class} failed") } else { class.to_owned() };
     let index = event.event_index;
     let _ = write!(out, "<div class=\"part {class}\" id=\"e{index}\">\n<div class=\"line\">{name}");
-    for remark in remarks(event, result) {
-        let _ = write!(out, " <span>{}</span>", escape(&remark));
+    for remark in event_remarks(event, result) {
+        let _ = write!(out, " <span>{}</span>", escape_html(&remark));
     }
-    let id = escape(&event.event_id);
+    let id = escape_html(&event.event_id);
     let _ = writeln!(out, " <a href=\"#e{index}\">{id}</a></div>");
 }
 
-fn said(out: &mut String, event: &Event, body: impl Fn(&str) -> String) {
-    let (text, left) = cut(event.text.as_deref().unwrap_or_default(), SAID);
-    out.push_str(&body(&text));
-    rest(out, event, left);
+/// Returns the beginning of a prompt or an answer, and the number of characters left out.
+fn cut_message(event: &Event) -> (String, usize) {
+    truncate_chars(event.text.as_deref().unwrap_or_default(), MAX_MESSAGE_CHARS)
 }
 
-/// Writes texts that are folded at first; `summary` is HTML.
-fn folded(out: &mut String, summary: &str, events: &[&Event]) {
+/// Appends texts that are folded at first; `summary` is HTML.
+fn append_folded(out: &mut String, summary: &str, events: &[&Event]) {
     let _ = writeln!(out, "<details><summary>{summary}</summary>");
     for (at, event) in events.iter().enumerate() {
-        let (text, left) = cut(event.text.as_deref().unwrap_or_default(), FOLDED);
+        let (text, left) =
+            truncate_chars(event.text.as_deref().unwrap_or_default(), MAX_FOLDED_CHARS);
         if at > 0 {
             let kind = event.subtype.as_deref().unwrap_or(event.event_type.as_str());
-            let (kind, id) = (escape(kind), escape(&event.event_id));
+            let kind = escape_html(kind);
+            let id = escape_html(&event.event_id);
             let index = event.event_index;
             let _ = writeln!(
                 out,
@@ -165,15 +199,16 @@ fn folded(out: &mut String, summary: &str, events: &[&Event]) {
             );
         }
         if !text.trim().is_empty() {
-            let _ = writeln!(out, "<pre>{}</pre>", escape(&text));
+            let _ = writeln!(out, "<pre>{}</pre>", escape_html(&text));
         }
-        rest(out, event, left);
+        append_omission(out, event, left);
     }
     out.push_str("</details>\n");
 }
 
-fn rest(out: &mut String, event: &Event, left: usize) {
-    if let Some(sentence) = omitted(event, left) {
-        let _ = writeln!(out, "<p class=\"line\">{}</p>", escape(&sentence));
+/// Appends the sentence about the `left` characters that are not shown, if there are any.
+fn append_omission(out: &mut String, event: &Event, left: usize) {
+    if let Some(sentence) = omission_sentence(event, left) {
+        let _ = writeln!(out, "<p class=\"line\">{}</p>", escape_html(&sentence));
     }
 }

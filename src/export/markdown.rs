@@ -5,103 +5,123 @@ use std::fmt::Write as _;
 
 use schemas::tool::event::Event;
 
-use super::text::{code, fence, plain, quote};
-use super::transcript::{Part, cut, deed, facts, kinds, omitted, remarks, title, turns};
-use crate::tools::Whole;
+use super::text::{escape_markdown, fence_text, inline_code, quote_markdown};
+use super::transcript::{
+    TranscriptPart, collect_turns, describe_call, describe_notices, event_remarks,
+    omission_sentence, session_facts, session_title, truncate_chars,
+};
+use crate::tools::Transcript;
 
-/// Maximum number of characters shown of a message, and of a folded text.
-const SAID: usize = 40_000;
-const FOLDED: usize = 1_500;
+/// Maximum number of characters shown of a prompt or an answer.
+const MAX_MESSAGE_CHARS: usize = 40_000;
 
-pub(super) fn transcript(whole: &Whole) -> String {
+/// Maximum number of characters shown of a folded text.
+const MAX_FOLDED_CHARS: usize = 1_500;
+
+/// Returns the document of a session.
+pub(super) fn render_transcript(whole: &Transcript) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "# {}\n\n| | |\n|---|---|", plain(&title(&whole.session)));
-    for (name, value) in facts(&whole.session) {
-        let _ = writeln!(out, "| {name} | {} |", plain(&value));
+    let _ =
+        writeln!(out, "# {}\n\n| | |\n|---|---|", escape_markdown(&session_title(&whole.session)));
+    for (name, value) in session_facts(&whole.session) {
+        let _ = writeln!(out, "| {name} | {} |", escape_markdown(&value));
     }
-    for turn in turns(&whole.events) {
+    for turn in collect_turns(&whole.events) {
         let name = match turn.index {
             0 => "Before the first prompt".to_owned(),
             index => format!("Turn {index}"),
         };
         let time = turn.timestamp.map(|time| format!(" · {time}")).unwrap_or_default();
         let _ = writeln!(out, "\n## {name}{time}");
-        turn.parts.iter().for_each(|part| self::part(&mut out, part));
+        for part in &turn.parts {
+            append_part(&mut out, part);
+        }
     }
     out
 }
 
-fn part(out: &mut String, part: &Part<'_>) {
+fn append_part(out: &mut String, part: &TranscriptPart<'_>) {
     match part {
-        Part::Prompt(event) => {
-            let (text, left) = cut(text(event), SAID);
-            let _ = write!(out, "\n**Prompt**{}\n\n{}", line(event, None), fence(&text));
-            rest(out, event, left);
+        TranscriptPart::Prompt(event) => {
+            let (text, left) = truncate_chars(event_text(event), MAX_MESSAGE_CHARS);
+            let _ =
+                write!(out, "\n**Prompt**{}\n\n{}", describe_event(event, None), fence_text(&text));
+            append_omission(out, event, left);
         }
-        Part::Answer(event) => {
-            let (text, left) = cut(text(event), SAID);
-            let _ = write!(out, "\n**Answer**{}\n\n{}", line(event, None), quote(&text));
-            rest(out, event, left);
+        TranscriptPart::Answer(event) => {
+            let (text, left) = truncate_chars(event_text(event), MAX_MESSAGE_CHARS);
+            let _ = write!(
+                out,
+                "\n**Answer**{}\n\n{}",
+                describe_event(event, None),
+                quote_markdown(&text)
+            );
+            append_omission(out, event, left);
         }
-        Part::Reasoning(event) => {
-            let _ = write!(out, "\n**Reasoning**{}\n\n", line(event, None));
-            folded(out, "reasoning", &[*event]);
+        TranscriptPart::Reasoning(event) => {
+            let _ = write!(out, "\n**Reasoning**{}\n\n", describe_event(event, None));
+            append_folded(out, "reasoning", &[*event]);
         }
-        Part::Call { call, result } => {
-            let tool = plain(call.tool_name.as_deref().unwrap_or("tool"));
-            let line = line(call, *result);
-            let _ = write!(out, "\n**{tool}** {}{line}\n\n", code(&deed(call)));
+        TranscriptPart::Call { call, result } => {
+            let tool = escape_markdown(call.tool_name.as_deref().unwrap_or("tool"));
+            let line = describe_event(call, *result);
+            let _ = write!(out, "\n**{tool}** {}{line}\n\n", inline_code(&describe_call(call)));
             let shown: Vec<&Event> = std::iter::once(*call).chain(*result).collect();
-            folded(out, if result.is_some() { "call and result" } else { "call" }, &shown);
+            append_folded(out, if result.is_some() { "call and result" } else { "call" }, &shown);
         }
-        Part::Result(event) => {
-            let tool = plain(event.tool_name.as_deref().unwrap_or("tool"));
-            let _ = write!(out, "\n**{tool}**{}\n\n", line(event, None));
-            folded(out, "result", &[*event]);
+        TranscriptPart::Result(event) => {
+            let tool = escape_markdown(event.tool_name.as_deref().unwrap_or("tool"));
+            let _ = write!(out, "\n**{tool}**{}\n\n", describe_event(event, None));
+            append_folded(out, "result", &[*event]);
         }
-        Part::Notices(notices) => {
-            let ids = [notices.first(), notices.last()]
-                .map(|event| event.map_or_else(String::new, |event| code(&event.event_id)));
-            let [first, last] = ids;
-            let until = if first == last { String::new() } else { format!(" to {last}") };
-            let _ = writeln!(out, "\n*{}* · {first}{until}", plain(&kinds(notices)));
+        TranscriptPart::Notices(notices) => {
+            let _ = write!(out, "\n*{}*", escape_markdown(&describe_notices(notices)));
+            if let Some(first) = notices.first() {
+                let _ = write!(out, " · {}", inline_code(&first.event_id));
+            }
+            if let [_, .., last] = notices.as_slice() {
+                let _ = write!(out, " to {}", inline_code(&last.event_id));
+            }
+            out.push('\n');
         }
     }
 }
 
 /// Returns the text after the name of a part: the remarks and the event's id.
-fn line(event: &Event, result: Option<&Event>) -> String {
+fn describe_event(event: &Event, result: Option<&Event>) -> String {
     let mut out = String::new();
-    for remark in remarks(event, result) {
+    for remark in event_remarks(event, result) {
         let _ = write!(out, " · {remark}");
     }
-    let _ = write!(out, " · {}", code(&event.event_id));
+    let _ = write!(out, " · {}", inline_code(&event.event_id));
     if let Some(result) = result {
-        let _ = write!(out, " → {}", code(&result.event_id));
+        let _ = write!(out, " → {}", inline_code(&result.event_id));
     }
     out
 }
 
-/// Writes texts that are folded at first.
-fn folded(out: &mut String, name: &str, events: &[&Event]) {
+/// Appends texts that are folded at first.
+fn append_folded(out: &mut String, name: &str, events: &[&Event]) {
     let _ = write!(out, "<details><summary>{name}</summary>\n\n");
     for event in events {
-        let (text, left) = cut(text(event), FOLDED);
+        let (text, left) = truncate_chars(event_text(event), MAX_FOLDED_CHARS);
         if !text.trim().is_empty() {
-            out.push_str(&fence(&text));
+            out.push_str(&fence_text(&text));
             out.push('\n');
         }
-        rest(out, event, left);
+        append_omission(out, event, left);
     }
     out.push_str("</details>\n");
 }
 
-fn rest(out: &mut String, event: &Event, left: usize) {
-    if let Some(sentence) = omitted(event, left) {
-        let _ = writeln!(out, "\n*{}*\n", plain(&sentence));
+/// Appends the sentence about the `left` characters that are not shown, if there are any.
+fn append_omission(out: &mut String, event: &Event, left: usize) {
+    if let Some(sentence) = omission_sentence(event, left) {
+        let _ = writeln!(out, "\n*{}*\n", escape_markdown(&sentence));
     }
 }
 
-fn text(event: &Event) -> &str {
+/// Returns the text of an event; empty if it has none.
+fn event_text(event: &Event) -> &str {
     event.text.as_deref().unwrap_or_default()
 }

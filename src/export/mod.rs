@@ -16,15 +16,15 @@ use serde::Serialize;
 
 use crate::error::store_error;
 use crate::files::leftovers::remove_abandoned;
-use crate::files::outfile::{self, Put, file_error};
-use crate::store::{Snapshot, file_stem, lake_objects, write_arrow};
-use crate::tools::{Selection, Whole};
+use crate::files::outfile::{self, WriteOutcome, file_error};
+use crate::store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
+use crate::tools::{SessionSelection, Transcript};
 
 /// The sessions to export, and the format and place to write them.
 #[derive(Debug)]
 pub struct ExportArgs {
     pub format: ExportFormat,
-    pub selection: Selection,
+    pub selection: SessionSelection,
     /// A folder or a file, depending on the format; `None` writes to the caller's `print`.
     pub output: Option<PathBuf>,
     /// Replaces files with other content.
@@ -46,17 +46,17 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Exports the selected sessions. Text without an output path goes to `print`, which returns
-/// whether to continue.
-pub fn export(
+/// Exports the selected sessions. Text without an output path goes to `print`, which returns true
+/// to continue.
+pub fn export_sessions(
     snapshot: &Snapshot,
     args: &ExportArgs,
     prices: &PriceTable,
     now: Timestamp,
     print: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Exported, ToolError> {
-    let sessions = args.selection.sessions(snapshot, now)?;
-    let mut work = Work {
+    let sessions = args.selection.select_sessions(snapshot, now)?;
+    let mut work = Exporter {
         snapshot,
         prices,
         force: args.force,
@@ -70,30 +70,31 @@ pub fn export(
             bytes: 0,
         },
     };
-    let one = args.selection.session_ids.len() == 1;
+    let is_single = args.selection.session_ids.len() == 1;
     match (args.format, args.output.as_deref()) {
-        (ExportFormat::Parquet, Some(dir)) => work.parquet(&sessions, dir)?,
-        (ExportFormat::Arrow, Some(file)) => work.arrow(&sessions, file)?,
-        (ExportFormat::Jsonl, Some(file)) => work.jsonl(&sessions, file)?,
-        (ExportFormat::Jsonl, None) => work.print(&sessions, lines, print)?,
-        (ExportFormat::Markdown, None) if one => {
-            work.print(&sessions, |whole| Ok(markdown::transcript(whole)), print)?;
+        (ExportFormat::Parquet, Some(dir)) => work.write_parquet_files(&sessions, dir)?,
+        (ExportFormat::Arrow, Some(file)) => work.write_arrow_file(&sessions, file)?,
+        (ExportFormat::Jsonl, Some(file)) => work.write_json_lines(&sessions, file)?,
+        (ExportFormat::Jsonl, None) => work.print_sessions(&sessions, format_json_lines, print)?,
+        (ExportFormat::Markdown, None) if is_single => {
+            work.print_sessions(&sessions, |whole| Ok(markdown::render_transcript(whole)), print)?;
         }
-        (ExportFormat::Html, None) if one => {
-            work.print(&sessions, |whole| Ok(html::transcript(whole)), print)?;
+        (ExportFormat::Html, None) if is_single => {
+            work.print_sessions(&sessions, |whole| Ok(html::render_transcript(whole)), print)?;
         }
         (ExportFormat::Markdown, Some(place)) => {
-            work.transcripts(&sessions, place, one, markdown::transcript)?;
+            work.write_transcripts(&sessions, place, is_single, markdown::render_transcript)?;
         }
         (ExportFormat::Html, Some(place)) => {
-            work.transcripts(&sessions, place, one, html::transcript)?;
+            work.write_transcripts(&sessions, place, is_single, html::render_transcript)?;
         }
-        (format, None) => return Err(no_output(format)),
+        (format, None) => return Err(missing_output_error(format)),
     }
     Ok(work.done)
 }
 
-fn no_output(format: ExportFormat) -> ToolError {
+/// Returns the error for a format that needs an output.
+fn missing_output_error(format: ExportFormat) -> ToolError {
     let needs = match format {
         ExportFormat::Arrow => "a file: -o events.arrow",
         ExportFormat::Parquet => "a folder: -o FOLDER",
@@ -102,26 +103,27 @@ fn no_output(format: ExportFormat) -> ToolError {
         }
     };
     ToolError::new(ErrorCode::InvalidArgument, format!("output: {format} needs {needs}"))
-        .with("field", "output")
+        .with_detail("field", "output")
 }
 
-struct Work<'s> {
+/// An export in progress.
+struct Exporter<'s> {
     snapshot: &'s Snapshot,
     prices: &'s PriceTable,
     force: bool,
     done: Exported,
 }
 
-impl Work<'_> {
+impl Exporter<'_> {
     /// Writes one object for each session and day (docs/answers.md#report-and-export).
-    fn parquet(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
+    fn write_parquet_files(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
         // A killed run may have left files in partitions that this run does not write to.
         remove_abandoned_below(dir, PARTITION_LEVELS);
         for at in sessions {
-            for object in lake_objects(snapshot, *at).map_err(store_error)? {
+            for object in encode_lake_objects(snapshot, *at).map_err(store_error)? {
                 let path = dir.join(&object.key);
-                self.put(&path, object.rows as u64, |file| {
+                self.write_file(&path, object.rows as u64, |file| {
                     file.write_all(&object.bytes).map_err(|error| file_error(&path, &error))
                 })?;
             }
@@ -130,10 +132,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn arrow(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
+    /// Writes all events into one Arrow file.
+    fn write_arrow_file(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
         let mut events = 0;
-        self.put(path, 0, |file| {
+        self.write_file(path, 0, |file| {
             events = write_arrow(snapshot, sessions, file, path).map_err(store_error)?;
             Ok(())
         })?;
@@ -142,15 +145,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn jsonl(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
-        let (snapshot, prices) = (self.snapshot, self.prices);
+    /// Writes all events into one file, as JSON lines.
+    fn write_json_lines(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
+        let snapshot = self.snapshot;
+        let prices = self.prices;
         let mut events = 0;
-        self.put(path, 0, |file| {
+        self.write_file(path, 0, |file| {
             let mut file = BufWriter::new(file);
             for at in sessions {
-                let whole = Whole::read(snapshot, *at, prices)?;
+                let whole = Transcript::read(snapshot, *at, prices)?;
                 events += whole.events.len() as u64;
-                file.write_all(lines(&whole)?.as_bytes())
+                file.write_all(format_json_lines(&whole)?.as_bytes())
                     .map_err(|error| file_error(path, &error))?;
             }
             file.flush().map_err(|error| file_error(path, &error))
@@ -162,24 +167,26 @@ impl Work<'_> {
 
     /// Writes one file per session. If one session was named and `place` is not a folder, the file
     /// is `place` itself.
-    fn transcripts(
+    fn write_transcripts(
         &mut self,
         sessions: &[usize],
         place: &Path,
-        one: bool,
-        transcript: fn(&Whole) -> String,
+        is_single: bool,
+        transcript: fn(&Transcript) -> String,
     ) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
-        let is_file = one && !place.is_dir();
+        let is_file = is_single && !place.is_dir();
         for at in sessions {
-            let known = snapshot.sessions().get(*at);
+            let Some(row) = snapshot.sessions().get(*at) else { continue };
             // Logs of aborted starts contain nothing to read.
-            let Some(row) = known.filter(|row| one || row.is_conversation()) else { continue };
+            if !is_single && !row.is_conversation() {
+                continue;
+            }
             let name = format!("{}.{}", file_stem(&row.session_id), self.done.format.extension());
             let path = if is_file { place.to_owned() } else { place.join(name) };
-            let whole = Whole::read(snapshot, *at, self.prices)?;
+            let whole = Transcript::read(snapshot, *at, self.prices)?;
             let text = transcript(&whole);
-            self.put(&path, whole.events.len() as u64, |file| {
+            self.write_file(&path, whole.events.len() as u64, |file| {
                 file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error))
             })?;
             self.done.sessions += 1;
@@ -187,14 +194,15 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn print(
+    /// Prints the text of each session, until `print` returns false.
+    fn print_sessions(
         &mut self,
         sessions: &[usize],
-        text: impl Fn(&Whole) -> Result<String, ToolError>,
+        text: impl Fn(&Transcript) -> Result<String, ToolError>,
         print: &mut dyn FnMut(&str) -> bool,
     ) -> Result<(), ToolError> {
         for at in sessions {
-            let whole = Whole::read(self.snapshot, *at, self.prices)?;
+            let whole = Transcript::read(self.snapshot, *at, self.prices)?;
             let text = text(&whole)?;
             self.done.sessions += 1;
             self.done.events += whole.events.len() as u64;
@@ -207,20 +215,20 @@ impl Work<'_> {
     }
 
     /// Writes a file with this number of events to its path.
-    fn put(
+    fn write_file(
         &mut self,
         path: &Path,
         events: u64,
         fill: impl FnOnce(&mut std::fs::File) -> Result<(), ToolError>,
     ) -> Result<(), ToolError> {
-        let advice = "It holds something else, so it stays. --force replaces it; or name another place with -o";
+        let advice = "Replace it with --force, or name another place with -o";
         let force = self.force;
-        match outfile::put(path, || force, advice, fill)? {
-            Put::Written(bytes) => {
+        match outfile::write_output(path, || force, advice, fill)? {
+            WriteOutcome::Written(bytes) => {
                 self.done.files += 1;
                 self.done.bytes += bytes;
             }
-            Put::Unchanged => self.done.files_unchanged += 1,
+            WriteOutcome::Unchanged => self.done.files_unchanged += 1,
         }
         self.done.events += events;
         Ok(())
@@ -247,7 +255,7 @@ fn remove_abandoned_below(dir: &Path, levels: usize) {
 }
 
 /// Formats the events of a session as `get_event_details` returns them, one per line.
-fn lines(whole: &Whole) -> Result<String, ToolError> {
+fn format_json_lines(whole: &Transcript) -> Result<String, ToolError> {
     let mut out = String::new();
     for event in &whole.events {
         let line = serde_json::to_string(event).map_err(|error| {

@@ -10,15 +10,15 @@ use crate::base::sanitize::one_line;
 
 /// Maximum number of passes that remove HTML from a text. The remaining text may parse differently,
 /// so one pass may not be enough.
-const PASSES: usize = 8;
+const MAX_PASSES: usize = 8;
 
 /// Returns the parser options: answers are Markdown with GitHub's extensions.
-fn options() -> Options {
+fn parser_options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH
 }
 
 /// Escapes the characters that have a meaning in HTML.
-pub(super) fn escape(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -35,14 +35,18 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Renders Markdown as HTML. Tags in it are shown as text, images are shown by their description,
 /// and links that could run something lead nowhere.
-pub(super) fn render(markdown: &str) -> String {
+pub(super) fn render_html(markdown: &str) -> String {
     let mut out = String::with_capacity(markdown.len() * 3 / 2);
-    html::push_html(&mut out, Parser::new_ext(markdown, options()).filter_map(safe));
+    html::push_html(
+        &mut out,
+        Parser::new_ext(markdown, parser_options()).filter_map(make_harmless),
+    );
     out
 }
 
+/// Returns a part of Markdown in a form that is harmless as HTML; `None` removes it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all other parts of Markdown stay as they are")]
-fn safe(event: Event<'_>) -> Option<Event<'_>> {
+fn make_harmless(event: Event<'_>) -> Option<Event<'_>> {
     Some(match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => return None,
@@ -70,19 +74,20 @@ fn safe(event: Event<'_>) -> Option<Event<'_>> {
 
 /// Converts Markdown to a quotation that no text inside can end. Its HTML becomes text, its images
 /// become links, and its links cannot run anything.
-pub(super) fn quote(markdown: &str) -> String {
+pub(super) fn quote_markdown(markdown: &str) -> String {
     let mut text = markdown.to_owned();
-    for _ in 0..PASSES {
-        let found = active(&text);
+    for _ in 0..MAX_PASSES {
+        let found = find_active_parts(&text);
         if found.is_empty() {
-            return quotation(&text);
+            return format_quotation(&text);
         }
-        text = defuse(&text, &found);
+        text = defuse_parts(&text, &found);
     }
-    quotation(&text.replace('<', "&lt;").replace('[', "&#91;"))
+    format_quotation(&text.replace('<', "&lt;").replace('[', "&#91;"))
 }
 
-fn quotation(text: &str) -> String {
+/// Formats a text as a quotation of Markdown.
+fn format_quotation(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     for line in text.lines() {
         let _ = writeln!(out, "{}", format!("> {line}").trim_end());
@@ -91,34 +96,41 @@ fn quotation(text: &str) -> String {
 }
 
 /// Finds HTML, images, and links that could run something; the ranges are in order.
-#[expect(clippy::wildcard_enum_match_arm, reason = "no other part of Markdown does anything")]
-fn active(text: &str) -> Vec<Range<usize>> {
-    let is_active = |event: &Event<'_>| match event {
-        Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => true,
-        Event::Start(Tag::Link { dest_url, .. }) => !is_harmless(dest_url),
-        _ => false,
-    };
-    let all = Parser::new_ext(text, options()).into_offset_iter();
-    let mut found: Vec<_> =
-        all.filter(|(event, _)| is_active(event)).map(|(_, range)| range).collect();
+fn find_active_parts(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (event, range) in Parser::new_ext(text, parser_options()).into_offset_iter() {
+        if is_active(&event) {
+            found.push(range);
+        }
+    }
     found.sort_by_key(|range| (range.start, range.end));
     found
 }
 
+/// Returns true if a part of Markdown is HTML, an image, or a link that could run something.
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other part of Markdown does anything")]
+fn is_active(event: &Event<'_>) -> bool {
+    match event {
+        Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => true,
+        Event::Start(Tag::Link { dest_url, .. }) => !is_harmless(dest_url),
+        _ => false,
+    }
+}
+
 /// Removes what makes these parts of a text active; `parts` are in order.
-fn defuse(text: &str, parts: &[Range<usize>]) -> String {
+fn defuse_parts(text: &str, parts: &[Range<usize>]) -> String {
     let mut out = String::with_capacity(text.len() + 8 * parts.len());
     let mut parts = parts.iter().peekable();
     let mut end = 0;
     for (at, c) in text.char_indices() {
-        let mut begins = false;
+        let mut is_start = false;
         while let Some(part) = parts.next_if(|part| part.start <= at) {
-            begins |= part.start == at;
+            is_start |= part.start == at;
             end = end.max(part.end);
         }
         match c {
             '<' if at < end => out.push_str("&lt;"),
-            '!' | '[' if begins => {
+            '!' | '[' if is_start => {
                 out.push('\\');
                 out.push(c);
             }
@@ -142,13 +154,13 @@ fn is_harmless(url: &str) -> bool {
 }
 
 /// Puts a text in a fence that no text inside can close.
-pub(super) fn fence(text: &str) -> String {
+pub(super) fn fence_text(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}text\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
 /// Formats a line as inline code.
-pub(super) fn code(line: &str) -> String {
+pub(super) fn inline_code(line: &str) -> String {
     let line = one_line(line);
     let ticks = "`".repeat(longest_run(&line) + 1);
     let space = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
@@ -156,7 +168,7 @@ pub(super) fn code(line: &str) -> String {
 }
 
 /// Escapes a line so that no character has a meaning in Markdown.
-pub(super) fn plain(line: &str) -> String {
+pub(super) fn escape_markdown(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
         match c {
@@ -200,42 +212,42 @@ mod tests {
     #[test]
     fn html_has_only_what_markdown_makes() {
         for text in HOSTILE {
-            let html = render(text).to_lowercase();
+            let html = render_html(text).to_lowercase();
             for bad in ["<script", "<img", "<div", "<!--", "<b>", "href=\"javascript", "style="] {
                 assert!(!html.contains(bad), "{text:?} gives {html}");
             }
             assert!(!html.contains("href=\"data:"), "{html}");
         }
-        assert_eq!(render("# *a*"), "<h4><em>a</em></h4>\n");
-        assert!(render("[x](https://h.example/)").contains("href=\"https://h.example/\""));
+        assert_eq!(render_html("# *a*"), "<h4><em>a</em></h4>\n");
+        assert!(render_html("[x](https://h.example/)").contains("href=\"https://h.example/\""));
     }
 
     #[test]
     fn quoted_markdown_is_inert_and_stays_a_quotation() {
         for text in HOSTILE {
-            let quoted = quote(text);
-            assert!(active(&quoted).is_empty(), "{text:?} gives {quoted}");
+            let quoted = quote_markdown(text);
+            assert!(find_active_parts(&quoted).is_empty(), "{text:?} gives {quoted}");
             assert!(quoted.lines().all(|line| line.starts_with('>')), "{quoted}");
             let document = format!("{quoted}\nafter\n");
-            let html = render(&document);
+            let html = render_html(&document);
             assert!(html.contains("<p>after</p>"), "{text:?} swallows what follows: {html}");
         }
-        assert_eq!(quote("use `Vec<T>`\n\n- <b>"), "> use `Vec<T>`\n>\n> - &lt;b>\n");
+        assert_eq!(quote_markdown("use `Vec<T>`\n\n- <b>"), "> use `Vec<T>`\n>\n> - &lt;b>\n");
     }
 
     #[test]
     fn fences_and_code_hold_any_backticks() {
-        assert_eq!(fence("a"), "```text\na\n```\n");
-        assert_eq!(fence("```\nx\n`````"), "``````text\n```\nx\n`````\n``````\n");
-        assert_eq!(code("a`b"), "``a`b``");
-        assert_eq!(code("`a"), "`` `a ``");
-        assert_eq!(plain("a *b* <c>"), "a \\*b\\* &lt;c\\>");
+        assert_eq!(fence_text("a"), "```text\na\n```\n");
+        assert_eq!(fence_text("```\nx\n`````"), "``````text\n```\nx\n`````\n``````\n");
+        assert_eq!(inline_code("a`b"), "``a`b``");
+        assert_eq!(inline_code("`a"), "`` `a ``");
+        assert_eq!(escape_markdown("a *b* <c>"), "a \\*b\\* &lt;c\\>");
     }
 
     #[test]
     fn escaped_text_is_text() {
         assert_eq!(
-            escape("<a href='x'>&\"</a>"),
+            escape_html("<a href='x'>&\"</a>"),
             "&lt;a href=&#39;x&#39;&gt;&amp;&quot;&lt;/a&gt;"
         );
     }

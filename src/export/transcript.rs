@@ -8,14 +8,14 @@ use schemas::tool::list::Session;
 
 /// A prompt with everything up to the next prompt.
 #[derive(Default)]
-pub(super) struct Turn<'e> {
+pub(super) struct TranscriptTurn<'e> {
     pub(super) index: u32,
     pub(super) timestamp: Option<&'e str>,
-    pub(super) parts: Vec<Part<'e>>,
+    pub(super) parts: Vec<TranscriptPart<'e>>,
 }
 
 /// A message or an action.
-pub(super) enum Part<'e> {
+pub(super) enum TranscriptPart<'e> {
     Prompt(&'e Event),
     Answer(&'e Event),
     Reasoning(&'e Event),
@@ -30,35 +30,37 @@ pub(super) enum Part<'e> {
 }
 
 /// Returns the turns that contain something to read.
-pub(super) fn turns(events: &[Event]) -> Vec<Turn<'_>> {
+pub(super) fn collect_turns(events: &[Event]) -> Vec<TranscriptTurn<'_>> {
     let by_id: HashMap<&str, &Event> =
         events.iter().map(|event| (event.event_id.as_str(), event)).collect();
-    let result_of = |call: &Event| {
-        let result = by_id.get(call.linked_event_id.as_deref()?).copied();
-        result.filter(|event| event.event_type == EventType::ToolResult)
-    };
-    let calls = events.iter().filter(|event| event.event_type == EventType::ToolCall);
-    let answered: HashSet<&str> =
-        calls.filter_map(result_of).map(|result| result.event_id.as_str()).collect();
-    let mut turns: BTreeMap<u32, Turn<'_>> = BTreeMap::new();
+    let mut answered = HashSet::new();
+    for event in events.iter().filter(|event| event.event_type == EventType::ToolCall) {
+        if let Some(result) = result_of(event, &by_id) {
+            answered.insert(result.event_id.as_str());
+        }
+    }
+
+    let mut turns: BTreeMap<u32, TranscriptTurn<'_>> = BTreeMap::new();
     for event in events {
         let turn = turns.entry(event.turn_index).or_default();
         turn.index = event.turn_index;
         turn.timestamp = turn.timestamp.or(event.timestamp.as_deref());
+
         let has_text = event.text.as_ref().is_some_and(|text| !text.trim().is_empty());
         match event.event_type {
-            EventType::User if has_text => turn.parts.push(Part::Prompt(event)),
-            EventType::Message if has_text => turn.parts.push(Part::Answer(event)),
-            EventType::Reasoning if has_text => turn.parts.push(Part::Reasoning(event)),
+            EventType::User if has_text => turn.parts.push(TranscriptPart::Prompt(event)),
+            EventType::Message if has_text => turn.parts.push(TranscriptPart::Answer(event)),
+            EventType::Reasoning if has_text => turn.parts.push(TranscriptPart::Reasoning(event)),
             EventType::ToolCall => {
-                turn.parts.push(Part::Call { call: event, result: result_of(event) });
+                turn.parts
+                    .push(TranscriptPart::Call { call: event, result: result_of(event, &by_id) });
             }
             EventType::ToolResult if !answered.contains(event.event_id.as_str()) => {
-                turn.parts.push(Part::Result(event));
+                turn.parts.push(TranscriptPart::Result(event));
             }
             EventType::Notification => match turn.parts.last_mut() {
-                Some(Part::Notices(notices)) => notices.push(event),
-                _ => turn.parts.push(Part::Notices(vec![event])),
+                Some(TranscriptPart::Notices(notices)) => notices.push(event),
+                _ => turn.parts.push(TranscriptPart::Notices(vec![event])),
             },
             EventType::User
             | EventType::Message
@@ -70,37 +72,45 @@ pub(super) fn turns(events: &[Event]) -> Vec<Turn<'_>> {
     turns.into_values().filter(|turn| !turn.parts.is_empty()).collect()
 }
 
+/// Returns the result of a call, if it is among the events.
+fn result_of<'e>(call: &Event, by_id: &HashMap<&str, &'e Event>) -> Option<&'e Event> {
+    let result = by_id.get(call.linked_event_id.as_deref()?).copied()?;
+    if result.event_type == EventType::ToolResult { Some(result) } else { None }
+}
+
 /// Describes a call in one line: its command, its file, or the beginning of its arguments.
-pub(super) fn deed(call: &Event) -> String {
+pub(super) fn describe_call(call: &Event) -> String {
     let what = call.command.as_ref().or(call.files.first()).or(call.text.as_ref());
     let line = what.and_then(|what| what.lines().find(|line| !line.trim().is_empty()));
-    cut(line.unwrap_or_default().trim(), 120).0
+    truncate_chars(line.unwrap_or_default().trim(), 120).0
 }
 
 /// Returns the time of an event, its duration and its outcome.
-pub(super) fn remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
+pub(super) fn event_remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
     let outcome = result.unwrap_or(event);
     let mut remarks: Vec<String> = Vec::new();
     let clock = event.timestamp.as_deref().and_then(|time| time.get(11..19));
     remarks.extend(clock.map(str::to_owned));
-    remarks.extend(outcome.duration_ms.or(event.duration_ms).map(duration));
+    remarks.extend(outcome.duration_ms.or(event.duration_ms).map(format_duration));
     if outcome.is_error == Some(true) {
         remarks.push("failed".to_owned());
     }
     let code = outcome.exit_code.filter(|code| *code != 0);
     remarks.extend(code.map(|code| format!("exit code {code}")));
-    for (holds, remark) in [
-        (event.is_replay, "copied from another session"),
-        (event.is_abandoned, "left behind by a rewind"),
-        (event.is_sidechain, "subagent"),
-    ] {
-        remarks.extend(holds.then(|| remark.to_owned()));
+    if event.is_replay {
+        remarks.push("copied from another session".to_owned());
+    }
+    if event.is_abandoned {
+        remarks.push("abandoned by a rewind".to_owned());
+    }
+    if event.is_sidechain {
+        remarks.push("subagent".to_owned());
     }
     remarks
 }
 
 /// Returns the number of notices of each kind, in order of appearance: "3 hook_progress, 1 meta".
-pub(super) fn kinds(notices: &[&Event]) -> String {
+pub(super) fn describe_notices(notices: &[&Event]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for notice in notices {
         let kind = notice.subtype.as_deref().unwrap_or("notification");
@@ -113,7 +123,7 @@ pub(super) fn kinds(notices: &[&Event]) -> String {
 }
 
 /// Returns the facts in the heading of a transcript.
-pub(super) fn facts(session: &Session) -> Vec<(&'static str, String)> {
+pub(super) fn session_facts(session: &Session) -> Vec<(&'static str, String)> {
     let mut facts = vec![("Session", session.session_id.clone())];
     let version = session.agent_version.as_ref().map(|version| format!(" {version}"));
     facts.push(("Agent", format!("{}{}", session.provider, version.unwrap_or_default())));
@@ -123,11 +133,11 @@ pub(super) fn facts(session: &Session) -> Vec<(&'static str, String)> {
         ("Model", session.model.clone()),
         ("Began", session.started_at.clone()),
         ("Ended", session.ended_at.clone()),
-        ("Duration", session.duration_ms.map(duration)),
+        ("Duration", session.duration_ms.map(format_duration)),
     ];
     facts.extend(known.into_iter().filter_map(|(name, value)| Some((name, value?))));
     if let Some((relation, parent)) = session.relation.zip(session.parent_session_id.as_ref()) {
-        facts.push(("Hangs on", format!("{parent} ({relation})")));
+        facts.push(("Parent", format!("{parent} ({relation})")));
     }
     if let Some(counts) = session.counts {
         let text = format!(
@@ -144,14 +154,14 @@ pub(super) fn facts(session: &Session) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the title in one line, or the id if there is no title.
-pub(super) fn title(session: &Session) -> String {
+pub(super) fn session_title(session: &Session) -> String {
     let words = session.title.as_deref().unwrap_or_default().split_whitespace();
     let title = words.collect::<Vec<_>>().join(" ");
     if title.is_empty() { session.session_id.clone() } else { title }
 }
 
 /// Returns the beginning of a text, and the number of characters left out.
-pub(super) fn cut(text: &str, chars: usize) -> (String, usize) {
+pub(super) fn truncate_chars(text: &str, chars: usize) -> (String, usize) {
     match text.char_indices().nth(chars) {
         Some((at, _)) => {
             let (head, rest) = text.split_at(at);
@@ -162,12 +172,14 @@ pub(super) fn cut(text: &str, chars: usize) -> (String, usize) {
 }
 
 /// Returns the sentence about the characters left out.
-pub(super) fn omitted(event: &Event, chars: usize) -> Option<String> {
+pub(super) fn omission_sentence(event: &Event, chars: usize) -> Option<String> {
     (chars > 0).then(|| format!("{chars} more characters: sessions event {}", event.event_id))
 }
 
-fn duration(ms: i64) -> String {
-    let (seconds, minutes) = (ms / 1000, ms / 60_000);
+/// Formats a duration in milliseconds.
+fn format_duration(ms: i64) -> String {
+    let seconds = ms / 1000;
+    let minutes = ms / 60_000;
     match ms {
         ..1000 => format!("{ms} ms"),
         1000..60_000 => format!("{seconds}.{} s", ms % 1000 / 100),
@@ -182,13 +194,13 @@ mod tests {
 
     #[test]
     fn durations_read_well() {
-        let all = [350, 1250, 61_000, 3_720_000].map(duration);
+        let all = [350, 1250, 61_000, 3_720_000].map(format_duration);
         assert_eq!(all, ["350 ms", "1.2 s", "1 min 1 s", "1 h 2 min"]);
     }
 
     #[test]
     fn texts_are_cut_at_characters() {
-        assert_eq!(cut("日本語", 2), ("日本…".to_owned(), 1));
-        assert_eq!(cut("ab", 2), ("ab".to_owned(), 0));
+        assert_eq!(truncate_chars("日本語", 2), ("日本…".to_owned(), 1));
+        assert_eq!(truncate_chars("ab", 2), ("ab".to_owned(), 0));
     }
 }

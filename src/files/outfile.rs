@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
 use schemas::ToolError;
+use tempfile::NamedTempFile;
 
 use crate::error::unusable_path;
 use crate::files::leftovers::{create_temporary, open_without_waiting};
@@ -13,47 +14,66 @@ use crate::store::is_store;
 
 /// The outcome of writing a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Put {
+pub(crate) enum WriteOutcome {
     Written(u64),
     /// The file already existed with the same bytes.
     Unchanged,
 }
 
-/// Writes a file with `fill` and moves it to its place. If another file is there, `replace` decides
-/// whether it may be replaced; `instead` is the advice if not. A place that holds anything but a
-/// regular file is refused before `fill` runs, whatever `replace` returns, and so is a place inside
-/// a store.
-pub(crate) fn put(
+/// Writes a file with `fill` and moves it to its place. If a file with other content is there,
+/// `replace` returns whether it may be replaced; `advice` is the next step if not. A place that
+/// holds anything but a regular file is refused before `fill` runs, whatever `replace` returns, and
+/// so is a place inside a store.
+pub(crate) fn write_output(
     path: &Path,
     replace: impl FnOnce() -> bool,
-    instead: &str,
+    advice: &str,
     fill: impl FnOnce(&mut File) -> Result<(), ToolError>,
-) -> Result<Put, ToolError> {
-    let failed = |error: io::Error| file_error(path, &error);
+) -> Result<WriteOutcome, ToolError> {
     let place = find_place(path)?;
     refuse_store(path, &place)?;
-    let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(dir).map_err(failed)?;
-
-    // The temporary file is next to its place, so that one step moves it there.
-    let mut file = create_temporary(dir).map_err(failed)?;
+    let mut file = create_next_to(&place).map_err(|error| file_error(path, &error))?;
     fill(file.as_file_mut())?;
-    let bytes = fs::metadata(file.path()).map_err(failed)?.len();
 
     // Filling may take minutes, and the place may have changed meanwhile.
     let place = find_place(path)?;
-    if !place.exists() {
-        file.persist_noclobber(&place).map_err(|error| failed(error.error))?;
-        return Ok(Put::Written(bytes));
+    match move_to_place(file, &place, replace) {
+        Ok(Some(outcome)) => Ok(outcome),
+        Ok(None) => {
+            let what = format_args!("a file with other content is there already. {advice}");
+            Err(unusable_path(path, what))
+        }
+        Err(error) => Err(file_error(path, &error)),
     }
-    if is_same(&place, file.path()).map_err(failed)? {
-        return Ok(Put::Unchanged);
+}
+
+/// Creates a temporary file in the folder of `place`, so that one step moves it there.
+fn create_next_to(place: &Path) -> io::Result<NamedTempFile> {
+    let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(dir)?;
+    create_temporary(dir)
+}
+
+/// Moves a file to its place. Returns `None` if a file with other content is there and `replace`
+/// returns false.
+fn move_to_place(
+    file: NamedTempFile,
+    place: &Path,
+    replace: impl FnOnce() -> bool,
+) -> io::Result<Option<WriteOutcome>> {
+    let bytes = fs::metadata(file.path())?.len();
+    if !place.exists() {
+        file.persist_noclobber(place)?;
+        return Ok(Some(WriteOutcome::Written(bytes)));
+    }
+    if has_same_content(place, file.path())? {
+        return Ok(Some(WriteOutcome::Unchanged));
     }
     if !replace() {
-        return Err(unusable_path(path, format_args!("a file is there already. {instead}")));
+        return Ok(None);
     }
-    file.persist(&place).map_err(|error| failed(error.error))?;
-    Ok(Put::Written(bytes))
+    file.persist(place)?;
+    Ok(Some(WriteOutcome::Written(bytes)))
 }
 
 /// Returns the place of an output to `path`: the file to which a link leads, else `path` itself.
@@ -67,10 +87,10 @@ pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
         Ok(metadata) if metadata.is_file() => {
             fs::canonicalize(path).map_err(|error| file_error(path, &error))
         }
-        Ok(metadata) => Err(not_a_file(path, describe_kind(&metadata))),
+        Ok(metadata) => Err(special_file_error(path, describe_kind(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if fs::symlink_metadata(path).is_ok() {
-                return Err(not_a_file(path, "a link that leads nowhere"));
+                return Err(special_file_error(path, "a link that leads nowhere"));
             }
             Ok(path.to_owned())
         }
@@ -81,7 +101,7 @@ pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
 /// Refuses a place inside a store: only an ingest writes files there, and a reader treats any other
 /// content as damage.
 fn refuse_store(path: &Path, place: &Path) -> Result<(), ToolError> {
-    let place = resolve(place).map_err(|error| file_error(path, &error))?;
+    let place = resolve_path(place).map_err(|error| file_error(path, &error))?;
     let Some(store) = place.ancestors().skip(1).find(|dir| is_store(dir)) else { return Ok(()) };
     let store = store.display();
     let what = format_args!(
@@ -92,7 +112,7 @@ fn refuse_store(path: &Path, place: &Path) -> Result<(), ToolError> {
 
 /// Returns the place to which a path leads once its folders are created: links are followed, and
 /// `..` also leaves a folder that does not exist yet.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
+fn resolve_path(path: &Path) -> io::Result<PathBuf> {
     let mut place = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
         if part == Component::ParentDir {
@@ -127,9 +147,11 @@ fn describe_kind(metadata: &Metadata) -> &'static str {
     "something else"
 }
 
-fn not_a_file(path: &Path, kind: &str) -> ToolError {
-    let what =
-        format_args!("this is {kind}, not a regular file, so it stays as it is. Name another file");
+/// Returns the error for a place that holds something that is never replaced.
+fn special_file_error(path: &Path, kind: &str) -> ToolError {
+    let what = format_args!(
+        "this is {kind}, not a regular file, and it is not replaced. Name another file"
+    );
     unusable_path(path, what)
 }
 
@@ -145,20 +167,23 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 
 /// Creates the error for a file or folder that cannot be read or written.
 pub(crate) fn file_error(path: &Path, error: &io::Error) -> ToolError {
-    let what = format_args!("{error}. Check the path, its rights and the room on the disk");
+    let what = format_args!("{error}. Check the path, its permissions and the free disk space");
     unusable_path(path, what)
 }
 
-/// True if two files hold the same bytes.
-fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
+/// Returns true if two files hold the same bytes.
+fn has_same_content(a: &Path, b: &Path) -> io::Result<bool> {
     let a = open_regular(a)?;
     let b = open_regular(b)?;
     if a.metadata()?.len() != b.metadata()?.len() {
         return Ok(false);
     }
-    let (mut a, mut b) = (BufReader::new(a), BufReader::new(b));
+
+    let mut a = BufReader::new(a);
+    let mut b = BufReader::new(b);
     loop {
-        let (left, right) = (a.fill_buf()?, b.fill_buf()?);
+        let left = a.fill_buf()?;
+        let right = b.fill_buf()?;
         let length = left.len().min(right.len());
         if left.get(..length) != right.get(..length) {
             return Ok(false);
@@ -176,8 +201,8 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn write(path: &Path, text: &str, replace: bool) -> Result<Put, ToolError> {
-        put(
+    fn write(path: &Path, text: &str, replace: bool) -> Result<WriteOutcome, ToolError> {
+        write_output(
             path,
             || replace,
             "Choose another.",
@@ -189,12 +214,12 @@ mod tests {
     fn another_file_is_replaced_only_when_asked() {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("below/a.txt");
-        assert_eq!(write(&path, "one", false), Ok(Put::Written(3)));
-        assert_eq!(write(&path, "one", false), Ok(Put::Unchanged));
+        assert_eq!(write(&path, "one", false), Ok(WriteOutcome::Written(3)));
+        assert_eq!(write(&path, "one", false), Ok(WriteOutcome::Unchanged));
         let error = write(&path, "two", false).expect_err("is there");
         assert!(error.message.contains("Choose another."), "{error}");
         assert_eq!(fs::read_to_string(&path).expect("reads"), "one");
-        assert_eq!(write(&path, "two", true), Ok(Put::Written(3)));
+        assert_eq!(write(&path, "two", true), Ok(WriteOutcome::Written(3)));
         assert_eq!(fs::read_to_string(&path).expect("reads"), "two");
         assert_eq!(fs::read_dir(dir.path().join("below")).expect("lists").count(), 1);
         assert!(write(dir.path(), "x", false).is_err(), "a folder is no file");
@@ -238,7 +263,7 @@ mod tests {
         let link = dir.path().join("link");
         fs::write(&path, "one").expect("writes");
         std::os::unix::fs::symlink("a.txt", &link).expect("links");
-        assert_eq!(write(&link, "two", true), Ok(Put::Written(3)));
+        assert_eq!(write(&link, "two", true), Ok(WriteOutcome::Written(3)));
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(fs::read_to_string(&path).expect("reads"), "two");
     }

@@ -6,18 +6,18 @@ use serde_json::{Map, Value, json};
 
 use super::guide;
 
-/// The version of dashdash that is followed.
+/// The version of dashdash that the blocks follow.
 pub const SPEC_VERSION: &str = "0.2.0";
 
-/// `read` while every tool only reads.
+/// Returns the access that the tools need: `read` if every tool only reads.
 pub fn access_level() -> &'static str {
     if TOOLS.iter().all(|tool| tool.read_only) { "read" } else { "interact" }
 }
 
-/// The server's block.
-pub fn server() -> Map<String, Value> {
+/// Returns the server's block.
+pub fn server_block() -> Map<String, Value> {
     let tools: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
-    object(json!({
+    into_object(json!({
         "specVersion": SPEC_VERSION,
         "identity": { "name": "sessions", "description": guide::DESCRIPTION },
         "accessLevel": access_level(),
@@ -30,17 +30,17 @@ pub fn server() -> Map<String, Value> {
     }))
 }
 
-/// A tool's block as it stands in the list of tools, which every session pays for: what it does to
-/// data is said by the annotations there.
-pub fn tool(spec: &ToolSpec) -> Value {
+/// Returns a tool's block for the list of tools. It is short, because every session pays for the
+/// list; the annotations there describe what the tool does to data.
+pub fn tool_block(spec: &ToolSpec) -> Value {
     json!({
         "category": spec.category,
         "cliEquivalent": format!("sessions {}", spec.command),
     })
 }
 
-/// A tool's whole block.
-pub fn tool_in_full(spec: &ToolSpec) -> Value {
+/// Returns a tool's whole block.
+pub fn full_tool_block(spec: &ToolSpec) -> Value {
     let examples: Vec<_> = spec
         .examples
         .iter()
@@ -52,18 +52,18 @@ pub fn tool_in_full(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name,
         "category": spec.category,
-        "operationType": operation(spec),
+        "operationType": operation_type(spec),
         "idempotent": spec.idempotent,
         "sideEffects": [],
         "reversible": !spec.destructive,
         "cliEquivalent": format!("sessions {}", spec.command),
         "examples": examples,
-        "errors": errors(spec.all_errors()),
+        "errors": error_list(spec.all_errors()),
     })
 }
 
-/// A resource's block.
-pub fn resource(kind: &str, refreshable: bool, command: &str) -> Value {
+/// Returns a resource's block.
+pub fn resource_block(kind: &str, refreshable: bool, command: &str) -> Value {
     json!({
         "resourceType": kind,
         "refreshable": refreshable,
@@ -72,8 +72,8 @@ pub fn resource(kind: &str, refreshable: bool, command: &str) -> Value {
     })
 }
 
-/// Codes with what they mean and what to do.
-pub fn errors(codes: impl Iterator<Item = ErrorCode>) -> Value {
+/// Returns error codes with their meanings and what to do.
+pub fn error_list(codes: impl Iterator<Item = ErrorCode>) -> Value {
     codes
         .map(|code| {
             json!({ "code": code, "description": code.meaning(), "resolution": code.resolution() })
@@ -81,7 +81,7 @@ pub fn errors(codes: impl Iterator<Item = ErrorCode>) -> Value {
         .collect()
 }
 
-fn operation(spec: &ToolSpec) -> &'static str {
+fn operation_type(spec: &ToolSpec) -> &'static str {
     match spec.risk {
         Risk::Read => "read",
         Risk::Write => "write",
@@ -89,7 +89,7 @@ fn operation(spec: &ToolSpec) -> &'static str {
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+fn into_object(value: Value) -> Map<String, Value> {
     if let Value::Object(object) = value { object } else { Map::new() }
 }
 
@@ -99,15 +99,17 @@ mod tests {
 
     #[test]
     fn the_blocks_hold_what_the_specification_requires() {
-        let block = server();
+        let block = server_block();
         for field in ["specVersion", "identity", "accessLevel", "alternativeAccess"] {
             assert!(block.contains_key(field), "{field}");
         }
         let description = block["identity"]["description"].as_str().expect("text");
         assert!(description.contains("Use when the user asks"));
         for spec in TOOLS {
-            assert!(tool(spec).to_string().len() < 100, "{}", spec.name);
-            assert!(tool_in_full(spec)["errors"].as_array().is_some_and(|list| !list.is_empty()));
+            assert!(tool_block(spec).to_string().len() < 100, "{}", spec.name);
+            assert!(
+                full_tool_block(spec)["errors"].as_array().is_some_and(|list| !list.is_empty())
+            );
         }
     }
 }

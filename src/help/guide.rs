@@ -8,12 +8,13 @@ use schemas::tool::{TOOLS, schema};
 
 use super::served_lines::served_lines;
 
-/// With the words people use, so that an agent knows when to reach for it.
+/// The description of the program. It has the words of users, so that an agent knows when to use
+/// it.
 pub(super) const DESCRIPTION: &str = "Searches and counts the history of coding agents (Claude Code, Codex, Gemini CLI and others) on this machine. \
 Use when the user asks what they or an agent did before, how an error was fixed, what was decided, what happened before a compaction, \
 to continue where the last session ended, why a session failed, or where the tokens went.";
 
-/// Requests that no tool of ours answers.
+/// Requests that none of the tools answers.
 const NOT_FOR: &[&str] = &[
     "searching the code or files of a project: use grep or the editor",
     "what happens outside coding agents: shell history, browsers, chats",
@@ -21,10 +22,12 @@ const NOT_FOR: &[&str] = &[
     "sessions on other machines: only logs on this one are read",
 ];
 
+/// Returns requests that the tools answer.
 pub(super) fn when_to_use() -> Vec<&'static str> {
     TOOLS.iter().flat_map(|tool| tool.use_when).copied().collect()
 }
 
+/// Lists requests that the tools answer, and requests that they do not.
 pub(super) fn when_to_use_text() -> String {
     let mut out = String::from("Use it for requests such as:\n\n");
     for request in when_to_use() {
@@ -55,94 +58,94 @@ sessions setup claude --write    # registers the server: claude, codex, gemini, 
 sessions status                  # what the store holds and how fresh it is
 ```
 
-The store lies in `--store DIR`, else `SESSIONS_STORE`, else the XDG data home + `sessions`. Secrets in logs are masked when they are read.
+The store is in `--store DIR`, else `SESSIONS_STORE`, else the XDG data home + `sessions`. Secrets in logs are masked when they are read.
 ";
 
 /// A frequent operation.
-pub(super) struct Quick {
+pub(super) struct QuickTask {
     pub(super) task: &'static str,
-    /// The call of an MCP tool, where there is one.
+    /// The call of an MCP tool; empty if no tool does it.
     pub(super) tool: &'static str,
     pub(super) command: &'static str,
 }
 
-const QUICK: &[Quick] = &[
-    Quick {
+const QUICK_TASKS: &[QuickTask] = &[
+    QuickTask {
         task: "Find an error seen before",
         tool: "search_events(query=\"\\\"connection refused\\\" is:error\")",
         command: "sessions search '\"connection refused\" is:error'",
     },
-    Quick {
+    QuickTask {
         task: "Answer a question from history",
         tool: "search_events(query=\"why did the retry test fail sort:relevance\")",
         command: "sessions search 'why did the retry test fail sort:relevance'",
     },
-    Quick {
+    QuickTask {
         task: "Find what a tool did to a file",
         tool: "search_events(query=\"tool:Edit file:main.rs\")",
         command: "sessions search 'tool:Edit file:main.rs'",
     },
-    Quick {
+    QuickTask {
         task: "Find what was asked this week",
         tool: "search_events(query=\"deploy\", event_type=\"user\", since=\"7d\")",
         command: "sessions search deploy --event-type user --since 7d",
     },
-    Quick {
+    QuickTask {
         task: "List the latest sessions of a project",
         tool: "list_sessions(project=\"harbor\", limit=5)",
         command: "sessions list --project harbor --limit 5",
     },
-    Quick {
+    QuickTask {
         task: "Look up several sessions at once",
         tool: "list_sessions(session_ids=[\"9ae82b3a\", \"01a13941\"])",
         command: "sessions list --session-id 9ae82b3a --session-id 01a13941",
     },
-    Quick {
+    QuickTask {
         task: "See a session at a glance",
         tool: "get_session_details(session_id=\"9ae82b3a\")",
         command: "sessions show 9ae82b3a",
     },
-    Quick {
+    QuickTask {
         task: "Read its prompts and answers",
         tool: "get_session_details(session_id=\"9ae82b3a\", detail_level=\"turns\")",
         command: "sessions show 9ae82b3a --detail-level turns",
     },
-    Quick {
+    QuickTask {
         task: "See what was done in one turn",
         tool: "get_session_details(session_id=\"9ae82b3a\", detail_level=\"steps\", turns=\"2\")",
         command: "sessions show 9ae82b3a --detail-level steps --turns 2",
     },
-    Quick {
+    QuickTask {
         task: "Read an event in full",
         tool: "get_event_details(event_ids=[\"9ae82b3a:14\"])",
         command: "sessions event 9ae82b3a:14",
     },
-    Quick {
+    QuickTask {
         task: "Explain what went wrong",
         tool: "analyze_session(session_id=\"9ae82b3a\")",
         command: "sessions analyze 9ae82b3a",
     },
-    Quick {
+    QuickTask {
         task: "Count by model, tool, day or project",
         tool: "session_stats(group_by=\"model\", since=\"30d\")",
         command: "sessions stats --by model --since 30d",
     },
-    Quick {
+    QuickTask {
         task: "Ask anything else in SQL",
         tool: "query_sql(sql=\"SELECT provider, count(*) FROM sessions GROUP BY 1\")",
         command: "sessions query 'SELECT provider, count(*) FROM sessions GROUP BY 1'",
     },
-    Quick { task: "Read new logs", tool: "", command: "sessions ingest" },
-    Quick {
+    QuickTask { task: "Read new logs", tool: "", command: "sessions ingest" },
+    QuickTask {
         task: "See how fresh the store is",
         tool: "resource sessions://status",
         command: "sessions status",
     },
 ];
 
-/// The operations whose tool is served.
-pub(super) fn quick_reference() -> Vec<&'static Quick> {
-    QUICK.iter().filter(|row| served_lines(row.tool) == row.tool).collect()
+/// Returns the operations whose tool is served.
+pub(super) fn quick_reference() -> Vec<&'static QuickTask> {
+    QUICK_TASKS.iter().filter(|row| served_lines(row.tool) == row.tool).collect()
 }
 
 pub(super) fn quick_reference_text() -> String {
@@ -205,7 +208,7 @@ pub(super) const NEGATIVE: &str = "\
 
 pub(super) fn input_schema_text() -> String {
     let mut out = String::from(
-        "Arguments are JSON objects; unknown arguments are refused. The schemas stand in `tools/list`; as an example, that of one tool:\n\n",
+        "Arguments are JSON objects; unknown arguments are refused. The schemas are in `tools/list`. As an example, the schema of one tool:\n\n",
     );
     if let Some(tool) = TOOLS.iter().find(|tool| tool.command == "search") {
         let json = serde_json::to_string_pretty(&(tool.input)()).unwrap_or_default();
@@ -233,11 +236,11 @@ Times convert with `date -d`; durations are milliseconds; token counts are plain
 pub(super) const AUTHENTICATION: &str = "\
 None on the command line and over stdio: what the user may read is read. `sessions mcp --http ADDR:PORT` asks for a bearer token \
 (`Authorization: Bearer ...`) from `--token-file`, `SESSIONS_HTTP_TOKEN`, or a private file that it makes in the store and names at the start. \
-`--no-auth` does without on loopback only.
+`--no-auth` requires no token and is allowed on loopback only.
 ";
 
 pub(super) const RATE_LIMITS: &str = "\
-No answer is larger than 25,000 estimated tokens; lists are cut to pages and say how to go on. A server answers a limited number of calls a minute; \
+No answer is larger than 25,000 estimated tokens; lists are divided into pages and say how to continue. A server answers a limited number of calls a minute; \
 `rate_limit_exceeded` says how long to wait. A search ends after ten seconds with what it found. Rare words, phrases and ids are found in milliseconds; \
 an exact total of a common word reads everything.
 ";
@@ -288,19 +291,19 @@ pub(super) fn capabilities_text() -> String {
 }
 
 pub(super) const LIFECYCLE: &str = "\
-Tools that are renamed go on under the old name until the date that a warning `TOOL_RENAMED` gives. `schema_version` in a tool's `_meta` is raised \
+Renamed tools keep working under the old name until the date in the warning `TOOL_RENAMED`. `schema_version` in a tool's `_meta` is raised \
 when arguments or answers change. A store written by an earlier release opens, or the message says what to do.
 ";
 
-/// A table of a tool's arguments.
+/// Returns a table of a tool's arguments.
 pub(super) fn arguments_table(input: &serde_json::Value) -> String {
-    let fields = schema::fields(input);
+    let fields = schema::describe_fields(input);
     if fields.is_empty() {
         return "No arguments.\n".to_owned();
     }
     let mut out = String::from("| argument | type | default | meaning |\n|---|---|---|---|\n");
     for field in fields {
-        let name = if field.required {
+        let name = if field.is_required {
             format!("**{}** (required)", field.name)
         } else {
             field.name.clone()
@@ -308,16 +311,16 @@ pub(super) fn arguments_table(input: &serde_json::Value) -> String {
         let _ = writeln!(
             out,
             "| {name} | {} | {} | {} |",
-            cell(&field.kind),
+            escape_cell(&field.kind),
             field.default.as_deref().unwrap_or(""),
-            cell(&field.description)
+            escape_cell(&field.description)
         );
     }
     out
 }
 
-/// Text that stays in its cell.
-pub(super) fn cell(text: &str) -> String {
+/// Escapes a text for a cell of a table.
+pub(super) fn escape_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
@@ -335,7 +338,8 @@ mod tests {
     #[test]
     fn tables_keep_their_cells() {
         let table = arguments_table(&(TOOLS[0].input)());
-        let bars = |line: &str| line.replace("\\|", "").matches('|').count();
-        assert!(table.lines().all(|line| bars(line) == 5), "{table}");
+        for line in table.lines() {
+            assert_eq!(line.replace("\\|", "").matches('|').count(), 5, "{table}");
+        }
     }
 }

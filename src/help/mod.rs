@@ -14,6 +14,7 @@ use schemas::tool::TOOLS;
 use serde_json::{Map, Value, json};
 
 use self::dashdash::SPEC_VERSION;
+use self::guide::QuickTask;
 pub(crate) use self::served_lines::served_lines;
 
 /// One command of the command line.
@@ -22,11 +23,11 @@ pub struct CommandHelp {
     pub name: String,
     pub about: String,
     pub usage: String,
-    /// Arguments and flags: how they are written, and what for.
+    /// The arguments and flags: how each is written, and its help.
     pub options: Vec<(String, String)>,
 }
 
-/// Everything that help is made from beside the registry.
+/// Help for agents, made from the commands and the registry of tools.
 #[derive(Debug, Clone)]
 pub struct Help {
     commands: Vec<CommandHelp>,
@@ -41,12 +42,13 @@ struct Section {
 }
 
 impl Help {
+    /// Creates the help of a program with these commands.
     pub fn new(commands: Vec<CommandHelp>) -> Self {
         Self { commands }
     }
 
-    /// The whole manual with its front matter.
-    pub fn markdown(&self) -> String {
+    /// Returns the whole manual with its front matter.
+    pub fn manual(&self) -> String {
         let mut out = front_matter();
         out.push_str("\n# sessions\n");
         for section in self.sections() {
@@ -55,13 +57,13 @@ impl Help {
         out
     }
 
-    /// The help of one command; it has no front matter.
-    pub fn command(&self, name: &str) -> Option<String> {
+    /// Returns the help of one command, without front matter; `None` if there is no such command.
+    pub fn command_manual(&self, name: &str) -> Option<String> {
         let command = self.commands.iter().find(|command| command.name == name)?;
         let mut out = format!("# sessions {name}\n\n{}.\n\n## Usage\n\n", command.about);
         out.push_str(&command_text(command));
-        let tool = TOOLS.iter().find(|tool| tool.command == name);
-        if let Some(tool) = tool {
+
+        if let Some(tool) = TOOLS.iter().find(|tool| tool.command == name) {
             let _ = write!(
                 out,
                 "\n## What it does\n\n{}\n\nThe MCP tool `{}` does the same; `--json` prints exactly its answer.\n\n## Examples\n\n",
@@ -76,33 +78,27 @@ impl Help {
                 let _ = writeln!(out, "- `{code}`: {}. {}.", code.meaning(), code.resolution());
             }
         }
+
         let _ = write!(out, "\n## Exit codes\n\n{}", guide::EXIT_CODES);
         Some(out)
     }
 
-    /// The answer to the request `ai_help`: the manual or a section of it, as markdown or JSON.
-    /// The error says which sections there are.
-    pub fn answer(&self, as_json: bool, section: Option<&str>) -> Result<Value, String> {
+    /// Returns the answer to the request `ai_help`: the manual or a section of it, as Markdown or
+    /// JSON. The error lists the sections.
+    pub fn answer_request(&self, as_json: bool, section: Option<&str>) -> Result<Value, String> {
         let sections = self.sections();
         let wanted = match section {
             None => None,
-            Some(name) => Some(
-                sections
-                    .iter()
-                    .find(|section| {
-                        plain(section.key) == plain(name) || plain(section.title) == plain(name)
-                    })
-                    .ok_or_else(|| {
-                        let keys: Vec<_> = sections.iter().map(|section| section.key).collect();
-                        format!("no section '{name}'. Sections: {}", keys.join(", "))
-                    })?,
-            ),
+            Some(name) => Some(find_section(&sections, name)?),
         };
+
         if as_json {
-            let chosen =
-                sections.iter().filter(|section| wanted.is_none_or(|one| one.key == section.key));
-            let parts: Map<String, Value> =
-                chosen.map(|section| (section.key.to_owned(), self.as_json(section))).collect();
+            let mut parts = Map::new();
+            for section in &sections {
+                if wanted.is_none_or(|wanted| wanted.key == section.key) {
+                    parts.insert(section.key.to_owned(), self.section_as_json(section));
+                }
+            }
             let metadata = json!({
                 "name": "sessions",
                 "description": guide::DESCRIPTION,
@@ -115,73 +111,73 @@ impl Help {
             }));
         }
         let content = match wanted {
-            None => self.markdown(),
+            None => self.manual(),
             Some(section) => format!("## {}\n\n{}\n", section.title, section.body.trim_end()),
         };
         Ok(json!({ "content": content, "contentType": "text/markdown" }))
     }
 
-    /// SKILL.md: how an agent uses the tools.
-    pub fn skill(&self) -> String {
-        skill::text()
+    /// Returns the text of SKILL.md, which describes how an agent uses the tools.
+    pub fn skill_text(&self) -> String {
+        skill::skill_text()
     }
 
-    /// A section as data where it is a list, else as its text.
-    fn as_json(&self, section: &Section) -> Value {
+    /// Returns a section as data if it is a list, otherwise its text.
+    fn section_as_json(&self, section: &Section) -> Value {
         match section.key {
             "whenToUse" => guide::when_to_use().into(),
-            "quickReference" => guide::quick_reference()
-                .into_iter()
-                .map(|row| {
-                    let mut entry = json!({ "task": row.task, "command": row.command });
-                    if !row.tool.is_empty() {
-                        entry["tool"] = row.tool.into();
-                    }
-                    entry
-                })
-                .collect(),
+            "quickReference" => guide::quick_reference().into_iter().map(quick_as_json).collect(),
             "commandReference" => self
                 .commands
                 .iter()
                 .map(|command| json!({ "command": command.name, "description": command.about, "usage": command.usage }))
                 .collect(),
-            "errorHandling" => dashdash::errors(schemas::ErrorCode::ALL.iter().copied()),
-            "tools" => TOOLS.iter().map(dashdash::tool_in_full).collect(),
+            "errorHandling" => dashdash::error_list(schemas::ErrorCode::ALL.iter().copied()),
+            "tools" => TOOLS.iter().map(dashdash::full_tool_block).collect(),
             _ => Value::String(section.body.trim_end().to_owned()),
         }
     }
 
+    /// Returns the sections of the manual, in order.
     fn sections(&self) -> Vec<Section> {
-        let section = |key, title, body: String| Section { key, title, body: served_lines(&body) };
         vec![
-            section("whenToUse", "When to Use", guide::when_to_use_text()),
-            section("overview", "Overview", guide::OVERVIEW.to_owned()),
-            section("setup", "Setup", guide::SETUP.to_owned()),
-            section("quickReference", "Quick Reference", guide::quick_reference_text()),
-            section("tools", "MCP Tools", reference::tools_text()),
-            section("commandReference", "Command Reference", self.command_reference()),
-            section("inputSpecification", "Input Specification", guide::INPUT.to_owned()),
-            section("outputFormats", "Output Formats", guide::OUTPUT.to_owned()),
-            section("examples", "Examples", guide::examples_text()),
-            section("negativeExamples", "Negative Examples", guide::NEGATIVE.to_owned()),
-            section("inputSchema", "Input Schema", guide::input_schema_text()),
-            section("outputSchema", "Output Schema", guide::OUTPUT_SCHEMA.to_owned()),
-            section("formatConversion", "Format Conversion", guide::CONVERSION.to_owned()),
-            section(
+            create_section("whenToUse", "When to Use", guide::when_to_use_text()),
+            create_section("overview", "Overview", guide::OVERVIEW.to_owned()),
+            create_section("setup", "Setup", guide::SETUP.to_owned()),
+            create_section("quickReference", "Quick Reference", guide::quick_reference_text()),
+            create_section("tools", "MCP Tools", reference::tools_text()),
+            create_section("commandReference", "Command Reference", self.command_reference()),
+            create_section("inputSpecification", "Input Specification", guide::INPUT.to_owned()),
+            create_section("outputFormats", "Output Formats", guide::OUTPUT.to_owned()),
+            create_section("examples", "Examples", guide::examples_text()),
+            create_section("negativeExamples", "Negative Examples", guide::NEGATIVE.to_owned()),
+            create_section("inputSchema", "Input Schema", guide::input_schema_text()),
+            create_section("outputSchema", "Output Schema", guide::OUTPUT_SCHEMA.to_owned()),
+            create_section("formatConversion", "Format Conversion", guide::CONVERSION.to_owned()),
+            create_section(
                 "authentication",
                 "Authentication and Prerequisites",
                 guide::AUTHENTICATION.to_owned(),
             ),
-            section("rateLimits", "Rate Limits and Performance", guide::RATE_LIMITS.to_owned()),
-            section("errorHandling", "Error Handling", guide::errors_text()),
-            section("troubleshooting", "Troubleshooting", guide::TROUBLESHOOTING.to_owned()),
-            section("bestPractices", "Best Practices", guide::BEST_PRACTICES.to_owned()),
-            section("operationalSemantics", "Operational Semantics", guide::SEMANTICS.to_owned()),
-            section("capabilities", "Capabilities and Tags", guide::capabilities_text()),
-            section("lifecycle", "Lifecycle", guide::LIFECYCLE.to_owned()),
+            create_section(
+                "rateLimits",
+                "Rate Limits and Performance",
+                guide::RATE_LIMITS.to_owned(),
+            ),
+            create_section("errorHandling", "Error Handling", guide::errors_text()),
+            create_section("troubleshooting", "Troubleshooting", guide::TROUBLESHOOTING.to_owned()),
+            create_section("bestPractices", "Best Practices", guide::BEST_PRACTICES.to_owned()),
+            create_section(
+                "operationalSemantics",
+                "Operational Semantics",
+                guide::SEMANTICS.to_owned(),
+            ),
+            create_section("capabilities", "Capabilities and Tags", guide::capabilities_text()),
+            create_section("lifecycle", "Lifecycle", guide::LIFECYCLE.to_owned()),
         ]
     }
 
+    /// Returns the usage and the options of every command.
     fn command_reference(&self) -> String {
         let mut out = String::from(
             "Every command has `--store DIR`, `--json` and `--quiet`, and `--ai-help` of its own.\n",
@@ -194,6 +190,33 @@ impl Help {
     }
 }
 
+/// Creates a section without the lines that call a tool which is not served.
+fn create_section(key: &'static str, title: &'static str, body: String) -> Section {
+    Section { key, title, body: served_lines(&body) }
+}
+
+/// Returns the section with this key or title, in any spelling. The error lists the sections.
+fn find_section<'s>(sections: &'s [Section], name: &str) -> Result<&'s Section, String> {
+    for section in sections {
+        if normalized_name(section.key) == normalized_name(name)
+            || normalized_name(section.title) == normalized_name(name)
+        {
+            return Ok(section);
+        }
+    }
+    let keys: Vec<_> = sections.iter().map(|section| section.key).collect();
+    Err(format!("no section '{name}'. Sections: {}", keys.join(", ")))
+}
+
+fn quick_as_json(row: &QuickTask) -> Value {
+    let mut entry = json!({ "task": row.task, "command": row.command });
+    if !row.tool.is_empty() {
+        entry["tool"] = row.tool.into();
+    }
+    entry
+}
+
+/// Returns the usage and the options of a command.
 fn command_text(command: &CommandHelp) -> String {
     let mut out = format!("```sh\n{}\n```\n", command.usage);
     if !command.options.is_empty() {
@@ -205,7 +228,7 @@ fn command_text(command: &CommandHelp) -> String {
     out
 }
 
-/// YAML between lines of dashes; the texts have no characters that YAML would take for its own.
+/// Returns the front matter: YAML between lines of dashes. Its texts need no quotes in YAML.
 fn front_matter() -> String {
     let allowed: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
     format!(
@@ -220,8 +243,8 @@ fn front_matter() -> String {
     )
 }
 
-/// `whenToUse`, `when-to-use` and `When to Use` are one.
-fn plain(name: &str) -> String {
+/// Returns a name in the form in which `whenToUse`, `when-to-use` and `When to Use` are equal.
+fn normalized_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
@@ -240,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_manual_has_every_section_that_the_specification_asks_for() {
-        let text = help().markdown();
+        let text = help().manual();
         assert!(text.starts_with("---\nname: sessions\n"), "{text}");
         for title in [
             "When to Use",
@@ -276,22 +299,22 @@ mod tests {
     #[test]
     fn sections_are_found_by_any_spelling_and_others_named() {
         for name in ["whenToUse", "when-to-use", "When to Use", "when_to_use"] {
-            let answer = help().answer(false, Some(name)).expect(name);
+            let answer = help().answer_request(false, Some(name)).expect(name);
             let content = answer["content"].as_str().expect("text");
             assert!(content.starts_with("## When to Use\n"), "{content}");
         }
-        let json = help().answer(true, None).expect("all");
+        let json = help().answer_request(true, None).expect("all");
         assert!(json["sections"]["whenToUse"].as_array().is_some_and(|list| list.len() > 3));
         assert_eq!(json["sections"]["tools"].as_array().map(Vec::len), Some(TOOLS.len()));
         assert_eq!(json["metadata"]["specVersion"], SPEC_VERSION);
-        let error = help().answer(true, Some("nonsense")).expect_err("unknown");
+        let error = help().answer_request(true, Some("nonsense")).expect_err("unknown");
         assert!(error.contains("quickReference"), "{error}");
     }
 
     #[test]
     fn a_commands_help_has_no_front_matter() {
-        let text = help().command("search").expect("known");
+        let text = help().command_manual("search").expect("known");
         assert!(text.starts_with("# sessions search\n") && text.contains("search_events"));
-        assert!(help().command("nonsense").is_none());
+        assert!(help().command_manual("nonsense").is_none());
     }
 }

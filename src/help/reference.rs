@@ -7,9 +7,9 @@ use schemas::envelope::{DebugMetadata, Metadata, Pagination, Warning};
 use schemas::tool::{TOOLS, ToolSpec, schema};
 use serde_json::Value;
 
-use super::guide::{arguments_table, cell};
+use super::guide::{arguments_table, escape_cell};
 
-/// The README's table of tools.
+/// Returns the README's table of tools.
 pub fn tool_table() -> String {
     let mut out = String::from("| tool | answers | command |\n|---|---|---|\n");
     for tool in TOOLS {
@@ -19,7 +19,7 @@ pub fn tool_table() -> String {
     out
 }
 
-/// Every tool with its description and arguments.
+/// Describes every tool and its arguments.
 pub(super) fn tools_text() -> String {
     let mut out = String::new();
     for tool in TOOLS {
@@ -34,7 +34,7 @@ pub(super) fn tools_text() -> String {
     out
 }
 
-/// What `docs/mcp.md` says of a tool before its examples.
+/// Returns the text of a tool in `docs/mcp.md`, up to its examples.
 pub fn tool_text(tool: &ToolSpec) -> String {
     let codes: Vec<_> = tool.all_errors().map(|code| format!("`{code}`")).collect();
     let hints = format!(
@@ -54,7 +54,7 @@ pub fn tool_text(tool: &ToolSpec) -> String {
         let _ = writeln!(out, "Earlier name: `{}`, until {}.\n", alias.name, alias.sunset);
     }
     out.push_str(&arguments_table(&(tool.input)()));
-    let parts: Vec<_> = schema::fields(&(tool.output)())
+    let parts: Vec<_> = schema::describe_fields(&(tool.output)())
         .into_iter()
         .map(|field| format!("`{}`", field.name))
         .collect();
@@ -62,16 +62,17 @@ pub fn tool_text(tool: &ToolSpec) -> String {
     out
 }
 
-/// Every field of the envelope: its type, whether it may be absent, whether it is approximate.
+/// Describes every field of the envelope: its type, whether it may be absent, and whether it is
+/// approximate.
 pub fn envelope_text() -> String {
     let mut out = String::new();
     for (name, schema) in [
-        ("metadata", schema::documented::<Metadata>()),
-        ("pagination", schema::documented::<Pagination>()),
-        ("warnings (each)", schema::documented::<Warning>()),
+        ("metadata", schema::documented_schema::<Metadata>()),
+        ("pagination", schema::documented_schema::<Pagination>()),
+        ("warnings (each)", schema::documented_schema::<Warning>()),
         (
             "_meta of a result, and metadata under --metadata full",
-            schema::documented::<DebugMetadata>(),
+            schema::documented_schema::<DebugMetadata>(),
         ),
     ] {
         let _ = write!(out, "### {name}\n\n{}\n", fields_table(&schema));
@@ -82,27 +83,27 @@ pub fn envelope_text() -> String {
 fn fields_table(schema: &Value) -> String {
     let mut out =
         String::from("| field | type | present | exact | meaning |\n|---|---|---|---|---|\n");
-    for field in schema::fields(schema) {
-        let approximate = field.description.contains("approximate");
+    for field in schema::describe_fields(schema) {
+        let is_approximate = field.description.contains("approximate");
         let _ = writeln!(
             out,
             "| `{}` | {} | {} | {} | {} |",
             field.name,
-            cell(&field.kind),
-            if field.required { "always" } else { "may be absent" },
-            if approximate { "approximate" } else { "exact" },
-            cell(&field.description)
+            escape_cell(&field.kind),
+            if field.is_required { "always" } else { "may be absent" },
+            if is_approximate { "approximate" } else { "exact" },
+            escape_cell(&field.description)
         );
     }
     out
 }
 
-/// What a code means and what to do; its example follows in the documentation.
+/// Returns the meaning of an error code and what to do. The documentation adds an example.
 pub fn error_text(code: ErrorCode) -> String {
     format!(
         "### {code}\n\n{}. {}.{}\n",
         code.meaning(),
         code.resolution(),
-        if code.retryable() { " The same call may succeed later." } else { "" }
+        if code.is_retryable() { " The same call may succeed later." } else { "" }
     )
 }

@@ -1,4 +1,4 @@
-//! SKILL.md: when and how an agent uses the tools, short enough to be read whole.
+//! The text of SKILL.md: when and how an agent uses the tools, short enough to be read as a whole.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use schemas::tool::TOOLS;
 use super::guide;
 use super::served_lines::served_lines;
 
-/// The file's text. Its folder has to be named `sessions`, as the skill is.
-pub(super) fn text() -> String {
+/// Returns the text of the file. Its folder must have the name of the skill, `sessions`.
+pub(super) fn skill_text() -> String {
     let mut out = format!(
         "---\nname: sessions\ndescription: >-\n  {}\n---\n\n# Searching the history of coding agents\n\n{}\n",
         guide::DESCRIPTION,

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use schemas::tool::analyze::{AnalyzeData, Context, Finding, Fix, Lost};
 
-use super::show::{Show, indent};
+use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 
 impl Show for AnalyzeData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         match &self.session {
             Some(session) => {
@@ -46,19 +46,21 @@ fn context_lines(context: &Context) -> String {
         context.last_tokens,
         context.requests,
         context.compactions,
-        sparkline(context),
+        context_sparkline(context),
     )
 }
 
 /// Draws the context size over the session, one bar per request.
-fn sparkline(context: &Context) -> String {
+fn context_sparkline(context: &Context) -> String {
+    context.series.iter().map(|[_, tokens]| bar(*tokens, context.peak_tokens)).collect()
+}
+
+/// Returns the bar of a context size, where the bar of `peak` is the highest.
+fn bar(tokens: i64, peak: i64) -> char {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let bar = |[_, tokens]: &[i64; 2]| {
-        let level = tokens.saturating_mul(8) / context.peak_tokens.max(1);
-        let level = usize::try_from(level).unwrap_or(0).min(7);
-        BARS.get(level).copied().unwrap_or(' ')
-    };
-    context.series.iter().map(bar).collect()
+    let level = tokens.saturating_mul(8) / peak.max(1);
+    let level = usize::try_from(level).unwrap_or(0).min(7);
+    BARS.get(level).copied().unwrap_or(' ')
 }
 
 fn finding_lines(finding: &Finding) -> String {
@@ -74,9 +76,9 @@ fn finding_lines(finding: &Finding) -> String {
         finding.timestamp.as_deref().unwrap_or("no time"),
     );
     let _ = writeln!(out, "    {}", finding.reason);
-    part(&mut out, "call", finding.call.as_deref());
-    part(&mut out, "message", finding.message.as_deref());
-    part(&mut out, "signature", finding.signature.as_deref());
+    append_labelled_text(&mut out, "call", finding.call.as_deref());
+    append_labelled_text(&mut out, "message", finding.message.as_deref());
+    append_labelled_text(&mut out, "signature", finding.signature.as_deref());
     out.extend(finding.fix.as_ref().map(fix_lines));
     out.extend(finding.lost.as_ref().map(lost_lines));
     if !finding.related_event_ids.is_empty() {
@@ -87,10 +89,10 @@ fn finding_lines(finding: &Finding) -> String {
 }
 
 /// Writes a labelled text, on the line of its label if the text is a single line.
-fn part(out: &mut String, label: &str, text: Option<&str>) {
+fn append_labelled_text(out: &mut String, label: &str, text: Option<&str>) {
     let Some(text) = text.map(str::trim_end).filter(|text| !text.is_empty()) else { return };
     if text.contains('\n') {
-        let _ = write!(out, "    {label}\n{}", indent(text, "      "));
+        let _ = write!(out, "    {label}\n{}", indent_lines(text, "      "));
     } else {
         let _ = writeln!(out, "    {label}  {text}");
     }
@@ -100,13 +102,13 @@ fn fix_lines(fix: &Fix) -> String {
     let mut out = String::new();
     let result = fix.result_event_id.as_deref().unwrap_or("no result");
     let _ = writeln!(out, "    fixed by  {} ({}, {result})", fix.event_id, fix.matched);
-    part(&mut out, "changed", fix.diff.as_deref());
+    append_labelled_text(&mut out, "changed", fix.diff.as_deref());
     if fix.edits_omitted > 0 {
-        let _ = writeln!(out, "    after {} more edits and", fix.edits_omitted);
+        let _ = writeln!(out, "    and {} earlier edits", fix.edits_omitted);
     }
     for edit in &fix.edits {
         let _ = writeln!(out, "    edit  {}  {}", edit.event_id, edit.files.join(" "));
-        out.push_str(&indent(edit.diff.as_deref().unwrap_or(""), "      "));
+        out.push_str(&indent_lines(edit.diff.as_deref().unwrap_or(""), "      "));
     }
     out
 }

@@ -7,24 +7,24 @@ use crate::export::Exported;
 
 /// A report that was written.
 #[derive(Debug, Serialize)]
-pub struct Written {
+pub struct ReportWritten {
     pub output: String,
     pub sessions: usize,
     pub bytes: u64,
 }
 
-impl Show for Written {
-    fn show(&self) -> String {
-        let size = size(self.bytes);
-        format!("{} sessions in {} ({size}); a browser opens it\n", self.sessions, self.output)
+impl Show for ReportWritten {
+    fn to_text(&self) -> String {
+        let size = format_size(self.bytes);
+        format!("{} sessions in {} ({size}); open it in a browser\n", self.sessions, self.output)
     }
 }
 
 impl Show for Exported {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let unchanged = match self.files_unchanged {
             0 => String::new(),
-            files => format!(", {files} were there already"),
+            files => format!(", {files} unchanged"),
         };
         let place = self.output.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
         format!(
@@ -33,12 +33,12 @@ impl Show for Exported {
             self.events,
             self.format,
             self.files,
-            size(self.bytes)
+            format_size(self.bytes)
         )
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes for people")]
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     if bytes < 100_000 { format!("{bytes} bytes") } else { format!("{:.1} MB", bytes as f64 / 1e6) }
 }

@@ -1,22 +1,26 @@
 //! Formats the results of an ingest, the contents of a store and the state of the agents' logs as
 //! text.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
 
-use ingest::run::report::Report;
+use ingest::run::report::IngestReport;
 
-use super::show::{Show, indent};
+use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
-use crate::setup::Written;
+use crate::setup::ConfigWritten;
 use crate::tools::doctor::DoctorData;
 use crate::tools::status::StatusData;
 
-impl Show for Report {
-    fn show(&self) -> String {
+/// Maximum number of problems shown after an ingest.
+const MAX_PROBLEMS: usize = 10;
+
+impl Show for IngestReport {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         let _ = writeln!(
             out,
-            "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} beside their logs, {} of unknown format, {} unreadable",
+            "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} next to their logs, {} of unknown format, {} unreadable",
             self.files,
             self.files_new,
             self.files_grown,
@@ -35,7 +39,7 @@ impl Show for Report {
             self.events,
             self.replay_events,
             self.objects,
-            megabytes(self.bytes_read),
+            to_megabytes(self.bytes_read),
             self.elapsed_ms as f64 / 1000.0,
             self.mb_per_second
         );
@@ -44,15 +48,16 @@ impl Show for Report {
                 out,
                 "    {provider}: {} files, {:.1} MB, {} records, {} events",
                 numbers.files,
-                megabytes(numbers.bytes),
+                to_megabytes(numbers.bytes),
                 numbers.objects,
                 numbers.events
             );
         }
+
         if self.segments_set_aside > 0 {
             let _ = writeln!(
                 out,
-                "{} damaged segments were set aside and their logs read again; what has no log any more is lost",
+                "{} damaged segments were set aside and their logs read again; events whose log is gone are lost",
                 self.segments_set_aside
             );
         }
@@ -60,53 +65,60 @@ impl Show for Report {
             let _ = writeln!(out, "{notice}");
         }
         if !self.objects_merged.is_empty() {
-            let merged: Vec<_> = self
-                .objects_merged
-                .iter()
-                .map(|(reason, count)| format!("{reason} {count}"))
-                .collect();
-            let _ = writeln!(out, "records that are part of other events: {}", merged.join(", "));
+            let merged = list_counts(&self.objects_merged);
+            let _ = writeln!(out, "records that are part of other events: {merged}");
         }
-        if !self.problems.is_empty() {
-            let kinds: Vec<_> =
-                self.problems.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-            let _ = writeln!(out, "problems: {}", kinds.join(", "));
-            for problem in self.problem_list.iter().take(10) {
-                let _ = writeln!(
-                    out,
-                    "    {}:{} (byte {}) {}: {}",
-                    one_line(&problem.path),
-                    problem.line,
-                    problem.byte,
-                    problem.kind,
-                    one_line(&problem.message)
-                );
-            }
-        }
+        out.push_str(&problem_lines(self));
         out
     }
 }
 
+/// Formats the numbers of problems by kind, and the first of them.
+fn problem_lines(report: &IngestReport) -> String {
+    let mut out = String::new();
+    if !report.problems.is_empty() {
+        let _ = writeln!(out, "problems: {}", list_counts(&report.problems));
+    }
+    for problem in report.problem_list.iter().take(MAX_PROBLEMS) {
+        let _ = writeln!(
+            out,
+            "    {}:{} (byte {}) {}: {}",
+            one_line(&problem.path),
+            problem.line,
+            problem.byte,
+            problem.kind,
+            one_line(&problem.message)
+        );
+    }
+    out
+}
+
+/// Formats counts by name in one line.
+fn list_counts(counts: &BTreeMap<impl Display, impl Display>) -> String {
+    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    counts.join(", ")
+}
+
 #[expect(clippy::cast_precision_loss, reason = "sizes for people")]
-fn megabytes(bytes: u64) -> f64 {
+fn to_megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-impl Show for Written {
-    fn show(&self) -> String {
+impl Show for ConfigWritten {
+    fn to_text(&self) -> String {
         let path = self.path.display();
         match (&self.backup, self.changed) {
-            (_, false) => format!("{path} has it already\n"),
+            (_, false) => format!("{path} already has the entry\n"),
             (None, true) => format!("wrote {path}\n"),
             (Some(backup), true) => {
-                format!("wrote {path}; the file as it was is {}\n", backup.display())
+                format!("wrote {path}; the previous file is {}\n", backup.display())
             }
         }
     }
 }
 
 impl Show for StatusData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         let _ = writeln!(
             out,
@@ -127,20 +139,16 @@ impl Show for StatusData {
         let _ = writeln!(
             out,
             "size       {:.1} MB for {:.1} MB of logs ({:.1} %)",
-            megabytes(self.store_bytes),
-            megabytes(self.log_bytes),
+            to_megabytes(self.store_bytes),
+            to_megabytes(self.log_bytes),
             self.store_ratio * 100.0
         );
-        let counts = |map: &std::collections::BTreeMap<String, usize>| {
-            map.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
-        };
-        let _ = writeln!(out, "files      {}", counts(&self.files));
+
+        let _ = writeln!(out, "files      {}", list_counts(&self.files));
         let _ = writeln!(out, "pending    {}", self.pending);
-        out.push_str(&indent(&self.pending_files.join("\n"), "           "));
+        out.push_str(&indent_lines(&self.pending_files.join("\n"), "           "));
         if !self.redactions.is_empty() {
-            let kinds: Vec<_> =
-                self.redactions.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-            let _ = writeln!(out, "masked     {}", kinds.join(", "));
+            let _ = writeln!(out, "masked     {}", list_counts(&self.redactions));
         }
         if self.incomplete_files > 0 {
             let _ = writeln!(
@@ -150,12 +158,13 @@ impl Show for StatusData {
             );
         }
         if !self.problems.is_empty() {
-            let _ = writeln!(out, "problems   {}", counts(&self.problems));
+            let _ = writeln!(out, "problems   {}", list_counts(&self.problems));
         }
+
         for session in &self.incomplete_sessions {
             let _ = writeln!(
                 out,
-                "LOST       events of {session}: its log and a segment of it are gone"
+                "LOST       events of {session}: its log and one of its segments are gone"
             );
         }
         for damage in &self.damaged_segments {
@@ -169,37 +178,38 @@ impl Show for StatusData {
 }
 
 impl Show for DoctorData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         for health in &self.providers {
-            let versions = health.versions.join(", ");
-            let _ = writeln!(
+            let _ = write!(
                 out,
-                "{:<12} {} sessions, {} events in the store{}{}",
-                health.provider,
-                health.sessions,
-                health.events,
-                if versions.is_empty() { String::new() } else { format!(", versions {versions}") },
-                match health.sources_gone {
-                    0 => String::new(),
-                    gone => format!(", {gone} logs gone (kept here)"),
-                }
+                "{:<12} {} sessions, {} events in the store",
+                health.provider, health.sessions, health.events
             );
+            if !health.versions.is_empty() {
+                let _ = write!(out, ", versions {}", health.versions.join(", "));
+            }
+            if health.sources_gone > 0 {
+                let _ = write!(out, ", {} logs gone (events kept)", health.sources_gone);
+            }
+            out.push('\n');
             for place in &health.places {
                 let found = if place.exists {
-                    format!("{} files, {:.1} MB", place.files, megabytes(place.bytes))
+                    format!("{} files, {:.1} MB", place.files, to_megabytes(place.bytes))
                 } else {
-                    "not there".to_owned()
+                    "does not exist".to_owned()
                 };
                 let _ = writeln!(out, "    {}: {found}", place.path.display());
             }
         }
+
         if !self.redactions.is_empty() {
             out.push_str("secrets masked\n");
         }
         for (kind, count) in &self.redactions {
             let _ = writeln!(out, "    {kind} {count}");
         }
+
         if self.drift.is_empty() {
             out.push_str("no record or field was unknown to its decoder\n");
         } else {

@@ -7,7 +7,7 @@ use schemas::tool::label::LabelData;
 use super::show::Show;
 
 impl Show for LabelData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         for done in &self.succeeded {
             let _ = writeln!(out, "{}  {}", done.session_id, done.labels.join(", "));

@@ -4,7 +4,7 @@
 //! sessions -v ...                       to stderr: what is read, committed, answered
 //! sessions -vv ...                      each call and each file as well
 //! SESSIONS_LOG=debug sessions mcp       the same as -vv
-//! SESSIONS_LOG=info:/tmp/sessions.log   into a file, behind what it holds
+//! SESSIONS_LOG=info:/tmp/sessions.log   appended to a file
 //! ```
 //!
 //! Messages contain counts, times, tools and paths, and never arguments of calls or content of
@@ -24,7 +24,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::error::unusable_path;
 
 /// The environment variable that names a level and, optionally, a file.
-pub const VARIABLE: &str = "SESSIONS_LOG";
+pub const LOG_VARIABLE: &str = "SESSIONS_LOG";
 
 /// The levels that can be requested.
 const LEVELS: [(&str, LevelFilter); 4] = [
@@ -34,54 +34,62 @@ const LEVELS: [(&str, LevelFilter); 4] = [
     ("debug", LevelFilter::DEBUG),
 ];
 
-/// Starts logging at the level given by the number of `-v` flags or by the value of [`VARIABLE`].
+/// Starts logging at the level given by the number of `-v` flags or by the value of [`LOG_VARIABLE`].
 /// If both are given, the more verbose one applies.
 ///
 /// # Errors
-/// If the variable names no level, or a file that cannot be written.
+///
+/// If the variable does not name a level, or if it names a file that cannot be written.
 pub fn start(verbose: u8, variable: Option<&str>) -> Result<(), ToolError> {
     let flags = match verbose {
         0 => LevelFilter::OFF,
         1 => LevelFilter::INFO,
         2.. => LevelFilter::DEBUG,
     };
-    let (named, path) = variable.map_or(Ok((LevelFilter::OFF, None)), parse)?;
+    let (named, path) = match variable {
+        Some(value) => parse_level(value)?,
+        None => (LevelFilter::OFF, None),
+    };
     let level = flags.max(named);
     if level == LevelFilter::OFF {
         return Ok(());
     }
+
     match path {
-        None => install(level, std::io::stderr),
+        None => install_logger(level, std::io::stderr),
         Some(path) => {
             let mut options = OpenOptions::new();
             options.append(true).create(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let file = options.open(path).map_err(|error| {
-                let what = format!("{error}. {VARIABLE} names this file: name another one");
+                let what = format!("{error}. {LOG_VARIABLE} names this file: name another one");
                 unusable_path(path, what)
             })?;
-            install(level, Mutex::new(file));
+            install_logger(level, Mutex::new(file));
         }
     }
     Ok(())
 }
 
 /// Parses `LEVEL` or `LEVEL:FILE`.
-fn parse(value: &str) -> Result<(LevelFilter, Option<&Path>), ToolError> {
+fn parse_level(value: &str) -> Result<(LevelFilter, Option<&Path>), ToolError> {
     let (name, file) = value.split_once(':').unwrap_or((value, ""));
     let level = LEVELS.iter().find(|(known, _)| *known == name);
     let Some((_, level)) = level else {
         let names = LEVELS.map(|(name, _)| name).join(", ");
         let message = format!(
-            "{VARIABLE}: '{value}' is not valid. Give a level ({names}), or a level and a file: debug:/tmp/sessions.log"
+            "{LOG_VARIABLE}: '{value}' is not valid. Give a level ({names}), or a level and a file: debug:/tmp/sessions.log"
         );
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", VARIABLE));
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", LOG_VARIABLE)
+        );
     };
     Ok((*level, (!file.is_empty()).then(|| Path::new(file))))
 }
 
-fn install<W>(level: LevelFilter, writer: W)
+/// Starts writing the program's own messages up to this level to `writer`.
+fn install_logger<W>(level: LevelFilter, writer: W)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -97,11 +105,11 @@ mod tests {
 
     #[test]
     fn a_level_may_name_a_file() {
-        assert_eq!(parse("info").ok(), Some((LevelFilter::INFO, None)));
+        assert_eq!(parse_level("info").ok(), Some((LevelFilter::INFO, None)));
         let file = Path::new("/tmp/a:b.log");
-        assert_eq!(parse("debug:/tmp/a:b.log").ok(), Some((LevelFilter::DEBUG, Some(file))));
+        assert_eq!(parse_level("debug:/tmp/a:b.log").ok(), Some((LevelFilter::DEBUG, Some(file))));
         for wrong in ["", "loud", "trace", "/tmp/a.log"] {
-            let error = parse(wrong).expect_err(wrong);
+            let error = parse_level(wrong).expect_err(wrong);
             assert!(error.message.contains("error, warn, info, debug"), "{error}");
         }
     }

@@ -11,8 +11,8 @@ mod show;
 mod stats;
 mod text;
 
-pub use self::files::Written;
+pub use self::files::ReportWritten;
 pub use self::printer::Printer;
-pub use self::progress::Bar;
+pub use self::progress::IngestBar;
 pub use self::show::Show;
 pub use self::stats::usage_table;

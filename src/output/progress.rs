@@ -6,9 +6,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ingest::run::Progress;
 
 /// A bar that shows the progress of an ingest.
-pub struct Bar(ProgressBar);
+pub struct IngestBar(ProgressBar);
 
-impl Bar {
+impl IngestBar {
     /// Creates a bar that is visible only if stderr is a terminal and `quiet` is false.
     pub fn new(quiet: bool) -> Self {
         let bar = ProgressBar::hidden();
@@ -28,12 +28,12 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
-    fn planned(&self, _files: u64, bytes: u64) {
+impl Progress for IngestBar {
+    fn set_total(&self, _files: u64, bytes: u64) {
         self.0.set_length(bytes);
     }
 
-    fn advanced(&self, bytes: u64) {
+    fn add_bytes_read(&self, bytes: u64) {
         self.0.inc(bytes);
     }
 }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 /// Text for a terminal. Text from logs is already cleaned.
 pub trait Show {
-    fn show(&self) -> String;
+    fn to_text(&self) -> String;
 }
 
 /// Indents every line of a text.
-pub(super) fn indent(text: &str, by: &str) -> String {
+pub(super) fn indent_lines(text: &str, by: &str) -> String {
     let mut out = String::new();
     for line in text.trim_end().lines() {
         let _ = writeln!(out, "{by}{line}");

@@ -3,21 +3,22 @@
 use std::fmt::Write as _;
 
 use schemas::event::Relation;
-use schemas::tool::details::{DetailData, Excerpt};
+use schemas::tool::details::{DetailData, Excerpt, Step, Summary, Turn};
 use schemas::tool::event::{Event, EventData};
 use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
 use schemas::{Confidence, EventType, Usage};
 
-use super::show::{Show, indent};
+use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 
 /// Returns the note on an event or a turn of a branch that a rewind abandoned.
-const fn left_behind(is_abandoned: bool) -> &'static str {
-    if is_abandoned { "  left behind" } else { "" }
+const fn abandoned_note(is_abandoned: bool) -> &'static str {
+    if is_abandoned { "  abandoned" } else { "" }
 }
 
+/// Formats the tool of an event, and whether it failed.
 fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {
     let tool = tool.map(|tool| format!(" {tool}")).unwrap_or_default();
     let failed = if is_error == Some(true) { " FAILED" } else { "" };
@@ -25,7 +26,7 @@ fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {
 }
 
 impl Show for SearchData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         for found in &self.matches {
             let subtype =
@@ -38,13 +39,13 @@ impl Show for SearchData {
                 found.event_type,
                 tool_part(found.tool_name.as_ref(), found.is_error),
                 found.turn_index,
-                left_behind(found.is_abandoned),
+                abandoned_note(found.is_abandoned),
                 found.project.as_deref().unwrap_or(""),
             );
-            let (before, after) = (found.omitted[0], found.omitted[1]);
+            let [before, after] = found.omitted;
             let start = if before > 0 { "…" } else { "" };
             let end = if after > 0 { "…" } else { "" };
-            out.push_str(&indent(&format!("{start}{}{end}", found.snippet.trim()), "    "));
+            out.push_str(&indent_lines(&format!("{start}{}{end}", found.snippet.trim()), "    "));
             out.push('\n');
         }
         out
@@ -52,7 +53,7 @@ impl Show for SearchData {
 }
 
 impl Show for MetadataData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         for tool in &self.tools {
             let _ = writeln!(
@@ -69,7 +70,7 @@ impl Show for MetadataData {
 }
 
 impl Show for ListData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         for session in &self.sessions {
             out.push_str(&session_lines(session));
@@ -118,7 +119,7 @@ fn session_lines(session: &Session) -> String {
         let _ = writeln!(out, "    labels: {}", session.labels.join(", "));
     }
     if let Some(note) = &session.note {
-        out.push_str(&indent(&format!("note: {note}"), "    "));
+        out.push_str(&indent_lines(&format!("note: {note}"), "    "));
     }
     if let Some((relation, parent)) = parent {
         let _ = writeln!(out, "    {relation} {parent}");
@@ -137,7 +138,7 @@ fn tokens_text(tokens: &Tokens) -> String {
     }
     if tokens.as_recorded != tokens.counted_once {
         let total = tokens.as_recorded.total();
-        let _ = write!(text, "; {total} as recorded, copied history too");
+        let _ = write!(text, "; {total} as recorded, including copied history");
     }
     if tokens.confidence != Confidence::Measured {
         let _ = write!(text, " ({})", tokens.confidence);
@@ -156,12 +157,14 @@ fn usage_text(usage: Usage) -> String {
         .iter()
         .filter_map(|(name, count)| count.map(|count| format!("{name} {count}")))
         .collect();
-    let known = if known.is_empty() { "none of its own".to_owned() } else { known.join(", ") };
-    format!("; tokens: {known}")
+    if known.is_empty() {
+        return "; tokens: none of its own".to_owned();
+    }
+    format!("; tokens: {}", known.join(", "))
 }
 
 impl Show for EventData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out: String = self.events.iter().map(event_lines).collect();
         for id in &self.not_found {
             let _ = writeln!(out, "{id}  not found");
@@ -183,7 +186,7 @@ fn event_lines(event: &Event) -> String {
         tool_part(event.tool_name.as_ref(), event.is_error),
         event.turn_index,
         event.step_index,
-        left_behind(event.is_abandoned),
+        abandoned_note(event.is_abandoned),
     );
     out.push_str(&tool_lines(event));
     if let Some(usage) = event.usage {
@@ -196,7 +199,7 @@ fn event_lines(event: &Event) -> String {
             source.path, source.byte_offset, source.byte_length
         );
     }
-    out.push_str(&indent(event.text.as_deref().unwrap_or(""), "    "));
+    out.push_str(&indent_lines(event.text.as_deref().unwrap_or(""), "    "));
     out.push('\n');
     out
 }
@@ -219,9 +222,9 @@ fn tool_lines(event: &Event) -> String {
     .flatten()
     .collect();
     let mut out = String::new();
-    out.push_str(&indent(&command.map(|c| format!("$ {c}")).unwrap_or_default(), "    "));
-    out.push_str(&indent(&files.join("\n"), "    "));
-    out.push_str(&indent(&facts.join(", "), "    "));
+    out.push_str(&indent_lines(&command.map(|c| format!("$ {c}")).unwrap_or_default(), "    "));
+    out.push_str(&indent_lines(&files.join("\n"), "    "));
+    out.push_str(&indent_lines(&facts.join(", "), "    "));
     out
 }
 
@@ -232,7 +235,7 @@ fn excerpt_lines(label: &str, excerpt: &Excerpt) -> String {
         String::new()
     };
     let tool = tool_part(excerpt.tool_name.as_ref(), excerpt.is_error);
-    format!("{label}{tool}  {}{more}\n{}", excerpt.event_id, indent(&excerpt.text, "    "))
+    format!("{label}{tool}  {}{more}\n{}", excerpt.event_id, indent_lines(&excerpt.text, "    "))
 }
 
 /// Describes a session from the view of the session that it is related to.
@@ -248,75 +251,95 @@ fn seen_from_parent(relation: &str) -> &str {
 }
 
 impl Show for DetailData {
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = session_lines(&self.session);
         out.push('\n');
         if let Some(summary) = &self.summary {
-            let parts = [
-                ("first prompt", &summary.first_prompt),
-                ("last prompt", &summary.last_prompt),
-                ("last message", &summary.last_message),
-            ];
-            for (label, excerpt) in parts {
-                out.extend(excerpt.as_ref().map(|excerpt| excerpt_lines(label, excerpt)));
-            }
-            if !summary.tools.is_empty() {
-                out.push_str("tools\n");
-            }
-            for tool in &summary.tools {
-                let _ = writeln!(
-                    out,
-                    "    {} {} calls, {} errors",
-                    tool.tool_name, tool.calls, tool.errors
-                );
-            }
-            let failures = self.session.counts.map_or(0, |counts| counts.tool_errors);
-            if failures > summary.errors.len() as i64 {
-                let _ = writeln!(out, "the last {} of {failures} errors", summary.errors.len());
-            }
-            out.extend(summary.errors.iter().map(|excerpt| excerpt_lines("error", excerpt)));
-            out.extend(
-                summary.compactions.iter().map(|excerpt| excerpt_lines("compaction", excerpt)),
-            );
-            for child in &summary.children {
-                let _ = writeln!(
-                    out,
-                    "{} {}  {}",
-                    seen_from_parent(&child.relation),
-                    child.session_id,
-                    child.title.as_deref().unwrap_or("")
-                );
-            }
+            let errors = self.session.counts.map_or(0, |counts| counts.tool_errors);
+            out.push_str(&summary_lines(summary, errors));
         }
-        for turn in self.turns.iter().flatten() {
-            let _ = writeln!(
-                out,
-                "turn {}{}  {}  {} steps, {} tool calls, {} errors",
-                turn.turn_index,
-                left_behind(turn.is_abandoned),
-                turn.timestamp.as_deref().unwrap_or("no time"),
-                turn.steps,
-                turn.tool_calls,
-                turn.tool_errors
-            );
-            out.extend(turn.prompt.as_ref().map(|excerpt| excerpt_lines("  prompt", excerpt)));
-            out.extend(turn.answer.as_ref().map(|excerpt| excerpt_lines("  answer", excerpt)));
-        }
-        for step in self.steps.iter().flatten() {
-            let _ = writeln!(
-                out,
-                "turn {} step {}  {}",
-                step.turn_index,
-                step.step_index,
-                step.timestamp.as_deref().unwrap_or("no time")
-            );
-            out.extend(
-                step.events
-                    .iter()
-                    .map(|excerpt| excerpt_lines(&format!("  {}", excerpt.event_type), excerpt)),
-            );
-        }
+        out.extend(self.turns.iter().flatten().map(turn_lines));
+        out.extend(self.steps.iter().flatten().map(step_lines));
         out.extend(self.events.iter().flatten().map(event_lines));
         out
     }
+}
+
+/// Formats the summary of a session; `errors` is the number of all its errors.
+fn summary_lines(summary: &Summary, errors: i64) -> String {
+    let mut out = String::new();
+    let excerpts = [
+        ("first prompt", &summary.first_prompt),
+        ("last prompt", &summary.last_prompt),
+        ("last message", &summary.last_message),
+    ];
+    for (label, excerpt) in excerpts {
+        if let Some(excerpt) = excerpt {
+            out.push_str(&excerpt_lines(label, excerpt));
+        }
+    }
+
+    if !summary.tools.is_empty() {
+        out.push_str("tools\n");
+    }
+    for tool in &summary.tools {
+        let _ =
+            writeln!(out, "    {} {} calls, {} errors", tool.tool_name, tool.calls, tool.errors);
+    }
+    if errors > summary.errors.len() as i64 {
+        let _ = writeln!(out, "the last {} of {errors} errors", summary.errors.len());
+    }
+    for error in &summary.errors {
+        out.push_str(&excerpt_lines("error", error));
+    }
+
+    for compaction in &summary.compactions {
+        out.push_str(&excerpt_lines("compaction", compaction));
+    }
+    for child in &summary.children {
+        let _ = writeln!(
+            out,
+            "{} {}  {}",
+            seen_from_parent(&child.relation),
+            child.session_id,
+            child.title.as_deref().unwrap_or("")
+        );
+    }
+    out
+}
+
+fn turn_lines(turn: &Turn) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "turn {}{}  {}  {} steps, {} tool calls, {} errors",
+        turn.turn_index,
+        abandoned_note(turn.is_abandoned),
+        turn.timestamp.as_deref().unwrap_or("no time"),
+        turn.steps,
+        turn.tool_calls,
+        turn.tool_errors
+    );
+    if let Some(prompt) = &turn.prompt {
+        out.push_str(&excerpt_lines("  prompt", prompt));
+    }
+    if let Some(answer) = &turn.answer {
+        out.push_str(&excerpt_lines("  answer", answer));
+    }
+    out
+}
+
+fn step_lines(step: &Step) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "turn {} step {}  {}",
+        step.turn_index,
+        step.step_index,
+        step.timestamp.as_deref().unwrap_or("no time")
+    );
+    for event in &step.events {
+        out.push_str(&excerpt_lines(&format!("  {}", event.event_type), event));
+    }
+    out
 }

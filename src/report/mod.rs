@@ -20,15 +20,15 @@ use serde::Serialize;
 
 use self::session::SessionPage;
 use self::spent::Spent;
-use self::sums::{DayActivity, DaySpent, Recurring, Sums, ToolSum};
+use self::sums::{DayActivity, DaySpent, RecurringError, ReportSums, ToolSum};
 use crate::error::store_error;
-use crate::files::outfile::{self, Put, file_error};
+use crate::files::outfile::{self, WriteOutcome, file_error};
 use crate::store::Snapshot;
-use crate::tools::{MAX_SUBAGENT_DEPTH, Selection};
+use crate::tools::{MAX_SUBAGENT_DEPTH, SessionSelection};
 
 /// Everything that the page shows.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct SessionsReport {
     version: &'static str,
     generated_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,16 +38,16 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     prices_as_of: String,
-    totals: Totals,
+    totals: ReportTotals,
     days: Vec<DaySpent>,
     activity: Vec<DayActivity>,
     tools: Vec<ToolSum>,
-    errors: Vec<Recurring>,
+    errors: Vec<RecurringError>,
     sessions: Vec<SessionPage>,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Totals {
+struct ReportTotals {
     sessions: usize,
     subagents: usize,
     turns: usize,
@@ -58,31 +58,31 @@ struct Totals {
     unpriced_models: Vec<String>,
 }
 
-impl Report {
+impl SessionsReport {
     /// Reads the selected sessions; with `since`, only the events from then on.
     pub fn read(
         snapshot: &Snapshot,
-        selection: &Selection,
+        selection: &SessionSelection,
         prices: &PriceTable,
         now: Timestamp,
     ) -> Result<Self, ToolError> {
-        let since = selection.since(now)?;
-        let chosen = selection.sessions(snapshot, now)?;
-        let mut sums = Sums::default();
+        let since = selection.parse_since(now)?;
+        let mut sums = ReportSums::default();
         let mut sessions = Vec::new();
-        for at in chosen {
-            let page =
-                session::page(snapshot, at, since, prices, &mut sums).map_err(store_error)?;
+        for at in selection.select_sessions(snapshot, now)? {
+            let page = session::read_session_page(snapshot, at, since, prices, &mut sums)
+                .map_err(store_error)?;
             // The usage of a log without a conversation counts, but there is nothing to show.
             if snapshot.sessions()[at].is_conversation() {
                 sessions.push(page);
             }
         }
-        join(&mut sessions);
+
+        link_sessions(&mut sessions);
         for session in sessions.iter().filter(|session| !session.is_subagent) {
-            sums.began(session.started_at.as_deref(), session.provider);
+            sums.add_session(session.started_at.as_deref(), session.provider);
         }
-        let totals = totals(&sessions, &sums);
+        let totals = sum_sessions(&sessions, &sums);
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             generated_at: now.to_string(),
@@ -91,22 +91,22 @@ impl Report {
             project: selection.project.clone(),
             prices_as_of: prices.as_of().to_owned(),
             totals,
-            days: sums.days(),
-            activity: sums.activity(),
-            errors: sums.recurring(),
-            tools: sums.tools(),
+            days: sums.tokens_by_day(),
+            activity: sums.sessions_by_day(),
+            errors: sums.recurring_errors(),
+            tools: sums.into_tool_sums(),
             sessions,
         })
     }
 
     /// Returns the number of session pages in the report.
-    pub fn sessions(&self) -> usize {
+    pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
     /// Renders the page.
-    pub fn html(&self) -> Result<String, ToolError> {
-        page::html(self).map_err(|error| {
+    pub fn render_html(&self) -> Result<String, ToolError> {
+        page::render_page(self).map_err(|error| {
             ToolError::new(ErrorCode::InternalError, format!("The report cannot be made: {error}"))
         })
     }
@@ -114,17 +114,17 @@ impl Report {
 
 /// Writes a page to a file. An earlier report there is replaced, any other file is not. Returns the
 /// size of the page.
-pub fn save(html: &str, path: &Path) -> Result<u64, ToolError> {
-    let advice = "It is no report of sessions, so it stays. Name another file with -o";
-    let put = outfile::put(
+pub fn save_page(html: &str, path: &Path) -> Result<u64, ToolError> {
+    let advice = "It is not a report of sessions, so it is not replaced. Name another file with -o";
+    let put = outfile::write_output(
         path,
         || is_report(path),
         advice,
         |file| file.write_all(html.as_bytes()).map_err(|error| file_error(path, &error)),
     )?;
     Ok(match put {
-        Put::Written(bytes) => bytes,
-        Put::Unchanged => html.len() as u64,
+        WriteOutcome::Written(bytes) => bytes,
+        WriteOutcome::Unchanged => html.len() as u64,
     })
 }
 
@@ -137,43 +137,57 @@ fn is_report(path: &Path) -> bool {
 
 /// Links sessions to their children, and adds the cost of subagents to the session at the top of
 /// their chain.
-fn join(sessions: &mut [SessionPage]) {
+fn link_sessions(sessions: &mut [SessionPage]) {
     let at: HashMap<String, usize> =
         sessions.iter().enumerate().map(|(at, one)| (one.session_id.clone(), at)).collect();
     let parents: Vec<Option<usize>> = sessions
         .iter()
         .map(|one| one.parent_session_id.as_ref().and_then(|parent| at.get(parent).copied()))
         .collect();
+
     let mut children: Vec<(usize, String)> = Vec::new();
-    let mut costs: Vec<(usize, f64)> = Vec::new();
     for (session, parent) in sessions.iter_mut().zip(&parents) {
         // A subagent whose parent is not in the report is treated as a session of its own.
         session.is_subagent &= parent.is_some();
         children.extend(parent.map(|parent| (parent, session.session_id.clone())));
-    }
-    for (at, session) in sessions.iter().enumerate() {
-        let Some(cost) = session.spent.cost_usd else { continue };
-        let up = |from: &usize| {
-            let inside = sessions.get(*from).is_some_and(|session| session.is_subagent);
-            parents.get(*from).copied().flatten().filter(|_| inside)
-        };
-        let root = std::iter::successors(Some(at), up).take(MAX_SUBAGENT_DEPTH).last();
-        costs.extend(root.map(|root| (root, cost)));
     }
     for (parent, child) in children {
         if let Some(parent) = sessions.get_mut(parent) {
             parent.children.push(child);
         }
     }
-    for (root, cost) in costs {
-        if let Some(root) = sessions.get_mut(root) {
-            *root.family_cost_usd.get_or_insert(0.0) += cost;
+
+    let mut costs: Vec<(usize, f64)> = Vec::new();
+    for (at, session) in sessions.iter().enumerate() {
+        if let Some(cost) = session.spent.cost_usd {
+            costs.push((top_of_chain(at, sessions, &parents), cost));
+        }
+    }
+    for (top, cost) in costs {
+        if let Some(top) = sessions.get_mut(top) {
+            *top.family_cost_usd.get_or_insert(0.0) += cost;
         }
     }
 }
 
-fn totals(sessions: &[SessionPage], sums: &Sums) -> Totals {
-    let mut totals = Totals { unpriced_models: sums.unpriced(), ..Totals::default() };
+/// Returns the session at the top of the chain of subagents that the session `at` belongs to.
+/// `parents` has the parent of each session.
+fn top_of_chain(at: usize, sessions: &[SessionPage], parents: &[Option<usize>]) -> usize {
+    let mut top = at;
+    for _ in 1..MAX_SUBAGENT_DEPTH {
+        let is_subagent = sessions.get(top).is_some_and(|session| session.is_subagent);
+        match parents.get(top) {
+            Some(Some(parent)) if is_subagent => top = *parent,
+            _ => break,
+        }
+    }
+    top
+}
+
+/// Sums the sessions of the report.
+fn sum_sessions(sessions: &[SessionPage], sums: &ReportSums) -> ReportTotals {
+    let mut totals =
+        ReportTotals { unpriced_models: sums.unpriced_models(), ..ReportTotals::default() };
     for session in sessions {
         totals.sessions += usize::from(!session.is_subagent);
         totals.subagents += usize::from(session.is_subagent);
@@ -181,7 +195,7 @@ fn totals(sessions: &[SessionPage], sums: &Sums) -> Totals {
         totals.tool_calls += session.tool_calls;
         totals.tool_errors += session.tool_errors;
     }
-    for day in sums.days() {
+    for day in sums.tokens_by_day() {
         totals.spent.add(day.spent.usage, day.spent.cost_usd);
     }
     totals

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::export::csp::policy;
+use crate::export::csp::content_security_policy;
 
 /// Chart.js as published on npm; `assets/chart.js-LICENSE.md` is its licence.
 const CHARTS: &str = include_str!("assets/chart.umd.min.js");
@@ -13,10 +13,10 @@ const STYLE: &str = include_str!("assets/report.css");
 pub(super) const GENERATOR: &str = r#"<meta name="generator" content="sessions report">"#;
 
 /// Returns the page that shows `report`, which the script of the page reads as JSON.
-pub(super) fn html(report: &impl Serialize) -> Result<String, serde_json::Error> {
+pub(super) fn render_page(report: &impl Serialize) -> Result<String, serde_json::Error> {
     // Without `<`, the data cannot end the element that contains it.
     let data = serde_json::to_string(report)?.replace('<', "\\u003c");
-    let policy = policy(&[CHARTS, SCRIPT], &[STYLE]);
+    let policy = content_security_policy(&[CHARTS, SCRIPT], &[STYLE]);
     Ok(format!(
         r##"<!doctype html>
 <html lang="en">

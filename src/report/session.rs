@@ -9,15 +9,19 @@ use serde::Serialize;
 
 use super::read;
 use super::spent::Spent;
-use super::sums::{Sums, shown};
-use crate::base::sanitize::clean;
+use super::sums::{ReportSums, display_name};
+use crate::base::sanitize::clean_text;
 use crate::store::{Snapshot, StoreError};
 use crate::tools::{error_signature, is_subagent};
 
-/// Maximum number of turns and of failures shown, and of characters in an excerpt.
-const TURNS: usize = 60;
-const FAILURES: usize = 10;
-const EXCERPT: usize = 400;
+/// Maximum number of turns shown.
+const MAX_TURNS: usize = 60;
+
+/// Maximum number of failures shown.
+const MAX_FAILURES: usize = 10;
+
+/// Maximum number of characters of a text that are shown.
+const MAX_EXCERPT_CHARS: usize = 400;
 
 /// A session in the form that its page shows.
 #[derive(Debug, Default, Serialize)]
@@ -52,10 +56,10 @@ pub(super) struct SessionPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) family_cost_usd: Option<f64>,
     models: Vec<ModelSpent>,
-    tools: Vec<ToolCount>,
+    tools: Vec<SessionToolCount>,
     /// The last failures.
-    failures: Vec<Failure>,
-    timeline: Vec<Turn>,
+    failures: Vec<ShownFailure>,
+    timeline: Vec<TimelineTurn>,
     timeline_omitted: usize,
 }
 
@@ -67,14 +71,14 @@ struct ModelSpent {
 }
 
 #[derive(Debug, Serialize)]
-struct ToolCount {
+struct SessionToolCount {
     tool_name: String,
     calls: usize,
     errors: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Failure {
+struct ShownFailure {
     event_id: String,
     turn_index: i32,
     tool_name: String,
@@ -83,7 +87,7 @@ struct Failure {
 
 /// A prompt with its last answer and the counts between them.
 #[derive(Debug, Default, Serialize)]
-struct Turn {
+struct TimelineTurn {
     turn_index: i32,
     /// The id of the first event.
     event_id: String,
@@ -103,19 +107,28 @@ struct Turn {
 
 /// A turn while it is counted: its texts are not known yet.
 #[derive(Default)]
-struct Counted {
-    turn: Turn,
+struct CountedTurn {
+    turn: TimelineTurn,
+    /// The earliest and the latest time of an event.
     times: Option<(i64, i64)>,
+    /// The index of the event with the prompt.
     prompt: Option<i32>,
+    /// The index of the event with the last answer.
     answer: Option<i32>,
+}
+
+#[derive(Default)]
+struct CallCounts {
+    calls: usize,
+    errors: usize,
 }
 
 /// The counts over a session.
 #[derive(Default)]
-struct Count {
-    turns: BTreeMap<i32, Counted>,
+struct SessionCounts {
+    turns: BTreeMap<i32, CountedTurn>,
     models: BTreeMap<String, Spent>,
-    tools: BTreeMap<String, (usize, usize)>,
+    tools: BTreeMap<String, CallCounts>,
     /// The failed results.
     failed: Vec<EventRow>,
     spent: Spent,
@@ -123,67 +136,44 @@ struct Count {
 
 /// Reads the session at this position and adds it to the sums. Copied history is left out; with
 /// `since`, earlier events are left out too.
-pub(super) fn page(
+pub(super) fn read_session_page(
     snapshot: &Snapshot,
     at: usize,
     since: Option<Timestamp>,
     prices: &PriceTable,
-    sums: &mut Sums,
+    sums: &mut ReportSums,
 ) -> Result<SessionPage, StoreError> {
-    let counts = |event: &EventRow| {
-        let late = |since: Timestamp| event.timestamp.is_some_and(|time| time >= since.0);
-        !event.is_replay && since.is_none_or(late)
-    };
     let row = &snapshot.sessions()[at];
     let id = row.session_id.as_str();
     let mut pricer = Pricer { prices, request: None };
-    let mut count = Count::default();
-    for event in read::events(snapshot, at)?.into_iter().filter(counts) {
-        count.event(id, event, &mut pricer, sums);
+    let mut count = SessionCounts::default();
+    for event in read::read_events(snapshot, at)? {
+        if is_counted(&event, since) {
+            count.count_event(id, event, &mut pricer, sums);
+        }
     }
-    let mut turns: Vec<_> = count.turns.into_values().filter(Counted::is_shown).collect();
+
+    let mut turns: Vec<_> = count.turns.into_values().filter(CountedTurn::is_shown).collect();
     let whole_turns = turns.iter().filter(|counted| counted.turn.turn_index > 0).count();
-    let omitted = turns.len().saturating_sub(TURNS);
-    turns.truncate(TURNS);
-    let texts = texts(snapshot, at, &turns, &count.failed)?;
-    let text = |index: i32| texts.get(&index).map_or("", String::as_str);
+    let turns_omitted = turns.len().saturating_sub(MAX_TURNS);
+    turns.truncate(MAX_TURNS);
+    let texts = EventTexts::read(snapshot, at, &turns, &count.failed)?;
+
     for event in &count.failed {
-        let tool = shown(event.tool_name.as_ref());
-        sums.failed(id, &tool, event, error_signature(event, text(event.event_index)));
+        let tool = display_name(event.tool_name.as_ref());
+        let signature = error_signature(event, texts.get(event.event_index));
+        sums.add_failure(id, &tool, event, signature);
     }
-    let tool_errors = count.failed.len();
-    let failures = count.failed.iter().skip(tool_errors.saturating_sub(FAILURES));
-    let failure = |event: &EventRow| Failure {
-        event_id: event_id(id, event),
-        turn_index: event.turn_index,
-        tool_name: shown(event.tool_name.as_ref()),
-        text: excerpt(text(event.event_index)),
-    };
-    let said = |index: Option<i32>| {
-        index.map(|index| excerpt(text(index))).filter(|text| !text.trim().is_empty())
-    };
-    let finish = |counted: Counted| Turn {
-        prompt: said(counted.prompt),
-        answer: said(counted.answer),
-        timestamp: time(counted.times.map(|(start, _)| start)),
-        duration_ms: counted.times.map(|(start, end)| (end - start) / 1000),
-        ..counted.turn
-    };
-    let mut tools: Vec<_> = count
-        .tools
-        .into_iter()
-        .map(|(tool_name, (calls, errors))| ToolCount { tool_name, calls, errors })
-        .collect();
-    tools.sort_by_key(|tool| std::cmp::Reverse(tool.calls));
-    let cleaned = |text: &Option<String>| text.as_ref().map(|text| excerpt(text));
+    let tools = most_called(count.tools);
+
     Ok(SessionPage {
         session_id: id.to_owned(),
         provider: row.provider,
-        title: cleaned(&row.title),
-        project: cleaned(&row.project),
-        git_branch: cleaned(&row.git_branch),
-        model: cleaned(&row.model),
-        started_at: time(row.started_at),
+        title: row.title.as_deref().map(clean_excerpt),
+        project: row.project.as_deref().map(clean_excerpt),
+        git_branch: row.git_branch.as_deref().map(clean_excerpt),
+        model: row.model.as_deref().map(clean_excerpt),
+        started_at: format_time(row.started_at),
         duration_ms: row.duration_ms(),
         relation: row.relation.clone(),
         parent_session_id: row.parent_session_id.clone(),
@@ -191,7 +181,7 @@ pub(super) fn page(
         children: Vec::new(),
         turns: whole_turns,
         tool_calls: tools.iter().map(|tool| tool.calls).sum(),
-        tool_errors,
+        tool_errors: count.failed.len(),
         spent: count.spent,
         family_cost_usd: None,
         models: count
@@ -200,50 +190,91 @@ pub(super) fn page(
             .map(|(model, spent)| ModelSpent { model, spent })
             .collect(),
         tools,
-        failures: failures.map(failure).collect(),
-        timeline: turns.into_iter().map(finish).collect(),
-        timeline_omitted: omitted,
+        failures: last_failures(id, &count.failed, &texts),
+        timeline: turns.into_iter().map(|counted| counted.finish(&texts)).collect(),
+        timeline_omitted: turns_omitted,
     })
 }
 
-impl Count {
-    fn event(&mut self, id: &str, event: EventRow, pricer: &mut Pricer<'_>, sums: &mut Sums) {
-        let counted = self.turns.entry(event.turn_index).or_insert_with(|| Counted {
-            turn: Turn {
+/// Returns the tools, the most used first.
+fn most_called(tools: BTreeMap<String, CallCounts>) -> Vec<SessionToolCount> {
+    let mut counts = Vec::new();
+    for (tool_name, CallCounts { calls, errors }) in tools {
+        counts.push(SessionToolCount { tool_name, calls, errors });
+    }
+    counts.sort_by_key(|tool| std::cmp::Reverse(tool.calls));
+    counts
+}
+
+/// Returns the last of the `failed` results of the session `id`.
+fn last_failures(id: &str, failed: &[EventRow], texts: &EventTexts) -> Vec<ShownFailure> {
+    let mut failures = Vec::new();
+    for event in failed.iter().skip(failed.len().saturating_sub(MAX_FAILURES)) {
+        failures.push(ShownFailure {
+            event_id: event_id(id, event),
+            turn_index: event.turn_index,
+            tool_name: display_name(event.tool_name.as_ref()),
+            text: clean_excerpt(texts.get(event.event_index)),
+        });
+    }
+    failures
+}
+
+/// Returns true if an event is not copied history and not earlier than `since`.
+fn is_counted(event: &EventRow, since: Option<Timestamp>) -> bool {
+    if event.is_replay {
+        return false;
+    }
+    since.is_none_or(|since| event.timestamp.is_some_and(|time| time >= since.0))
+}
+
+impl SessionCounts {
+    /// Counts an event of the session `id`.
+    fn count_event(
+        &mut self,
+        id: &str,
+        event: EventRow,
+        pricer: &mut Pricer<'_>,
+        sums: &mut ReportSums,
+    ) {
+        let counted = self.turns.entry(event.turn_index).or_insert_with(|| CountedTurn {
+            turn: TimelineTurn {
                 turn_index: event.turn_index,
                 event_id: event_id(id, &event),
-                ..Turn::default()
+                ..TimelineTurn::default()
             },
-            ..Counted::default()
+            ..CountedTurn::default()
         });
         if let Some(time) = event.timestamp {
             let (start, end) = counted.times.unwrap_or((time, time));
             counted.times = Some((start.min(time), end.max(time)));
         }
+
         match event.event_type {
             EventType::User if !event.is_sidechain => {
                 counted.prompt = counted.prompt.or(Some(event.event_index));
             }
             EventType::Message if !event.is_sidechain => counted.answer = Some(event.event_index),
             EventType::ToolCall => {
-                let tool = shown(event.tool_name.as_ref());
+                let tool = display_name(event.tool_name.as_ref());
                 counted.turn.tool_calls += 1;
-                sums.called(id, &tool, &event);
-                self.tools.entry(tool).or_default().0 += 1;
+                sums.add_call(id, &tool, &event);
+                self.tools.entry(tool).or_default().calls += 1;
             }
             EventType::ToolResult => {
-                let tool = shown(event.tool_name.as_ref());
-                sums.answered(&tool, &event);
+                let tool = display_name(event.tool_name.as_ref());
+                sums.add_result(&tool, &event);
                 if event.is_error == Some(true) {
                     counted.turn.tool_errors += 1;
-                    self.tools.entry(tool).or_default().1 += 1;
+                    self.tools.entry(tool).or_default().errors += 1;
                     self.failed.push(event);
                 }
             }
             EventType::TokenUsage => {
-                let (usage, cost) = (event.usage(), pricer.cost(&event));
-                let model = shown(event.model.as_ref());
-                sums.spend(&event, &model, cost);
+                let usage = event.usage();
+                let cost = pricer.price_event(&event);
+                let model = display_name(event.model.as_ref());
+                sums.add_tokens(&event, &model, cost);
                 counted.turn.spent.add(usage, cost);
                 self.models.entry(model).or_default().add(usage, cost);
                 self.spent.add(usage, cost);
@@ -256,13 +287,24 @@ impl Count {
     }
 }
 
-impl Counted {
+impl CountedTurn {
     /// Returns true if the turn is shown. Events before the first prompt are seldom more than
     /// settings.
     fn is_shown(&self) -> bool {
         let turn = &self.turn;
-        let said = self.prompt.is_some() || self.answer.is_some();
-        turn.turn_index > 0 || said || turn.tool_calls > 0 || turn.spent.total_tokens > 0
+        let has_text = self.prompt.is_some() || self.answer.is_some();
+        turn.turn_index > 0 || has_text || turn.tool_calls > 0 || turn.spent.total_tokens > 0
+    }
+
+    /// Returns the turn with its texts and times.
+    fn finish(self, texts: &EventTexts) -> TimelineTurn {
+        TimelineTurn {
+            prompt: texts.excerpt_at(self.prompt),
+            answer: texts.excerpt_at(self.answer),
+            timestamp: format_time(self.times.map(|(start, _)| start)),
+            duration_ms: self.times.map(|(start, end)| (end - start) / 1000),
+            ..self.turn
+        }
     }
 }
 
@@ -270,16 +312,22 @@ impl Counted {
 /// prompt, even if a request is counted in several events.
 struct Pricer<'p> {
     prices: &'p PriceTable,
+    /// The id of the last request, and the size of its prompt.
     request: Option<(String, i64)>,
 }
 
 impl Pricer<'_> {
-    fn cost(&mut self, event: &EventRow) -> Option<f64> {
+    /// Returns the cost of an event's tokens; `None` if its model has no price.
+    fn price_event(&mut self, event: &EventRow) -> Option<f64> {
         let usage = event.usage();
-        let prompt = Usage { output: None, ..usage }.total();
-        let same = self.request.as_ref().filter(|(id, _)| Some(id) == event.request_id.as_ref());
-        let prompt = prompt.max(same.map_or(0, |(_, prompt)| *prompt));
+        let mut prompt = Usage { output: None, ..usage }.total();
+        if let Some((id, earlier)) = &self.request
+            && event.request_id.as_ref() == Some(id)
+        {
+            prompt = prompt.max(*earlier);
+        }
         self.request = event.request_id.clone().map(|id| (id, prompt));
+
         // A shutdown sums up many requests.
         let prompt = if event.subtype.as_deref() == Some("shutdown") { 0 } else { prompt };
         let prompt_over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
@@ -287,39 +335,63 @@ impl Pricer<'_> {
     }
 }
 
-/// Reads the texts of prompts, answers and failures.
-fn texts(
-    snapshot: &Snapshot,
-    session: usize,
-    turns: &[Counted],
-    failed: &[EventRow],
-) -> Result<HashMap<i32, String>, StoreError> {
-    let of_turns = turns.iter().flat_map(|turn| [turn.prompt, turn.answer]).flatten();
-    let wanted = of_turns.chain(failed.iter().map(|event| event.event_index));
-    let wanted: BTreeSet<u32> = wanted.filter_map(|index| u32::try_from(index).ok()).collect();
-    read::texts(snapshot, session, &wanted)
+/// The texts of prompts, answers and failures, by the index of their event.
+struct EventTexts(HashMap<i32, String>);
+
+impl EventTexts {
+    fn read(
+        snapshot: &Snapshot,
+        session: usize,
+        turns: &[CountedTurn],
+        failed: &[EventRow],
+    ) -> Result<Self, StoreError> {
+        let of_turns = turns.iter().flat_map(|turn| [turn.prompt, turn.answer]).flatten();
+        let wanted = of_turns.chain(failed.iter().map(|event| event.event_index));
+        let wanted: BTreeSet<u32> = wanted.filter_map(|index| u32::try_from(index).ok()).collect();
+        Ok(Self(read::read_texts(snapshot, session, &wanted)?))
+    }
+
+    fn get(&self, index: i32) -> &str {
+        self.0.get(&index).map_or("", String::as_str)
+    }
+
+    /// Returns the beginning of the text of an event; `None` if it is blank.
+    fn excerpt_at(&self, index: Option<i32>) -> Option<String> {
+        let text = clean_excerpt(self.get(index?));
+        if text.trim().is_empty() { None } else { Some(text) }
+    }
 }
 
 fn event_id(session: &str, event: &EventRow) -> String {
     EventId::format(session, u32::try_from(event.event_index).unwrap_or(0))
 }
 
-fn time(micros: Option<i64>) -> Option<String> {
+fn format_time(micros: Option<i64>) -> Option<String> {
     micros.map(|micros| Timestamp(micros).to_string())
 }
 
 /// Returns the beginning of a text, cleaned for display.
-fn excerpt(text: &str) -> String {
-    let (head, cut) = match text.char_indices().nth(EXCERPT) {
+fn clean_excerpt(text: &str) -> String {
+    let (head, cut) = match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((at, _)) => (text.get(..at).unwrap_or(text), "…"),
         None => (text, ""),
     };
-    format!("{}{cut}", clean(head))
+    format!("{}{cut}", clean_text(head))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn event(request: &str, cache_read: Option<i64>, output: Option<i64>) -> EventRow {
+        EventRow {
+            model: Some("m".into()),
+            request_id: Some(request.into()),
+            cache_read_tokens: cache_read,
+            output_tokens: output,
+            ..EventRow::default()
+        }
+    }
 
     #[test]
     fn pieces_of_a_long_request_are_long() {
@@ -329,24 +401,17 @@ mod tests {
         )
         .expect("prices");
         let mut pricer = Pricer { prices: &prices, request: None };
-        let event = |request: &str, cache_read, output| EventRow {
-            model: Some("m".into()),
-            request_id: Some(request.into()),
-            cache_read_tokens: cache_read,
-            output_tokens: output,
-            ..EventRow::default()
-        };
         let million = Some(1_000_000);
-        assert_eq!(pricer.cost(&event("a", million, None)), Some(2.0));
-        assert_eq!(pricer.cost(&event("a", None, million)), Some(2.0), "the rest of it");
-        assert_eq!(pricer.cost(&event("b", None, million)), Some(1.0), "another one");
+        assert_eq!(pricer.price_event(&event("a", million, None)), Some(2.0));
+        assert_eq!(pricer.price_event(&event("a", None, million)), Some(2.0), "the rest of it");
+        assert_eq!(pricer.price_event(&event("b", None, million)), Some(1.0), "another one");
     }
 
     #[test]
     fn excerpts_are_cut_at_characters() {
-        assert_eq!(excerpt("a\u{1b}[1mb"), "ab");
-        let long = "é".repeat(EXCERPT + 1);
-        assert_eq!(excerpt(&long).chars().count(), EXCERPT + 1);
-        assert!(excerpt(&long).ends_with('…'));
+        assert_eq!(clean_excerpt("a\u{1b}[1mb"), "ab");
+        let long = "é".repeat(MAX_EXCERPT_CHARS + 1);
+        assert_eq!(clean_excerpt(&long).chars().count(), MAX_EXCERPT_CHARS + 1);
+        assert!(clean_excerpt(&long).ends_with('…'));
     }
 }

@@ -7,10 +7,10 @@ use schemas::{EventId, Provider, Timestamp};
 use serde::Serialize;
 
 use super::spent::Spent;
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 
 /// Maximum number of errors shown.
-const ERRORS: usize = 100;
+const MAX_ERRORS: usize = 100;
 
 /// The tokens of a model on a day.
 #[derive(Debug, Serialize)]
@@ -48,7 +48,7 @@ pub(super) struct ToolSum {
 
 /// An error that occurred more than once.
 #[derive(Debug, Serialize)]
-pub(super) struct Recurring {
+pub(super) struct RecurringError {
     signature: String,
     count: usize,
     sessions: usize,
@@ -60,7 +60,7 @@ pub(super) struct Recurring {
 }
 
 #[derive(Default)]
-struct Tool {
+struct ToolTally {
     kind: Option<String>,
     calls: usize,
     errors: usize,
@@ -69,27 +69,41 @@ struct Tool {
 }
 
 #[derive(Default)]
-struct Failure {
+struct ErrorTally {
     count: usize,
     sessions: BTreeSet<String>,
     tools: BTreeSet<String>,
-    /// The time, the session and the event index of the latest failure.
-    last: (Option<i64>, String, u32),
+    /// The latest failure.
+    last: FailedEvent,
 }
 
+/// An event that failed. Later ones are greater.
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
+struct FailedEvent {
+    time: Option<i64>,
+    session: String,
+    index: u32,
+}
+
+/// The sums over all sessions of a report.
 #[derive(Default)]
-pub(super) struct Sums {
+pub(super) struct ReportSums {
+    /// By day and model.
     spent: BTreeMap<(Option<String>, String), Spent>,
+    /// The number of sessions that began, by day and agent.
     began: BTreeMap<(Option<String>, String), usize>,
-    tools: HashMap<String, Tool>,
-    failures: HashMap<String, Failure>,
+    /// By name.
+    tools: HashMap<String, ToolTally>,
+    /// By signature.
+    failures: HashMap<String, ErrorTally>,
+    /// The models that used tokens and have no price.
     unpriced: BTreeSet<String>,
 }
 
-impl Sums {
+impl ReportSums {
     /// Adds the tokens of an event.
-    pub(super) fn spend(&mut self, event: &EventRow, model: &str, cost: Option<f64>) {
-        let date = event.timestamp.map(|time| date(&Timestamp(time).to_string()));
+    pub(super) fn add_tokens(&mut self, event: &EventRow, model: &str, cost: Option<f64>) {
+        let date = event.timestamp.map(|time| day_of_time(&Timestamp(time).to_string()));
         let usage = event.usage();
         self.spent.entry((date, model.to_owned())).or_default().add(usage, cost);
         if cost.is_none() && usage.total() > 0 {
@@ -98,12 +112,12 @@ impl Sums {
     }
 
     /// Adds a session to the day on which it began.
-    pub(super) fn began(&mut self, started_at: Option<&str>, provider: Provider) {
-        *self.began.entry((started_at.map(date), provider.to_string())).or_default() += 1;
+    pub(super) fn add_session(&mut self, started_at: Option<&str>, provider: Provider) {
+        *self.began.entry((started_at.map(day_of_time), provider.to_string())).or_default() += 1;
     }
 
     /// Adds a call of a tool.
-    pub(super) fn called(&mut self, session: &str, tool: &str, event: &EventRow) {
+    pub(super) fn add_call(&mut self, session: &str, tool: &str, event: &EventRow) {
         let sum = self.tools.entry(tool.to_owned()).or_default();
         sum.calls += 1;
         if !sum.sessions.contains(session) {
@@ -115,14 +129,14 @@ impl Sums {
     }
 
     /// Adds the result of a tool call.
-    pub(super) fn answered(&mut self, tool: &str, event: &EventRow) {
+    pub(super) fn add_result(&mut self, tool: &str, event: &EventRow) {
         let sum = self.tools.entry(tool.to_owned()).or_default();
         sum.errors += usize::from(event.is_error == Some(true));
         sum.durations.extend(event.duration_ms);
     }
 
     /// Adds a failed call to the failures with the same signature.
-    pub(super) fn failed(
+    pub(super) fn add_failure(
         &mut self,
         session: &str,
         tool: &str,
@@ -133,38 +147,44 @@ impl Sums {
         failure.count += 1;
         failure.sessions.insert(session.to_owned());
         failure.tools.insert(tool.to_owned());
-        let index = u32::try_from(event.event_index).unwrap_or(0);
-        let this = (event.timestamp, session.to_owned(), index);
+        let this = FailedEvent {
+            time: event.timestamp,
+            session: session.to_owned(),
+            index: u32::try_from(event.event_index).unwrap_or(0),
+        };
         if this >= failure.last {
             failure.last = this;
         }
     }
 
     /// Returns the tokens by day and model, oldest first.
-    pub(super) fn days(&self) -> Vec<DaySpent> {
-        let day = |((date, model), spent): (&(Option<String>, String), &Spent)| DaySpent {
-            date: date.clone(),
-            model: model.clone(),
-            spent: *spent,
-        };
-        self.spent.iter().map(day).collect()
+    pub(super) fn tokens_by_day(&self) -> Vec<DaySpent> {
+        let mut days = Vec::new();
+        for ((date, model), spent) in &self.spent {
+            days.push(DaySpent { date: date.clone(), model: model.clone(), spent: *spent });
+        }
+        days
     }
 
     /// Returns the sessions by day and agent, oldest first.
-    pub(super) fn activity(&self) -> Vec<DayActivity> {
-        let day = |((date, provider), sessions): (&(Option<String>, String), &usize)| DayActivity {
-            date: date.clone(),
-            provider: provider.clone(),
-            sessions: *sessions,
-        };
-        self.began.iter().map(day).collect()
+    pub(super) fn sessions_by_day(&self) -> Vec<DayActivity> {
+        let mut days = Vec::new();
+        for ((date, provider), sessions) in &self.began {
+            days.push(DayActivity {
+                date: date.clone(),
+                provider: provider.clone(),
+                sessions: *sessions,
+            });
+        }
+        days
     }
 
     /// Returns the tools, the most used first.
-    pub(super) fn tools(self) -> Vec<ToolSum> {
-        let tool = |(tool_name, mut tool): (String, Tool)| {
+    pub(super) fn into_tool_sums(self) -> Vec<ToolSum> {
+        let mut tools = Vec::new();
+        for (tool_name, mut tool) in self.tools {
             tool.durations.sort_unstable();
-            ToolSum {
+            tools.push(ToolSum {
                 tool_name,
                 tool_kind: tool.kind,
                 calls: tool.calls,
@@ -172,47 +192,48 @@ impl Sums {
                 sessions: tool.sessions.len(),
                 duration_p50_ms: percentile(&tool.durations, 50),
                 duration_p95_ms: percentile(&tool.durations, 95),
-            }
-        };
-        let mut tools: Vec<_> = self.tools.into_iter().map(tool).collect();
+            });
+        }
         tools.sort_by(|a, b| (b.calls, &a.tool_name).cmp(&(a.calls, &b.tool_name)));
         tools
     }
 
     /// Returns the errors that occurred more than once, the most frequent first.
-    pub(super) fn recurring(&self) -> Vec<Recurring> {
-        let error = |(signature, failure): (&String, &Failure)| {
-            let (time, session, index) = &failure.last;
-            Recurring {
+    pub(super) fn recurring_errors(&self) -> Vec<RecurringError> {
+        let mut errors = Vec::new();
+        for (signature, failure) in &self.failures {
+            if failure.count < 2 {
+                continue;
+            }
+            let last = &failure.last;
+            errors.push(RecurringError {
                 signature: signature.clone(),
                 count: failure.count,
                 sessions: failure.sessions.len(),
                 tools: failure.tools.clone(),
-                last_session_id: session.clone(),
-                last_event_id: EventId::format(session, *index),
-                last_timestamp: time.map(|time| Timestamp(time).to_string()),
-            }
-        };
-        let often = self.failures.iter().filter(|(_, failure)| failure.count > 1);
-        let mut errors: Vec<_> = often.map(error).collect();
+                last_session_id: last.session.clone(),
+                last_event_id: EventId::format(&last.session, last.index),
+                last_timestamp: last.time.map(|time| Timestamp(time).to_string()),
+            });
+        }
         errors.sort_by(|a, b| (b.count, &a.signature).cmp(&(a.count, &b.signature)));
-        errors.truncate(ERRORS);
+        errors.truncate(MAX_ERRORS);
         errors
     }
 
     /// Returns the models that used tokens and have no price.
-    pub(super) fn unpriced(&self) -> Vec<String> {
+    pub(super) fn unpriced_models(&self) -> Vec<String> {
         self.unpriced.iter().cloned().collect()
     }
 }
 
 /// Returns the name of a tool or model for display.
-pub(super) fn shown(name: Option<&String>) -> String {
-    name.map_or_else(|| "unknown".to_owned(), |name| clean(name))
+pub(super) fn display_name(name: Option<&String>) -> String {
+    name.map_or_else(|| "unknown".to_owned(), |name| clean_text(name))
 }
 
 /// Returns the day of a time in RFC 3339.
-fn date(time: &str) -> String {
+fn day_of_time(time: &str) -> String {
     time.split('T').next().unwrap_or(time).to_owned()
 }
 
@@ -236,15 +257,17 @@ mod tests {
         assert_eq!(percentile(&[1, 2, 3], 50), Some(2));
     }
 
+    fn event(event_index: i32, timestamp: Option<i64>) -> EventRow {
+        EventRow { event_index, timestamp, ..EventRow::default() }
+    }
+
     #[test]
     fn what_happens_once_does_not_recur() {
-        let mut sums = Sums::default();
-        let event =
-            |event_index, timestamp| EventRow { event_index, timestamp, ..EventRow::default() };
-        sums.failed("a", "Bash", &event(3, Some(9)), "E: <n>".into());
-        sums.failed("b", "Bash", &event(5, Some(7)), "E: <n>".into());
-        sums.failed("b", "Edit", &event(6, None), "other".into());
-        let errors = sums.recurring();
+        let mut sums = ReportSums::default();
+        sums.add_failure("a", "Bash", &event(3, Some(9)), "E: <n>".into());
+        sums.add_failure("b", "Bash", &event(5, Some(7)), "E: <n>".into());
+        sums.add_failure("b", "Edit", &event(6, None), "other".into());
+        let errors = sums.recurring_errors();
         assert_eq!(errors.len(), 1);
         assert_eq!((errors[0].count, errors[0].sessions), (2, 2));
         assert_eq!(errors[0].last_event_id, "a:3", "the later one");

@@ -6,15 +6,17 @@
 mod error;
 mod indexed_rows;
 mod matcher;
+mod needle;
 pub mod query;
 mod rank;
 mod request;
 mod row_filter;
 mod scan;
+mod segment_filter;
 pub mod snippet;
 
 pub use error::SearchError;
 pub use query::{Query, QueryError, QueryErrorKind, is_qualifier};
-pub use rank::{Ranked, RankedFound, can_rank, ranked};
-pub use request::{Found, Hit, Position, Request, Work};
+pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
+pub use request::{ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::search;

@@ -10,33 +10,42 @@ use serde::{Deserialize, Serialize};
 
 use super::query::Query;
 use super::snippet::Snippet;
-use crate::store::{Labels, RowFacts};
+use crate::store::{RowFacts, RowTags};
 
 /// A search request.
-pub struct Request<'a> {
+pub struct SearchRequest<'a> {
     pub query: &'a Query,
     /// Positions in `Snapshot::sessions`; `None` means all.
     pub sessions: Option<HashSet<usize>>,
+    /// The types of events to find; empty means all.
     pub event_types: Vec<EventType>,
     /// Earliest time of a result, in microseconds.
     pub since: Option<i64>,
+    /// Maximum number of results.
     pub limit: usize,
     /// Only results after this position are returned.
-    pub after: Option<Position>,
+    pub after: Option<ResultPosition>,
     /// The search ends at this time with the results found until then.
     pub deadline: Option<Instant>,
+}
+
+impl SearchRequest<'_> {
+    pub(super) fn is_past_deadline(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }
 
 /// A position in the order of results: newest first, then by session, then latest event first.
 /// Events without a time come last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Position {
+pub struct ResultPosition {
+    /// Microseconds since the epoch.
     pub time: Option<i64>,
     pub session_id: String,
     pub event_index: u32,
 }
 
-impl Ord for Position {
+impl Ord for ResultPosition {
     fn cmp(&self, other: &Self) -> Ordering {
         other
             .time
@@ -46,55 +55,56 @@ impl Ord for Position {
     }
 }
 
-impl PartialOrd for Position {
+impl PartialOrd for ResultPosition {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// One match.
-pub struct Hit {
+pub struct SearchHit {
     /// Position in `Snapshot::sessions`.
     pub session: usize,
     pub event_index: u32,
     pub facts: RowFacts,
-    pub labels: Labels,
+    pub tags: RowTags,
     pub snippet: Snippet,
     /// How well the event fits, 0 to 1; only if results are ranked.
     pub confidence: Option<f64>,
 }
 
 /// A page of matches.
-pub struct Found {
-    pub hits: Vec<Hit>,
+pub struct SearchPage {
+    pub hits: Vec<SearchHit>,
     /// Where the next page starts if there is more: the last hit, or the point reached before
     /// the deadline.
-    pub next: Option<Position>,
+    pub next: Option<ResultPosition>,
     /// Number of matches seen, without those of earlier pages.
     pub matched: usize,
     /// True if everything was searched, so that `matched` is exact.
-    pub complete: bool,
+    pub is_complete: bool,
     /// True if the deadline ended the search.
-    pub timed_out: bool,
-    pub work: Work,
+    pub is_timed_out: bool,
+    pub work: SearchWork,
 }
 
 /// The amount of data that a search examined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct SearchWork {
     /// Blocks of the segments that pass the filters.
     pub blocks: usize,
     /// Candidate blocks that remain after the skip index.
-    pub blocks_held: usize,
-    /// Pages of text decompressed, and their bytes.
+    pub candidate_blocks: usize,
+    /// Pages of text decompressed.
     pub pages: usize,
+    /// Decompressed bytes of these pages.
     pub bytes: usize,
 }
 
-impl AddAssign for Work {
+impl AddAssign for SearchWork {
     fn add_assign(&mut self, other: Self) {
         self.blocks += other.blocks;
-        self.blocks_held += other.blocks_held;
+        self.candidate_blocks += other.candidate_blocks;
         self.pages += other.pages;
         self.bytes += other.bytes;
     }

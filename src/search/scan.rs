@@ -1,200 +1,283 @@
-//! Finds matches, newest first: scans the pages that pass the filters and the skip index, in waves
+//! Finds matches, newest first. Scans the pages that pass the filters and the skip index, in waves
 //! over the cores, until the page of results is full.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::time::Instant;
 
 use super::error::SearchError;
 use super::matcher::Matcher;
-use super::request::{Found, Hit, Position, Request, Work};
-use super::row_filter::{Row, RowFilter, Unit};
+use super::request::{ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
+use super::row_filter::{CandidatePage, CandidateRow, RowFilter};
 use super::snippet;
 use crate::base::parallel::in_parallel;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
 
-/// Number of pages scanned at once: few at first, because a common word fills the page of results
-/// from the newest ones.
-const FIRST_WAVE: usize = 8;
-const LARGEST_WAVE: usize = 512;
-const COUNTING_WAVE: usize = 2048;
+/// Number of pages in the first wave. It is small because a common word fills the page of results
+/// from the newest pages.
+const FIRST_WAVE_PAGES: usize = 8;
+
+/// Maximum number of pages in a wave.
+const MAX_WAVE_PAGES: usize = 512;
+
+/// Maximum number of pages in a wave if an exact total is requested.
+const MAX_COUNTING_WAVE_PAGES: usize = 2048;
 
 /// Number of pages after which a full page of results ends the scan, unless an exact total is
 /// requested.
-const COUNT_PAGES: usize = 32;
+const MIN_COUNTED_PAGES: usize = 32;
+
+/// Number of pages that a core takes at once.
+pub(super) const PAGES_PER_TASK: usize = 8;
 
 /// A match, in the order of results.
-struct Candidate(Row);
+struct OrderedRow(CandidateRow);
 
-impl Candidate {
+impl OrderedRow {
     /// Returns the sort key. Positions of sessions have the order of their ids.
-    fn key(&self) -> (Reverse<Option<i64>>, usize, Reverse<u32>) {
+    fn sort_key(&self) -> (Reverse<Option<i64>>, usize, Reverse<u32>) {
         (Reverse(self.0.facts.time), self.0.session, Reverse(self.0.event_index))
     }
 }
 
-impl Ord for Candidate {
+impl Ord for OrderedRow {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
+        self.sort_key().cmp(&other.sort_key())
     }
 }
 
-impl PartialOrd for Candidate {
+impl PartialOrd for OrderedRow {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Candidate {
+impl PartialEq for OrderedRow {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.sort_key() == other.sort_key()
     }
 }
 
-impl Eq for Candidate {}
+impl Eq for OrderedRow {}
 
 /// Runs the query, newest first. `stop` is called between pages of text; true ends the search with
 /// an error.
 pub fn search(
     snapshot: &Snapshot,
-    request: &Request<'_>,
+    request: &SearchRequest<'_>,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Found, SearchError> {
-    let matcher = Matcher::new(request.query);
-    let gate = RowFilter::new(snapshot, request, request.query)?;
-    let mut work = gate.work;
-    let mut units = gate.units()?;
-    units.sort_by_key(|unit| Reverse(unit.newest));
-    let late = || request.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let halt = || stop() || late();
-    let mut best: BinaryHeap<Candidate> = BinaryHeap::new();
-    // One more than the limit shows whether there are more.
-    let keep = request.limit + 1;
-    let (mut matched, mut done, mut wave) = (0, 0, FIRST_WAVE);
-    let (mut is_full, mut timed_out) = (false, false);
-    while done < units.len() {
-        let shown = best.peek().filter(|_| best.len() == keep);
-        if !is_full && shown.is_some_and(|worst| worst.0.facts.time > units[done].newest) {
-            is_full = true;
-            // The remaining pages only need to be counted, from the index if it can decide them.
-            let rest = units.split_off(done);
-            units.extend(rest.into_iter().filter(|unit| match gate.count(unit) {
-                Some(count) => {
-                    matched += count;
-                    false
-                }
-                None => true,
-            }));
-            continue;
-        }
-        if is_full && done >= COUNT_PAGES && !request.query.exact_total {
-            break;
-        }
-        let end = units.len().min(done + wave);
-        let parts = in_parallel(&units[done..end], SHARE, |units| {
-            scan(&gate, &matcher, units, keep, &halt)
-        })?;
-        if stop() {
-            return Err(SearchError::Cancelled);
-        }
-        let whole: Option<Vec<_>> = parts.into_iter().collect();
-        let Some(parts) = whole else {
-            timed_out = true;
-            break;
-        };
-        for (rows, count, part) in parts {
-            work += part;
-            matched += count;
-            for candidate in rows {
-                if best.len() < keep {
-                    best.push(candidate);
-                } else if let Some(mut worst) = best.peek_mut()
-                    && candidate < *worst
-                {
-                    *worst = candidate;
-                }
-            }
-        }
-        done = end;
-        wave = if request.query.exact_total {
-            COUNTING_WAVE.min(wave * 4)
-        } else {
-            LARGEST_WAVE.min(wave * 2)
-        };
-    }
-    let mut rows: Vec<Row> = best.into_sorted_vec().into_iter().map(|found| found.0).collect();
-    let mut next = None;
-    if timed_out {
-        // An unread page may contain matches that come before anything older than its newest row.
-        let frontier = units[done].newest;
-        rows.retain(|row| row.facts.time > frontier);
-        let reached = Position { time: frontier, session_id: String::new(), event_index: u32::MAX };
-        // The cursor never moves back: the unread page may reach before results that were already
-        // shown.
-        next = request.after.clone().max(Some(reached));
-    }
-    if rows.len() > request.limit {
-        rows.truncate(request.limit);
-        next = rows.last().map(|row| gate.position(row));
-    }
-    let hits = hits(snapshot, &rows, &mut |text| matcher.first_match(text))?;
-    Ok(Found { hits, next, matched, complete: done == units.len(), timed_out, work })
+) -> Result<SearchPage, SearchError> {
+    let filter = RowFilter::new(snapshot, request, request.query)?;
+    let mut pages = filter.candidate_pages()?;
+    pages.sort_by_key(|page| Reverse(page.newest));
+    let mut scan = NewestFirstScan {
+        matcher: Matcher::new(request.query),
+        pages,
+        scanned: 0,
+        newest: BinaryHeap::new(),
+        kept: request.limit + 1,
+        matched: 0,
+        is_timed_out: false,
+        work: filter.work,
+        filter,
+    };
+    scan.run(stop)?;
+    Ok(scan.into_page()?)
 }
 
-/// Returns the first `keep` matching rows of some pages, unordered, and the number of all; `None`
-/// if it was told to halt.
-fn scan(
-    gate: &RowFilter<'_>,
-    matcher: &Matcher,
-    units: &[Unit],
-    keep: usize,
-    halt: &dyn Fn() -> bool,
-) -> Result<Option<(Vec<Candidate>, usize, Work)>, StoreError> {
-    let (mut found, mut work) = (Vec::new(), Work::default());
-    let (mut reader, mut lower) = (PageReader::default(), Vec::new());
-    for unit in units {
-        if halt() {
-            return Ok(None);
+/// A search in progress.
+struct NewestFirstScan<'a> {
+    filter: RowFilter<'a>,
+    matcher: Matcher,
+    /// The candidate pages, newest first.
+    pages: Vec<CandidatePage>,
+    /// The number of `pages` that were scanned.
+    scanned: usize,
+    /// The newest matches until now, at most `kept`.
+    newest: BinaryHeap<OrderedRow>,
+    /// One more than the limit of the request, which shows whether there are more results.
+    kept: usize,
+    /// The number of all matches until now.
+    matched: usize,
+    is_timed_out: bool,
+    work: SearchWork,
+}
+
+/// The matches on some pages.
+struct ScannedPages {
+    /// The newest matches, unordered and not more than a search keeps.
+    newest: Vec<OrderedRow>,
+    /// The number of all matches on these pages.
+    matched: usize,
+    work: SearchWork,
+}
+
+impl NewestFirstScan<'_> {
+    /// Scans the pages in waves until the page of results is full, the deadline has passed, or all
+    /// pages are scanned.
+    fn run(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), SearchError> {
+        let request = self.filter.request;
+        let must_count_all = request.query.must_count_all;
+        let mut wave = FIRST_WAVE_PAGES;
+        let mut is_full = false;
+        while self.scanned < self.pages.len() {
+            if !is_full && self.is_full() {
+                is_full = true;
+                self.count_decided_pages();
+                continue;
+            }
+            if is_full && self.scanned >= MIN_COUNTED_PAGES && !must_count_all {
+                break;
+            }
+
+            let end = self.pages.len().min(self.scanned + wave);
+            let parts = in_parallel(&self.pages[self.scanned..end], PAGES_PER_TASK, |pages| {
+                self.scan_pages(pages, &|| stop() || request.is_past_deadline())
+            })?;
+            if stop() {
+                return Err(SearchError::Cancelled);
+            }
+            let parts: Option<Vec<ScannedPages>> = parts.into_iter().collect();
+            let Some(parts) = parts else {
+                self.is_timed_out = true;
+                break;
+            };
+            for part in parts {
+                self.work += part.work;
+                self.matched += part.matched;
+                for candidate in part.newest {
+                    self.keep_newest(candidate);
+                }
+            }
+
+            self.scanned = end;
+            wave = if must_count_all {
+                MAX_COUNTING_WAVE_PAGES.min(wave * 4)
+            } else {
+                MAX_WAVE_PAGES.min(wave * 2)
+            };
         }
-        let first = unit.page.start;
-        // Filters run before the text is read; without filters, only the facts of matching rows are
-        // read.
-        let mut rows = if gate.looks_at_rows(unit) { Some(gate.rows(unit, None)?) } else { None };
-        if let Some(rows) = &mut rows {
+        Ok(())
+    }
+
+    /// Returns true if no match on the remaining pages belongs to the page of results.
+    fn is_full(&self) -> bool {
+        let Some(oldest) = self.newest.peek() else { return false };
+        self.newest.len() == self.kept && oldest.0.facts.time > self.pages[self.scanned].newest
+    }
+
+    /// Counts the matches of the remaining pages that the index can decide, and removes these
+    /// pages. The others must be scanned.
+    fn count_decided_pages(&mut self) {
+        for page in self.pages.split_off(self.scanned) {
+            match self.filter.count_indexed_matches(&page) {
+                Some(count) => self.matched += count,
+                None => self.pages.push(page),
+            }
+        }
+    }
+
+    fn keep_newest(&mut self, candidate: OrderedRow) {
+        if self.newest.len() < self.kept {
+            self.newest.push(candidate);
+        } else if let Some(mut oldest) = self.newest.peek_mut()
+            && candidate < *oldest
+        {
+            *oldest = candidate;
+        }
+    }
+
+    /// Finds the matches on some pages. Returns `None` if `halt` returned true.
+    fn scan_pages(
+        &self,
+        pages: &[CandidatePage],
+        halt: &dyn Fn() -> bool,
+    ) -> Result<Option<ScannedPages>, StoreError> {
+        let mut found: Vec<CandidateRow> = Vec::new();
+        let mut work = SearchWork::default();
+        let mut reader = PageReader::default();
+        let mut lower = Vec::new();
+        for page in pages {
+            if halt() {
+                return Ok(None);
+            }
+            let first = page.page.start;
+            let mut matching = Vec::new();
+            if !self.filter.may_exclude_rows(page) {
+                // Without filters, only the facts of matching rows are read.
+                let texts = read_page(self.filter.snapshot, page, &mut reader, &mut work)?;
+                self.matcher.find_rows(&texts, 0..texts.len(), &mut lower, &mut |row| {
+                    matching.push(first + row);
+                });
+                if !matching.is_empty() {
+                    found.extend(self.filter.candidate_rows(page, Some(&matching))?);
+                }
+                continue;
+            }
+
+            // Filters run before the text is read.
+            let mut rows = self.filter.candidate_rows(page, None)?;
             found.extend(rows.iter().filter(|row| row.is_certain));
             rows.retain(|row| !row.is_certain);
             if rows.is_empty() {
                 continue;
             }
+            let texts = read_page(self.filter.snapshot, page, &mut reader, &mut work)?;
+            let positions = rows.iter().map(|row| row.row - first);
+            self.matcher.find_rows(&texts, positions, &mut lower, &mut |row| {
+                matching.push(first + row);
+            });
+            found.extend(rows_at(rows, &matching));
         }
-        let page = read(gate.snapshot, unit, &mut reader, &mut work)?;
-        let mut matching = Vec::new();
-        let mut add = |row| matching.push(first + row);
-        match &rows {
-            Some(rows) => {
-                let places = rows.iter().map(|row| row.row - first);
-                matcher.rows(&page, places, &mut lower, &mut add);
-            }
-            None => matcher.rows(&page, 0..page.len(), &mut lower, &mut add),
+
+        let matched = found.len();
+        let mut newest: Vec<_> = found.into_iter().map(OrderedRow).collect();
+        if matched > self.kept {
+            newest.select_nth_unstable(self.kept);
+            newest.truncate(self.kept);
         }
-        if !matching.is_empty() {
-            match rows {
-                Some(rows) => found.extend(among(rows, &matching)),
-                None => found.extend(gate.rows(unit, Some(&matching))?),
-            }
-        }
+        Ok(Some(ScannedPages { newest, matched, work }))
     }
-    let count = found.len();
-    let mut found: Vec<_> = found.into_iter().map(Candidate).collect();
-    if count > keep {
-        found.select_nth_unstable(keep);
-        found.truncate(keep);
+
+    /// Reads the texts of the results, and determines where the next page of results starts.
+    fn into_page(self) -> Result<SearchPage, StoreError> {
+        let request = self.filter.request;
+        let sorted = self.newest.into_sorted_vec();
+        let mut rows: Vec<CandidateRow> = sorted.into_iter().map(|candidate| candidate.0).collect();
+        let mut next = None;
+        if self.is_timed_out {
+            // An unread page may contain matches that come before anything older than its newest
+            // row.
+            let frontier = self.pages[self.scanned].newest;
+            rows.retain(|row| row.facts.time > frontier);
+            let reached =
+                ResultPosition { time: frontier, session_id: String::new(), event_index: u32::MAX };
+            // The cursor never moves back: the unread page may reach before results that were
+            // already shown.
+            next = request.after.clone().max(Some(reached));
+        }
+        if rows.len() > request.limit {
+            rows.truncate(request.limit);
+            next = rows.last().map(|row| self.filter.position_of(row));
+        }
+
+        let hits =
+            read_hits(self.filter.snapshot, &rows, &mut |text| self.matcher.first_match(text))?;
+        Ok(SearchPage {
+            hits,
+            next,
+            matched: self.matched,
+            is_complete: self.scanned == self.pages.len(),
+            is_timed_out: self.is_timed_out,
+            work: self.work,
+        })
     }
-    Ok(Some((found, count, work)))
 }
 
 /// Returns the rows whose positions are in `matching`; both are ascending.
-pub(super) fn among(rows: Vec<Row>, matching: &[usize]) -> impl Iterator<Item = Row> {
+pub(super) fn rows_at(
+    rows: Vec<CandidateRow>,
+    matching: &[usize],
+) -> impl Iterator<Item = CandidateRow> {
     let mut matching = matching.iter().copied().peekable();
     rows.into_iter().filter(move |row| {
         while matching.next_if(|at| *at < row.row).is_some() {}
@@ -203,51 +286,60 @@ pub(super) fn among(rows: Vec<Row>, matching: &[usize]) -> impl Iterator<Item = 
 }
 
 /// Reads a page and adds it to `work`.
-pub(super) fn read<'r>(
+pub(super) fn read_page<'r>(
     snapshot: &Snapshot,
-    unit: &Unit,
+    unit: &CandidatePage,
     reader: &'r mut PageReader,
-    work: &mut Work,
+    work: &mut SearchWork,
 ) -> Result<TextValues<'r>, StoreError> {
-    let page = reader.read(&snapshot.segments()[unit.segment], &unit.page)?;
+    let page = reader.read_page(&snapshot.segments()[unit.segment], &unit.page)?;
     work.pages += 1;
     work.bytes += page.bytes().len();
     Ok(page)
 }
 
-/// Number of pages that a core takes at once.
-pub(super) const SHARE: usize = 8;
+/// The place of a result's row. Results are read in this order.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct HitPlace {
+    segment: usize,
+    /// Position of the page in the segment.
+    page: usize,
+    /// Position of the result.
+    hit: usize,
+}
 
-/// Reads the results for `rows`, in their order; `place` finds the match in a row's text.
-pub(super) fn hits(
+/// Reads the results for `rows`, in their order. `find_match` returns the start and end of the
+/// match in a row's text.
+pub(super) fn read_hits(
     snapshot: &Snapshot,
-    rows: &[Row],
-    place: &mut dyn FnMut(&str) -> Option<(usize, usize)>,
-) -> Result<Vec<Hit>, StoreError> {
-    let mut placed = Vec::new();
-    for (at, row) in rows.iter().enumerate() {
+    rows: &[CandidateRow],
+    find_match: &mut dyn FnMut(&str) -> Option<(usize, usize)>,
+) -> Result<Vec<SearchHit>, StoreError> {
+    let mut places = Vec::new();
+    for (hit, row) in rows.iter().enumerate() {
         let pages = snapshot.segments()[row.segment].text_pages()?;
-        placed.push((row.segment, pages.partition_point(|p| p.start + p.count <= row.row), at));
+        let page = pages.partition_point(|page| page.start + page.count <= row.row);
+        places.push(HitPlace { segment: row.segment, page, hit });
     }
-    placed.sort_unstable();
-    let mut hits: Vec<Option<Hit>> = rows.iter().map(|_| None).collect();
+    places.sort_unstable();
+
+    let mut hits: Vec<Option<SearchHit>> = rows.iter().map(|_| None).collect();
     let mut reader = PageReader::default();
-    for of_page in placed.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        let (segment, number, _) = of_page[0];
-        let segment = &snapshot.segments()[segment];
-        let Some(page) = segment.text_pages()?.get(number) else { continue };
-        let values = reader.read(segment, page)?;
-        for (_, _, at) in of_page {
-            let row = &rows[*at];
-            let text = String::from_utf8_lossy(values.get(row.row - page.start));
-            let (from, to) = place(&text).unwrap_or((0, 0));
-            let labels = segment.index()?.labels()?.get(row.facts.labels as usize);
-            hits[*at] = Some(Hit {
+    for on_page in places.chunk_by(|a, b| (a.segment, a.page) == (b.segment, b.page)) {
+        let segment = &snapshot.segments()[on_page[0].segment];
+        let Some(page) = segment.text_pages()?.get(on_page[0].page) else { continue };
+        let texts = reader.read_page(segment, page)?;
+        for place in on_page {
+            let row = &rows[place.hit];
+            let text = String::from_utf8_lossy(texts.get(row.row - page.start));
+            let (from, to) = find_match(&text).unwrap_or((0, 0));
+            let labels = segment.skip_index()?.row_tags()?.get(row.facts.tags as usize);
+            hits[place.hit] = Some(SearchHit {
                 session: row.session,
                 event_index: row.event_index,
                 facts: row.facts,
-                labels: labels.cloned().unwrap_or_default(),
-                snippet: snippet::around(&text, from, to),
+                tags: labels.cloned().unwrap_or_default(),
+                snippet: snippet::cut_snippet(&text, from, to),
                 confidence: None,
             });
         }

@@ -11,9 +11,10 @@ pub struct Snippet {
 
 /// Cuts about [`SNIPPET_CHARS`] characters of `text` around the bytes `from..to`, at character
 /// boundaries; the match is always whole unless it is longer than a snippet.
-pub fn around(text: &str, from: usize, to: usize) -> Snippet {
+pub fn cut_snippet(text: &str, from: usize, to: usize) -> Snippet {
     let from = text.floor_char_boundary(from.min(text.len()));
     let to = text.ceil_char_boundary(to.clamp(from, text.len()));
+
     let match_chars = text[from..to].chars().count().min(SNIPPET_CHARS);
     let room = SNIPPET_CHARS - match_chars;
     let before_chars = text[..from].chars().count();
@@ -22,6 +23,7 @@ pub fn around(text: &str, from: usize, to: usize) -> Snippet {
     // the other.
     let before = before_chars.min((room / 3).max(room.saturating_sub(after_chars)));
     let kept = match_chars + room - before;
+
     let start = text[..from].char_indices().rev().take(before).last().map_or(from, |(at, _)| at);
     let rest = &text[start..];
     let length = rest.char_indices().nth(before + kept).map_or(rest.len(), |(at, _)| at);
@@ -39,7 +41,7 @@ mod tests {
 
     #[test]
     fn short_texts_are_whole() {
-        let snippet = around("a short text", 2, 7);
+        let snippet = cut_snippet("a short text", 2, 7);
         assert_eq!(snippet, Snippet { text: "a short text".into(), omitted: [0, 0] });
     }
 
@@ -49,7 +51,7 @@ mod tests {
             before in "[aé日\n]{0,400}", needle in "[xß]{1,20}", after in "[aé日\n]{0,400}",
         ) {
             let text = format!("{before}{needle}{after}");
-            let snippet = around(&text, before.len(), before.len() + needle.len());
+            let snippet = cut_snippet(&text, before.len(), before.len() + needle.len());
             prop_assert!(snippet.text.contains(&needle));
             let chars = snippet.text.chars().count();
             prop_assert!(chars <= SNIPPET_CHARS);

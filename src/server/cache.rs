@@ -5,28 +5,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use schemas::envelope::Answer;
+use schemas::envelope::ToolAnswer;
 use serde_json::Value;
 
 /// Maximum number of bytes of JSON in the cache.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_CACHE_BYTES: usize = 4 << 20;
 
 /// Answers by call, all from one state of the store.
 pub(super) struct AnswerCache {
     lifetime: Duration,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedAnswers>,
 }
 
 #[derive(Default)]
-struct Kept {
-    /// The result of [`crate::tools::Tools::state`] when the answers were computed.
+struct CachedAnswers {
+    /// The result of [`crate::tools::Tools::answer_state`] when the answers were computed.
     state: u64,
-    answers: HashMap<String, Entry>,
+    answers: HashMap<String, CachedAnswer>,
     bytes: usize,
 }
 
-struct Entry {
-    answer: Arc<Answer<Value>>,
+struct CachedAnswer {
+    answer: Arc<ToolAnswer<Value>>,
     bytes: usize,
     at: Instant,
 }
@@ -37,44 +37,44 @@ impl AnswerCache {
     }
 
     /// Returns the cached answer to `call` for this state of the store.
-    pub(super) fn get(&self, state: u64, call: &str) -> Option<Arc<Answer<Value>>> {
-        let kept = self.at(state);
+    pub(super) fn get(&self, state: u64, call: &str) -> Option<Arc<ToolAnswer<Value>>> {
+        let kept = self.lock_for_state(state);
         let entry = kept.answers.get(call)?;
         (entry.at.elapsed() < self.lifetime).then(|| Arc::clone(&entry.answer))
     }
 
     /// Stores an answer.
-    pub(super) fn put(&self, state: u64, call: String, answer: &Answer<Value>) {
+    pub(super) fn insert(&self, state: u64, call: String, answer: &ToolAnswer<Value>) {
         // The text of the call is stored with its answer.
         let bytes = call.len() + answer.metadata.tokens * schemas::limits::BYTES_PER_TOKEN;
-        if bytes > MOST_BYTES {
+        if bytes > MAX_CACHE_BYTES {
             return;
         }
-        let mut kept = self.at(state);
+        let mut kept = self.lock_for_state(state);
         kept.answers.retain(|_, entry| entry.at.elapsed() < self.lifetime);
         kept.bytes = kept.answers.values().map(|entry| entry.bytes).sum();
-        while kept.bytes + bytes > MOST_BYTES {
+        while kept.bytes + bytes > MAX_CACHE_BYTES {
             let oldest = kept.answers.iter().min_by_key(|(_, entry)| entry.at);
             let Some(oldest) = oldest.map(|(call, _)| call.clone()) else { break };
             kept.remove(&oldest);
         }
         kept.remove(&call);
         kept.bytes += bytes;
-        let entry = Entry { answer: Arc::new(answer.clone()), bytes, at: Instant::now() };
+        let entry = CachedAnswer { answer: Arc::new(answer.clone()), bytes, at: Instant::now() };
         kept.answers.insert(call, entry);
     }
 
     /// Returns the cache of this state of the store. Answers of any other state are dropped.
-    fn at(&self, state: u64) -> MutexGuard<'_, Kept> {
+    fn lock_for_state(&self, state: u64) -> MutexGuard<'_, CachedAnswers> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.state != state {
-            *kept = Kept { state, ..Kept::default() };
+            *kept = CachedAnswers { state, ..CachedAnswers::default() };
         }
         kept
     }
 }
 
-impl Kept {
+impl CachedAnswers {
     fn remove(&mut self, call: &str) {
         if let Some(entry) = self.answers.remove(call) {
             self.bytes -= entry.bytes;
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
     use schemas::envelope::{Metadata, Status};
 
-    fn answer(tokens: usize) -> Answer<Value> {
-        Answer {
+    fn answer(tokens: usize) -> ToolAnswer<Value> {
+        ToolAnswer {
             status: Status::Ok,
             data: Value::Null,
             pagination: None,
@@ -101,25 +101,25 @@ mod tests {
     #[test]
     fn answers_live_for_a_time_in_one_state_of_the_store() {
         let cache = AnswerCache::new(Duration::from_secs(60));
-        cache.put(1, "a".to_owned(), &answer(7));
+        cache.insert(1, "a".to_owned(), &answer(7));
         assert_eq!(cache.get(1, "a").map(|answer| answer.metadata.tokens), Some(7));
         assert!(cache.get(1, "b").is_none());
         assert!(cache.get(2, "a").is_none() && cache.get(1, "a").is_none(), "the store changed");
         let brief = AnswerCache::new(Duration::ZERO);
-        brief.put(1, "a".to_owned(), &answer(7));
+        brief.insert(1, "a".to_owned(), &answer(7));
         assert!(brief.get(1, "a").is_none());
     }
 
     #[test]
     fn the_oldest_go_when_there_is_no_room() {
         let cache = AnswerCache::new(Duration::from_secs(60));
-        let large = answer(MOST_BYTES / 10);
+        let large = answer(MAX_CACHE_BYTES / 10);
         for call in ["a", "b", "a", "c"] {
-            cache.put(1, call.to_owned(), &large);
+            cache.insert(1, call.to_owned(), &large);
         }
         assert!(cache.get(1, "b").is_none() && cache.get(1, "a").is_some());
-        assert!(cache.kept.lock().expect("kept").bytes <= MOST_BYTES);
-        cache.put(1, "d".to_owned(), &answer(MOST_BYTES));
+        assert!(cache.kept.lock().expect("kept").bytes <= MAX_CACHE_BYTES);
+        cache.insert(1, "d".to_owned(), &answer(MAX_CACHE_BYTES));
         assert!(cache.get(1, "d").is_none() && cache.get(1, "c").is_some());
     }
 }

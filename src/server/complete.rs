@@ -17,16 +17,16 @@ pub(super) fn complete(
     let values = match &request.r#ref {
         Reference::Prompt(prompt) if prompts::is_known(&prompt.name) => {
             match argument.name.as_str() {
-                name if !prompts::takes(&prompt.name, name) => Ok(Vec::new()),
+                name if !prompts::has_argument(&prompt.name, name) => Ok(Vec::new()),
                 "session_id" => tools.complete_session(&argument.value),
                 "project" => tools.complete_project(&argument.value),
                 _ => Ok(Vec::new()),
             }
         }
-        Reference::Resource(template) if template.uri == resources::SESSION => {
+        Reference::Resource(template) if template.uri == resources::SESSION_TEMPLATE => {
             tools.complete_session(&argument.value)
         }
-        Reference::Resource(template) if template.uri == resources::EVENT => {
+        Reference::Resource(template) if template.uri == resources::EVENT_TEMPLATE => {
             // The number after the colon is known only from the session's details.
             tools
                 .complete_session(&argument.value)
@@ -34,11 +34,11 @@ pub(super) fn complete(
         }
         _ => return Err(ErrorData::invalid_params("no such prompt or resource template", None)),
     };
-    answer(values)
+    completion_result(values)
 }
 
 /// Returns at most as many values as the protocol allows, and the total number.
-fn answer(values: Result<Vec<String>, ToolError>) -> Result<CompleteResult, ErrorData> {
+fn completion_result(values: Result<Vec<String>, ToolError>) -> Result<CompleteResult, ErrorData> {
     let mut values = values.map_err(|error| ErrorData::internal_error(error.message, None))?;
     let total = u32::try_from(values.len()).ok();
     let more = values.len() > CompletionInfo::MAX_VALUES;

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use ratelimit::{Ratelimiter, TryWaitError};
-use schemas::envelope::{Answer, DebugMetadata, MetadataLevel, ToolContext};
+use schemas::envelope::{DebugMetadata, MetadataLevel, ToolAnswer, ToolContext};
 use schemas::limits::{self, BYTES_PER_TOKEN};
 use schemas::tool::{CONTRACT_VERSION, TOOLS, label};
 use schemas::{ErrorCode, Timestamp, ToolError};
@@ -16,18 +16,18 @@ use crate::tools::{Call, Tools};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServerOptions {
     /// True if clients may set labels and notes.
     pub allow_labels: bool,
-    /// Maximum number of requests a minute that cost work (`CallDispatcher::take_request` lists them); 0
-    /// means no limit.
+    /// Maximum number of requests a minute that cost work (`CallDispatcher::take_request` lists
+    /// them); 0 means no limit.
     pub rate_limit: u32,
     /// The maximum duration of a call.
     pub time_limit: Duration,
     pub metadata: MetadataLevel,
 }
 
-impl Default for Options {
+impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             allow_labels: false,
@@ -48,7 +48,7 @@ pub(super) struct ToolCall {
 
 impl ToolCall {
     /// Returns a key that identifies the call: the same for the same arguments in any order.
-    fn key(&self) -> String {
+    fn cache_key(&self) -> String {
         let mut key = format!("{} ", self.tool);
         write_sorted(&self.arguments, &mut key);
         key
@@ -63,7 +63,7 @@ pub(super) struct CallOutcome {
 
 /// The dispatcher of a server, shared by all its clients.
 pub(super) struct CallDispatcher {
-    options: Options,
+    options: ServerOptions,
     /// The transport, as the debug metadata names it.
     adapter: &'static str,
     limiter: Option<Ratelimiter>,
@@ -71,15 +71,19 @@ pub(super) struct CallDispatcher {
 }
 
 impl CallDispatcher {
-    pub(super) fn new(options: Options, adapter: &'static str) -> Self {
+    pub(super) fn new(options: ServerOptions, adapter: &'static str) -> Self {
         let rate = u64::from(options.rate_limit);
-        // All calls of a minute may come at once.
-        let limiter = Ratelimiter::builder(rate)
-            .period(Duration::from_secs(60))
-            .max_tokens(rate)
-            .initial_available(rate)
-            .build();
-        let limiter = limiter.ok().filter(|_| rate > 0);
+        let limiter = if rate == 0 {
+            None
+        } else {
+            // All calls of a minute may come at once.
+            Ratelimiter::builder(rate)
+                .period(Duration::from_secs(60))
+                .max_tokens(rate)
+                .initial_available(rate)
+                .build()
+                .ok()
+        };
         let cache = AnswerCache::new(Duration::from_secs(limits::CACHE_SECONDS));
         Self { options, adapter, limiter, cache }
     }
@@ -89,29 +93,31 @@ impl CallDispatcher {
     }
 
     /// Answers a call; `run` runs the tool. It blocks, and it never panics.
-    pub(super) fn answer(
+    pub(super) fn dispatch_call(
         &self,
         tools: &Tools,
         asked: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
-        run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
+        run: &dyn Fn(&Call<'_>) -> Result<ToolAnswer<Value>, ToolError>,
     ) -> CallOutcome {
         let start = Instant::now();
-        let mut debug = self.debug(asked);
-        let work = || self.work(tools, asked, stop, run, &mut debug.tool_context);
-        // A bug in one call must not end the server.
-        let result = self.admit(asked).and_then(|()| {
-            std::panic::catch_unwind(AssertUnwindSafe(work))
-                .unwrap_or_else(|_| Err(crash(&asked.tool)))
+        let mut debug = self.debug_metadata(asked);
+        let result = self.check_allowed(asked).and_then(|()| {
+            // A bug in one call must not end the server.
+            std::panic::catch_unwind(AssertUnwindSafe(|| {
+                self.answer_or_reuse(tools, asked, stop, run, &mut debug.tool_context)
+            }))
+            .unwrap_or_else(|_| Err(panic_error(&asked.tool)))
         });
-        note(asked, start, &result);
+        log_outcome(asked, start, &result);
+
         debug.rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
         let result = result.and_then(|answer| {
             debug.tokens_output = answer.metadata.tokens;
-            debug.confidence = confidence(&answer.data).unwrap_or(1.0);
-            let mut answer = to_json(&answer)?;
+            debug.confidence = best_confidence(&answer.data).unwrap_or(1.0);
+            let mut answer = answer_to_json(&answer)?;
             if self.options.metadata == MetadataLevel::Full {
-                debug.join(&mut answer);
+                debug.add_to_answer(&mut answer);
             }
             Ok(answer)
         });
@@ -119,14 +125,14 @@ impl CallDispatcher {
     }
 
     /// Returns the outcome of a call that did not finish in time.
-    pub(super) fn late(&self, asked: &ToolCall) -> CallOutcome {
+    pub(super) fn late_outcome(&self, asked: &ToolCall) -> CallOutcome {
         let message = format!(
-            "{} took longer than {} ms and was given up. Narrow it, or try again",
+            "{} took longer than {} ms and was stopped. Narrow the request, or try again",
             asked.tool,
             self.options.time_limit.as_millis()
         );
         let error = ToolError::new(ErrorCode::SearchTimeout, message);
-        CallOutcome { result: Err(error), debug: self.debug(asked) }
+        CallOutcome { result: Err(error), debug: self.debug_metadata(asked) }
     }
 
     /// Takes one request from the number that remains for this minute. Tool calls, resource reads,
@@ -144,56 +150,52 @@ impl CallDispatcher {
             self.options.rate_limit
         );
         Err(ToolError::new(ErrorCode::RateLimitExceeded, message)
-            .with("retry_after_ms", wait)
-            .with("limit_per_minute", self.options.rate_limit))
+            .with_detail("retry_after_ms", wait)
+            .with_detail("limit_per_minute", self.options.rate_limit))
     }
 
     /// Returns an error if the call is not allowed.
-    fn admit(&self, asked: &ToolCall) -> Result<(), ToolError> {
+    fn check_allowed(&self, asked: &ToolCall) -> Result<(), ToolError> {
         self.take_request()?;
         if asked.tool == label::SPEC.name && !self.options.allow_labels {
             let message = "Labels cannot be changed through this server: it was not started with --allow-labels. Ask the user to add the flag to `sessions mcp` in the client's configuration, or to run `sessions label`";
             return Err(ToolError::new(ErrorCode::InvalidArgument, message)
-                .with("tool", asked.tool.as_str())
-                .with("needs", "--allow-labels"));
+                .with_detail("tool", asked.tool.as_str())
+                .with_detail("needs", "--allow-labels"));
         }
         Ok(())
     }
 
     /// Ingests logs that grew, then answers from the cache or by running the tool.
-    fn work(
+    fn answer_or_reuse(
         &self,
         tools: &Tools,
         asked: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
-        run: &dyn Fn(&Call<'_>) -> Result<Answer<Value>, ToolError>,
+        run: &dyn Fn(&Call<'_>) -> Result<ToolAnswer<Value>, ToolError>,
         context: &mut ToolContext,
-    ) -> Result<Answer<Value>, ToolError> {
+    ) -> Result<ToolAnswer<Value>, ToolError> {
         let deadline = Instant::now() + self.options.time_limit;
         let call = Call::new(Timestamp::now(), stop).with_deadline(deadline);
-        tools.refresh();
-        let state = tools.state(&call);
+        tools.refresh_store();
+        let state = tools.answer_state(&call);
         context.generation = state.map(|(generation, _)| generation);
-        let reads = TOOLS.iter().any(|spec| spec.name == asked.tool && spec.read_only);
-        let key = state.filter(|_| reads).map(|(_, state)| (state, asked.key()));
-        if let Some((state, key)) = &key
-            && let Some(kept) = self.cache.get(*state, key)
-        {
-            let mut answer = Answer::clone(&kept);
-            answer.metadata.cached = true;
-            answer.metadata.timestamp = call.now.to_string();
-            answer.metadata.duration_ms =
-                u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
-            return Ok(answer);
+
+        let is_read_only = TOOLS.iter().any(|spec| spec.name == asked.tool && spec.read_only);
+        let Some((_, state)) = state else { return run(&call) };
+        if !is_read_only {
+            return run(&call);
+        }
+        let key = asked.cache_key();
+        if let Some(kept) = self.cache.get(state, &key) {
+            return Ok(reuse_answer(&kept, &call));
         }
         let answer = run(&call)?;
-        if let Some((state, key)) = key {
-            self.cache.put(state, key, &answer);
-        }
+        self.cache.insert(state, key, &answer);
         Ok(answer)
     }
 
-    fn debug(&self, asked: &ToolCall) -> DebugMetadata {
+    fn debug_metadata(&self, asked: &ToolCall) -> DebugMetadata {
         DebugMetadata {
             request_id: asked.id.clone(),
             tool_version: env!("CARGO_PKG_VERSION"),
@@ -208,6 +210,15 @@ impl CallDispatcher {
             tool_context: ToolContext { tool: asked.tool.clone(), generation: None },
         }
     }
+}
+
+/// Returns a cached answer as the answer to another, identical call.
+fn reuse_answer(kept: &ToolAnswer<Value>, call: &Call<'_>) -> ToolAnswer<Value> {
+    let mut answer = kept.clone();
+    answer.metadata.cached = true;
+    answer.metadata.timestamp = call.now.to_string();
+    answer.metadata.duration_ms = u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
+    answer
 }
 
 /// Writes JSON with the keys of objects sorted.
@@ -227,10 +238,10 @@ fn write_sorted(value: &Value, out: &mut String) {
         }
         Value::Array(values) => {
             out.push('[');
-            values.iter().for_each(|value| {
+            for value in values {
                 write_sorted(value, out);
                 out.push(',');
-            });
+            }
             out.push(']');
         }
         value => out.push_str(&value.to_string()),
@@ -238,10 +249,11 @@ fn write_sorted(value: &Value, out: &mut String) {
 }
 
 /// Logs the outcome of a call, but not its arguments.
-fn note(asked: &ToolCall, start: Instant, result: &Result<Answer<Value>, ToolError>) {
-    let (tool, ms) = (&asked.tool, start.elapsed().as_millis());
+fn log_outcome(asked: &ToolCall, start: Instant, result: &Result<ToolAnswer<Value>, ToolError>) {
+    let tool = &asked.tool;
+    let ms = start.elapsed().as_millis();
     match result {
-        Ok(Answer { metadata, .. }) => {
+        Ok(ToolAnswer { metadata, .. }) => {
             tracing::debug!(
                 tool,
                 ms,
@@ -251,27 +263,28 @@ fn note(asked: &ToolCall, start: Instant, result: &Result<Answer<Value>, ToolErr
             );
         }
         Err(error) if error.code == ErrorCode::InternalError => {
-            tracing::error!(tool, ms, "failed inside");
+            tracing::error!(tool, ms, "internal error");
         }
         Err(error) => tracing::debug!(tool, ms, code = error.code.as_str(), "refused"),
     }
 }
 
-fn to_json(answer: &Answer<Value>) -> Result<Value, ToolError> {
+fn answer_to_json(answer: &ToolAnswer<Value>) -> Result<Value, ToolError> {
     serde_json::to_value(answer)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))
 }
 
 /// Returns the confidence of the best match, if the matches are ranked.
-fn confidence(data: &Value) -> Option<f64> {
+fn best_confidence(data: &Value) -> Option<f64> {
     data.get("matches")?.get(0)?.get("confidence")?.as_f64()
 }
 
-fn crash(tool: &str) -> ToolError {
-    ToolError::new(
-        ErrorCode::InternalError,
-        format!("{tool} failed inside. Other calls go on; please report this with the arguments"),
-    )
+/// Returns the error of a call that panicked.
+fn panic_error(tool: &str) -> ToolError {
+    let message = format!(
+        "{tool} failed because of an internal error. Other calls are not affected; please report this with the arguments"
+    );
+    ToolError::new(ErrorCode::InternalError, message)
 }
 
 #[cfg(test)]
@@ -281,7 +294,7 @@ mod tests {
     use super::*;
 
     fn key(arguments: Value) -> String {
-        ToolCall { id: "1".to_owned(), tool: "list_sessions".to_owned(), arguments }.key()
+        ToolCall { id: "1".to_owned(), tool: "list_sessions".to_owned(), arguments }.cache_key()
     }
 
     #[test]

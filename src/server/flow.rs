@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 /// Number of units of room. Every request in progress takes at least one, so at most this many run
 /// at the same time.
-const UNITS: u32 = 32;
+const ROOM_UNITS: u32 = 32;
 
 /// Number of bytes of a request's text for which it takes one further unit: a parsed request takes
 /// many times the memory of its text, so large ones run one after the other.
@@ -78,7 +78,7 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(is_input_closed: fn() -> bool) -> Self {
         Self {
-            units: Arc::new(Semaphore::new(UNITS as usize)),
+            units: Arc::new(Semaphore::new(ROOM_UNITS as usize)),
             unanswered: Mutex::default(),
             written: AtomicU64::new(0),
             failure: Mutex::default(),
@@ -91,8 +91,8 @@ impl Flow {
     /// Waits until there is room for a request of `bytes`. Returns `None` only if the room was
     /// closed.
     pub(super) async fn wait_for_room(&self, bytes: usize) -> Option<Room> {
-        let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(UNITS);
-        let units = (1 + extra).min(UNITS);
+        let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(ROOM_UNITS);
+        let units = (1 + extra).min(ROOM_UNITS);
         loop {
             tokio::select! {
                 room = Arc::clone(&self.units).acquire_many_owned(units) => {
@@ -108,22 +108,22 @@ impl Flow {
     }
 
     /// Records that the request `id` is to be answered.
-    pub(super) fn begin(&self, id: RequestId, room: Room) {
-        self.unanswered().insert(id, room);
+    pub(super) fn begin_request(&self, id: RequestId, room: Room) {
+        self.lock_unanswered().insert(id, room);
     }
 
     /// Removes the room of a request that is being answered or never will be. A handler that still
     /// runs for it holds a clone.
-    pub(super) fn take(&self, id: &RequestId) -> Option<Room> {
-        self.unanswered().remove(id)
+    pub(super) fn take_room(&self, id: &RequestId) -> Option<Room> {
+        self.lock_unanswered().remove(id)
     }
 
-    fn unanswered(&self) -> MutexGuard<'_, HashMap<RequestId, Room>> {
+    fn lock_unanswered(&self) -> MutexGuard<'_, HashMap<RequestId, Room>> {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the result of writing a message.
-    pub(super) fn note_written(&self, result: &io::Result<()>) {
+    pub(super) fn record_written(&self, result: &io::Result<()>) {
         let Err(error) = result else {
             self.written.fetch_add(1, Ordering::Relaxed);
             return;
@@ -161,7 +161,7 @@ impl Flow {
     }
 
     /// Returns why the output failed. A client that closed its end is not a failure.
-    pub(super) fn failure(&self) -> Option<io::Error> {
+    pub(super) fn take_failure(&self) -> Option<io::Error> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }
@@ -176,11 +176,14 @@ impl Flow {
 mod tests {
     use super::*;
 
+    fn list_of_zeros(count: usize) -> String {
+        format!("[{}]", vec!["0"; count].join(","))
+    }
+
     #[test]
     fn values_are_counted_outside_strings() {
-        let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
-        assert!(has_too_many_values(list("0", MAX_REQUEST_VALUES + 1).as_bytes()));
-        assert!(!has_too_many_values(list("0", MAX_REQUEST_VALUES).as_bytes()));
+        assert!(has_too_many_values(list_of_zeros(MAX_REQUEST_VALUES + 1).as_bytes()));
+        assert!(!has_too_many_values(list_of_zeros(MAX_REQUEST_VALUES).as_bytes()));
         let text = format!(r#"["\"{}"]"#, ",".repeat(2 * MAX_REQUEST_VALUES));
         assert!(!has_too_many_values(text.as_bytes()));
     }
@@ -189,15 +192,15 @@ mod tests {
     async fn room_is_taken_by_number_and_size_and_freed_by_the_last_holder() {
         let flow = Flow::new(|| false);
         let mut rooms = Vec::new();
-        for _ in 0..UNITS {
+        for _ in 0..ROOM_UNITS {
             rooms.push(flow.wait_for_room(100).await.expect("room"));
         }
         assert_eq!(flow.units.available_permits(), 0);
         let clone = rooms.pop();
-        flow.begin(RequestId::Number(1), Arc::clone(clone.as_ref().expect("room")));
+        flow.begin_request(RequestId::Number(1), Arc::clone(clone.as_ref().expect("room")));
         drop(clone);
         assert_eq!(flow.units.available_permits(), 0, "it is not answered yet");
-        drop(flow.take(&RequestId::Number(1)));
+        drop(flow.take_room(&RequestId::Number(1)));
         assert_eq!(flow.units.available_permits(), 1);
         drop(rooms);
         let large = flow.wait_for_room(1 << 30).await;
@@ -213,7 +216,7 @@ mod tests {
             _ = flow.wait_for_room(1) => panic!("there is no room"),
             () = flow.wait_until_useless() => {}
         }
-        assert!(flow.failure().is_none());
+        assert!(flow.take_failure().is_none());
     }
 
     #[tokio::test]
@@ -222,10 +225,10 @@ mod tests {
             [(io::ErrorKind::BrokenPipe, false), (io::ErrorKind::StorageFull, true)]
         {
             let flow = Flow::new(|| false);
-            flow.note_written(&Err(kind.into()));
+            flow.record_written(&Err(kind.into()));
             flow.wait_until_useless().await;
             assert!(flow.has_failed());
-            assert_eq!(flow.failure().is_some(), is_reported, "{kind}");
+            assert_eq!(flow.take_failure().is_some(), is_reported, "{kind}");
         }
     }
 }

@@ -14,11 +14,11 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use schemas::nearest;
-use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS, find};
+use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS, find_tool};
 use serde_json::{Value, json};
 
-use super::dispatcher::{CallDispatcher, Options, ToolCall};
-use super::protocol_error::{invalid, refused};
+use super::dispatcher::{CallDispatcher, CallOutcome, ServerOptions, ToolCall};
+use super::protocol_error::{invalid_request, refused_request};
 use super::{complete, help, progress, prompts, resources, schema, tool_calls};
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
@@ -44,10 +44,13 @@ The resource sessions://ai-help is the whole manual.";
 /// runs.
 const LIST_TTL_MS: u64 = 3_600_000;
 
+/// Maximum number of characters of an unknown tool's name that a message repeats.
+const MAX_NAME_CHARS: usize = 60;
+
 /// The components of a server.
-pub struct Parts {
+pub struct ServerParts {
     pub tools: Tools,
-    pub options: Options,
+    pub options: ServerOptions,
     pub help: Help,
     /// The folders that are searched for logs.
     pub roots: Vec<PathBuf>,
@@ -65,11 +68,11 @@ pub(super) struct Server {
 
 impl Server {
     /// Creates a server. `adapter` is the transport, as the debug metadata names it.
-    pub(super) fn new(parts: Parts, adapter: &'static str) -> Self {
+    pub(super) fn new(parts: ServerParts, adapter: &'static str) -> Self {
         Self {
             tools: Arc::new(parts.tools),
             dispatcher: Arc::new(CallDispatcher::new(parts.options, adapter)),
-            listed: schema::tools().into(),
+            listed: schema::list_tools().into(),
             help: Arc::new(parts.help),
             roots: parts.roots.into(),
         }
@@ -78,7 +81,8 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let (own, block) = (format!("{NAMESPACE}/dashdash"), dashdash::server());
+        let own = format!("{NAMESPACE}/dashdash");
+        let block = dashdash::server_block();
         let capabilities = ServerCapabilities::builder()
             .enable_experimental_with(BTreeMap::from([("dashdash".to_owned(), block.clone())]))
             .enable_extensions_with(BTreeMap::from([(own.clone(), block.clone())]))
@@ -87,12 +91,13 @@ impl ServerHandler for Server {
             .enable_resources()
             .enable_tools()
             .build();
+
         let mut implementation = Implementation::new("sessions", env!("CARGO_PKG_VERSION"));
         implementation.title = Some("Session logs of coding agents".to_owned());
         let mut config = ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_instructions(INSTRUCTIONS);
-        config.meta = Some(MetaObject(schema::object(
+        config.meta = Some(MetaObject(schema::into_object(
             json!({ "schema_version": CONTRACT_VERSION, (own): block }),
         )));
         config
@@ -119,7 +124,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let (spec, _) = find(TOOLS, name)?;
+        let (spec, _) = find_tool(TOOLS, name)?;
         self.listed.iter().find(|tool| tool.name == spec.name).cloned()
     }
 
@@ -128,7 +133,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut result = ListResourcesResult::with_all_items(resources::list());
+        let mut result = ListResourcesResult::with_all_items(resources::list_resources());
         (result.ttl_ms, result.cache_scope) = list_hints(&context);
         Ok(result)
     }
@@ -138,7 +143,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut result = ListResourceTemplatesResult::with_all_items(resources::templates());
+        let mut result = ListResourceTemplatesResult::with_all_items(resources::list_templates());
         (result.ttl_ms, result.cache_scope) = list_hints(&context);
         Ok(result)
     }
@@ -150,12 +155,12 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.take_request()?;
         let server = self.clone();
-        let read = move || {
+        let resource = run_blocking(move || {
             // The resource is as fresh as the answer of a tool.
-            server.tools.refresh();
-            resources::read(&request.uri, &server.tools, &server.help, &server.roots)
-        };
-        Ok(apart(read).await?.into())
+            server.tools.refresh_store();
+            resources::read_resource(&request.uri, &server.tools, &server.help, &server.roots)
+        });
+        Ok(resource.await?.into())
     }
 
     async fn list_prompts(
@@ -163,7 +168,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let mut result = ListPromptsResult::with_all_items(prompts::list());
+        let mut result = ListPromptsResult::with_all_items(prompts::list_prompts());
         (result.ttl_ms, result.cache_scope) = list_hints(&context);
         Ok(result)
     }
@@ -174,7 +179,7 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         self.take_request()?;
-        Ok(prompts::get(&request)?.into())
+        Ok(prompts::get_prompt(&request)?.into())
     }
 
     async fn complete(
@@ -184,7 +189,7 @@ impl ServerHandler for Server {
     ) -> Result<CompleteResult, ErrorData> {
         self.take_request()?;
         let tools = Arc::clone(&self.tools);
-        apart(move || complete::complete(&tools, &request)).await
+        run_blocking(move || complete::complete(&tools, &request)).await
     }
 
     async fn on_custom_request(
@@ -193,7 +198,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         self.take_request()?;
-        help::answer(&self.help, &request, is_modern(&context))
+        help::answer_custom_request(&self.help, &request, is_modern(&context))
     }
 
     async fn call_tool(
@@ -201,54 +206,65 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some((spec, alias)) = find(TOOLS, &request.name) else {
+        let Some((spec, alias)) = find_tool(TOOLS, &request.name) else {
             self.take_request()?;
-            return Err(self.unknown(&request.name));
+            return Err(self.unknown_tool_error(&request.name));
         };
         let asked = Arc::new(ToolCall {
             id: context.id.to_string(),
             tool: spec.name.to_owned(),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
         });
-        let (server, cancelled) = (self.clone(), context.ct.clone());
+
         let work = {
+            let server = self.clone();
             let asked = Arc::clone(&asked);
+            let cancelled = context.ct.clone();
             tokio::task::spawn_blocking(move || {
-                let stop = || cancelled.is_cancelled();
-                server.dispatcher.answer(&server.tools, &asked, &stop, &|call: &Call<'_>| {
-                    tool_calls::run(&server.tools, &asked.tool, asked.arguments.clone(), call)
-                })
+                server.answer_call(&asked, &|| cancelled.is_cancelled())
             })
         };
-        let (token, limit) = (context.meta.get_progress_token(), self.dispatcher.time_limit());
-        let answered = progress::wait(work, &context.peer, token, &asked.tool, limit).await;
-        let mut answered = answered.unwrap_or_else(|| self.dispatcher.late(&asked));
+        let token = context.meta.get_progress_token();
+        let limit = self.dispatcher.time_limit();
+        let outcome =
+            progress::wait_with_progress(work, &context.peer, token, &asked.tool, limit).await;
+        let mut outcome = outcome.unwrap_or_else(|| self.dispatcher.late_outcome(&asked));
+
         if let Some(alias) = alias {
-            answered.result = answered
+            outcome.result = outcome
                 .result
                 .map(|answer| tool_calls::add_rename_warning(answer, alias, spec.name));
         }
-        Ok(CallToolResponse::Complete(tool_calls::call_result(answered)))
+        Ok(CallToolResponse::Complete(tool_calls::call_result(outcome)))
     }
 }
 
 impl Server {
     /// Counts a request that is not a tool call, and refuses it above the limit.
     fn take_request(&self) -> Result<(), ErrorData> {
-        self.dispatcher.take_request().map_err(refused)
+        self.dispatcher.take_request().map_err(refused_request)
+    }
+
+    /// Runs the tool of a call on this thread, until it answers or `stop` returns true.
+    fn answer_call(&self, asked: &ToolCall, stop: &(dyn Fn() -> bool + Sync)) -> CallOutcome {
+        self.dispatcher.dispatch_call(&self.tools, asked, stop, &|call: &Call<'_>| {
+            tool_calls::run_tool(&self.tools, &asked.tool, asked.arguments.clone(), call)
+        })
     }
 
     /// Returns the error for an unknown tool name.
-    fn unknown(&self, name: &str) -> ErrorData {
+    fn unknown_tool_error(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.listed.iter().map(|tool| tool.name.as_ref()).collect();
-        let meant = nearest(name, names.iter().copied());
-        let meant = meant.map(|meant| format!(". Did you mean {meant}?")).unwrap_or_default();
-        let shown: String = name.chars().take(60).collect();
-        let message = format!("no tool '{shown}'. Tools: {}{meant}", names.join(", "));
-        invalid(&message)
+        let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
+        let mut message = format!("no tool '{shown}'. Tools: {}", names.join(", "));
+        if let Some(meant) = nearest(name, names.iter().copied()) {
+            message.push_str(&format!(". Did you mean {meant}?"));
+        }
+        invalid_request(&message)
     }
 }
 
+/// Returns true if the client speaks the protocol of 2026-07-28 or a later one.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
@@ -259,11 +275,12 @@ fn list_hints(context: &RequestContext<RoleServer>) -> (Option<u64>, Option<Cach
 }
 
 /// Runs work that reads files on a separate thread; a bug in it must not end the server.
-async fn apart<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ErrorData> + Send + 'static,
 ) -> Result<T, ErrorData> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        Err(ErrorData::internal_error(format!("the request failed inside: {error}"), None))
+        let message = format!("the request failed because of an internal error: {error}");
+        Err(ErrorData::internal_error(message, None))
     })
 }
 

@@ -11,7 +11,7 @@ use hyper::header::{HOST, HeaderName, ORIGIN};
 use hyper::{HeaderMap, StatusCode, Uri};
 
 /// The reason for refusing a request before it is read.
-pub(super) type Refusal = (StatusCode, &'static str);
+pub(super) type HttpRefusal = (StatusCode, &'static str);
 
 /// A host in the form used in a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +43,12 @@ impl HostFilter {
 
     /// Refuses a request that does not name exactly one allowed host, or that comes from a page of
     /// another machine.
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-        const BAD_HOST: Refusal =
+    pub(super) fn check_headers(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+        const BAD_HOST: HttpRefusal =
             (StatusCode::BAD_REQUEST, "exactly one Host header with a host and a port is needed");
-        const OTHER_HOST: Refusal =
+        const OTHER_HOST: HttpRefusal =
             (StatusCode::FORBIDDEN, "this server is not known by the name in the Host header");
-        const BAD_ORIGIN: Refusal =
+        const BAD_ORIGIN: HttpRefusal =
             (StatusCode::FORBIDDEN, "requests from pages of other sites are refused");
 
         let host = single_value(headers, &HOST).and_then(parse_authority).ok_or(BAD_HOST)?;
@@ -70,6 +70,7 @@ impl HostFilter {
         if loopback_hosts().contains(&origin) { Ok(()) } else { Err(BAD_ORIGIN) }
     }
 
+    /// Returns true if a request may name this host.
     fn is_allowed(&self, host: &HostName) -> bool {
         self.hosts.as_ref().is_none_or(|hosts| hosts.contains(host))
     }
@@ -119,6 +120,7 @@ fn parse_authority(text: &str) -> Option<HostName> {
     is_port(after_host.strip_prefix(':')?).then_some(host)
 }
 
+/// Parses an IPv4 address or the name of a host.
 fn parse_name(name: &str) -> Option<HostName> {
     if let Ok(address) = name.parse::<Ipv4Addr>() {
         return Some(HostName::Address(address.into()));
@@ -128,6 +130,7 @@ fn parse_name(name: &str) -> Option<HostName> {
     is_name.then(|| HostName::Name(name.to_ascii_lowercase()))
 }
 
+/// Returns true if a text is the number of a port.
 fn is_port(text: &str) -> bool {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number && text.parse::<u16>().is_ok_and(|port| port != 0)
@@ -144,15 +147,22 @@ mod tests {
         for (name, value) in headers {
             map.append(name, HeaderValue::from_static(value));
         }
-        match filter.check(&Uri::from_static("/mcp"), &map) {
+        match filter.check_headers(&Uri::from_static("/mcp"), &map) {
             Ok(()) => 200,
             Err((status, _)) => status.as_u16(),
         }
     }
 
+    fn host(address: &str, host: &'static str) -> u16 {
+        status(address, &[(HOST, host)])
+    }
+
+    fn origin(origin: &'static str) -> u16 {
+        status("127.0.0.1:80", &[(HOST, "localhost"), (ORIGIN, origin)])
+    }
+
     #[test]
     fn hosts_are_those_of_the_address() {
-        let host = |address: &str, host: &'static str| status(address, &[(HOST, host)]);
         for name in [
             "localhost",
             "LOCALHOST:1",
@@ -203,8 +213,6 @@ mod tests {
 
     #[test]
     fn origins_are_pages_of_this_machine() {
-        let origin =
-            |origin: &'static str| status("127.0.0.1:80", &[(HOST, "localhost"), (ORIGIN, origin)]);
         for page in
             ["http://localhost", "http://localhost:5173", "http://127.0.0.1:1", "http://[::1]:80"]
         {

@@ -25,29 +25,29 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::flow::{TOO_MANY_VALUES, has_too_many_values};
-use super::handler::{Parts, Server};
+use super::handler::{Server, ServerParts};
 use super::host::{HostFilter, single_value};
 
 /// The path that accepts requests.
-pub const PATH: &str = "/mcp";
+pub const MCP_PATH: &str = "/mcp";
 
 /// Maximum size of a body in bytes; arguments are small.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// Maximum time for a client to send the body of a request, on the command line's server.
-pub const BODY_TIME: Duration = Duration::from_secs(10);
+pub const MAX_BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum time for a client to send the headers of a request, or to leave its connection idle.
-const HEADER_TIME: Duration = Duration::from_secs(30);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Number of bytes that hyper buffers for a connection. Headers that are much longer are refused.
 const READ_BUFFER_BYTES: usize = 64 << 10;
 
 /// Maximum time for running calls to finish when the server ends.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// The settings for serving over HTTP.
 pub struct HttpOptions {
@@ -60,60 +60,66 @@ pub struct HttpOptions {
 }
 
 /// The checks that a request has to pass before it reaches the protocol.
-struct Entrance {
+struct RequestChecks {
     hosts: HostFilter,
     token: Option<String>,
     body_time: Duration,
 }
 
-type Service = StreamableHttpService<Server, NeverSessionManager>;
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type McpService = StreamableHttpService<Server, NeverSessionManager>;
+type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Serves over HTTP until the process is asked to end; `ready` is called with the address.
 pub fn serve_http(
-    parts: Parts,
+    parts: ServerParts,
     options: HttpOptions,
     ready: impl FnOnce(SocketAddr),
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(serve(Server::new(parts, "mcp_http"), options, ready));
+    let result =
+        runtime.block_on(serve_connections(Server::new(parts, "mcp_http"), options, ready));
     // Calls that were cut off notice it soon; the process does not wait for them.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
 }
 
 /// Serves until the process is asked to end; `ready` is called with the address once it is open.
-async fn serve(
+async fn serve_connections(
     server: Server,
     options: HttpOptions,
     ready: impl FnOnce(SocketAddr),
 ) -> io::Result<()> {
-    let loopback = options.address.ip().is_loopback();
-    if options.token.is_none() && !loopback {
+    let is_loopback = options.address.ip().is_loopback();
+    if options.token.is_none() && !is_loopback {
         // The command line refuses this with a better message; this check covers every other
         // caller.
         return Err(io::Error::other("an address beyond loopback needs a token"));
     }
+
     let listener = TcpListener::bind(options.address).await?;
     let address = listener.local_addr()?;
-    let config = config();
+    let config = protocol_config();
     let ended = config.cancellation_token.clone();
-    let service =
-        Service::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config);
-    let entrance = Arc::new(Entrance {
+    let service = McpService::new(
+        move || Ok(server.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
+    let entrance = Arc::new(RequestChecks {
         hosts: HostFilter::new(address),
         token: options.token,
         body_time: options.body_time,
     });
+
     let connections = GracefulShutdown::new();
-    let mut end = pin!(asked_to_end());
-    // The first poll registers the signal handlers: a caller that is told the server is ready may
-    // end it.
+    let mut end = pin!(wait_for_shutdown_signal());
+    // The first poll registers the signal handlers: once `ready` is called, a signal may come.
     tokio::select! {
         biased;
         () = &mut end => return Ok(()),
         () = std::future::ready(()) => ready(address),
     }
+
     loop {
         let stream = tokio::select! {
             () = &mut end => break,
@@ -127,32 +133,42 @@ async fn serve(
                 }
             },
         };
-        let service = service.clone();
-        let entrance = Arc::clone(&entrance);
-        let handler = service_fn(move |request| {
-            let service = service.clone();
-            let entrance = Arc::clone(&entrance);
-            async move { Ok::<_, Infallible>(respond(&service, &entrance, request).await) }
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIME)
-            .max_buf_size(READ_BUFFER_BYTES)
-            .serve_connection(TokioIo::new(stream), handler);
-        let connection = connections.watch(connection);
-        // A client that closes the connection early is not a failure.
-        tokio::spawn(async move { connection.await.ok() });
+        spawn_connection(stream, service.clone(), Arc::clone(&entrance), &connections);
     }
+
     drop(listener);
-    if tokio::time::timeout(GRACE, connections.shutdown()).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_GRACE, connections.shutdown()).await.is_err() {
         ended.cancel();
     }
     Ok(())
 }
 
+/// Answers the requests of a connection on its own task, until the connection ends or `connections`
+/// is shut down.
+fn spawn_connection(
+    stream: TcpStream,
+    service: McpService,
+    entrance: Arc<RequestChecks>,
+    connections: &GracefulShutdown,
+) {
+    let handler = service_fn(move |request| {
+        let service = service.clone();
+        let entrance = Arc::clone(&entrance);
+        async move { Ok::<_, Infallible>(answer_request(&service, &entrance, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(READ_BUFFER_BYTES)
+        .serve_connection(TokioIo::new(stream), handler);
+    let connection = connections.watch(connection);
+    // A client that closes the connection early is not a failure.
+    tokio::spawn(async move { connection.await.ok() });
+}
+
 /// Returns the configuration of the part of the protocol that rmcp handles. Hosts and origins are
 /// checked before.
-fn config() -> StreamableHttpServerConfig {
+fn protocol_config() -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -161,28 +177,34 @@ fn config() -> StreamableHttpServerConfig {
         .disable_allowed_origins()
 }
 
-async fn respond(service: &Service, entrance: &Entrance, request: Request<Incoming>) -> Answer {
-    if let Err((status, message)) = entrance.hosts.check(request.uri(), request.headers()) {
-        return refusal(status, ErrorData::invalid_request(message, None), None);
+/// Answers one request: refuses it, or passes it on to the protocol.
+async fn answer_request(
+    service: &McpService,
+    entrance: &RequestChecks,
+    request: Request<Incoming>,
+) -> HttpAnswer {
+    if let Err((status, message)) = entrance.hosts.check_headers(request.uri(), request.headers()) {
+        return json_refusal(status, ErrorData::invalid_request(message, None), None);
     }
-    if !is_allowed(entrance.token.as_deref(), request.headers()) {
+    if !has_valid_token(entrance.token.as_deref(), request.headers()) {
         let mut answer = plain_refusal(StatusCode::UNAUTHORIZED, "a bearer token is needed");
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return answer;
     }
-    if request.uri().path() != PATH {
+    if request.uri().path() != MCP_PATH {
         return plain_refusal(StatusCode::NOT_FOUND, "the server is at /mcp");
     }
     if request.method() != Method::POST {
         // The body is not read.
-        return in_words_of_protocol(service.handle(request).await).await;
+        return to_protocol_refusal(service.handle(request).await).await;
     }
+
     let (mut head, body) = request.into_parts();
     if !is_json(&head.headers) {
         // Without a content type, rmcp refuses the request, and also reports if `Accept` is wrong.
         head.headers.remove(CONTENT_TYPE);
         let request = Request::from_parts(head, Full::new(Bytes::new()));
-        return in_words_of_protocol(service.handle(request).await).await;
+        return to_protocol_refusal(service.handle(request).await).await;
     }
     let body = match read_body(body, entrance.body_time).await {
         Ok(body) => body,
@@ -192,7 +214,7 @@ async fn respond(service: &Service, entrance: &Entrance, request: Request<Incomi
         return answer;
     }
     let request = Request::from_parts(head, Full::new(body));
-    in_words_of_protocol(service.handle(request).await).await
+    to_protocol_refusal(service.handle(request).await).await
 }
 
 /// Returns true if the single content type of a request is JSON.
@@ -203,22 +225,26 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a whole body. The error is the answer to a body that is too long, too slow or incomplete.
-async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, Answer> {
+async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, HttpAnswer> {
     let reading = Limited::new(body, MAX_BODY_BYTES).collect();
     let mut answer = match tokio::time::timeout(time, reading).await {
         Ok(Ok(body)) => return Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let message = format!("the request is longer than {MAX_BODY_BYTES} bytes");
             let error = ErrorData::invalid_request(message, None);
-            refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None)
+            json_refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None)
         }
         Ok(Err(error)) => {
             let message = format!("the body of the request cannot be read: {error}");
-            refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), None)
+            json_refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), None)
         }
         Err(_) => {
             let message = format!("the body of the request did not arrive within {time:?}");
-            refusal(StatusCode::REQUEST_TIMEOUT, ErrorData::invalid_request(message, None), None)
+            json_refusal(
+                StatusCode::REQUEST_TIMEOUT,
+                ErrorData::invalid_request(message, None),
+                None,
+            )
         }
     };
     // The next bytes on this connection would be the rest of the body.
@@ -227,17 +253,17 @@ async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, Answer> {
 }
 
 /// Returns the answer to a body that is not JSON or not a message of the protocol.
-fn refuse_message(body: &[u8]) -> Option<Answer> {
+fn refuse_message(body: &[u8]) -> Option<HttpAnswer> {
     if has_too_many_values(body) {
         let error = ErrorData::invalid_request(TOO_MANY_VALUES, None);
-        return Some(refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None));
+        return Some(json_refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None));
     }
     let error = serde_json::from_slice::<ClientJsonRpcMessage>(body).err()?;
     let value: Value = match serde_json::from_slice(body) {
         Ok(value) => value,
         Err(error) => {
             let error = ErrorData::parse_error(format!("the request is not JSON: {error}"), None);
-            return Some(refusal(StatusCode::BAD_REQUEST, error, None));
+            return Some(json_refusal(StatusCode::BAD_REQUEST, error, None));
         }
     };
     let message = if value.is_array() {
@@ -250,11 +276,12 @@ fn refuse_message(body: &[u8]) -> Option<Answer> {
         Some(id) => id.as_i64().map(RequestId::Number),
         None => None,
     };
-    Some(refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), id))
+    Some(json_refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), id))
 }
 
-/// Checks the token, comparing in constant time.
-fn is_allowed(token: Option<&str>, headers: &HeaderMap) -> bool {
+/// Returns true if a request has the required `token`, or none is required. The comparison takes
+/// constant time.
+fn has_valid_token(token: Option<&str>, headers: &HeaderMap) -> bool {
     let Some(token) = token else { return true };
     let given = single_value(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
     given.is_some_and(|(scheme, given)| {
@@ -263,13 +290,14 @@ fn is_allowed(token: Option<&str>, headers: &HeaderMap) -> bool {
     })
 }
 
-fn plain_refusal(status: StatusCode, message: &'static str) -> Answer {
-    refusal(status, ErrorData::invalid_request(message, None), None)
+/// Creates a refusal of a request that is not a message of the protocol.
+fn plain_refusal(status: StatusCode, message: &'static str) -> HttpAnswer {
+    json_refusal(status, ErrorData::invalid_request(message, None), None)
 }
 
 /// Creates a refusal in the format of the protocol, because some clients show nothing else. It is
 /// used before the protocol handles the request.
-fn refusal(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> Answer {
+fn json_refusal(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> HttpAnswer {
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
     let mut answer = Response::new(Full::new(Bytes::from(body)).boxed());
     *answer.status_mut() = status;
@@ -278,7 +306,7 @@ fn refusal(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> Answe
 }
 
 /// Converts a refusal of rmcp, which may be plain text, to the format of the protocol.
-async fn in_words_of_protocol(answer: Answer) -> Answer {
+async fn to_protocol_refusal(answer: HttpAnswer) -> HttpAnswer {
     let status = answer.status();
     let is_refusal = status.is_client_error() || status.is_server_error();
     if !is_refusal || is_json(answer.headers()) {
@@ -287,7 +315,7 @@ async fn in_words_of_protocol(answer: Answer) -> Answer {
     let (head, body) = answer.into_parts();
     let Ok(text) = body.collect().await.map(http_body_util::Collected::to_bytes);
     let message = String::from_utf8_lossy(&text).into_owned();
-    let mut answer = refusal(status, ErrorData::invalid_request(message, None), None);
+    let mut answer = json_refusal(status, ErrorData::invalid_request(message, None), None);
     if let Some(methods) = head.headers.get(ALLOW) {
         answer.headers_mut().insert(ALLOW, methods.clone());
     }
@@ -296,7 +324,7 @@ async fn in_words_of_protocol(answer: Answer) -> Answer {
 
 /// Waits for an interrupt or, if the system has it, a termination signal. If signals are
 /// unavailable, the server runs until it is killed.
-async fn asked_to_end() {
+async fn wait_for_shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -325,31 +353,32 @@ mod tests {
         HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(value))])
     }
 
+    fn content_types(values: &[&'static str]) -> HeaderMap {
+        HeaderMap::from_iter(
+            values.iter().map(|value| (CONTENT_TYPE, HeaderValue::from_static(value))),
+        )
+    }
+
     #[test]
     fn only_the_whole_token_opens() {
-        assert!(is_allowed(None, &HeaderMap::new()));
-        assert!(is_allowed(Some("secret"), &headers("Bearer secret")));
-        assert!(is_allowed(Some("secret"), &headers("bearer  secret")));
+        assert!(has_valid_token(None, &HeaderMap::new()));
+        assert!(has_valid_token(Some("secret"), &headers("Bearer secret")));
+        assert!(has_valid_token(Some("secret"), &headers("bearer  secret")));
         for value in ["", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret"] {
-            assert!(!is_allowed(Some("secret"), &headers(value)), "{value}");
+            assert!(!has_valid_token(Some("secret"), &headers(value)), "{value}");
         }
-        assert!(!is_allowed(Some("secret"), &HeaderMap::new()));
+        assert!(!has_valid_token(Some("secret"), &HeaderMap::new()));
     }
 
     #[test]
     fn a_token_or_a_type_that_is_given_twice_does_not_count() {
         let mut twice = headers("Bearer secret");
         twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
-        assert!(!is_allowed(Some("secret"), &twice));
-        let content = |values: &[&'static str]| {
-            HeaderMap::from_iter(
-                values.iter().map(|value| (CONTENT_TYPE, HeaderValue::from_static(value))),
-            )
-        };
-        assert!(is_json(&content(&["application/json"])));
-        assert!(is_json(&content(&["Application/JSON; charset=utf-8"])));
+        assert!(!has_valid_token(Some("secret"), &twice));
+        assert!(is_json(&content_types(&["application/json"])));
+        assert!(is_json(&content_types(&["Application/JSON; charset=utf-8"])));
         for value in ["", "text/plain", "application/json-seq", "text/plain;application/json"] {
-            assert!(!is_json(&content(&[value])), "{value}");
+            assert!(!is_json(&content_types(&[value])), "{value}");
         }
         assert!(!is_json(&HeaderMap::new()));
     }

@@ -27,63 +27,63 @@ use super::flow::{Flow, TOO_MANY_VALUES, has_too_many_values};
 const MAX_LINE_BYTES: usize = 512 << 10;
 
 /// Number of bytes read at a time.
-const CHUNK: usize = 8192;
+const CHUNK_BYTES: usize = 8192;
 
-/// Number of bytes kept from the beginning and the end of a line, to find the id of a request.
-const HEAD: usize = 512;
-const TAIL: usize = 128;
+/// Number of bytes kept from the beginning of a line, to find the id of a request.
+const HEAD_BYTES: usize = 512;
+
+/// Number of bytes kept from the end of a line, to find the id of a request.
+const TAIL_BYTES: usize = 128;
 
 /// The answer to a request that cannot be read, and the request's id if it is known.
-type Refusal = (ErrorData, Option<RequestId>);
+type LineRefusal = (ErrorData, Option<RequestId>);
 
 /// A message or refusal that was read but not passed on yet, because there is no room for it.
-enum Next {
+enum NextInput {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    Refusal(Refusal),
+    Refusal(LineRefusal),
 }
 
 /// The transport.
-pub(super) struct Lines<R: AsyncRead + Unpin, W: AsyncWrite> {
-    inner: AsyncRwTransport<RoleServer, Bounded<R>, W>,
+pub(super) struct LineTransport<R: AsyncRead + Unpin, W: AsyncWrite> {
+    inner: AsyncRwTransport<RoleServer, BoundedLines<R>, W>,
     /// The refusals of requests that were too long or not JSON.
-    refused: UnboundedReceiver<Refusal>,
+    refused: UnboundedReceiver<LineRefusal>,
     /// The number of bytes of the last line that `inner` was given.
     line_bytes: Arc<AtomicUsize>,
-    next: Option<Next>,
+    next: Option<NextInput>,
     /// True if a session has begun.
-    begun: bool,
+    has_begun: bool,
     flow: Arc<Flow>,
 }
 
-impl<R, W> Lines<R, W>
+impl<R, W> LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     pub(super) fn new(read: R, write: W, flow: Arc<Flow>) -> Self {
         let line_bytes = Arc::new(AtomicUsize::new(0));
-        let (read, refused) = Bounded::new(read, MAX_LINE_BYTES, Arc::clone(&line_bytes));
+        let (read, refused) = BoundedLines::new(read, MAX_LINE_BYTES, Arc::clone(&line_bytes));
         let inner = AsyncRwTransport::new(read, write);
-        Self { inner, refused, line_bytes, next: None, begun: false, flow }
+        Self { inner, refused, line_bytes, next: None, has_begun: false, flow }
     }
 
     /// Reads until there is a message to pass on or to refuse; returns `None` at the end of the
     /// input. Nothing is lost if the future is dropped before it is ready.
-    async fn read_next(&mut self) -> Option<Next> {
+    async fn read_next(&mut self) -> Option<NextInput> {
         loop {
             tokio::select! {
                 biased;
-                Some(refusal) = self.refused.recv() => return Some(Next::Refusal(refusal)),
+                Some(refusal) = self.refused.recv() => return Some(NextInput::Refusal(refusal)),
                 message = self.inner.receive() => {
                     let message = message?;
-                    let is_request = if let JsonRpcMessage::Request(request) = &message {
-                        self.begun |= begins(&request.request);
-                        true
-                    } else {
-                        false
-                    };
-                    if is_request || self.begun {
-                        return Some(Next::Message(Box::new(message)));
+                    if let JsonRpcMessage::Request(request) = &message {
+                        self.has_begun |= begins_session(&request.request);
+                        return Some(NextInput::Message(Box::new(message)));
+                    }
+                    if self.has_begun {
+                        return Some(NextInput::Message(Box::new(message)));
                     }
                 }
             }
@@ -91,7 +91,7 @@ where
     }
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -102,12 +102,12 @@ where
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let room = answered_id(&item).and_then(|id| self.flow.take(id));
+        let room = answered_id(&item).and_then(|id| self.flow.take_room(id));
         let sending = self.inner.send(item);
         let flow = Arc::clone(&self.flow);
         async move {
             let result = sending.await;
-            flow.note_written(&result);
+            flow.record_written(&result);
             drop(room);
             result
         }
@@ -123,16 +123,18 @@ where
                     self.flow.end_input();
                     return None;
                 }
-                Some(Next::Refusal(_)) => 0,
-                Some(Next::Message(message)) if matches!(**message, JsonRpcMessage::Request(_)) => {
+                Some(NextInput::Refusal(_)) => 0,
+                Some(NextInput::Message(message))
+                    if matches!(**message, JsonRpcMessage::Request(_)) =>
+                {
                     self.line_bytes.load(Ordering::Relaxed)
                 }
                 // These messages need no answer.
-                Some(Next::Message(message)) => {
+                Some(NextInput::Message(message)) => {
                     if let Some(id) = cancelled_id(message) {
-                        drop(self.flow.take(id));
+                        drop(self.flow.take_room(id));
                     }
-                    let Some(Next::Message(message)) = self.next.take() else { return None };
+                    let Some(NextInput::Message(message)) = self.next.take() else { return None };
                     return Some(*message);
                 }
             };
@@ -141,15 +143,15 @@ where
             // at any time.
             let room = self.flow.wait_for_room(bytes).await?;
             match self.next.take()? {
-                Next::Message(mut message) => {
+                NextInput::Message(mut message) => {
                     if let JsonRpcMessage::Request(request) = message.as_mut() {
                         // The handler holds the room while it runs, even if the answer is dropped.
                         request.request.extensions_mut().insert(Arc::clone(&room));
-                        self.flow.begin(request.id.clone(), room);
+                        self.flow.begin_request(request.id.clone(), room);
                     }
                     return Some(*message);
                 }
-                Next::Refusal((error, id)) => {
+                NextInput::Refusal((error, id)) => {
                     let answer = self.send(TxJsonRpcMessage::<RoleServer>::error(error, id));
                     tokio::spawn(async move {
                         // The failure is recorded where it happens.
@@ -186,11 +188,8 @@ fn cancelled_id(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
 
 /// Returns true if rmcp begins a session with this request: an `initialize`, or a request with
 /// everything that 2026-07-28 requires. rmcp answers other requests and keeps waiting.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "every other request says all that is asked of it, or not"
-)]
-fn begins(request: &ClientRequest) -> bool {
+#[expect(clippy::wildcard_enum_match_arm, reason = "every other request is judged by its metadata")]
+fn begins_session(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,
         ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
@@ -201,12 +200,13 @@ fn begins(request: &ClientRequest) -> bool {
 }
 
 /// A reader that passes on lines that are short enough, at most one at a time. Of a longer line it
-/// passes on only a part, which is not valid JSON and is ignored, and it reports the line. It also
-/// reports a request that is not JSON.
-struct Bounded<R> {
+/// passes on only a part, which is not valid JSON and is ignored, and it refuses the line. It also
+/// refuses a request that is not JSON.
+struct BoundedLines<R> {
     inner: R,
-    longest: usize,
-    tell: UnboundedSender<Refusal>,
+    max_line_bytes: usize,
+    /// Receives the refusals of requests that were too long or not JSON.
+    refusals: UnboundedSender<LineRefusal>,
     /// The bytes read from `inner`, and the number of them that were passed on.
     chunk: Vec<u8>,
     passed: usize,
@@ -220,17 +220,17 @@ struct Bounded<R> {
     tail: Vec<u8>,
 }
 
-impl<R> Bounded<R> {
+impl<R> BoundedLines<R> {
     fn new(
         inner: R,
-        longest: usize,
+        max_line_bytes: usize,
         line_bytes: Arc<AtomicUsize>,
-    ) -> (Self, UnboundedReceiver<Refusal>) {
-        let (tell, told) = unbounded_channel();
+    ) -> (Self, UnboundedReceiver<LineRefusal>) {
+        let (refusals, refused) = unbounded_channel();
         let bounded = Self {
             inner,
-            longest,
-            tell,
+            max_line_bytes,
+            refusals,
             chunk: Vec::new(),
             passed: 0,
             length: 0,
@@ -239,21 +239,21 @@ impl<R> Bounded<R> {
             head: Vec::new(),
             tail: Vec::new(),
         };
-        (bounded, told)
+        (bounded, refused)
     }
 
     /// Passes on the next part of a line, up to the end of the line or of the chunk.
-    fn pass(&mut self, out: &mut ReadBuf<'_>) {
+    fn pass_part(&mut self, out: &mut ReadBuf<'_>) {
         let unread = self.chunk.get(self.passed..).unwrap_or_default();
         let unread = unread.get(..out.remaining()).unwrap_or(unread);
         let end = unread.iter().position(|byte| *byte == b'\n').map_or(unread.len(), |at| at + 1);
         let part = unread.get(..end).unwrap_or_default().to_vec();
         self.passed += part.len();
 
-        let was_too_long = self.length > self.longest;
+        let was_too_long = self.length > self.max_line_bytes;
         self.length += part.len();
-        self.remember(&part);
-        let is_too_long = self.length > self.longest;
+        self.keep_ends(&part);
+        let is_too_long = self.length > self.max_line_bytes;
         let is_end = part.ends_with(b"\n");
         if !is_too_long {
             self.line.extend_from_slice(&part);
@@ -273,21 +273,22 @@ impl<R> Bounded<R> {
         }
         if is_end {
             let refusal = if is_too_long {
-                Some((too_long(), request_id(&self.head, &self.tail)))
+                Some((line_too_long_error(), find_request_id(&self.head, &self.tail)))
             } else if has_too_many {
                 let error = ErrorData::invalid_request(TOO_MANY_VALUES, None);
-                Some((error, request_id(&self.head, &self.tail)))
+                Some((error, find_request_id(&self.head, &self.tail)))
             } else {
-                no_json(&self.line)
+                refuse_invalid_json(&self.line)
             };
             if let Some(refusal) = refusal {
                 // A send fails only while the transport is closing.
-                let _ = self.tell.send(refusal);
+                let _ = self.refusals.send(refusal);
             }
             self.end_line();
         }
     }
 
+    /// Prepares for the next line.
     fn end_line(&mut self) {
         self.line_bytes.store(self.length, Ordering::Relaxed);
         self.length = 0;
@@ -296,16 +297,17 @@ impl<R> Bounded<R> {
         self.tail.clear();
     }
 
-    fn remember(&mut self, part: &[u8]) {
-        let room = HEAD - self.head.len();
+    /// Keeps the beginning and the end of the current line. `part` is the line's next part.
+    fn keep_ends(&mut self, part: &[u8]) {
+        let room = HEAD_BYTES - self.head.len();
         self.head.extend(part.iter().take(room));
-        self.tail.extend(part.iter().skip(part.len().saturating_sub(TAIL)));
-        let over = self.tail.len().saturating_sub(TAIL);
+        self.tail.extend(part.iter().skip(part.len().saturating_sub(TAIL_BYTES)));
+        let over = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..over);
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -316,7 +318,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         // An empty read would mean the end of the stream.
         while out.filled().len() == before {
             if this.passed == this.chunk.len() {
-                let mut bytes = [0; CHUNK];
+                let mut bytes = [0; CHUNK_BYTES];
                 let mut read = ReadBuf::new(&mut bytes);
                 ready!(Pin::new(&mut this.inner).poll_read(context, &mut read))?;
                 if read.filled().is_empty() {
@@ -326,52 +328,56 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
                 this.chunk.extend_from_slice(read.filled());
                 this.passed = 0;
             }
-            this.pass(out);
+            this.pass_part(out);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-fn too_long() -> ErrorData {
-    let most = MAX_LINE_BYTES >> 10;
-    let message = format!("The request is longer than {most} KB. Send less at once");
+/// Returns the error for a line that is too long.
+fn line_too_long_error() -> ErrorData {
+    let max_kb = MAX_LINE_BYTES >> 10;
+    let message = format!("The request is longer than {max_kb} KB. Send less at once");
     ErrorData::invalid_request(message, None)
 }
 
 /// Returns the refusal of a request that is not JSON: for example, half a surrogate pair, which
 /// some clients write when they cut a text. Other invalid lines are not requests and get no answer.
-fn no_json(line: &[u8]) -> Option<Refusal> {
+fn refuse_invalid_json(line: &[u8]) -> Option<LineRefusal> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let error = serde_json::from_slice::<Value>(line).err()?;
-    let id = request_id(line, line)?;
-    let message = format!("The request is no JSON: {error}");
+    let id = find_request_id(line, line)?;
+    let message = format!("The request is not JSON: {error}");
     Some((ErrorData::parse_error(message, None), Some(id)))
 }
 
 /// Finds the id of a request from its beginning and its end: the id comes before the parameters or
 /// after them.
-fn request_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
-    let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
-    let before = head.split("\"params\"").next().unwrap_or_default();
-    let first = before.find("\"id\"").and_then(|at| before.get(at..));
-    let last = || tail.rfind("\"id\"").and_then(|at| tail.get(at..));
-    let is_last = |rest: &str| rest.trim() == "}";
-    first
-        .and_then(|member| id(member, |_| true))
-        .or_else(|| last().and_then(|member| id(member, is_last)))
+fn find_request_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
+    let head = String::from_utf8_lossy(head);
+    let before_params = head.split("\"params\"").next().unwrap_or_default();
+    let first = before_params.find("\"id\"").and_then(|at| before_params.get(at..));
+    if let Some((id, _)) = first.and_then(parse_id) {
+        return Some(id);
+    }
+
+    let tail = String::from_utf8_lossy(tail);
+    let last = tail.rfind("\"id\"").and_then(|at| tail.get(at..))?;
+    let (id, rest) = parse_id(last)?;
+    if rest.trim() == "}" { Some(id) } else { None }
 }
 
-/// Parses the value of `member`, an object's member `"id": value`, if `follows` accepts the text
+/// Parses an object's member `"id": value` at the beginning of a text. Returns the id and the text
 /// after it.
-fn id(member: &str, follows: impl Fn(&str) -> bool) -> Option<RequestId> {
-    let value = member.strip_prefix("\"id\"")?.trim_start().strip_prefix(':')?;
+fn parse_id(text: &str) -> Option<(RequestId, &str)> {
+    let value = text.strip_prefix("\"id\"")?.trim_start().strip_prefix(':')?;
     let mut values = Deserializer::from_str(value).into_iter::<Value>();
     let id = values.next()?.ok()?;
-    follows(value.get(values.byte_offset()..)?).then_some(())?;
+    let rest = value.get(values.byte_offset()..)?;
     if let Value::String(id) = id {
-        return Some(RequestId::String(id.into()));
+        return Some((RequestId::String(id.into()), rest));
     }
-    id.as_i64().map(RequestId::Number)
+    Some((RequestId::Number(id.as_i64()?), rest))
 }
 
 #[cfg(test)]
@@ -379,11 +385,18 @@ mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
 
+    #[track_caller]
+    fn check(head: &str, tail: &str, want: Option<RequestId>) {
+        assert_eq!(find_request_id(head.as_bytes(), tail.as_bytes()), want, "{head} … {tail}");
+    }
+
+    /// Returns the id of the request that is refused because `line` is not JSON.
+    fn refused_id(line: &str) -> Option<RequestId> {
+        refuse_invalid_json(line.as_bytes()).and_then(|(_, id)| id)
+    }
+
     #[test]
     fn ids_are_found_before_and_behind_the_parameters() {
-        let check = |head: &str, tail: &str, want: Option<RequestId>| {
-            assert_eq!(request_id(head.as_bytes(), tail.as_bytes()), want, "{head} … {tail}");
-        };
         check(
             r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"#,
             "}}\n",
@@ -396,30 +409,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_lines_are_cut_and_told_and_the_others_pass() {
+    async fn long_lines_are_cut_and_refused_and_the_others_pass() {
         let long = format!("{{\"id\":5,\"params\":\"{}\"}}", "x".repeat(20_000));
         let text = format!("short\n{long}\nlast");
-        let (mut bounded, mut told) = Bounded::new(text.as_bytes(), 1000, Arc::default());
+        let (mut bounded, mut refused) = BoundedLines::new(text.as_bytes(), 1000, Arc::default());
         let mut out = String::new();
         bounded.read_to_string(&mut out).await.expect("reads");
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "short", "last"));
         assert!(lines[1].len() <= 1000);
-        let id = |refusal: Option<Refusal>| refusal.and_then(|(_, id)| id);
-        assert_eq!(id(told.try_recv().ok()), Some(RequestId::Number(5)));
-        assert!(told.try_recv().is_err());
+        let (_, id) = refused.try_recv().expect("a refusal");
+        assert_eq!(id, Some(RequestId::Number(5)));
+        assert!(refused.try_recv().is_err());
     }
 
     #[test]
-    fn a_request_that_is_no_json_is_told_and_other_lines_are_not() {
-        let id = |line: &str| no_json(line.as_bytes()).and_then(|(_, id)| id);
+    fn a_request_that_is_not_json_is_refused_and_other_lines_are_not() {
         let surrogate = r#"{"jsonrpc":"2.0","id":12,"method":"x","params":{"a":"\ud800"}}"#;
-        assert_eq!(id(surrogate), Some(RequestId::Number(12)));
+        assert_eq!(refused_id(surrogate), Some(RequestId::Number(12)));
         let deep = format!("{{\"id\":\"a\",\"params\":{}{}}}", "[".repeat(500), "]".repeat(500));
-        assert_eq!(id(&deep), Some(RequestId::String("a".into())));
+        assert_eq!(refused_id(&deep), Some(RequestId::String("a".into())));
         let right = "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n";
         for line in [right, "\n", "garbage\n", "{\"method\":\n"] {
-            assert_eq!(id(line), None, "{line}");
+            assert_eq!(refused_id(line), None, "{line}");
         }
     }
 }

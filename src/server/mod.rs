@@ -18,7 +18,7 @@ mod schema;
 mod stdio;
 mod tool_calls;
 
-pub use self::dispatcher::Options;
-pub use self::handler::Parts;
-pub use self::http::{BODY_TIME, HttpOptions, PATH, serve_http};
-pub use self::stdio::{serve, serve_stdio};
+pub use self::dispatcher::ServerOptions;
+pub use self::handler::ServerParts;
+pub use self::http::{HttpOptions, MAX_BODY_TIME, MCP_PATH, serve_http};
+pub use self::stdio::{serve_stdio, serve_streams};

@@ -9,24 +9,25 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at, sleep};
 
 /// Interval between the progress notifications of a long call.
-const PERIOD: Duration = Duration::from_secs(1);
+const NOTIFICATION_PERIOD: Duration = Duration::from_secs(1);
 
 /// A call ends itself at its time limit. The server waits for this much longer, then gives up.
-const GRACE: Duration = Duration::from_secs(2);
+const MAX_OVERRUN: Duration = Duration::from_secs(2);
 
 /// Returns the result of `work`, or `None` if it does not finish in time. `token` identifies the
 /// call to the client, if it wants progress notifications.
-pub(super) async fn wait<T>(
+pub(super) async fn wait_with_progress<T>(
     mut work: JoinHandle<T>,
     client: &Peer<RoleServer>,
     token: Option<ProgressToken>,
     tool: &str,
     limit: Duration,
 ) -> Option<T> {
-    let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
-    let end = sleep(limit + GRACE);
+    let mut ticks = interval_at(Instant::now() + NOTIFICATION_PERIOD, NOTIFICATION_PERIOD);
+    let end = sleep(limit + MAX_OVERRUN);
     tokio::pin!(end);
     let mut seconds = 0_u32;
+
     loop {
         tokio::select! {
             result = &mut work => return result.ok(),

@@ -10,24 +10,25 @@ use serde_json::{Value, json};
 use crate::help::dashdash;
 
 /// Returns every tool, ordered by name.
-pub(super) fn tools() -> Vec<Tool> {
-    TOOLS.iter().map(tool).collect()
+pub(super) fn list_tools() -> Vec<Tool> {
+    TOOLS.iter().map(to_protocol_tool).collect()
 }
 
 /// Returns the schema of a tool's arguments. It is built once, because reading every call needs it.
-pub(super) fn input(name: &str) -> &'static Value {
+pub(super) fn input_schema(name: &str) -> &'static Value {
     static INPUTS: LazyLock<HashMap<&str, Value>> =
         LazyLock::new(|| TOOLS.iter().map(|spec| (spec.name, (spec.input)())).collect());
     INPUTS.get(name).unwrap_or(&Value::Null)
 }
 
-fn tool(spec: &ToolSpec) -> Tool {
+/// Returns a tool of the registry in the form of the protocol.
+fn to_protocol_tool(spec: &ToolSpec) -> Tool {
     let mut tool = Tool::default();
     tool.name = spec.name.into();
     tool.title = Some(spec.title.to_owned());
     tool.description = Some(spec.description.into());
-    tool.input_schema = Arc::new(object(listed(spec)));
-    tool.output_schema = Some(Arc::new(envelope(spec)));
+    tool.input_schema = Arc::new(into_object(listed_input_schema(spec)));
+    tool.output_schema = Some(Arc::new(output_schema(spec)));
     tool.annotations = Some(
         ToolAnnotations::new()
             .read_only(spec.read_only)
@@ -35,10 +36,10 @@ fn tool(spec: &ToolSpec) -> Tool {
             .idempotent(spec.idempotent)
             .open_world(spec.open_world),
     );
-    tool.meta = Some(MetaObject(object(json!({
+    tool.meta = Some(MetaObject(into_object(json!({
         "anthropic/maxResultSizeChars": spec.max_result_chars,
         "schema_version": CONTRACT_VERSION,
-        (format!("{NAMESPACE}/dashdash")): dashdash::tool(spec),
+        (format!("{NAMESPACE}/dashdash")): dashdash::tool_block(spec),
     }))));
     tool
 }
@@ -46,10 +47,12 @@ fn tool(spec: &ToolSpec) -> Tool {
 /// Returns the arguments as the list of tools shows them. Only one tool lists the names of the
 /// agents, which take twenty words; wherever else an agent is an argument, the description refers
 /// to that list.
-fn listed(spec: &ToolSpec) -> Value {
-    let mut schema = input(spec.name).clone();
-    let provider = schema.pointer_mut("/properties/provider").and_then(Value::as_object_mut);
-    if let Some(provider) = provider.filter(|_| spec.name != "list_sessions") {
+fn listed_input_schema(spec: &ToolSpec) -> Value {
+    let mut schema = input_schema(spec.name).clone();
+    if spec.name != "list_sessions"
+        && let Some(provider) = schema.pointer_mut("/properties/provider")
+        && let Some(provider) = provider.as_object_mut()
+    {
         provider.remove("enum");
     }
     schema
@@ -58,15 +61,16 @@ fn listed(spec: &ToolSpec) -> Value {
 /// Returns the schema of the envelope around a tool's data, limited to the parts that a program
 /// needs to continue. The rest is the same for every tool and would be paid for nine times, once
 /// per tool.
-fn envelope(spec: &ToolSpec) -> JsonObject {
+fn output_schema(spec: &ToolSpec) -> JsonObject {
     let mut properties = json!({ "data": (spec.output)() });
-    if input(spec.name)["properties"]["cursor"].is_object() {
+    if input_schema(spec.name)["properties"]["cursor"].is_object() {
         properties["pagination"] = json!({ "type": "object" });
     }
-    object(json!({ "type": "object", "properties": properties, "required": ["data"] }))
+    into_object(json!({ "type": "object", "properties": properties, "required": ["data"] }))
 }
 
-pub(super) fn object(value: Value) -> JsonObject {
+/// Returns the fields of a JSON object; empty for any other value.
+pub(super) fn into_object(value: Value) -> JsonObject {
     if let Value::Object(object) = value { object } else { JsonObject::new() }
 }
 
@@ -76,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_list_is_small_and_every_argument_is_described() {
-        let tools = tools();
+        let tools = list_tools();
         let json = serde_json::to_string(&tools).expect("serialises");
         assert!(json.len() / 4 <= 4000, "{} tokens", json.len() / 4);
         for tool in &tools {

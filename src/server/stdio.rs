@@ -9,8 +9,8 @@ use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::flow::Flow;
-use super::handler::{Parts, Server};
-use super::lines::Lines;
+use super::handler::{Server, ServerParts};
+use super::lines::LineTransport;
 
 /// Maximum time that the process waits for calls that were cut off. They notice it within
 /// milliseconds.
@@ -21,7 +21,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
 /// # Errors
 ///
 /// If stdout cannot be written, unless the client has closed it.
-pub fn serve_stdio(parts: Parts) -> io::Result<()> {
+pub fn serve_stdio(parts: ServerParts) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         let (read, write) = rmcp::transport::stdio();
@@ -36,34 +36,37 @@ pub fn serve_stdio(parts: Parts) -> io::Result<()> {
 /// # Errors
 ///
 /// If `write` fails, unless the client has closed it.
-pub async fn serve(
-    parts: Parts,
+pub async fn serve_streams(
+    parts: ServerParts,
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> io::Result<()> {
     serve_until_useless(parts, read, write, || false).await
 }
 
+/// Serves one client until it leaves. `is_input_closed` returns true if the client has closed the
+/// input.
 async fn serve_until_useless(
-    parts: Parts,
+    parts: ServerParts,
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
     is_input_closed: fn() -> bool,
 ) -> io::Result<()> {
     let flow = Arc::new(Flow::new(is_input_closed));
-    let lines = Lines::new(read, write, Arc::clone(&flow));
+    let lines = LineTransport::new(read, write, Arc::clone(&flow));
     // Dropping the session cancels the calls that still run.
     let result = tokio::select! {
         result = run_session(Server::new(parts, "mcp_stdio"), lines) => result,
         () = flow.wait_until_useless() => Ok(()),
     };
     if flow.has_failed() {
-        return flow.failure().map_or(Ok(()), Err);
+        return flow.take_failure().map_or(Ok(()), Err);
     }
     result
 }
 
-async fn run_session<R, W>(server: Server, lines: Lines<R, W>) -> io::Result<()>
+/// Serves one session, from its first message to its end.
+async fn run_session<R, W>(server: Server, lines: LineTransport<R, W>) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -86,6 +89,7 @@ fn is_stdin_closed() -> bool {
     let closed = PollFlags::HUP | PollFlags::RDHUP;
     #[cfg(not(target_os = "linux"))]
     let closed = PollFlags::HUP;
+
     let stdin = io::stdin();
     let mut watched = [PollFd::new(&stdin, closed)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -8,44 +8,47 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table};
 
-use super::entry::{Entry, NAME};
+use super::entry::{SERVER_NAME, ServerEntry};
 
 /// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
-pub(super) fn added(path: &Path, text: &str, entry: &Entry) -> Result<String, String> {
+pub(super) fn add_entry(path: &Path, text: &str, entry: &ServerEntry) -> Result<String, String> {
     if path.extension().is_some_and(|extension| extension == "toml") {
-        in_toml(text, entry)
+        add_to_toml(text, entry)
     } else {
-        in_json(text, entry)
+        add_to_json(text, entry)
     }
 }
 
-fn in_json(text: &str, entry: &Entry) -> Result<String, String> {
+fn add_to_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
     let root = CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| format!("it is no JSON ({error})"))?;
-    let mut object = root.object_value_or_create().ok_or("it holds no JSON object")?;
-    for table in tables(entry, &object) {
+        .map_err(|error| format!("it is not JSON ({error})"))?;
+    let mut object = root.object_value_or_create().ok_or("it is not a JSON object")?;
+    for table in entry_tables(entry, &object) {
         object = object
             .object_value_or_create(table)
-            .ok_or_else(|| format!("'{table}' is no object there"))?;
+            .ok_or_else(|| format!("'{table}' in it is not an object"))?;
     }
-    match object.get(NAME) {
+
+    match object.get(SERVER_NAME) {
         // Additional fields of an existing entry belong to the user.
         Some(known) => {
-            let known =
-                known.object_value().ok_or_else(|| format!("'{NAME}' is no object there"))?;
+            let known = known
+                .object_value()
+                .ok_or_else(|| format!("'{SERVER_NAME}' in it is not an object"))?;
             for (name, value) in &entry.fields {
                 match known.get(name) {
                     Some(field) if field.to_serde_value().as_ref() == Some(value) => {}
-                    Some(field) => field.set_value(input(value)),
+                    Some(field) => field.set_value(to_cst_value(value)),
                     None => {
-                        known.append(name, input(value));
+                        known.append(name, to_cst_value(value));
                     }
                 }
             }
         }
         None => {
-            let fields = entry.fields.iter().map(|(name, value)| (name.clone(), input(value)));
-            object.append(NAME, CstInputValue::Object(fields.collect()));
+            let fields =
+                entry.fields.iter().map(|(name, value)| (name.clone(), to_cst_value(value)));
+            object.append(SERVER_NAME, CstInputValue::Object(fields.collect()));
         }
     }
     Ok(root.to_string())
@@ -53,7 +56,7 @@ fn in_json(text: &str, entry: &Entry) -> Result<String, String> {
 
 /// Returns the tables around the entry. OpenCode 2 has its servers one table deeper; a file that
 /// contains that table is for OpenCode 2.
-fn tables(entry: &Entry, root: &CstObject) -> Vec<&'static str> {
+fn entry_tables(entry: &ServerEntry, root: &CstObject) -> Vec<&'static str> {
     let mut tables = entry.tables.to_vec();
     let inner = root.object_value("mcp").and_then(|mcp| mcp.object_value("servers"));
     // In the older format, a server itself may be named `servers`.
@@ -63,49 +66,53 @@ fn tables(entry: &Entry, root: &CstObject) -> Vec<&'static str> {
     tables
 }
 
-fn input(value: &Value) -> CstInputValue {
+/// Converts a value to the form in which the JSON editor takes it.
+fn to_cst_value(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(value) => CstInputValue::Bool(*value),
         Value::Number(value) => CstInputValue::Number(value.to_string()),
         Value::String(value) => CstInputValue::String(value.clone()),
-        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
+        Value::Array(values) => CstInputValue::Array(values.iter().map(to_cst_value).collect()),
         Value::Object(fields) => CstInputValue::Object(
-            fields.iter().map(|(name, value)| (name.clone(), input(value))).collect(),
+            fields.iter().map(|(name, value)| (name.clone(), to_cst_value(value))).collect(),
         ),
     }
 }
 
-fn in_toml(text: &str, entry: &Entry) -> Result<String, String> {
+fn add_to_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
     let mut document =
-        text.parse::<DocumentMut>().map_err(|error| format!("it is no TOML ({error})"))?;
+        text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML ({error})"))?;
     let mut item = document.as_item_mut();
-    for name in entry.tables.iter().copied().chain([NAME]) {
+    for name in entry.tables.iter().copied().chain([SERVER_NAME]) {
         if item.is_inline_table() {
             return Err(format!("'{name}' would have to go into an inline table"));
         }
-        let table = item.as_table_like_mut().ok_or("a value stands where a table has to be")?;
+        let table = item.as_table_like_mut().ok_or("a value is in the place of a table")?;
         item = table.entry(name).or_insert_with(|| {
             let mut table = Table::new();
             // A table that contains only tables needs no line of its own.
-            table.set_implicit(name != NAME);
+            table.set_implicit(name != SERVER_NAME);
             Item::Table(table)
         });
     }
-    let table = item.as_table_like_mut().ok_or_else(|| format!("'{NAME}' is no table there"))?;
+
+    let table =
+        item.as_table_like_mut().ok_or_else(|| format!("'{SERVER_NAME}' in it is not a table"))?;
     for (name, value) in &entry.fields {
         // Values that are already correct keep their formatting and their comments.
-        if table.get(name).is_some_and(|known| is(known, value)) {
+        if table.get(name).is_some_and(|known| has_value(known, value)) {
             continue;
         }
-        if let Some(value) = toml(value) {
+        if let Some(value) = to_toml_item(value) {
             table.insert(name, value);
         }
     }
     Ok(document.to_string())
 }
 
-fn is(item: &Item, value: &Value) -> bool {
+/// Returns true if an item of TOML has this value.
+fn has_value(item: &Item, value: &Value) -> bool {
     match (value, item.as_array()) {
         (Value::Array(values), Some(items)) => {
             items.iter().map(toml_edit::Value::as_str).eq(values.iter().map(Value::as_str))
@@ -116,8 +123,9 @@ fn is(item: &Item, value: &Value) -> bool {
     }
 }
 
+/// Converts a value to TOML; `None` for kinds of values that no setting of the server has.
 #[expect(clippy::wildcard_enum_match_arm, reason = "settings of servers are made of these")]
-fn toml(value: &Value) -> Option<Item> {
+fn to_toml_item(value: &Value) -> Option<Item> {
     match value {
         Value::String(text) => Some(toml_edit::value(text.as_str())),
         Value::Bool(value) => Some(toml_edit::value(*value)),
@@ -134,13 +142,13 @@ mod tests {
 
     use super::*;
 
-    fn entry(tables: &'static [&'static str]) -> Entry {
+    fn entry(tables: &'static [&'static str]) -> ServerEntry {
         let fields = json!({ "command": "/opt/sessions", "args": ["mcp"] });
-        Entry { tables, fields: fields.as_object().cloned().expect("object") }
+        ServerEntry { tables, fields: fields.as_object().cloned().expect("object") }
     }
 
     fn added_to(name: &str, text: &str, tables: &'static [&'static str]) -> Result<String, String> {
-        added(Path::new(name), text, &entry(tables))
+        add_entry(Path::new(name), text, &entry(tables))
     }
 
     #[test]
@@ -200,12 +208,15 @@ mod tests {
         }
     }
 
+    fn parsed(text: &str) -> Value {
+        serde_json::from_str(text).expect("JSON")
+    }
+
     #[test]
     fn both_kinds_of_opencode_are_known() {
         let old = added_to("a.json", "{\"mcp\": {}}", &["mcp"]).expect("edits");
         let new = added_to("a.json", "{\"mcp\": {\"servers\": {}}}", &["mcp"]).expect("edits");
-        let value = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
-        assert!(value(&old)["mcp"]["sessions"].is_object());
-        assert!(value(&new)["mcp"]["servers"]["sessions"].is_object());
+        assert!(parsed(&old)["mcp"]["sessions"].is_object());
+        assert!(parsed(&new)["mcp"]["servers"]["sessions"].is_object());
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value};
 
 /// The name of the server in configurations.
-pub(super) const NAME: &str = "sessions";
+pub(super) const SERVER_NAME: &str = "sessions";
 
 /// The server's entry, and its location in the file.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct ServerEntry {
     /// The tables around the entry, outermost first.
     pub(super) tables: &'static [&'static str],
     pub(super) fields: Map<String, Value>,

@@ -4,17 +4,18 @@
 mod edit;
 mod entry;
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use ingest::provider::format::Places;
+use ingest::provider::format::AgentFolders;
 use schemas::client::Client;
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::json;
 
-use self::entry::{Entry, NAME};
+use self::entry::{SERVER_NAME, ServerEntry};
 use crate::error::unusable_path;
 use crate::files::leftovers::create_temporary;
 use crate::files::outfile::{find_place, open_regular};
@@ -31,12 +32,12 @@ pub struct Registration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     #[serde(skip)]
-    entry: Entry,
+    entry: ServerEntry,
 }
 
 /// The result of writing a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Written {
+pub struct ConfigWritten {
     pub path: PathBuf,
     pub changed: bool,
     /// The path of the copy of the previous file.
@@ -45,27 +46,15 @@ pub struct Written {
 }
 
 /// Returns the registration of the server, which is started by `program` with `arguments`.
-pub fn registration(
+pub fn plan_registration(
     client: Client,
-    places: &Places<'_>,
+    places: &AgentFolders<'_>,
     program: &Path,
     arguments: &[String],
 ) -> Registration {
     let program = program.to_string_lossy().into_owned();
     let whole: Vec<_> = std::iter::once(&program).chain(arguments).map(String::as_str).collect();
-    let path = match client {
-        Client::Claude => match places.set("CLAUDE_CONFIG_DIR") {
-            Some(dir) => dir.join(".claude.json"),
-            None => places.home(".claude.json"),
-        },
-        Client::Codex => {
-            places.set("CODEX_HOME").unwrap_or_else(|| places.home(".codex")).join("config.toml")
-        }
-        Client::Gemini => places.home(".gemini/settings.json"),
-        Client::Opencode => opencode(places),
-        Client::Vscode => vscode(places),
-        Client::Cursor => places.home(".cursor/mcp.json"),
-    };
+    let path = config_path(client, places);
     let tables: &'static [&'static str] = match client {
         Client::Claude | Client::Gemini | Client::Cursor => &["mcpServers"],
         Client::Codex => &["mcp_servers"],
@@ -81,68 +70,91 @@ pub fn registration(
         }
         Client::Opencode => json!({ "type": "local", "command": whole, "enabled": true }),
     };
-    let entry = Entry { tables, fields: fields.as_object().cloned().unwrap_or_default() };
+    let entry = ServerEntry { tables, fields: fields.as_object().cloned().unwrap_or_default() };
+
     let words: Vec<_> = whole.iter().map(|word| shell_word(word)).collect();
     let words = words.join(" ");
     let command = match client {
-        Client::Claude => Some(format!("claude mcp add --scope user {NAME} -- {words}")),
-        Client::Codex => Some(format!("codex mcp add {NAME} -- {words}")),
+        Client::Claude => Some(format!("claude mcp add --scope user {SERVER_NAME} -- {words}")),
+        Client::Codex => Some(format!("codex mcp add {SERVER_NAME} -- {words}")),
         Client::Gemini | Client::Opencode | Client::Vscode | Client::Cursor => None,
     };
-    let config = edit::added(&path, "", &entry).unwrap_or_default();
+    let config = edit::add_entry(&path, "", &entry).unwrap_or_default();
     Registration { client, path, config, command, entry }
+}
+
+/// Returns the configuration file of a client.
+fn config_path(client: Client, places: &AgentFolders<'_>) -> PathBuf {
+    match client {
+        Client::Claude => match places.env_path("CLAUDE_CONFIG_DIR") {
+            Some(dir) => dir.join(".claude.json"),
+            None => places.home_path(".claude.json"),
+        },
+        Client::Codex => places
+            .env_path("CODEX_HOME")
+            .unwrap_or_else(|| places.home_path(".codex"))
+            .join("config.toml"),
+        Client::Gemini => places.home_path(".gemini/settings.json"),
+        Client::Opencode => opencode_path(places),
+        Client::Vscode => vscode_path(places),
+        Client::Cursor => places.home_path(".cursor/mcp.json"),
+    }
 }
 
 /// Returns the file that OpenCode reads: the one with comments if it exists, otherwise the one
 /// without.
-fn opencode(places: &Places<'_>) -> PathBuf {
-    let with_comments = places.config("opencode/opencode.jsonc");
-    if with_comments.exists() { with_comments } else { places.config("opencode/opencode.json") }
+fn opencode_path(places: &AgentFolders<'_>) -> PathBuf {
+    let with_comments = places.config_path("opencode/opencode.jsonc");
+    if with_comments.exists() {
+        with_comments
+    } else {
+        places.config_path("opencode/opencode.json")
+    }
 }
 
-fn vscode(places: &Places<'_>) -> PathBuf {
+/// Returns the file that VS Code reads on this system.
+fn vscode_path(places: &AgentFolders<'_>) -> PathBuf {
     if cfg!(target_os = "macos") {
-        return places.home("Library/Application Support/Code/User/mcp.json");
+        return places.home_path("Library/Application Support/Code/User/mcp.json");
     }
-    match places.set("APPDATA") {
+    match places.env_path("APPDATA") {
         Some(dir) if cfg!(windows) => dir.join("Code/User/mcp.json"),
-        _ => places.config("Code/User/mcp.json"),
+        _ => places.config_path("Code/User/mcp.json"),
     }
 }
 
 /// Quotes a word so that a shell takes it literally.
 fn shell_word(word: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(safe) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    let is_plain = !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 impl Registration {
     /// Adds the entry to the client's file or updates it. The previous file is kept next to it, and
     /// the rest of the file is unchanged.
-    pub fn write(&self, now: Timestamp) -> Result<Written, ToolError> {
-        let failed = |error: io::Error| unusable(&self.path, &error.to_string());
+    pub fn write_config(&self, now: Timestamp) -> Result<ConfigWritten, ToolError> {
         // If the path is a link, the file that it points to is changed.
         let path = find_place(&self.path)?;
         let before = match open_regular(&path).and_then(io::read_to_string) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(unusable_config(&self.path, error)),
         };
-        let after = edit::added(&path, before.as_deref().unwrap_or(""), &self.entry)
-            .map_err(|reason| unusable(&path, &reason))?;
+        let after = edit::add_entry(&path, before.as_deref().unwrap_or(""), &self.entry)
+            .map_err(|reason| unusable_config(&path, reason))?;
         if before.as_deref() == Some(after.as_str()) {
-            return Ok(Written { path, changed: false, backup: None });
+            return Ok(ConfigWritten { path, changed: false, backup: None });
         }
+
         let backup = match before {
-            Some(_) => Some(back_up(&path, now).map_err(failed)?),
+            Some(_) => {
+                Some(back_up(&path, now).map_err(|error| unusable_config(&self.path, error))?)
+            }
             None => None,
         };
-        replace(&path, &after).map_err(failed)?;
-        Ok(Written { path, changed: true, backup })
+        replace_file(&path, &after).map_err(|error| unusable_config(&self.path, error))?;
+        Ok(ConfigWritten { path, changed: true, backup })
     }
 }
 
@@ -162,7 +174,7 @@ fn back_up(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
 }
 
 /// Replaces a file in one step. The new file has the permissions of the old one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let dir = folder_of(path);
     fs::create_dir_all(dir)?;
     let mut file = create_temporary(dir)?;
@@ -175,13 +187,15 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the folder of a file.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn unusable(path: &Path, reason: &str) -> ToolError {
+/// Returns the error for a configuration file that cannot take the entry.
+fn unusable_config(path: &Path, reason: impl Display) -> ToolError {
     let what = format_args!(
-        "{reason}. Nothing was changed; without --write the entry is printed, to be added by hand"
+        "{reason}. Nothing was changed. Run the command without --write to print the entry, and add it by hand"
     );
     unusable_path(path, what)
 }
@@ -190,11 +204,14 @@ fn unusable(path: &Path, reason: &str) -> ToolError {
 mod tests {
     use super::*;
 
+    fn no_variable(_: &str) -> Option<String> {
+        None
+    }
+
     fn registered(client: Client, home: &Path) -> Registration {
-        let none = |_: &str| -> Option<String> { None };
-        let places = Places::new(home, &none);
+        let places = AgentFolders::new(home, &no_variable);
         let arguments = ["--store".to_owned(), "/my store".to_owned(), "mcp".to_owned()];
-        registration(client, &places, Path::new("/opt/sessions"), &arguments)
+        plan_registration(client, &places, Path::new("/opt/sessions"), &arguments)
     }
 
     #[test]
@@ -215,17 +232,17 @@ mod tests {
     fn writing_keeps_the_file_before_and_is_done_once() {
         let home = tempfile::tempdir().expect("tempdir");
         let registration = registered(Client::Gemini, home.path());
-        let made = registration.write(Timestamp(0)).expect("writes");
+        let made = registration.write_config(Timestamp(0)).expect("writes");
         assert!(made.changed && made.backup.is_none());
         fs::write(&registration.path, "{ \"theme\": \"x\" }\n").expect("writes");
-        let changed = registration.write(Timestamp(0)).expect("writes");
+        let changed = registration.write_config(Timestamp(0)).expect("writes");
         let backup = changed.backup.expect("kept");
         assert_eq!(fs::read_to_string(backup).expect("reads"), "{ \"theme\": \"x\" }\n");
         let text = fs::read_to_string(&registration.path).expect("reads");
         assert!(text.contains("\"theme\": \"x\"") && text.contains("/opt/sessions"), "{text}");
-        assert!(!registration.write(Timestamp(0)).expect("reads").changed);
+        assert!(!registration.write_config(Timestamp(0)).expect("reads").changed);
         fs::write(&registration.path, "not json").expect("writes");
-        assert!(registration.write(Timestamp(0)).is_err());
+        assert!(registration.write_config(Timestamp(0)).is_err());
         assert_eq!(fs::read_to_string(&registration.path).expect("reads"), "not json");
     }
 }

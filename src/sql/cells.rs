@@ -8,15 +8,18 @@ use arrow::datatypes::{
 use schemas::Timestamp;
 use serde_json::{Number, Value};
 
-use super::plan::Form;
-use crate::base::sanitize::clean;
+use super::plan::ColumnForm;
+use crate::base::sanitize::clean_text;
 
 /// Maximum number of characters of a cell in a table for reading.
-const TABLE_CELL: usize = 80;
+const MAX_TABLE_CELL_CHARS: usize = 80;
+
+/// Maximum number of decimal digits that a double represents without loss.
+const MAX_EXACT_DIGITS: usize = 15;
 
 /// Returns the value of a cell. Integers beyond 64 bits are strings, so that none is rounded.
 #[expect(clippy::wildcard_enum_match_arm, reason = "a plan reads every other type as text")]
-pub(super) fn value(column: &dyn Array, row: usize, form: Form) -> Value {
+pub(super) fn cell_value(column: &dyn Array, row: usize, form: ColumnForm) -> Value {
     if column.is_null(row) {
         return Value::Null;
     }
@@ -30,21 +33,21 @@ pub(super) fn value(column: &dyn Array, row: usize, form: Form) -> Value {
         DataType::UInt16 => column.as_primitive::<UInt16Type>().value(row).into(),
         DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into(),
         DataType::UInt64 => column.as_primitive::<UInt64Type>().value(row).into(),
-        DataType::Float32 => float(column.as_primitive::<Float32Type>().value(row).into()),
-        DataType::Float64 => float(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Float32 => float_value(column.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => float_value(column.as_primitive::<Float64Type>().value(row)),
         DataType::Decimal128(_, _) => {
-            decimal(&column.as_primitive::<Decimal128Type>().value_as_string(row))
+            decimal_value(&column.as_primitive::<Decimal128Type>().value_as_string(row))
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             let time = column.as_primitive::<TimestampMicrosecondType>().value(row);
             Timestamp(time).to_string().into()
         }
         DataType::Utf8 => {
-            let text = clean(column.as_string::<i32>().value(row));
+            let text = clean_text(column.as_string::<i32>().value(row));
             match form {
-                Form::Whole => decimal(&text),
-                Form::Json => serde_json::from_str(&text).unwrap_or(Value::String(text)),
-                Form::Plain | Form::Text => Value::String(text),
+                ColumnForm::Whole => decimal_value(&text),
+                ColumnForm::Json => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+                ColumnForm::Plain | ColumnForm::Text => Value::String(text),
             }
         }
         // A plan reads every other type as text.
@@ -53,27 +56,29 @@ pub(super) fn value(column: &dyn Array, row: usize, form: Form) -> Value {
 }
 
 /// Returns a float as a number, or as a string if it is not finite: JSON has no infinity.
-fn float(number: f64) -> Value {
+fn float_value(number: f64) -> Value {
     Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
 }
 
-fn decimal(text: &str) -> Value {
-    let whole =
-        text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from));
-    if let Ok(number) = whole {
-        return number;
+/// Returns a decimal number as a number if that loses no digit, otherwise as a string.
+fn decimal_value(text: &str) -> Value {
+    if let Ok(number) = text.parse::<i64>() {
+        return number.into();
     }
-    // A double represents 15 digits without loss.
+    if let Ok(number) = text.parse::<u64>() {
+        return number.into();
+    }
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    match text.parse().ok().and_then(Number::from_f64) {
-        Some(number) if digits <= 15 && text.contains('.') => Value::Number(number),
+    let number = text.parse::<f64>().ok().and_then(Number::from_f64);
+    match number {
+        Some(number) if digits <= MAX_EXACT_DIGITS && text.contains('.') => Value::Number(number),
         _ => text.into(),
     }
 }
 
 /// Returns a value as text; null is empty.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
-pub(super) fn text(value: &Value) -> String {
+pub(super) fn value_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -82,29 +87,31 @@ pub(super) fn text(value: &Value) -> String {
 }
 
 /// Returns a line of CSV (RFC 4180). Null is an empty cell, an empty text is two quotes.
-pub(super) fn csv(values: &[Value]) -> String {
-    let cell = |value: &Value| {
-        let text = text(value);
-        let plain = !text.contains([',', '"', '\n', '\r']) && !text.starts_with(' ');
-        if value.is_null() || plain && !text.is_empty() {
-            text
-        } else {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        }
-    };
-    values.iter().map(cell).collect::<Vec<_>>().join(",")
+pub(super) fn csv_line(values: &[Value]) -> String {
+    values.iter().map(csv_cell).collect::<Vec<_>>().join(",")
+}
+
+fn csv_cell(value: &Value) -> String {
+    let text = value_text(value);
+    if value.is_null() {
+        return text;
+    }
+    let must_quote =
+        text.is_empty() || text.starts_with(' ') || text.contains([',', '"', '\n', '\r']);
+    if must_quote { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 /// Returns a line of a Markdown table.
-pub(super) fn markdown(cells: &[String]) -> String {
-    let cell = |text: &String| text.replace('|', "\\|").replace('\n', "<br>");
-    format!("| {} |", cells.iter().map(cell).collect::<Vec<_>>().join(" | "))
+pub(super) fn markdown_row(cells: &[String]) -> String {
+    let cells = cells.iter().map(|text| text.replace('|', "\\|").replace('\n', "<br>"));
+    format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
-/// Returns a cell of a table for reading: one line of at most [`TABLE_CELL`] characters.
-pub(super) fn short(value: &Value) -> String {
-    let text = text(value).replace('\n', "\\n").replace('\t', " ");
-    match text.char_indices().nth(TABLE_CELL) {
+/// Returns a cell of a table for reading: one line of at most [`MAX_TABLE_CELL_CHARS`] characters,
+/// then an ellipsis if there are more.
+pub(super) fn table_cell(value: &Value) -> String {
+    let text = value_text(value).replace('\n', "\\n").replace('\t', " ");
+    match text.char_indices().nth(MAX_TABLE_CELL_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
@@ -117,19 +124,19 @@ mod tests {
 
     #[test]
     fn no_digit_is_lost() {
-        assert_eq!(decimal("42"), json!(42));
-        assert_eq!(decimal("18446744073709551615"), json!(u64::MAX));
+        assert_eq!(decimal_value("42"), json!(42));
+        assert_eq!(decimal_value("18446744073709551615"), json!(u64::MAX));
         let huge = "170141183460469231731687303715884105727";
-        assert_eq!(decimal(huge), json!(huge));
-        assert_eq!(decimal("1.500"), json!(1.5));
-        assert_eq!(decimal("0.12345678901234567890"), json!("0.12345678901234567890"));
-        assert_eq!(float(f64::NAN), json!("NaN"));
+        assert_eq!(decimal_value(huge), json!(huge));
+        assert_eq!(decimal_value("1.500"), json!(1.5));
+        assert_eq!(decimal_value("0.12345678901234567890"), json!("0.12345678901234567890"));
+        assert_eq!(float_value(f64::NAN), json!("NaN"));
     }
 
     #[test]
     fn rows_as_text() {
         let values = [json!(null), json!(""), json!("a,\"b\"\nc"), json!(1.5), json!([1])];
-        assert_eq!(csv(&values), ",\"\",\"a,\"\"b\"\"\nc\",1.5,[1]");
-        assert_eq!(markdown(&["a|b".to_owned(), "c\nd".to_owned()]), "| a\\|b | c<br>d |");
+        assert_eq!(csv_line(&values), ",\"\",\"a,\"\"b\"\"\nc\",1.5,[1]");
+        assert_eq!(markdown_row(&["a|b".to_owned(), "c\nd".to_owned()]), "| a\\|b | c<br>d |");
     }
 }

@@ -13,28 +13,28 @@ use crate::store::StoreError;
 /// The reason why a query ended without its rows.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
-    /// The query's process reported what is wrong.
+    /// The query process reported a fault.
     #[error(transparent)]
     Fault(#[from] Fault),
-    #[error("sql: longer than {} bytes", limits::SQL_BYTES)]
+    #[error("sql: it is longer than {} bytes. Shorten it", limits::SQL_BYTES)]
     TooLong,
     #[error(
         "The query was stopped after {:.0} s. Narrow it with WHERE (session_id, timestamp), or aggregate less",
         .0.as_secs_f64()
     )]
     OutOfTime(Duration),
-    #[error("Another query was running all the time; queries run one after the other. Try again")]
+    #[error("Other queries are still running, and queries run one at a time. Try again")]
     Busy,
     #[error("The query was cancelled")]
     Cancelled,
     #[error(
-        "The query's process was ended from outside by signal {0}: by a user, or by the system when the memory of the machine ran out. Nothing was changed: run the query again"
+        "The query process was ended from outside by signal {0}: by a user, or by the system because memory ran out. Nothing was changed. Run the query again"
     )]
     Killed(i32),
-    /// The process ended without a report, with this message or code.
-    #[error("The query's process ended{0}")]
+    /// The process ended without a report, as this message says.
+    #[error("{0}")]
     Ended(String),
-    #[error("No process could be started for the query: {0}")]
+    #[error("The query process could not be started: {0}")]
     NotStarted(io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -48,7 +48,7 @@ pub enum SqlError {
 pub enum Fault {
     #[error("{0}")]
     Mistake(Mistake),
-    #[error("{}", refusal(.reason))]
+    #[error("{}", refusal_message(.reason))]
     NotAllowed {
         reason: String,
         /// The name in the query that is not allowed.
@@ -65,7 +65,7 @@ pub enum Fault {
     )]
     OutputTooLarge,
     #[error(
-        "The query has {0} columns; at most {most}. Name those you need",
+        "The query has {0} columns; at most {most} are allowed. Select only those you need",
         most = limits::SQL_COLUMNS_MAX
     )]
     TooManyColumns(usize),
@@ -84,7 +84,7 @@ pub struct Mistake {
     pub message: String,
     /// 1-based line and column.
     pub place: Option<(usize, usize)>,
-    /// The unknown column.
+    /// The unknown column, if the mistake is one.
     pub name: Option<String>,
 }
 
@@ -101,8 +101,8 @@ impl Fault {
     }
 }
 
-/// Returns the message for a refused query: the reason, and what is allowed.
-fn refusal(reason: &str) -> String {
+/// Returns the message for a refused query: the reason and the allowed queries.
+fn refusal_message(reason: &str) -> String {
     let views: Vec<_> = VIEWS.iter().map(|view| view.name).collect();
     let stop = if reason.ends_with('?') { "" } else { "." };
     format!("{reason}{stop} One SELECT over the views is allowed: {}", views.join(", "))

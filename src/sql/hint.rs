@@ -1,60 +1,94 @@
 //! Rewrites DuckDB's errors for users: the message, its place, and the nearest existing name.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use schemas::view::{VIEWS, View};
+use schemas::view::{SqlView, VIEWS};
 use serde_json::Value;
 
 use super::error::{Fault, Mistake};
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 
 /// Minimum Jaro-Winkler similarity of a name that is suggested.
-const LIKE: f64 = 0.8;
+const MIN_SIMILARITY: f64 = 0.8;
 
-/// Returns the name among `names` that is most similar to `name`, if it is similar enough.
-pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let name = name.to_ascii_lowercase();
-    let scored = names.map(|known| (strsim::jaro_winkler(&name, known), known));
-    let best = scored.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    (best.0 >= LIKE).then_some(best.1)
+/// Maximum number of characters of a query that a message shows.
+const MAX_SHOWN_CHARS: usize = 40;
+
+/// A place in a query.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct QueryPlace {
+    /// 1-based.
+    pub(super) line: usize,
+    /// 1-based, in characters.
+    pub(super) column: usize,
+    /// The beginning of the text there.
+    text: String,
 }
 
-/// Converts an error of DuckDB to a fault. `before` is the number of bytes before the query in the
-/// statement that DuckDB got; `used` are the views that the query names.
-pub(super) fn sql_error(error: &duckdb::Error, sql: &str, before: usize, used: &[&str]) -> Fault {
-    let whole = message(error);
+impl fmt::Display for QueryPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at line {}, column {}: {}", self.line, self.column, self.text)
+    }
+}
+
+/// A query in a statement that was sent to DuckDB.
+pub(super) struct SentQuery<'q> {
+    pub(super) sql: &'q str,
+    /// Number of bytes before the query in the statement.
+    pub(super) before: usize,
+    /// The views that the query names.
+    pub(super) used: &'q [&'q str],
+}
+
+/// Returns the name among `names` that is most similar to `name`, if it is similar enough.
+pub(super) fn find_nearest<'n>(
+    name: &str,
+    names: impl Iterator<Item = &'n str>,
+) -> Option<&'n str> {
+    let name = name.to_ascii_lowercase();
+    let scored = names.map(|known| (strsim::jaro_winkler(&name, known), known));
+    let (similarity, best) = scored.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    (similarity >= MIN_SIMILARITY).then_some(best)
+}
+
+/// Converts an error of DuckDB about a query to a fault.
+pub(super) fn query_fault(error: &duckdb::Error, query: &SentQuery<'_>) -> Fault {
+    let whole = raw_message(error);
     if is_out_of_memory(&whole) {
         return Fault::OutOfMemory;
     }
-    let Some(parsed) = parsed(&whole) else {
-        return Fault::mistake(clean(&whole));
+    let Some(parsed) = parse_message(&whole) else {
+        return Fault::mistake(clean_text(&whole));
     };
     let text = parsed["exception_message"].as_str().unwrap_or(&whole);
-    let mut said = clean(text.trim_end());
+    let mut lines = vec![clean_text(text.trim_end())];
+
     let at = parsed["position"].as_str().and_then(|at| at.parse::<usize>().ok());
-    let place = at.and_then(|at| at.checked_sub(before)).and_then(|at| place(sql, at));
-    if let Some((line, column, near)) = &place {
-        said = format!("{said}\nat line {line}, column {column}: {}", clean(near));
-    }
-    let help = unknown_column(&parsed, text).map(|name| (column_hint(&name, used), name));
-    if let Some((Some(hint), _)) = &help {
-        said = format!("{said}\n{hint}");
-    }
+    let at = at.and_then(|at| at.checked_sub(query.before));
+    let place = at.and_then(|at| query_place(query.sql, at));
+    lines.extend(place.as_ref().map(|place| clean_text(&place.to_string())));
+
+    let name = unknown_column(&parsed, text);
+    lines.extend(name.as_deref().and_then(|name| suggest_column(name, query.used)));
     if parsed["exception_type"] == "Parser" {
-        said = format!("{said}\nLeave out a semicolon and what follows it");
+        lines.push("If there is a semicolon, remove it and everything after it".to_owned());
     }
-    let place = place.map(|(line, column, _)| (line, column));
-    Fault::Mistake(Mistake { message: said, place, name: help.map(|(_, name)| name) })
+
+    let place = place.map(|place| (place.line, place.column));
+    Fault::Mistake(Mistake { message: lines.join("\n"), place, name })
 }
 
 /// Returns DuckDB's message without its JSON frame.
-pub(super) fn words(error: &duckdb::Error) -> String {
-    let whole = message(error);
-    let words = parsed(&whole).and_then(|said| said["exception_message"].as_str().map(clean));
-    words.unwrap_or(whole)
+pub(super) fn describe_error(error: &duckdb::Error) -> String {
+    let whole = raw_message(error);
+    let parsed = parse_message(&whole);
+    let text = parsed.as_ref().and_then(|parsed| parsed["exception_message"].as_str());
+    text.map(clean_text).unwrap_or(whole)
 }
 
-fn message(error: &duckdb::Error) -> String {
+/// Returns the message of an error as DuckDB wrote it.
+fn raw_message(error: &duckdb::Error) -> String {
     if let duckdb::Error::DuckDBFailure(_, Some(message)) = error {
         return message.clone();
     }
@@ -62,7 +96,7 @@ fn message(error: &duckdb::Error) -> String {
 }
 
 /// Parses a message of DuckDB. With `errors_as_json` it is the kind of error and an object.
-fn parsed(message: &str) -> Option<Value> {
+fn parse_message(message: &str) -> Option<Value> {
     serde_json::from_str(message.get(message.find('{')?..)?).ok()
 }
 
@@ -72,14 +106,18 @@ fn is_out_of_memory(message: &str) -> bool {
         .any(|words| message.contains(words))
 }
 
-/// Returns the 1-based line and column of a byte, and the text there.
-pub(super) fn place(sql: &str, at: usize) -> Option<(usize, usize, String)> {
-    let (before, rest) = (sql.get(..at)?, sql.get(at..)?);
+/// Returns the place of a byte. Returns `None` if the byte is not the first of a character, or is
+/// after the end.
+pub(super) fn query_place(sql: &str, at: usize) -> Option<QueryPlace> {
+    let (before, rest) = sql.split_at_checked(at)?;
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    let line = before.matches('\n').count() + 1;
-    let column = before[line_start..].chars().count() + 1;
-    let near: String = rest.lines().next().unwrap_or("").chars().take(40).collect();
-    Some((line, column, if near.is_empty() { "the end".to_owned() } else { near }))
+    let first_line = rest.lines().next().unwrap_or("");
+    let shown: String = first_line.chars().take(MAX_SHOWN_CHARS).collect();
+    Some(QueryPlace {
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        text: if shown.is_empty() { "the end".to_owned() } else { shown },
+    })
 }
 
 /// Returns the name of the column that DuckDB does not know.
@@ -92,16 +130,21 @@ fn unknown_column(parsed: &Value, text: &str) -> Option<String> {
 }
 
 /// Names the views that have the column, or the most similar column.
-fn column_hint(name: &str, used: &[&str]) -> Option<String> {
-    let has = |view: &&View| view.columns().any(|column| column.name.eq_ignore_ascii_case(name));
-    let holders: Vec<_> = VIEWS.iter().filter(has).map(|view| view.name).collect();
+fn suggest_column(name: &str, used: &[&str]) -> Option<String> {
+    let mut holders = Vec::new();
+    for view in VIEWS {
+        if view.columns().any(|column| column.name.eq_ignore_ascii_case(name)) {
+            holders.push(view.name);
+        }
+    }
     if !holders.is_empty() && !holders.iter().any(|holder| used.contains(holder)) {
         let holders = holders.join(", ");
         return Some(format!("'{name}' is a column of {holders}; JOIN it USING (session_id)"));
     }
-    let asked = VIEWS.iter().filter(|view| used.is_empty() || used.contains(&view.name));
-    let columns: BTreeSet<_> = asked.flat_map(View::columns).map(|column| column.name).collect();
-    nearest(name, columns.into_iter()).map(|near| format!("Did you mean '{near}'?"))
+
+    let views = VIEWS.iter().filter(|view| used.is_empty() || used.contains(&view.name));
+    let columns: BTreeSet<_> = views.flat_map(SqlView::columns).map(|column| column.name).collect();
+    find_nearest(name, columns.into_iter()).map(|near| format!("Did you mean '{near}'?"))
 }
 
 #[cfg(test)]
@@ -111,21 +154,23 @@ mod tests {
     #[test]
     fn names_that_are_there_are_found() {
         assert_eq!(
-            column_hint("even_index", &["events"]).as_deref(),
+            suggest_column("even_index", &["events"]).as_deref(),
             Some("Did you mean 'event_index'?")
         );
         assert_eq!(
-            column_hint("title", &["events"]).as_deref(),
+            suggest_column("title", &["events"]).as_deref(),
             Some("'title' is a column of sessions, lineage; JOIN it USING (session_id)")
         );
-        assert_eq!(column_hint("zzzz", &["labels"]), None);
+        assert_eq!(suggest_column("zzzz", &["labels"]), None);
     }
 
     #[test]
     fn a_place_has_line_and_column() {
-        assert_eq!(place("SELECT\n é, x", 12), Some((2, 5, "x".to_owned())));
-        assert_eq!(place("SELECT", 6), Some((1, 7, "the end".to_owned())));
-        assert_eq!(place("é", 1), None);
-        assert_eq!(place("", 3), None);
+        let describe = |sql, at| query_place(sql, at).map(|place| place.to_string());
+        let x = describe("SELECT\n é, x", 12);
+        assert_eq!(x.as_deref(), Some("at line 2, column 5: x"));
+        assert_eq!(describe("SELECT", 6).as_deref(), Some("at line 1, column 7: the end"));
+        assert_eq!(query_place("é", 1), None);
+        assert_eq!(query_place("", 3), None);
     }
 }

@@ -20,7 +20,7 @@ mod views;
 mod worker;
 
 pub use error::{Fault, Mistake, SqlError};
-pub use query::{Cut, Query, Summary};
+pub use query::{SqlLimit, SqlQuery, SqlSummary};
 pub use sandbox::Sandbox;
 pub use views::schema_text;
-pub use worker::serve;
+pub use worker::serve_request;

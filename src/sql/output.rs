@@ -12,55 +12,60 @@ use schemas::tool::query::{QueryData, QueryFormat};
 use serde_json::{Map, Value};
 
 use super::cells;
-use super::plan::{Plan, is_number};
-use super::protocol::Request;
-use super::query::{Cut, Summary};
-use crate::base::sanitize::head;
-use crate::base::text_table::aligned;
+use super::plan::{ColumnPlan, is_number};
+use super::protocol::WorkerRequest;
+use super::query::{SqlLimit, SqlSummary};
+use crate::base::sanitize::truncate_for_json;
+use crate::base::text_table::format_table;
 use crate::store::ParquetFile;
 
 /// A writer for the rows of a query.
-pub(super) struct Rows<'p> {
-    plan: &'p Plan,
+pub(super) struct RowWriter<'p> {
+    plan: &'p ColumnPlan,
     /// The columns with the names of the query.
     schema: SchemaRef,
-    left: usize,
-    summary: Summary,
-    sink: Sink,
+    /// The number of rows that may still be written.
+    rows_left: usize,
+    summary: SqlSummary,
+    sink: RowSink,
 }
 
-enum Sink {
+/// The destination of the rows, by format.
+enum RowSink {
     /// The data of a tool's answer: as many rows as fit.
     Data {
         data: QueryData,
+        /// The number of bytes that further rows may take.
         room: usize,
+        /// Maximum number of bytes of a cell.
         cell: usize,
-        out: Capped,
+        out: CappedWriter,
     },
     /// All rows are kept because the widths of columns are known only at the end.
     Table {
         rows: Vec<Vec<String>>,
-        out: Capped,
+        out: CappedWriter,
     },
+    /// One line, or one object, for each row.
     Lines {
         format: QueryFormat,
-        out: Capped,
+        out: CappedWriter,
     },
-    Parquet(Box<ParquetFile<Capped>>),
-    Arrow(Box<FileWriter<Capped>>),
+    Parquet(Box<ParquetFile<CappedWriter>>),
+    Arrow(Box<FileWriter<CappedWriter>>),
 }
 
 /// A writer that fails after `left` bytes.
-struct Capped {
+struct CappedWriter {
     out: Box<dyn Write + Send>,
-    left: u64,
+    bytes_left: u64,
 }
 
-impl Write for Capped {
+impl Write for CappedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
-        let left = self.left.checked_sub(written as u64);
-        self.left = left.ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let left = self.bytes_left.checked_sub(written as u64);
+        self.bytes_left = left.ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
         Ok(written)
     }
 
@@ -69,63 +74,65 @@ impl Write for Capped {
     }
 }
 
-impl<'p> Rows<'p> {
+impl<'p> RowWriter<'p> {
     /// Starts the format that the request names.
     pub(super) fn new(
-        plan: &'p Plan,
+        plan: &'p ColumnPlan,
         schema: SchemaRef,
-        request: &Request,
+        request: &WorkerRequest,
         out: Box<dyn Write + Send>,
     ) -> io::Result<Self> {
-        let fields = schema
-            .fields()
-            .iter()
-            .zip(&plan.columns)
-            .map(|(field, column)| Field::new(&column.name, field.data_type().clone(), true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let out = Capped { out, left: request.max_bytes };
+        let mut fields = Vec::new();
+        for (field, column) in schema.fields().iter().zip(&plan.columns) {
+            fields.push(Field::new(&column.name, field.data_type().clone(), true));
+        }
+        let schema = Arc::new(Schema::new(fields));
+
+        let out = CappedWriter { out, bytes_left: request.max_bytes };
         let sink = match request.format {
-            None => Sink::data(plan, out),
-            Some(QueryFormat::Table) => Sink::Table { rows: Vec::new(), out },
+            None => RowSink::start_data(plan, out),
+            Some(QueryFormat::Table) => RowSink::Table { rows: Vec::new(), out },
             Some(QueryFormat::Parquet) => {
-                Sink::Parquet(Box::new(ParquetFile::new(out, Arc::clone(&schema))?))
+                RowSink::Parquet(Box::new(ParquetFile::new(out, Arc::clone(&schema))?))
             }
             Some(QueryFormat::Arrow) => {
-                Sink::Arrow(Box::new(FileWriter::try_new(out, &schema).map_err(cause)?))
+                RowSink::Arrow(Box::new(FileWriter::try_new(out, &schema).map_err(io_cause)?))
             }
-            Some(format) => Sink::lines(plan, format, out)?,
+            Some(format) => RowSink::start_lines(plan, format, out)?,
         };
-        Ok(Self { plan, schema, left: request.max_rows, summary: Summary::default(), sink })
+        Ok(Self { plan, schema, rows_left: request.max_rows, summary: SqlSummary::default(), sink })
     }
 
     /// Writes the rows of a batch; returns false if no more rows are wanted.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<bool> {
-        let more = batch.num_rows() > self.left;
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), batch.columns().to_vec())
-            .map_err(cause)?
-            .slice(0, batch.num_rows().min(self.left));
-        if more {
-            self.summary.cut = Some(Cut::Rows);
+    pub(super) fn write_batch(&mut self, batch: &RecordBatch) -> io::Result<bool> {
+        if batch.num_rows() > self.rows_left {
+            self.summary.cut = Some(SqlLimit::Rows);
         }
-        self.left -= batch.num_rows();
-        let whole = match &mut self.sink {
-            Sink::Parquet(file) => Some(file.write(&batch)),
-            Sink::Arrow(file) => Some(file.write(&batch).map_err(cause)),
-            Sink::Data { .. } | Sink::Table { .. } | Sink::Lines { .. } => None,
-        };
-        let Some(written) = whole else { return self.rows(&batch) };
-        written?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), batch.columns().to_vec())
+            .map_err(io_cause)?
+            .slice(0, batch.num_rows().min(self.rows_left));
+        self.rows_left -= batch.num_rows();
+
+        match &mut self.sink {
+            RowSink::Parquet(file) => file.write(&batch)?,
+            RowSink::Arrow(file) => file.write(&batch).map_err(io_cause)?,
+            RowSink::Data { .. } | RowSink::Table { .. } | RowSink::Lines { .. } => {
+                return self.write_rows(&batch);
+            }
+        }
         self.summary.rows += batch.num_rows();
         Ok(self.summary.cut.is_none())
     }
 
-    fn rows(&mut self, batch: &RecordBatch) -> io::Result<bool> {
+    /// Writes the rows of a batch one by one; returns false if no more rows are wanted.
+    fn write_rows(&mut self, batch: &RecordBatch) -> io::Result<bool> {
         for row in 0..batch.num_rows() {
-            let columns = batch.columns().iter().zip(&self.plan.forms);
-            let values: Vec<_> =
-                columns.map(|(column, form)| cells::value(column, row, *form)).collect();
-            if !self.sink.put(self.plan, values, &mut self.summary)? {
-                self.summary.cut = Some(Cut::Bytes);
+            let mut values = Vec::with_capacity(batch.num_columns());
+            for (column, form) in batch.columns().iter().zip(&self.plan.forms) {
+                values.push(cells::cell_value(column, row, *form));
+            }
+            if !self.sink.write_row(self.plan, values, &mut self.summary)? {
+                self.summary.cut = Some(SqlLimit::Bytes);
                 return Ok(false);
             }
             self.summary.rows += 1;
@@ -134,57 +141,65 @@ impl<'p> Rows<'p> {
     }
 
     /// Completes the output.
-    pub(super) fn finish(self) -> io::Result<Summary> {
+    pub(super) fn finish(self) -> io::Result<SqlSummary> {
         let mut out = match self.sink {
-            Sink::Data { data, mut out, .. } => {
+            RowSink::Data { data, mut out, .. } => {
                 serde_json::to_writer(&mut out, &data)?;
                 out
             }
-            Sink::Table { rows, mut out } => {
+            RowSink::Table { rows, mut out } => {
                 let columns = &self.plan.columns;
                 let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
                 let right: Vec<_> = columns.iter().map(|c| is_number(&c.sql_type)).collect();
-                out.write_all(aligned(&names, &right, &rows).as_bytes())?;
+                out.write_all(format_table(&names, &right, &rows).as_bytes())?;
                 out
             }
-            Sink::Lines { format, mut out } => {
+            RowSink::Lines { format, mut out } => {
                 if format == QueryFormat::Json {
                     out.write_all(if self.summary.rows == 0 { b"[]\n" } else { b"\n]\n" })?;
                 }
                 out
             }
-            Sink::Parquet(file) => file.finish()?,
-            Sink::Arrow(file) => file.into_inner().map_err(cause)?,
+            RowSink::Parquet(file) => file.finish()?,
+            RowSink::Arrow(file) => file.into_inner().map_err(io_cause)?,
         };
         out.flush()?;
         Ok(self.summary)
     }
 }
 
-impl Sink {
+impl RowSink {
     /// Starts the data of a tool's answer. Cells are limited so that one row always fits.
-    fn data(plan: &Plan, out: Capped) -> Self {
+    fn start_data(plan: &ColumnPlan, out: CappedWriter) -> Self {
         let columns = plan.columns.clone();
-        let named = serde_json::to_vec(&columns).map_or(0, |json| json.len()) + FRAME;
-        let room = usize::try_from(out.left).unwrap_or(usize::MAX).saturating_sub(named);
-        let share = (room / columns.len().max(1)).saturating_sub(FRAME);
+        let columns_bytes = serde_json::to_vec(&columns).map_or(0, |json| json.len());
+        let room = usize::try_from(out.bytes_left).unwrap_or(usize::MAX);
+        let room = room.saturating_sub(columns_bytes + FRAME_BYTES);
+        let share = (room / columns.len().max(1)).saturating_sub(FRAME_BYTES);
         let data = QueryData { columns, rows: Vec::new() };
         Self::Data { data, room, cell: share.min(limits::SQL_CELL_BYTES), out }
     }
 
-    fn lines(plan: &Plan, format: QueryFormat, mut out: Capped) -> io::Result<Self> {
+    /// Starts a format with lines, and writes its header.
+    fn start_lines(
+        plan: &ColumnPlan,
+        format: QueryFormat,
+        mut out: CappedWriter,
+    ) -> io::Result<Self> {
         let names: Vec<_> = plan.columns.iter().map(|column| column.name.clone()).collect();
         match format {
             QueryFormat::Csv => {
                 let names: Vec<_> = names.into_iter().map(Value::String).collect();
-                writeln!(out, "{}", cells::csv(&names))?;
+                writeln!(out, "{}", cells::csv_line(&names))?;
             }
             QueryFormat::Markdown => {
-                let rules = plan.columns.iter().map(|column| {
-                    if is_number(&column.sql_type) { "---:" } else { "---" }.to_owned()
-                });
-                writeln!(out, "{}", cells::markdown(&names))?;
-                writeln!(out, "{}", cells::markdown(&rules.collect::<Vec<_>>()))?;
+                let mut rules = Vec::new();
+                for column in &plan.columns {
+                    let rule = if is_number(&column.sql_type) { "---:" } else { "---" };
+                    rules.push(rule.to_owned());
+                }
+                writeln!(out, "{}", cells::markdown_row(&names))?;
+                writeln!(out, "{}", cells::markdown_row(&rules))?;
             }
             QueryFormat::Table
             | QueryFormat::Json
@@ -196,23 +211,29 @@ impl Sink {
     }
 
     /// Adds a row; returns false if it does not fit.
-    fn put(&mut self, plan: &Plan, values: Vec<Value>, summary: &mut Summary) -> io::Result<bool> {
+    fn write_row(
+        &mut self,
+        plan: &ColumnPlan,
+        values: Vec<Value>,
+        summary: &mut SqlSummary,
+    ) -> io::Result<bool> {
         match self {
             Self::Data { data, room, cell, .. } => {
-                let cut = values.into_iter().map(|value| cut(value, *cell, &mut summary.cells_cut));
-                let values: Vec<_> = cut.collect();
+                let cells_cut = &mut summary.cells_cut;
+                let values = values.into_iter().map(|value| truncate_cell(value, *cell, cells_cut));
+                let values: Vec<_> = values.collect();
                 let bytes = serde_json::to_vec(&values).map_or(0, |json| json.len()) + 1;
                 let Some(rest) = room.checked_sub(bytes) else { return Ok(false) };
                 *room = rest;
                 data.rows.push(values);
             }
-            Self::Table { rows, .. } => rows.push(values.iter().map(cells::short).collect()),
+            Self::Table { rows, .. } => rows.push(values.iter().map(cells::table_cell).collect()),
             Self::Lines { format: QueryFormat::Csv, out } => {
-                writeln!(out, "{}", cells::csv(&values))?;
+                writeln!(out, "{}", cells::csv_line(&values))?;
             }
             Self::Lines { format: QueryFormat::Markdown, out } => {
-                let texts: Vec<_> = values.iter().map(cells::text).collect();
-                writeln!(out, "{}", cells::markdown(&texts))?;
+                let texts: Vec<_> = values.iter().map(cells::value_text).collect();
+                writeln!(out, "{}", cells::markdown_row(&texts))?;
             }
             Self::Lines { format, out } => {
                 let names = plan.columns.iter().map(|column| column.name.clone());
@@ -233,12 +254,12 @@ impl Sink {
 }
 
 /// Bytes reserved around each value, and around all of them.
-const FRAME: usize = 40;
+const FRAME_BYTES: usize = 40;
 
 /// Truncates a value to at most `most` bytes of JSON. A truncated text ends with the number of
 /// omitted characters and the position where they start.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are short")]
-fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
+fn truncate_cell(value: Value, most: usize, cells_cut: &mut usize) -> Value {
     let text = match value {
         Value::String(text) => text,
         value @ (Value::Array(_) | Value::Object(_)) => {
@@ -250,7 +271,7 @@ fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
         }
         other => return other,
     };
-    let (kept, omitted) = head(&text, most);
+    let (kept, omitted) = truncate_for_json(&text, most);
     if omitted == 0 {
         return Value::String(text);
     }
@@ -260,7 +281,7 @@ fn cut(value: Value, most: usize, cells_cut: &mut usize) -> Value {
 }
 
 /// Returns the underlying I/O error, if there is one.
-fn cause(error: ArrowError) -> io::Error {
+fn io_cause(error: ArrowError) -> io::Error {
     if let ArrowError::IoError(_, error) = error {
         return error;
     }
@@ -274,16 +295,16 @@ mod tests {
     #[test]
     fn what_is_cut_is_counted() {
         let mut cells_cut = 0;
-        let text = cut(Value::from("abcdef"), 4, &mut cells_cut);
+        let text = truncate_cell(Value::from("abcdef"), 4, &mut cells_cut);
         assert_eq!((text, cells_cut), (Value::from("abcd… (+2 characters, from 5)"), 1));
-        assert_eq!(cut(Value::from(123_456), 1, &mut cells_cut), Value::from(123_456));
-        let list = cut(serde_json::json!([1, 2, 3, 4]), 4, &mut cells_cut);
+        assert_eq!(truncate_cell(Value::from(123_456), 1, &mut cells_cut), Value::from(123_456));
+        let list = truncate_cell(serde_json::json!([1, 2, 3, 4]), 4, &mut cells_cut);
         assert_eq!(list, Value::from("[1,2… (+5 characters, from 5)"));
     }
 
     #[test]
     fn more_than_the_cap_is_refused() {
-        let mut capped = Capped { out: Box::new(io::sink()), left: 5 };
+        let mut capped = CappedWriter { out: Box::new(io::sink()), bytes_left: 5 };
         capped.write_all(b"12345").expect("fits");
         let error = capped.write_all(b"6").expect_err("does not");
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);

@@ -4,14 +4,14 @@ use schemas::tool::query::QueryFormat;
 use serde::{Deserialize, Serialize};
 
 use super::error::Fault;
-use super::query::Summary;
-use super::views::Definition;
+use super::query::SqlSummary;
+use super::views::ViewDefinition;
 
 /// The request to a worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub(super) struct WorkerRequest {
     pub(super) sql: String,
-    pub(super) views: Vec<Definition>,
+    pub(super) views: Vec<ViewDefinition>,
     /// The only files that the worker may read.
     pub(super) files: Vec<String>,
     pub(super) format: Option<QueryFormat>,
@@ -21,7 +21,7 @@ pub(super) struct Request {
 
 /// The final report of a worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Report {
-    Done(Summary),
+pub(super) enum WorkerReport {
+    Done(SqlSummary),
     Failed(Fault),
 }

@@ -1,5 +1,5 @@
-//! Runs each query in a separate process, and ends a query that takes too long or that nobody waits
-//! for any more.
+//! Runs each query in a separate process, and ends a query that takes too long or that the caller
+//! no longer waits for.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use schemas::limits;
 use schemas::price::PriceTable;
 
 use super::error::{Fault, SqlError};
-use super::protocol::{Report, Request};
-use super::query::{Query, Summary};
+use super::protocol::{WorkerReport, WorkerRequest};
+use super::query::{SqlQuery, SqlSummary};
 use super::views;
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 use crate::store::Snapshot;
 
 /// Interval at which `stop` and the time limit are checked.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts the processes that run queries.
 pub struct Sandbox {
@@ -44,58 +44,33 @@ impl Sandbox {
         &self,
         snapshot: &Snapshot,
         prices: &PriceTable,
-        query: &Query<'_>,
+        query: &SqlQuery<'_>,
         out: &mut dyn Write,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Summary, SqlError> {
+    ) -> Result<SqlSummary, SqlError> {
         if query.sql.len() > limits::SQL_BYTES {
             return Err(SqlError::TooLong);
         }
-        let views = views::definitions(snapshot, prices);
+        let views = views::define_views(snapshot, prices);
         // DuckDB does not check the files that it reads against checksums.
-        snapshot.verify_tables(&views::tables_named(query.sql, &views))?;
-        let request = Request {
+        snapshot.verify_tables(&views::find_named_tables(query.sql, &views))?;
+        let request = WorkerRequest {
             sql: query.sql.to_owned(),
             views,
-            files: views::files(snapshot),
+            files: views::readable_files(snapshot),
             format: query.format,
             max_rows: query.max_rows,
             max_bytes: query.max_bytes,
         };
         let mut request = serde_json::to_vec(&request).unwrap_or_default();
         request.push(b'\n');
-        let _turn = self.wait(query.time, stop)?;
-        let mut child = self.start().map_err(SqlError::NotStarted)?;
-        // `stdin` stays open to the end: a worker aborts when its input ends, because nobody waits
-        // for it.
-        let (mut stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (done, watched) = channel::<()>();
-        std::thread::scope(|scope| {
-            let watch = scope.spawn(move || watch(&mut child, &watched, query.time, stop));
-            // A write error is ignored: a worker that ended early gives the reason in its report.
-            let _ = stdin.as_mut().map(|stdin| stdin.write_all(&request));
-            let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
-            let mut said = String::new();
-            if copied.is_ok() {
-                let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut said));
-            }
-            drop(done);
-            let end = watch.join().unwrap_or(End::Itself(None));
-            copied.map_err(SqlError::Output)?;
-            let report = said.lines().rev().find_map(|line| serde_json::from_str(line).ok());
-            match (report, end) {
-                (Some(Report::Done(summary)), _) => Ok(summary),
-                (Some(Report::Failed(failed)), _) => Err(failed.into()),
-                (None, End::Itself(status)) => Err(died(&said, status)),
-                (None, End::TooLong) => Err(SqlError::OutOfTime(query.time)),
-                (None, End::Stopped) => Err(SqlError::Cancelled),
-            }
-        })
+        let _turn = self.wait_for_turn(query.max_time, stop)?;
+        let child = self.start_worker().map_err(SqlError::NotStarted)?;
+        run_worker(child, &request, query.max_time, out, stop)
     }
 
     /// Waits for earlier queries to end, at most as long as this query may take.
-    fn wait(
+    fn wait_for_turn(
         &self,
         time: Duration,
         stop: &(dyn Fn() -> bool + Sync),
@@ -109,12 +84,13 @@ impl Sandbox {
                 Err(TryLockError::WouldBlock) if start.elapsed() > time => {
                     return Err(SqlError::Busy);
                 }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
 
-    fn start(&self) -> io::Result<Child> {
+    /// Starts a worker.
+    fn start_worker(&self) -> io::Result<Child> {
         Command::new(&self.program)
             .arg(Self::COMMAND)
             // DuckDB uses UTC for times with zones.
@@ -128,26 +104,71 @@ impl Sandbox {
 
 /// How a worker ended.
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum WorkerEnd {
     /// This process did not end the worker. The status is `None` if the system does not give it.
     Itself(Option<ExitStatus>),
     TooLong,
     Stopped,
 }
 
+/// Sends the request to a worker, writes its rows to `out` and returns its report.
+fn run_worker(
+    mut child: Child,
+    request: &[u8],
+    time: Duration,
+    out: &mut dyn Write,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<SqlSummary, SqlError> {
+    // `stdin` stays open to the end: a worker aborts when its input ends, because the caller no
+    // longer waits for it.
+    let mut stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
+    let (done, watched) = channel::<()>();
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(move || watch_worker(&mut child, &watched, time, stop));
+        if let Some(stdin) = &mut stdin {
+            // A write error is ignored: a worker that ended early gives the reason in its report.
+            let _ = stdin.write_all(request);
+        }
+        let copied = match stdout {
+            Some(mut stdout) => io::copy(&mut stdout, out),
+            None => Ok(0),
+        };
+        let mut messages = String::new();
+        if copied.is_ok()
+            && let Some(mut stderr) = stderr
+        {
+            let _ = stderr.read_to_string(&mut messages);
+        }
+        drop(done);
+        let end = watch.join().unwrap_or(WorkerEnd::Itself(None));
+        copied.map_err(SqlError::Output)?;
+
+        let report = messages.lines().rev().find_map(|line| serde_json::from_str(line).ok());
+        match (report, end) {
+            (Some(WorkerReport::Done(summary)), _) => Ok(summary),
+            (Some(WorkerReport::Failed(fault)), _) => Err(fault.into()),
+            (None, WorkerEnd::Itself(status)) => Err(missing_report_error(&messages, status)),
+            (None, WorkerEnd::TooLong) => Err(SqlError::OutOfTime(time)),
+            (None, WorkerEnd::Stopped) => Err(SqlError::Cancelled),
+        }
+    })
+}
+
 /// Waits for the end of the answer, and ends the worker.
-fn watch(
+fn watch_worker(
     child: &mut Child,
     done: &Receiver<()>,
     time: Duration,
     stop: &(dyn Fn() -> bool + Sync),
-) -> End {
+) -> WorkerEnd {
     let start = Instant::now();
     let end = loop {
-        match done.recv_timeout(POLL) {
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => break End::Itself(None),
-            Err(RecvTimeoutError::Timeout) if stop() => break End::Stopped,
-            Err(RecvTimeoutError::Timeout) if start.elapsed() > time => break End::TooLong,
+        match done.recv_timeout(POLL_INTERVAL) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => break WorkerEnd::Itself(None),
+            Err(RecvTimeoutError::Timeout) if stop() => break WorkerEnd::Stopped,
+            Err(RecvTimeoutError::Timeout) if start.elapsed() > time => break WorkerEnd::TooLong,
             Err(RecvTimeoutError::Timeout) => {}
         }
     };
@@ -156,32 +177,34 @@ fn watch(
     let _ = child.kill();
     let status = child.wait().ok();
     match end {
-        End::Itself(_) => End::Itself(status),
-        End::TooLong | End::Stopped => end,
+        WorkerEnd::Itself(_) => WorkerEnd::Itself(status),
+        WorkerEnd::TooLong | WorkerEnd::Stopped => end,
     }
 }
 
-/// Returns the error for a worker that ended without a report; `said` is what it wrote to stderr.
-fn died(said: &str, status: Option<ExitStatus>) -> SqlError {
+/// Returns the error for a worker that ended without a report. `messages` is its output to stderr.
+fn missing_report_error(messages: &str, status: Option<ExitStatus>) -> SqlError {
     // If memory is refused where the program cannot continue without it, Rust's message says so.
-    if said.contains("alloc") {
+    if messages.contains("alloc") {
         return Fault::OutOfMemory.into();
     }
     if let Some(signal) = status.and_then(outside_signal) {
         return SqlError::Killed(signal);
     }
-    if let Some(line) = said.lines().next_back() {
-        return SqlError::Ended(format!(": {}", clean(line)));
+    if let Some(line) = messages.lines().next_back() {
+        return SqlError::Ended(format!("The query process ended: {}", clean_text(line)));
     }
     match status.and_then(|status| status.code()) {
-        Some(code) => SqlError::Ended(format!(" with code {code} and no report")),
+        Some(code) => {
+            SqlError::Ended(format!("The query process ended with code {code} and no report"))
+        }
         // A crash without a message is typical of code that uses memory which the system refused.
         None => Fault::OutOfMemory.into(),
     }
 }
 
 /// Returns the signal that ended a process, if it is one that other processes send. Signals that
-/// a process brings upon itself, as by a wrong address, are not among them.
+/// a process causes itself, for example by a wrong address, are not among them.
 #[cfg(unix)]
 fn outside_signal(status: ExitStatus) -> Option<i32> {
     use rustix::process::Signal;

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use schemas::price::{PriceTable, Rates};
 use schemas::session::{ModelUsage, SessionRow};
 use schemas::table::{Column, ColumnType, EVENTS, PROBLEMS, SESSIONS, Table};
-use schemas::view::{EXAMPLES, VIEWS, VIEWS_VERSION, View};
+use schemas::view::{EXAMPLES, SqlView, VIEWS, VIEWS_VERSION};
 use serde::{Deserialize, Serialize};
 
 use crate::store::Snapshot;
 
 /// The tables from which the views are built.
-const TABLES: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
+const STORED_TABLES: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
 
 /// Views that are computed from other views: name, SQL, and the views that the SQL names.
-const COMPUTED: &[(&str, &str, &[&str])] = &[
+const COMPUTED_VIEWS: &[(&str, &str, &[&str])] = &[
     ("tool_calls", include_str!("views/tool_calls.sql"), &["events"]),
     ("turns", include_str!("views/turns.sql"), &["events"]),
     ("usage", include_str!("views/usage.sql"), &["events", "_prices"]),
@@ -30,14 +30,14 @@ const COMPUTED: &[(&str, &str, &[&str])] = &[
 
 /// The definition of a view.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Definition {
+pub(super) struct ViewDefinition {
     pub name: String,
     pub sql: String,
     /// Views that its SQL names.
     pub needs: Vec<String>,
 }
 
-impl Definition {
+impl ViewDefinition {
     fn new(name: &str, sql: String, needs: &[&str]) -> Self {
         let needs = needs.iter().map(|&name| name.to_owned()).collect();
         Self { name: name.to_owned(), sql, needs }
@@ -45,39 +45,46 @@ impl Definition {
 }
 
 /// Returns the definitions of all views over `snapshot`.
-pub(super) fn definitions(snapshot: &Snapshot, prices: &PriceTable) -> Vec<Definition> {
-    let mut all: Vec<_> = TABLES.iter().map(|table| over_files(snapshot, table)).collect();
-    all.push(Definition::new("_prices", price_rows(snapshot.sessions(), prices), &[]));
-    all.extend(VIEWS.iter().map(|view| {
-        let computed = COMPUTED.iter().find(|(name, ..)| *name == view.name);
-        match (computed, view.name) {
-            (Some((name, sql, needs)), _) => Definition::new(name, (*sql).to_owned(), needs),
-            (None, "events") => {
-                Definition::new("events", over_table(view, "_events"), &["_events"])
-            }
-            (None, "sessions") => {
-                Definition::new("sessions", over_table(view, "_sessions"), &["_sessions"])
-            }
-            (None, name) => Definition::new(name, label_rows(snapshot, view), &[]),
-        }
-    }));
+pub(super) fn define_views(snapshot: &Snapshot, prices: &PriceTable) -> Vec<ViewDefinition> {
+    let mut all = Vec::new();
+    for table in STORED_TABLES {
+        all.push(define_table_view(snapshot, table));
+    }
+    all.push(ViewDefinition::new("_prices", price_rows_sql(snapshot.sessions(), prices), &[]));
+    for view in VIEWS {
+        all.push(define_view(snapshot, view));
+    }
     all
 }
 
+/// Defines a public view.
+fn define_view(snapshot: &Snapshot, view: &SqlView) -> ViewDefinition {
+    let computed = COMPUTED_VIEWS.iter().find(|(name, ..)| *name == view.name);
+    if let Some((name, sql, needs)) = computed {
+        return ViewDefinition::new(name, (*sql).to_owned(), needs);
+    }
+    match view.name {
+        "events" => {
+            ViewDefinition::new("events", public_columns_sql(view, "_events"), &["_events"])
+        }
+        "sessions" => {
+            ViewDefinition::new("sessions", public_columns_sql(view, "_sessions"), &["_sessions"])
+        }
+        name => ViewDefinition::new(name, label_rows_sql(snapshot, view), &[]),
+    }
+}
+
 /// Returns the SQL of the labels and notes, which are stored outside the segments.
-fn label_rows(snapshot: &Snapshot, view: &View) -> String {
-    let text = |text: Option<&str>| text.map_or_else(|| "NULL".to_owned(), quote);
-    let rows: Vec<_> = snapshot
-        .labels()
-        .rows()
-        .map(|row| {
-            let (label, note) = (text(row.label), text(row.note));
-            let id = quote(row.session_id);
-            format!("({id}, {label}, {note}, make_timestamp({}))", row.updated_at)
-        })
-        .collect();
+fn label_rows_sql(snapshot: &Snapshot, view: &SqlView) -> String {
+    let mut rows = Vec::new();
+    for row in snapshot.labels().rows() {
+        let id = quote_text(row.session_id);
+        let label = quote_or_null(row.label);
+        let note = quote_or_null(row.note);
+        rows.push(format!("({id}, {label}, {note}, make_timestamp({}))", row.updated_at));
+    }
     if rows.is_empty() {
-        return nothing(view.columns());
+        return empty_view_sql(view.columns());
     }
     let columns: Vec<_> = view.columns().map(|column| column.name).collect();
     format!("SELECT * FROM (VALUES {}) AS labels({})", rows.join(", "), columns.join(", "))
@@ -85,13 +92,10 @@ fn label_rows(snapshot: &Snapshot, view: &View) -> String {
 
 /// Returns the tables that a query may read: those below every view whose name occurs anywhere in
 /// the query's text.
-pub(super) fn tables_named(sql: &str, definitions: &[Definition]) -> Vec<&'static str> {
+pub(super) fn find_named_tables(sql: &str, definitions: &[ViewDefinition]) -> Vec<&'static str> {
     let sql = sql.to_ascii_lowercase();
-    let mut open: Vec<&str> = definitions
-        .iter()
-        .map(|definition| definition.name.as_str())
-        .filter(|name| sql.contains(name))
-        .collect();
+    let names = definitions.iter().map(|definition| definition.name.as_str());
+    let mut open: Vec<&str> = names.filter(|name| sql.contains(name)).collect();
     let mut reached = BTreeSet::new();
     while let Some(name) = open.pop() {
         if reached.insert(name) {
@@ -99,27 +103,38 @@ pub(super) fn tables_named(sql: &str, definitions: &[Definition]) -> Vec<&'stati
             open.extend(needs.flat_map(|definition| &definition.needs).map(String::as_str));
         }
     }
-    let is_read = |table: &&Table| reached.contains(format!("_{}", table.name).as_str());
-    TABLES.iter().filter(is_read).map(|table| table.name).collect()
+
+    let mut tables = Vec::new();
+    for table in STORED_TABLES {
+        if reached.contains(format!("_{}", table.name).as_str()) {
+            tables.push(table.name);
+        }
+    }
+    tables
 }
 
 /// Returns the paths of the files that the views read.
-pub(super) fn files(snapshot: &Snapshot) -> Vec<String> {
-    TABLES.iter().flat_map(|table| paths(snapshot, table)).collect()
+pub(super) fn readable_files(snapshot: &Snapshot) -> Vec<String> {
+    STORED_TABLES.iter().flat_map(|table| table_paths(snapshot, table)).collect()
 }
 
-fn paths(snapshot: &Snapshot, table: &Table) -> Vec<String> {
-    let with_rows =
-        snapshot.segments().iter().filter(|segment| segment.entry.file(table.name).is_some());
-    with_rows.map(|segment| segment.path(table.name).to_string_lossy().into_owned()).collect()
+/// Returns the paths of the files with rows of a table.
+fn table_paths(snapshot: &Snapshot, table: &Table) -> Vec<String> {
+    let mut paths = Vec::new();
+    for segment in snapshot.segments() {
+        if segment.entry.file_entry(table.name).is_some() {
+            paths.push(segment.table_path(table.name).to_string_lossy().into_owned());
+        }
+    }
+    paths
 }
 
 /// Defines the view over the live rows of a table, with the columns of its files.
-fn over_files(snapshot: &Snapshot, table: &Table) -> Definition {
+fn define_table_view(snapshot: &Snapshot, table: &Table) -> ViewDefinition {
     let name = format!("_{}", table.name);
-    let files: Vec<_> = paths(snapshot, table).iter().map(|path| quote(path)).collect();
+    let files: Vec<_> = table_paths(snapshot, table).iter().map(|path| quote_text(path)).collect();
     if files.is_empty() {
-        return Definition::new(&name, nothing(table.columns.iter()), &[]);
+        return ViewDefinition::new(&name, empty_view_sql(table.columns.iter()), &[]);
     }
     let live = match table.name {
         // Only the row with the highest segment number of a session is live.
@@ -127,33 +142,33 @@ fn over_files(snapshot: &Snapshot, table: &Table) -> Definition {
             "QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY segment DESC) = 1"
                 .to_owned()
         }
-        "events" => live_events(snapshot),
+        "events" => live_events_condition(snapshot),
         _ => String::new(),
     };
     let sql = format!("SELECT * FROM read_parquet([{}]) {live}", files.join(", "));
-    Definition::new(&name, sql, &[])
+    ViewDefinition::new(&name, sql, &[])
 }
 
 /// Returns the condition that excludes superseded rows: older rows of sessions that were re-read.
-fn live_events(snapshot: &Snapshot) -> String {
-    let dead: Vec<_> = snapshot
-        .superseded()
-        .map(|row| {
-            format!("(session_id = {} AND segment < {})", quote(&row.session_id), row.live_from)
-        })
-        .collect();
+fn live_events_condition(snapshot: &Snapshot) -> String {
+    let mut dead = Vec::new();
+    for row in snapshot.superseded_sessions() {
+        let id = quote_text(&row.session_id);
+        dead.push(format!("(session_id = {id} AND segment < {})", row.live_from));
+    }
     if dead.is_empty() { String::new() } else { format!("WHERE NOT ({})", dead.join(" OR ")) }
 }
 
 /// Returns the SQL of a view without rows.
-fn nothing(columns: impl Iterator<Item = &'static Column>) -> String {
-    let nulls: Vec<_> =
-        columns.map(|column| format!("NULL::{} AS {}", column.kind.sql(), column.name)).collect();
+fn empty_view_sql(columns: impl Iterator<Item = &'static Column>) -> String {
+    let nulls: Vec<_> = columns
+        .map(|column| format!("NULL::{} AS {}", column.kind.sql_type(), column.name))
+        .collect();
     format!("SELECT {} WHERE false", nulls.join(", "))
 }
 
 /// Returns the SQL that selects the public columns of a table and the columns computed from them.
-fn over_table(view: &View, table: &str) -> String {
+fn public_columns_sql(view: &SqlView, table: &str) -> String {
     let columns: Vec<_> = view
         .columns()
         .map(|column| match (column.name, column.kind) {
@@ -171,7 +186,7 @@ fn over_table(view: &View, table: &str) -> String {
 
 /// Returns the SQL of the rates of all models that the sessions name. Each row applies to prompts
 /// of more than `above` and at most `up_to` tokens.
-fn price_rows(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
+fn price_rows_sql(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut models = BTreeSet::new();
     for row in sessions {
         models.extend(row.model.clone());
@@ -180,28 +195,34 @@ fn price_rows(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
         models.extend(usage.into_iter().filter_map(|entry| entry.model));
     }
     let mut rows = Vec::new();
-    for (model, rate) in models.iter().filter_map(|model| Some((model, prices.rate(model)?))) {
+    for model in &models {
+        let Some(rate) = prices.rate(model) else { continue };
         let border = rate.long.as_ref().map_or(i64::MAX, |long| long.above_tokens);
-        rows.push(price_row(model, -1, border, rate.rates(false)));
+        rows.push(price_row_sql(model, -1, border, rate.rates(false)));
         if rate.long.is_some() {
-            rows.push(price_row(model, border, i64::MAX, rate.rates(true)));
+            rows.push(price_row_sql(model, border, i64::MAX, rate.rates(true)));
         }
     }
     // A VALUES list cannot be empty.
-    rows.push(price_row("", 0, 0, [None; 5]));
+    rows.push(price_row_sql("", 0, 0, [None; 5]));
     let columns = "model, above, up_to, input, output, cache_read, cache_write_5m, cache_write_1h";
     format!("SELECT * FROM (VALUES {}) prices({columns})", rows.join(", "))
 }
 
-fn price_row(model: &str, above: i64, up_to: i64, rates: Rates) -> String {
+fn price_row_sql(model: &str, above: i64, up_to: i64, rates: Rates) -> String {
     let rates = rates
         .map(|rate| rate.map_or("NULL::DOUBLE".to_owned(), |rate| format!("'{rate}'::DOUBLE")));
-    format!("({}, {above}::BIGINT, {up_to}::BIGINT, {})", quote(model), rates.join(", "))
+    format!("({}, {above}::BIGINT, {up_to}::BIGINT, {})", quote_text(model), rates.join(", "))
 }
 
 /// Quotes a text as an SQL string.
-pub(super) fn quote(text: &str) -> String {
+pub(super) fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Quotes a text as an SQL string; `None` is NULL.
+fn quote_or_null(text: Option<&str>) -> String {
+    text.map_or_else(|| "NULL".to_owned(), quote_text)
 }
 
 /// Returns the views, their columns and the examples as text.
@@ -210,8 +231,13 @@ pub fn schema_text() -> String {
     for view in VIEWS {
         let _ = writeln!(out, "{}: {}", view.name, view.doc);
         for column in view.columns() {
-            let _ =
-                writeln!(out, "    {:<22} {:<10} {}", column.name, column.kind.sql(), column.doc);
+            let _ = writeln!(
+                out,
+                "    {:<22} {:<10} {}",
+                column.name,
+                column.kind.sql_type(),
+                column.doc
+            );
         }
         out.push('\n');
     }

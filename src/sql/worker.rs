@@ -5,32 +5,33 @@ use std::io::{self, BufRead, Read, Write};
 
 use duckdb::{Config, Connection};
 use schemas::limits;
-use schemas::tool::query::QueryColumn;
+use schemas::tool::query::{QueryColumn, QueryFormat};
 use serde_json::Value;
 
 use super::error::Fault;
-use super::output::Rows;
-use super::plan::Plan;
-use super::protocol::{Report, Request};
-use super::query::Summary;
-use super::views::{Definition, quote};
+use super::hint::SentQuery;
+use super::output::RowWriter;
+use super::plan::ColumnPlan;
+use super::protocol::{WorkerReport, WorkerRequest};
+use super::query::SqlSummary;
+use super::views::{ViewDefinition, quote_text};
 use super::{guard, hint};
 
 /// Answers the request on `input`, which must be its only line. Writes the rows to `out` and the
 /// outcome to `report`.
-pub fn serve(
+pub fn serve_request(
     mut input: impl BufRead + Send + 'static,
     out: Box<dyn Write + Send>,
     report: &mut dyn Write,
 ) -> io::Result<()> {
     let mut text = Vec::new();
     input.read_until(b'\n', &mut text)?;
-    let request: Request = serde_json::from_slice(&text).map_err(io::Error::other)?;
-    end_with(input)?;
-    confine();
-    let result = match answer(&request, out) {
-        Ok(summary) => Report::Done(summary),
-        Err(error) => Report::Failed(error),
+    let request: WorkerRequest = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    abort_at_end_of(input)?;
+    limit_resources();
+    let result = match run_query(&request, out) {
+        Ok(summary) => WorkerReport::Done(summary),
+        Err(error) => WorkerReport::Failed(error),
     };
     serde_json::to_writer(&mut *report, &result).map_err(io::Error::other)?;
     report.write_all(b"\n")?;
@@ -39,18 +40,18 @@ pub fn serve(
 
 /// Aborts this process when `input` ends. The requesting process keeps it open while it waits; if
 /// that process is killed, it cannot end the query itself.
-fn end_with(mut input: impl Read + Send + 'static) -> io::Result<()> {
-    let watch = move || {
+fn abort_at_end_of(mut input: impl Read + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().spawn(move || {
         let _ = io::copy(&mut input, &mut io::sink());
         std::process::abort();
-    };
-    std::thread::Builder::new().spawn(watch).map(drop)
+    })?;
+    Ok(())
 }
 
-/// Limits the resources of this process to those that a query needs: memory, processor time (even
-/// if nobody waits any more), and no writing of files.
+/// Limits the resources of this process to those that a query needs: memory and processor time.
+/// It may not write files. The limits also apply if the requesting process no longer waits.
 #[cfg(unix)]
-fn confine() {
+fn limit_resources() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let threads = limits::SQL_THREADS.unsigned_abs();
     for (resource, most) in [
@@ -65,35 +66,46 @@ fn confine() {
 }
 
 #[cfg(not(unix))]
-fn confine() {}
+fn limit_resources() {}
 
-fn answer(request: &Request, out: Box<dyn Write + Send>) -> Result<Summary, Fault> {
+/// Checks and runs a query, and writes its rows to `out`.
+fn run_query(request: &WorkerRequest, out: Box<dyn Write + Send>) -> Result<SqlSummary, Fault> {
     let sql = request.sql.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
-    let connection = open().map_err(|error| engine_error(&error))?;
-    let parsed: String = connection
-        .query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get(0))
-        .map_err(|error| hint::sql_error(&error, sql, 0, &[]))?;
-    let parsed: Value = serde_json::from_str(&parsed).map_err(|_| {
-        Fault::mistake("The query is nested too deeply. Use WITH to name its parts")
-    })?;
-    let used = guard::views_of(sql, &parsed)?;
-    create(&connection, request, &used).map_err(|error| engine_error(&error))?;
-    let plan = plan(&connection, request, sql, &used)?;
-    let select = plan.select(sql, request.max_rows);
-    let broken = |error: &duckdb::Error| hint::sql_error(error, sql, plan.before(), &used);
-    let mut statement = connection.prepare(&select).map_err(|error| broken(&error))?;
-    let schema = statement.stream_arrow([]).map_err(|error| broken(&error))?.get_schema();
-    let mut rows = Rows::new(&plan, schema, request, out).map_err(|error| unwritten(&error))?;
-    while let Some(chunk) = statement.step().map_err(|error| broken(&error))? {
-        if !rows.write(&chunk.into()).map_err(|error| unwritten(&error))? {
+    let connection = open_duckdb().map_err(|error| engine_fault(&error))?;
+    let parsed = parse_query(&connection, sql)?;
+    let used = guard::check_query(sql, &parsed)?;
+    create_views(&connection, request, &used).map_err(|error| engine_fault(&error))?;
+    let plan = plan_columns(&connection, request, sql, &used)?;
+
+    let select = plan.select_sql(sql, request.max_rows);
+    let sent = SentQuery { sql, before: plan.prefix_bytes(), used: &used };
+    let mut statement =
+        connection.prepare(&select).map_err(|error| hint::query_fault(&error, &sent))?;
+    let schema =
+        statement.stream_arrow([]).map_err(|error| hint::query_fault(&error, &sent))?.get_schema();
+
+    let mut rows =
+        RowWriter::new(&plan, schema, request, out).map_err(|error| output_fault(&error))?;
+    while let Some(chunk) = statement.step().map_err(|error| hint::query_fault(&error, &sent))? {
+        if !rows.write_batch(&chunk.into()).map_err(|error| output_fault(&error))? {
             break;
         }
     }
-    rows.finish().map_err(|error| unwritten(&error))
+    rows.finish().map_err(|error| output_fault(&error))
+}
+
+/// Returns the tree of a query, as DuckDB's parser builds it.
+fn parse_query(connection: &Connection, sql: &str) -> Result<Value, Fault> {
+    let sent = SentQuery { sql, before: 0, used: &[] };
+    let tree: String = connection
+        .query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get(0))
+        .map_err(|error| hint::query_fault(&error, &sent))?;
+    serde_json::from_str(&tree)
+        .map_err(|_| Fault::mistake("The query is nested too deeply. Use WITH to name its parts"))
 }
 
 /// Opens DuckDB in memory, with as few features as needed.
-fn open() -> duckdb::Result<Connection> {
+fn open_duckdb() -> duckdb::Result<Connection> {
     let config = Config::default()
         .threads(limits::SQL_THREADS)?
         .max_memory(&format!("{}MB", limits::SQL_ENGINE_MB))?
@@ -104,23 +116,26 @@ fn open() -> duckdb::Result<Connection> {
 }
 
 /// Creates the views that the query names and those that they need, then locks everything else.
-fn create(connection: &Connection, request: &Request, used: &[&str]) -> duckdb::Result<()> {
-    let mut wanted: Vec<&Definition> = Vec::new();
+fn create_views(
+    connection: &Connection,
+    request: &WorkerRequest,
+    used: &[&str],
+) -> duckdb::Result<()> {
+    let mut wanted: Vec<&ViewDefinition> = Vec::new();
     let mut open: Vec<&str> = used.to_vec();
     while let Some(name) = open.pop() {
-        let definition = request.views.iter().find(|view| view.name == name);
-        if let Some(definition) = definition {
-            open.extend(definition.needs.iter().map(String::as_str));
-            // Views are created in reverse order, so the last place comes before every view that
-            // names it.
-            wanted.retain(|view| view.name != name);
-            wanted.push(definition);
-        }
+        let Some(view) = request.views.iter().find(|view| view.name == name) else { continue };
+        open.extend(view.needs.iter().map(String::as_str));
+        // Views are created in reverse order, so the last place comes before every view that
+        // names it.
+        wanted.retain(|other| other.name != name);
+        wanted.push(view);
     }
     for view in wanted.iter().rev() {
         connection.execute_batch(&format!("CREATE VIEW {} AS {}", view.name, view.sql))?;
     }
-    let files: Vec<_> = request.files.iter().map(|file| quote(file)).collect();
+
+    let files: Vec<_> = request.files.iter().map(|file| quote_text(file)).collect();
     connection.execute_batch(&format!(
         "SET allowed_paths = [{}]; SET enable_external_access = false; SET lock_configuration = true;",
         files.join(", ")
@@ -128,32 +143,33 @@ fn create(connection: &Connection, request: &Request, used: &[&str]) -> duckdb::
 }
 
 /// Plans the columns of the query and how each is read.
-fn plan(
+fn plan_columns(
     connection: &Connection,
-    request: &Request,
+    request: &WorkerRequest,
     sql: &str,
     used: &[&str],
-) -> Result<Plan, Fault> {
+) -> Result<ColumnPlan, Fault> {
     const DESCRIBE: &str = "DESCRIBE SELECT * FROM (\n";
-    let broken = |error: &duckdb::Error| hint::sql_error(error, sql, DESCRIBE.len(), used);
-    let mut statement =
-        connection.prepare(&format!("{DESCRIBE}{sql}\n)")).map_err(|error| broken(&error))?;
+    let sent = SentQuery { sql, before: DESCRIBE.len(), used };
+    let mut statement = connection
+        .prepare(&format!("{DESCRIBE}{sql}\n)"))
+        .map_err(|error| hint::query_fault(&error, &sent))?;
     let columns = statement
         .query_map([], |row| Ok(QueryColumn { name: row.get(0)?, sql_type: row.get(1)? }))
         .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
-        .map_err(|error| broken(&error))?;
+        .map_err(|error| hint::query_fault(&error, &sent))?;
     if columns.len() > limits::SQL_COLUMNS_MAX {
         return Err(Fault::TooManyColumns(columns.len()));
     }
-    let binary = request.format.is_some_and(schemas::tool::query::QueryFormat::is_binary);
-    Ok(Plan::new(columns, binary))
+    let is_binary = request.format.is_some_and(QueryFormat::is_binary);
+    Ok(ColumnPlan::new(columns, is_binary))
 }
 
-fn engine_error(error: &duckdb::Error) -> Fault {
-    Fault::Engine(hint::words(error))
+fn engine_fault(error: &duckdb::Error) -> Fault {
+    Fault::Engine(hint::describe_error(error))
 }
 
-fn unwritten(error: &io::Error) -> Fault {
+fn output_fault(error: &io::Error) -> Fault {
     if error.kind() == io::ErrorKind::FileTooLarge {
         return Fault::OutputTooLarge;
     }

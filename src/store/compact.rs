@@ -22,37 +22,48 @@ use super::snapshot::Snapshot;
 /// Number of segments of one level that are merged, with the smaller ones after the first of them.
 const FAN_IN: usize = 8;
 
-/// Bytes below which a segment has level 0; each level is [`FAN_IN`] times the one below.
-const LEVEL_BYTES: u64 = 64 << 10;
+/// Size from which a segment has level 1. Each further level begins at [`FAN_IN`] times the size.
+const LEVEL_1_MIN_BYTES: u64 = 64 << 10;
 
 /// Number of levels that are merged. Segments of this level, of 4 MB and more, stay as they are:
 /// copying eight of them would take longer than the ingest that happens to come next.
-const LEVELS: u32 = 3;
+const MERGED_LEVELS: u32 = 3;
 
 /// Rows copied at a time.
 const BATCH_ROWS: usize = 4096;
 
 /// Returns the level of a segment, which depends on its size.
-fn level(segment: &SegmentEntry) -> u32 {
-    let times = segment.bytes() / LEVEL_BYTES;
+fn size_level(segment: &SegmentEntry) -> u32 {
+    let times = segment.bytes() / LEVEL_1_MIN_BYTES;
     times.checked_ilog(FAN_IN as u64).map_or(0, |log| log + 1)
 }
 
 /// Returns the position of the first segment to merge; `None` if nothing is to be merged.
-pub(super) fn suffix(manifest: &Manifest) -> Option<usize> {
+pub(super) fn find_mergeable_suffix(manifest: &Manifest) -> Option<usize> {
     let segments = &manifest.segments;
-    (0..LEVELS).find_map(|most| {
-        let suffix = segments.iter().rev().take_while(|segment| level(segment) <= most);
-        let (length, of_level) = suffix.fold((0, 0), |(length, of_level), segment| {
-            (length + 1, of_level + usize::from(level(segment) == most))
-        });
-        (of_level >= FAN_IN).then(|| segments.len() - length)
-    })
+    for highest in 0..MERGED_LEVELS {
+        let mut length = 0;
+        let mut of_highest = 0;
+        for segment in segments.iter().rev() {
+            let level = size_level(segment);
+            if level > highest {
+                break;
+            }
+            length += 1;
+            if level == highest {
+                of_highest += 1;
+            }
+        }
+        if of_highest >= FAN_IN {
+            return Some(segments.len() - length);
+        }
+    }
+    None
 }
 
-/// Writes the segments from position `from` on as one with `writer`. Returns `None` if they hold
-/// nothing. The manifest is not changed.
-pub(super) fn merge(
+/// Writes the content of the segments from position `from` on into one segment with `writer`.
+/// Returns `None` if they hold nothing. The manifest is not changed.
+pub(super) fn merge_segments(
     dir: &Path,
     snapshot: &Snapshot,
     from: usize,
@@ -66,53 +77,68 @@ pub(super) fn merge(
             pieces.entry(span.session).or_default().push((segment, rows));
         }
     }
+
     for (segment, rows) in pieces.into_values().flatten() {
         let mut batches = EventReader::open(segment, &[rows], &[], BATCH_ROWS)?;
         while let Some(batch) = batches.next_batch()? {
-            writer.events(&batch)?;
+            writer.push_events(&batch)?;
         }
     }
+
     // The writer keeps the last row of a session and of a file, which is that of the latest
     // segment.
     for segment in merged {
-        segment.sessions().iter().for_each(|row| writer.session(SessionRow::clone(row)));
-        let sources = read_table::<SourceRow>(dir, &segment.entry, "sources", None)?;
-        sources.into_iter().for_each(|row| writer.source(row));
+        for row in segment.sessions() {
+            writer.record_session(SessionRow::clone(row));
+        }
+        for row in read_table::<SourceRow>(dir, &segment.entry, "sources", None)? {
+            writer.record_source(row);
+        }
     }
-    let problems = snapshot.problems_of(merged)?;
-    writer.problems(problems.into_iter().filter_map(problem).collect());
+
+    let problems = snapshot.read_problems_of(merged)?;
+    writer.push_problems(problems.into_iter().filter_map(parse_problem_row).collect());
     writer.finish()
 }
 
-/// Writes the current content of segments whose events are all superseded as one with `writer`: the
-/// sessions and files whose latest row is in them, and their problems.
-pub(super) fn without_events(
+/// Writes the remaining content of segments whose events are all superseded into one segment with
+/// `writer`: the sessions and files whose latest row is in them, and their problems.
+pub(super) fn rewrite_without_events(
     dir: &Path,
     snapshot: &Snapshot,
     dead: &[&Segment],
     mut writer: SegmentWriter,
 ) -> Result<Option<FinishedSegment>, StoreError> {
-    let latest: HashMap<_, _> =
-        snapshot.sources(false)?.into_iter().map(|row| (row.path, row.segment)).collect();
+    let latest_sources: HashMap<_, _> =
+        snapshot.read_sources(false)?.into_iter().map(|row| (row.path, row.segment)).collect();
     for segment in dead {
-        let sessions = segment.sessions().iter().filter(|row| {
-            snapshot.session(&row.session_id).is_some_and(|now| now.segment == row.segment)
-        });
-        sessions.for_each(|row| writer.session(SessionRow::clone(row)));
-        let sources = read_table::<SourceRow>(dir, &segment.entry, "sources", None)?;
-        let kept = sources.into_iter().filter(|row| latest.get(&row.path) == Some(&row.segment));
-        kept.for_each(|row| writer.source(row));
-        let problems = snapshot.problems_of(std::slice::from_ref(segment))?;
-        writer.problems(problems.into_iter().filter_map(problem).collect());
+        for row in segment.sessions() {
+            let latest = snapshot.session(&row.session_id);
+            if latest.is_some_and(|latest| latest.segment == row.segment) {
+                writer.record_session(SessionRow::clone(row));
+            }
+        }
+        for row in read_table::<SourceRow>(dir, &segment.entry, "sources", None)? {
+            if latest_sources.get(&row.path) == Some(&row.segment) {
+                writer.record_source(row);
+            }
+        }
+        let problems = snapshot.read_problems_of(std::slice::from_ref(segment))?;
+        writer.push_problems(problems.into_iter().filter_map(parse_problem_row).collect());
     }
     writer.finish()
 }
 
-/// Converts a row of `problems` back to a problem; `None` if its kind is not known any more.
-pub(super) fn problem(row: ProblemRow) -> Option<Problem> {
+/// Converts a row of `problems` back to a problem; `None` if its kind no longer exists.
+pub(super) fn parse_problem_row(row: ProblemRow) -> Option<Problem> {
     let kind = row.kind.parse::<ProblemKind>().ok()?;
-    let (line, byte) = (row.line.cast_unsigned(), row.byte.cast_unsigned());
-    Some(Problem { path: row.path, line, byte, kind, message: row.message })
+    Some(Problem {
+        path: row.path,
+        line: row.line.cast_unsigned(),
+        byte: row.byte.cast_unsigned(),
+        kind,
+        message: row.message,
+    })
 }
 
 #[cfg(test)]
@@ -133,14 +159,23 @@ mod tests {
 
     #[test]
     fn a_suffix_of_small_segments_is_merged() {
-        assert_eq!(suffix(&manifest(&[1000; 7])), None);
-        assert_eq!(suffix(&manifest(&[1000; 8])), Some(0));
+        assert_eq!(find_mergeable_suffix(&manifest(&[1000; 7])), None);
+        assert_eq!(find_mergeable_suffix(&manifest(&[1000; 8])), Some(0));
         let big = 100 << 20;
-        assert_eq!(suffix(&manifest(&[big; 20])), None);
-        assert_eq!(suffix(&manifest(&[&[1000; 8][..], &[big]].concat())), None);
-        assert_eq!(suffix(&manifest(&[&[big][..], &[100 << 10; 7], &[1000; 8]].concat())), Some(8));
-        assert_eq!(suffix(&manifest(&[&[big][..], &[100 << 10; 8], &[1000; 3]].concat())), Some(1));
-        assert_eq!(suffix(&manifest(&[&[big][..], &[100 << 10; 3], &[1000; 7]].concat())), None);
+        assert_eq!(find_mergeable_suffix(&manifest(&[big; 20])), None);
+        assert_eq!(find_mergeable_suffix(&manifest(&[&[1000; 8][..], &[big]].concat())), None);
+        assert_eq!(
+            find_mergeable_suffix(&manifest(&[&[big][..], &[100 << 10; 7], &[1000; 8]].concat())),
+            Some(8)
+        );
+        assert_eq!(
+            find_mergeable_suffix(&manifest(&[&[big][..], &[100 << 10; 8], &[1000; 3]].concat())),
+            Some(1)
+        );
+        assert_eq!(
+            find_mergeable_suffix(&manifest(&[&[big][..], &[100 << 10; 3], &[1000; 7]].concat())),
+            None
+        );
     }
 
     /// Ten thousand ingests of 4 KB: few segments at any time, and every byte copied a few times.
@@ -150,7 +185,7 @@ mod tests {
         let (mut most, mut copied) = (0, 0);
         for _ in 0..10_000 {
             sizes.push(4096);
-            while let Some(from) = suffix(&manifest(&sizes)) {
+            while let Some(from) = find_mergeable_suffix(&manifest(&sizes)) {
                 let merged = sizes.split_off(from).iter().sum();
                 copied += merged;
                 sizes.push(merged);

@@ -1,7 +1,7 @@
 //! Finds segments that differ from what was written, and moves them out of the way.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use schemas::Timestamp;
@@ -11,12 +11,13 @@ use super::disk::lock::StoreLock;
 use super::error::StoreError;
 use super::manifest::{FileEntry, Manifest, SegmentEntry, file_name};
 
-/// Which segments are compared with their checksums when the lock is taken.
+/// Selects the segments that are compared with their checksums when the lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
     /// Segments whose size or time differs from the commit, and 32 MB of the others, different ones
     /// every minute: checking all of them would cost more than most ingests.
     Some,
+    /// Every segment.
     All,
 }
 
@@ -24,19 +25,29 @@ pub enum Verify {
 const TURN_BYTES: u64 = 32 << 20;
 
 /// Microseconds by which a file may be younger than the manifest, because clocks are set.
-const CLOCK_STEP: i64 = 2_000_000;
+const CLOCK_STEP_US: i64 = 2_000_000;
 
-/// Returns a function that is called with each segment in order and returns true if it is the
-/// segment's turn to be checked in this minute.
-fn turn(manifest: &Manifest) -> impl FnMut(&SegmentEntry) -> bool + use<> {
-    let turns = manifest.bytes().div_ceil(TURN_BYTES).max(1);
-    let minute = Timestamp::now().0.unsigned_abs() / 60_000_000;
-    let from = minute % turns * TURN_BYTES;
-    let mut at = 0;
-    move |segment| {
-        let start = at;
-        at += segment.bytes();
-        start < from + TURN_BYTES && at > from
+/// Selects the unchanged segments whose turn it is to be checked in this minute.
+struct CheckSchedule {
+    /// First byte to check, as a position in the sequence of all unchanged segments.
+    due_from: u64,
+    /// Bytes of the unchanged segments so far.
+    position: u64,
+}
+
+impl CheckSchedule {
+    fn new(manifest: &Manifest) -> Self {
+        let turns = manifest.bytes().div_ceil(TURN_BYTES).max(1);
+        let minute = Timestamp::now().0.unsigned_abs() / 60_000_000;
+        Self { due_from: minute % turns * TURN_BYTES, position: 0 }
+    }
+
+    /// Returns true if a byte of `segment` is due. Must be called with the unchanged segments in
+    /// order.
+    fn is_due(&mut self, segment: &SegmentEntry) -> bool {
+        let start = self.position;
+        self.position += segment.bytes();
+        start < self.due_from + TURN_BYTES && self.position > self.due_from
     }
 }
 
@@ -48,48 +59,67 @@ pub(super) fn set_aside_damaged(
     manifest: &mut Manifest,
     verify: Verify,
 ) -> Result<u64, StoreError> {
-    let path = |segment: &SegmentEntry, file: &FileEntry| {
-        SegmentEntry::dir(dir, segment.number).join(file_name(&file.table))
-    };
-    let intact = |segment: &SegmentEntry| {
-        segment.files.iter().all(|file| {
-            files::checksum(&path(segment, file))
-                .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
-        })
-    };
-    let updated_at = manifest.updated_at;
-    let touched = |segment: &SegmentEntry| {
-        segment.files.iter().any(|file| {
-            fs::metadata(path(segment, file)).map_or(true, |now| {
-                let modified =
-                    now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                let modified = modified.map_or(i64::MAX, |time| time.as_micros() as i64);
-                now.len() != file.bytes || modified > updated_at + CLOCK_STEP
-            })
-        })
-    };
-    let mut turn = turn(manifest);
-    let mut check = |segment: &SegmentEntry| match verify {
-        Verify::All => intact(segment),
-        Verify::Some => !touched(segment) && !turn(segment) || intact(segment),
-    };
-    let (good, bad): (Vec<_>, Vec<_>) =
-        manifest.segments.drain(..).partition(|segment| check(segment));
+    let mut schedule = CheckSchedule::new(manifest);
+    let mut good = Vec::new();
+    let mut damaged = Vec::new();
+    for segment in std::mem::take(&mut manifest.segments) {
+        let must_check = match verify {
+            Verify::All => true,
+            Verify::Some => {
+                has_changed(dir, &segment, manifest.updated_at) || schedule.is_due(&segment)
+            }
+        };
+        if must_check && !is_intact(dir, &segment) {
+            damaged.push(segment);
+        } else {
+            good.push(segment);
+        }
+    }
     manifest.segments = good;
-    if bad.is_empty() {
+    if damaged.is_empty() {
         return Ok(0);
     }
-    lock.check()?;
+
+    lock.check_not_replaced()?;
     files::create_private_dirs(&dir.join("damaged"))?;
-    for segment in &bad {
-        let from = SegmentEntry::dir(dir, segment.number);
-        let to = dir.join("damaged").join(format!("{:010}", segment.number));
-        tracing::warn!(segment = segment.number, "set aside, as it is damaged");
+    for segment in &damaged {
+        let from = SegmentEntry::folder_path(dir, segment.number);
+        let to = dir.join("damaged").join(SegmentEntry::folder_name(segment.number));
+        tracing::warn!(segment = segment.number, "a damaged segment is set aside");
         if from.exists() {
             fs::rename(&from, &to).map_err(StoreError::io(&from))?;
         }
     }
+
     manifest.generation += 1;
     manifest.write(dir)?;
-    Ok(bad.len() as u64)
+    Ok(damaged.len() as u64)
+}
+
+/// Returns true if a file of the segment is missing, has another size than was written, or was
+/// modified after `committed_at`, in microseconds since the epoch.
+fn has_changed(dir: &Path, segment: &SegmentEntry, committed_at: i64) -> bool {
+    segment.files.iter().any(|file| {
+        let Ok(found) = fs::metadata(file_path(dir, segment, file)) else { return true };
+        found.len() != file.bytes || modified_us(&found) > committed_at + CLOCK_STEP_US
+    })
+}
+
+/// Returns the time of the last modification, in microseconds since the epoch; the latest possible
+/// time if it is unknown.
+fn modified_us(file: &fs::Metadata) -> i64 {
+    let modified = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    modified.map_or(i64::MAX, |time| time.as_micros() as i64)
+}
+
+/// Compares every file of the segment with its length and checksum.
+fn is_intact(dir: &Path, segment: &SegmentEntry) -> bool {
+    segment.files.iter().all(|file| {
+        files::checksum_file(&file_path(dir, segment, file))
+            .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
+    })
+}
+
+fn file_path(dir: &Path, segment: &SegmentEntry, file: &FileEntry) -> PathBuf {
+    SegmentEntry::folder_path(dir, segment.number).join(file_name(&file.table))
 }

@@ -4,14 +4,14 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The exact kinds of errors. `crate::error` turns them into messages for users and models.
+/// An error of a store. `crate::error` converts it to a message for users and models.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} is of schema version {found}, newer than {supported}", path.display())]
+    #[error("{} has schema version {found}, newer than the supported version {supported}", path.display())]
     Newer { path: PathBuf, found: u32, supported: u32 },
-    #[error("{} is of schema version {found}, older than {supported}", path.display())]
+    #[error("{} has schema version {found}, older than the supported version {supported}", path.display())]
     Older { path: PathBuf, found: u32, supported: u32 },
     #[error("{} cannot be read: {reason}", path.display())]
     BadManifest { path: PathBuf, reason: String },
@@ -19,7 +19,7 @@ pub enum StoreError {
     #[error("{} is not a store: it holds '{entry}'", path.display())]
     ForeignFolder { path: PathBuf, entry: String },
     /// The folder has no manifest but holds complete segments.
-    #[error("{} holds {segments} segments and no manifest", path.display())]
+    #[error("{} holds {segments} segments but no manifest", path.display())]
     LostManifest { path: PathBuf, segments: usize },
     /// The store at `path` is not the one that was locked.
     #[error("{} was moved, removed or replaced", path.display())]
@@ -45,7 +45,8 @@ impl StoreError {
     }
 }
 
-/// Converts an error of writing to an I/O error, as the data is our own. The error keeps its text.
+/// Converts an error of writing to an I/O error, because the data that is written is our own. Keeps
+/// the text of the error and the kind of its innermost cause.
 pub(super) fn write_error(path: &Path, error: impl Error + 'static) -> StoreError {
     let mut cause: &dyn Error = &error;
     while let Some(source) = cause.source() {

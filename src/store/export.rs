@@ -27,15 +27,24 @@ use super::segment::event_reader::column_of;
 use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
 
-/// Events of a session in one object; a longer session has several objects a day. They are counted
-/// by event index, so that the parts of a session are the same wherever it was ingested, in however
-/// many pieces.
-const PART_EVENTS: i32 = 1 << 16;
+/// Most events of a session in one object; a longer session has several objects a day. They are
+/// counted by event index, so that the parts of a session are the same wherever it was ingested, in
+/// however many pieces.
+const MAX_PART_EVENTS: i32 = 1 << 16;
+
+/// Most bytes of a session id that is used as a file name unchanged.
+const MAX_ID_BYTES: usize = 120;
+
+/// Most characters of a changed session id in a file name. The hash follows them.
+const MAX_CHANGED_ID_CHARS: usize = 80;
+
+/// First characters of the file names that pyarrow and Spark ignore.
+const HIDDEN_STARTS: [char; 2] = ['.', '_'];
 
 const DAY_US: i64 = 86_400_000_000;
 
 /// Day and part. The rows of a session with the same key form one object.
-type Key = (i32, i32);
+type DayPart = (i32, i32);
 
 /// Events of one session on one day, as a Parquet file.
 pub struct LakeObject {
@@ -49,13 +58,13 @@ pub struct LakeObject {
 /// Returns the objects with the events of the session at position `at`. Events without a time,
 /// which some logs have at their head, get the day on which the session began. If that is unknown,
 /// they get the first of all days, 1970-01-01: pandas cannot read a partition without a value.
-pub fn lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, StoreError> {
+pub fn encode_lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, StoreError> {
     let Some(session) = snapshot.sessions().get(at) else { return Ok(Vec::new()) };
     let schema = export_schema();
-    let began = session.started_at.and_then(day).unwrap_or(0);
-    let mut parts: BTreeMap<Key, Vec<RecordBatch>> = BTreeMap::new();
-    read(snapshot, at, &schema, |batch| {
-        let keys = keys(&batch, began);
+    let began = session.started_at.and_then(day_since_epoch).unwrap_or(0);
+    let mut parts: BTreeMap<DayPart, Vec<RecordBatch>> = BTreeMap::new();
+    read_public_batches(snapshot, at, &schema, |batch| {
+        let keys = day_parts(&batch, began);
         let mut start = 0;
         for run in keys.chunk_by(|a, b| a == b) {
             if let Some(key) = run.first() {
@@ -65,20 +74,22 @@ pub fn lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, S
         }
         Ok(())
     })?;
+
     let stem = file_stem(&session.session_id);
-    let object = |((day, part), batches): (Key, Vec<RecordBatch>)| -> Result<_, StoreError> {
+    let mut objects = Vec::with_capacity(parts.len());
+    for ((day, part), batches) in parts {
         let key = PathBuf::from(format!("p_provider={}", session.provider))
-            .join(format!("p_date={}", date(day)))
+            .join(format!("p_date={}", format_date(day)))
             .join(format!("{stem}-{part}.parquet"));
         // One batch, so that the bytes do not depend on how the store holds the rows.
         let bytes = concat_batches(&schema, &batches)
             .map_err(ParquetError::from)
-            .and_then(|batch| encode(&batch))
+            .and_then(|batch| encode_parquet(&batch))
             .map_err(|error| write_error(&key, error))?;
         let rows = batches.iter().map(RecordBatch::num_rows).sum();
-        Ok(LakeObject { key, rows, bytes })
-    };
-    parts.into_iter().map(object).collect()
+        objects.push(LakeObject { key, rows, bytes });
+    }
+    Ok(objects)
 }
 
 /// Writes the events of the sessions at these positions, session by session, as one Arrow IPC file.
@@ -89,101 +100,112 @@ pub fn write_arrow(
     file: &mut File,
     path: &Path,
 ) -> Result<u64, StoreError> {
-    let failed = |error: ArrowError| write_error(path, error);
     let schema = export_schema();
-    let mut writer = FileWriter::try_new_buffered(file, &schema).map_err(failed)?;
+    let mut writer =
+        FileWriter::try_new_buffered(file, &schema).map_err(|error| write_error(path, error))?;
     let mut rows = 0;
     for at in sessions {
-        read(snapshot, *at, &schema, |batch| {
+        read_public_batches(snapshot, *at, &schema, |batch| {
             rows += batch.num_rows() as u64;
-            writer.write(&batch).map_err(failed)
+            writer.write(&batch).map_err(|error| write_error(path, error))
         })?;
     }
-    writer.finish().map_err(failed)?;
+    writer.finish().map_err(|error| write_error(path, error))?;
     Ok(rows)
 }
 
 /// Returns a session id as a part of a file name. Characters that file systems may refuse are
-/// replaced, and a hash keeps such names distinct. The name never begins with a dot or `_`, as
+/// replaced, and a hash keeps such names distinct. The name never begins with a dot or `_`, because
 /// pyarrow and Spark ignore such files.
 pub fn file_stem(session_id: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
-    let hidden = ['.', '_'];
-    let fits = (1..=120).contains(&session_id.len()) && !session_id.starts_with(hidden);
-    if fits && session_id.chars().all(plain) {
+    let is_fit = (1..=MAX_ID_BYTES).contains(&session_id.len())
+        && !session_id.starts_with(HIDDEN_STARTS)
+        && session_id.chars().all(is_safe_in_name);
+    if is_fit {
         return session_id.to_owned();
     }
-    let head: String = session_id.chars().map(|c| if plain(c) { c } else { '_' }).collect();
-    let head: String = head.trim_start_matches(hidden).chars().take(80).collect();
+    let safe: String =
+        session_id.chars().map(|c| if is_safe_in_name(c) { c } else { '_' }).collect();
+    let visible = safe.trim_start_matches(HIDDEN_STARTS);
+    let head: String = visible.chars().take(MAX_CHANGED_ID_CHARS).collect();
     format!("{head}-{:016x}", xxh3_64(session_id.as_bytes()))
 }
 
-fn public() -> impl Iterator<Item = EventColumn> {
-    let columns = EventColumn::ALL.iter().zip(EVENTS.columns);
-    columns.filter(|(_, described)| !described.internal).map(|(column, _)| *column)
+/// Returns true if all file systems allow `c` in a file name.
+fn is_safe_in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~')
 }
 
-/// Returns the schema of exported rows: the columns of `events` that are not bookkeeping of the
-/// store, and the day.
+/// Returns the columns of `events` that are not bookkeeping of the store.
+fn public_columns() -> impl Iterator<Item = EventColumn> {
+    let columns = EventColumn::ALL.iter().zip(EVENTS.columns);
+    columns.filter(|(_, described)| !described.is_internal).map(|(column, _)| *column)
+}
+
+/// Returns the schema of exported rows: the public columns of `events`, and the day.
 fn export_schema() -> SchemaRef {
     let events = events_schema();
-    let known = public().filter_map(|column| events.column_with_name(column.name()));
+    let known = public_columns().filter_map(|column| events.column_with_name(column.name()));
     let mut fields: Vec<Arc<Field>> = known.map(|(_, field)| Arc::new(field.clone())).collect();
     fields.push(Arc::new(Field::new("event_date", DataType::Date32, true)));
     Arc::new(Schema::new(fields))
 }
 
-/// Passes the rows of a session to `take`, in order, as batches of [`export_schema`].
-fn read(
+/// Calls `take` with the rows of a session, in order, as batches of [`export_schema`].
+fn read_public_batches(
     snapshot: &Snapshot,
     session: usize,
     schema: &SchemaRef,
     mut take: impl FnMut(RecordBatch) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let columns: Vec<_> = public().collect();
+    let columns: Vec<_> = public_columns().collect();
     let mut events = snapshot.events_of(session, ALL_EVENTS, &columns);
     while let Some(batch) = events.next_batch()? {
-        take(with_date(&batch, schema).map_err(|error| events.damaged(error))?)?;
+        take(add_date_column(&batch, schema).map_err(|error| events.damaged_batch(error))?)?;
     }
     Ok(())
 }
 
 /// Returns a batch with an added column for the day of each event, in UTC.
-fn with_date(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+fn add_date_column(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let times = column_of(batch, EventColumn::Timestamp)
         .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-    let date = |row: usize| day(times.filter(|times| times.is_valid(row))?.value(row));
-    let dates: Date32Array = (0..batch.num_rows()).map(date).collect();
+    let dates: Date32Array = (0..batch.num_rows())
+        .map(|row| day_since_epoch(times.filter(|times| times.is_valid(row))?.value(row)))
+        .collect();
     let mut columns = batch.columns().to_vec();
     columns.push(Arc::new(dates));
     RecordBatch::try_new(Arc::clone(schema), columns)
 }
 
 /// Returns the day and the part of each row. Rows without a time get the day `began`.
-fn keys(batch: &RecordBatch, began: i32) -> Vec<Key> {
+fn day_parts(batch: &RecordBatch, began: i32) -> Vec<DayPart> {
     let dates = batch.column_by_name("event_date");
     let dates = dates.and_then(|column| column.as_primitive_opt::<Date32Type>());
     let indexes = column_of(batch, EventColumn::EventIndex);
     let indexes = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>());
-    let key = |row: usize| {
+    let mut keys = Vec::with_capacity(batch.num_rows());
+    for row in 0..batch.num_rows() {
         let day = dates.filter(|dates| dates.is_valid(row)).map(|dates| dates.value(row));
-        (day.unwrap_or(began), indexes.map_or(0, |indexes| indexes.value(row) / PART_EVENTS))
-    };
-    (0..batch.num_rows()).map(key).collect()
+        let part = indexes.map_or(0, |indexes| indexes.value(row) / MAX_PART_EVENTS);
+        keys.push((day.unwrap_or(began), part));
+    }
+    keys
 }
 
 /// Returns the day of a time, in UTC, counted from 1970.
-fn day(micros: i64) -> Option<i32> {
+fn day_since_epoch(micros: i64) -> Option<i32> {
     i32::try_from(micros.div_euclid(DAY_US)).ok()
 }
 
 /// Formats a day as 2026-10-14.
-fn date(day: i32) -> String {
+fn format_date(day: i32) -> String {
     let text = Timestamp(i64::from(day) * DAY_US).to_string();
     text.split('T').next().unwrap_or(&text).to_owned()
 }
 
-fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+/// Returns a Parquet file with the rows of `batch`.
+fn encode_parquet(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
         // Omits our version, which says nothing about the content.
@@ -206,15 +228,17 @@ mod tests {
             events.push(&EventCells { event_index, timestamp, ..EventCells::default() });
         }
         let all = events.finish(&events_schema(), 1);
-        let public: Vec<_> =
-            public().filter_map(|column| all.schema().index_of(column.name()).ok()).collect();
-        with_date(&all.project(&public).expect("projects"), &export_schema()).expect("fits")
+        let public: Vec<_> = public_columns()
+            .filter_map(|column| all.schema().index_of(column.name()).ok())
+            .collect();
+        add_date_column(&all.project(&public).expect("projects"), &export_schema()).expect("fits")
     }
 
     #[test]
     fn days_are_utc_and_events_without_a_time_lie_with_the_beginning() {
         let batch = batch(&[Some(0), Some(DAY_US - 1), Some(DAY_US), Some(-1), None]);
-        let days: Vec<_> = keys(&batch, 2).into_iter().map(|(day, _)| date(day)).collect();
+        let days: Vec<_> =
+            day_parts(&batch, 2).into_iter().map(|(day, _)| format_date(day)).collect();
         let want = ["1970-01-01", "1970-01-01", "1970-01-02", "1969-12-31", "1970-01-03"];
         assert_eq!(days, want);
     }
@@ -224,7 +248,10 @@ mod tests {
         let whole = batch(&[Some(5), Some(6), Some(7)]);
         let parts = [whole.slice(0, 1), whole.slice(1, 2)];
         let joined = concat_batches(&export_schema(), &parts).expect("joins");
-        assert_eq!(encode(&whole).expect("encodes"), encode(&joined).expect("encodes"));
+        assert_eq!(
+            encode_parquet(&whole).expect("encodes"),
+            encode_parquet(&joined).expect("encodes")
+        );
     }
 
     #[test]

@@ -26,15 +26,15 @@ pub(super) const WRITE_LOCK: &str = "write.lock";
 /// Name of the file with the HTTP server's token, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";
 
-const SEGMENTS: &str = "segments";
-const DAMAGED: &str = "damaged";
+const SEGMENTS_FOLDER: &str = "segments";
+const DAMAGED_FOLDER: &str = "damaged";
 
 /// Digits of a segment's folder name.
 const NUMBER_DIGITS: usize = 10;
 
 /// Age after which temporary files of earlier versions are removed. Their names are `.tmp` and six
-/// characters, whichever process wrote them, so only old ones are surely left behind.
-const OLD_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
+/// characters, whichever process wrote them, so only old ones are certainly left behind.
+const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
 
 /// Checks a folder that has no manifest before anything is written into it.
 ///
@@ -52,18 +52,21 @@ pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`StoreError::LostManifest`] if it holds complete segments: the manifest is written before the
-/// first of them, so somebody removed it.
+/// first of them, so it was removed.
 pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
-    let Ok(entries) = fs::read_dir(dir.join(SEGMENTS)) else { return Ok(()) };
+    let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return Ok(()) };
     // A segment whose writer was killed has no sources, as these are written after the events.
     let sources = file_name("sources");
-    let is_complete = |entry: &fs::DirEntry| {
-        segment_number(&entry.file_name()).is_some() && entry.path().join(&sources).is_file()
-    };
-    match entries.flatten().filter(is_complete).count() {
-        0 => Ok(()),
-        segments => Err(StoreError::LostManifest { path: dir.to_owned(), segments }),
+    let mut segments = 0;
+    for entry in entries.flatten() {
+        if segment_number(&entry.file_name()).is_some() && entry.path().join(&sources).is_file() {
+            segments += 1;
+        }
     }
+    if segments > 0 {
+        return Err(StoreError::LostManifest { path: dir.to_owned(), segments });
+    }
+    Ok(())
 }
 
 /// True if there is a store at `dir`: its manifest, and the lock under which it was written.
@@ -78,8 +81,8 @@ fn find_foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
         let kind = entry.file_type().map_err(StoreError::io(dir))?;
         let name = entry.file_name();
         let is_own = match name.to_str() {
-            Some(SEGMENTS) if kind.is_dir() => holds_segments_only(&entry.path())?,
-            Some(DAMAGED) => kind.is_dir(),
+            Some(SEGMENTS_FOLDER) if kind.is_dir() => holds_segments_only(&entry.path())?,
+            Some(DAMAGED_FOLDER) => kind.is_dir(),
             _ => kind.is_file() && is_own_file(&name),
         };
         if !is_own {
@@ -118,34 +121,39 @@ fn segment_number(name: &OsStr) -> Option<i64> {
 
 /// True if `segment` is a real folder, not a link to one, and holds only files of the store.
 fn is_removable_segment(segment: &Path) -> bool {
-    let is_folder = fs::symlink_metadata(segment).is_ok_and(|found| found.is_dir());
+    if !fs::symlink_metadata(segment).is_ok_and(|found| found.is_dir()) {
+        return false;
+    }
+    let Ok(entries) = fs::read_dir(segment) else { return false };
     let own_names = SEGMENT_TABLES.map(file_name);
-    let is_own = |entry: fs::DirEntry| {
+    for entry in entries.flatten() {
         let name = entry.file_name();
-        own_names.iter().any(|own| name == OsStr::new(own))
-            && entry.file_type().is_ok_and(|kind| kind.is_file())
-    };
-    is_folder && fs::read_dir(segment).is_ok_and(|entries| entries.flatten().all(is_own))
+        let has_own_name = own_names.iter().any(|own| name == OsStr::new(own));
+        if !has_own_name || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Removes a segment's folder if it holds only files of the store.
 fn remove_segment(segment: &Path) {
     if is_removable_segment(segment) {
-        // If it cannot be removed now, the next run tries again. No reader looks at it.
+        // If it cannot be removed now, the next run tries again. No manifest names it.
         let _ = fs::remove_dir_all(segment);
     }
 }
 
 /// Removes segments that `manifest` does not name, and temporary files. The caller holds the write
-/// lock. Returns the highest number of a segment folder that remains: its number is not free.
+/// lock. Returns the highest number of a remaining segment folder; 0 if none remains.
 pub(super) fn remove_leftovers(dir: &Path, manifest: &Manifest) -> i64 {
     files::remove_temporary_copies(&dir.join(MANIFEST_FILE));
     remove_old_temporary_files(dir);
     let mut highest = 0;
-    let Ok(entries) = fs::read_dir(dir.join(SEGMENTS)) else { return highest };
+    let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return highest };
     for entry in entries.flatten() {
         let Some(number) = segment_number(&entry.file_name()) else { continue };
-        if !manifest.names(number) {
+        if !manifest.includes_segment(number) {
             remove_segment(&entry.path());
         }
         if fs::symlink_metadata(entry.path()).is_ok() {
@@ -163,7 +171,7 @@ fn remove_old_temporary_files(dir: &Path) {
             is_old_temporary_name(&name) || files::is_temporary_copy(&name, &[TOKEN_FILE]);
         let Ok(found) = entry.metadata() else { continue };
         let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
-        if is_temporary && found.is_file() && age.is_some_and(|age| age > OLD_TEMPORARY_AGE) {
+        if is_temporary && found.is_file() && age.is_some_and(|age| age > MAX_TEMPORARY_AGE) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -174,13 +182,15 @@ fn remove_old_temporary_files(dir: &Path) {
 #[cfg(unix)]
 pub(super) fn make_private(dir: &Path) -> Result<Option<String>, StoreError> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    const OTHERS: u32 = 0o077;
-    const OTHERS_WRITE: u32 = 0o022;
+    const OTHERS_BITS: u32 = 0o077;
+    const OTHERS_WRITE_BITS: u32 = 0o022;
+
     let found = fs::metadata(dir).map_err(StoreError::io(dir))?;
     let mode = found.mode() & 0o777;
-    if mode & OTHERS == 0 {
+    if mode & OTHERS_BITS == 0 {
         return Ok(None);
     }
+
     let place = dir.display();
     if found.uid() != rustix::process::geteuid().as_raw() {
         let notice = format!(
@@ -188,11 +198,15 @@ pub(super) fn make_private(dir: &Path) -> Result<Option<String>, StoreError> {
         );
         return Ok(Some(notice));
     }
+
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(StoreError::io(dir))?;
+    if mode & OTHERS_WRITE_BITS == 0 {
+        return Ok(None);
+    }
     let notice = format!(
         "Other users were able to write to {place} (mode {mode:o}). It is private now (mode 700). If you do not trust them, run `sessions ingest --verify`"
     );
-    Ok((mode & OTHERS_WRITE != 0).then_some(notice))
+    Ok(Some(notice))
 }
 
 #[cfg(not(unix))]
@@ -217,7 +231,7 @@ mod tests {
     #[test]
     fn folders_with_other_files_stay() {
         let dir = tempfile::tempdir().expect("tempdir");
-        let segments = dir.path().join(SEGMENTS);
+        let segments = dir.path().join(SEGMENTS_FOLDER);
         let folder = |name: &str, file: &str| {
             fs::create_dir_all(segments.join(name)).expect("creates");
             fs::write(segments.join(name).join(file), "x").expect("writes");
@@ -232,7 +246,7 @@ mod tests {
         assert!(left("0000000002") && left("my_audio") && left("0000000003"));
         assert!(matches!(
             refuse_foreign_folder(dir.path()),
-            Err(StoreError::ForeignFolder { entry, .. }) if entry == SEGMENTS
+            Err(StoreError::ForeignFolder { entry, .. }) if entry == SEGMENTS_FOLDER
         ));
     }
 
@@ -245,13 +259,13 @@ mod tests {
         fs::create_dir_all(&theirs).expect("creates");
         fs::write(theirs.join("events.parquet"), "x").expect("writes");
         let store = dir.path().join("store");
-        fs::create_dir_all(store.join(SEGMENTS)).expect("creates");
+        fs::create_dir_all(store.join(SEGMENTS_FOLDER)).expect("creates");
         symlink(&theirs, store.join("segments/0000000001")).expect("links");
         assert_eq!(remove_leftovers(&store, &Manifest::default()), 1);
         assert!(theirs.join("events.parquet").exists());
         assert!(refuse_foreign_folder(&store).is_err());
-        fs::remove_dir_all(store.join(SEGMENTS)).expect("removes");
-        symlink(&theirs, store.join(SEGMENTS)).expect("links");
+        fs::remove_dir_all(store.join(SEGMENTS_FOLDER)).expect("removes");
+        symlink(&theirs, store.join(SEGMENTS_FOLDER)).expect("links");
         assert!(refuse_foreign_folder(&store).is_err());
     }
 

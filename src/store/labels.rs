@@ -1,9 +1,9 @@
 //! Labels and notes that users and agents attach to sessions: one small file next to the segments,
 //! keyed by session id.
 //!
-//! The file has its own lock, held for moments, so that labelling never waits for an ingest. No
-//! ingest, merge or damage of segments touches the file. It is replaced by rename, as the manifest
-//! is.
+//! The file has its own lock, which is held only briefly, so that labelling never waits for an
+//! ingest. No ingest, merge or damage of segments touches the file. It is replaced by rename, like
+//! the manifest.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,15 +18,17 @@ use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
 
-const FILE: &str = "labels.json";
-const LOCK: &str = "labels.lock";
+const LABELS_FILE: &str = "labels.json";
+const LABELS_LOCK: &str = "labels.lock";
 
 /// Version of the file. A file with a newer version is not changed.
-const VERSION: u32 = 1;
+const LABELS_VERSION: u32 = 1;
 
-/// How long to wait for another process's change, and the pause between two attempts.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long to wait for another process that holds the lock.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Pause between two attempts to take the lock.
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// The labels of every session that has any, at one moment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -39,7 +41,7 @@ pub struct LabelBook {
     /// Hash of the bytes that were read, to detect a change.
     #[serde(skip)]
     hash: u64,
-    /// Why the labels could not be read; `None` if they could.
+    /// The reason why the labels could not be read; `None` if they could.
     #[serde(skip)]
     damage: Option<String>,
 }
@@ -68,12 +70,13 @@ pub struct LabelRow<'l> {
 }
 
 impl SessionLabels {
-    /// True if the session has this label, in any case.
-    pub fn has(&self, label: &str) -> bool {
+    /// True if the session has this label, ignoring case.
+    pub fn has_label(&self, label: &str) -> bool {
         let label = label.to_lowercase();
         self.labels.iter().any(|own| own.to_lowercase() == label)
     }
 
+    /// True if there is neither a label nor a note.
     fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.note.is_none()
     }
@@ -83,36 +86,47 @@ impl LabelBook {
     /// Reads the labels in the store at `dir`. Returns `before` if nothing changed since. Labels
     /// that cannot be read count as none, and [`LabelBook::damage`] gives the reason.
     pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
-        let bytes = match load(dir) {
+        let bytes = match read_labels_file(dir) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Arc::default(),
             Err(error) => return Arc::new(Self::damaged(0, error)),
         };
         let hash = xxh3_64(&bytes);
-        match before {
-            Some(before) if before.hash == hash => Arc::clone(before),
-            _ => Arc::new(Self::parse(&bytes).unwrap_or_else(|error| Self::damaged(hash, error))),
+        if let Some(before) = before
+            && before.hash == hash
+        {
+            return Arc::clone(before);
         }
+        Arc::new(Self::parse(&bytes).unwrap_or_else(|error| Self::damaged(hash, error)))
     }
 
+    /// Returns labels that could not be read: none, and the reason.
     fn damaged(hash: u64, reason: impl ToString) -> Self {
         Self { hash, damage: Some(reason.to_string()), ..Self::default() }
     }
 
+    /// Parses the file.
+    ///
+    /// # Errors
+    /// Returns the reason if the file is not valid, has a newer version or a wrong checksum.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let mut labels: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if labels.version > VERSION {
-            return Err(format!("it is of version {}, newer than {VERSION}", labels.version));
+        if labels.version > LABELS_VERSION {
+            return Err(format!(
+                "it has version {}, newer than the supported version {LABELS_VERSION}",
+                labels.version
+            ));
         }
-        if labels.checksum.as_ref().is_some_and(|written| *written != labels.sum_sessions()) {
+        if labels.checksum.as_ref().is_some_and(|written| *written != labels.sessions_checksum()) {
             return Err("its checksum differs".to_owned());
         }
         labels.hash = xxh3_64(bytes);
         Ok(labels)
     }
 
-    fn sum_sessions(&self) -> String {
-        files::checksum_of(&serde_json::to_vec(&self.sessions).unwrap_or_default())
+    /// Returns the value of [`LabelBook::checksum`].
+    fn sessions_checksum(&self) -> String {
+        files::checksum_bytes(&serde_json::to_vec(&self.sessions).unwrap_or_default())
     }
 
     /// Applies `change` to the labels while holding their lock, and writes the file if they
@@ -122,32 +136,34 @@ impl LabelBook {
         change: impl FnOnce(&mut Self) -> T,
     ) -> Result<T, StoreError> {
         let lock = wait_for_lock(dir)?;
-        let path = dir.join(FILE);
+        let path = dir.join(LABELS_FILE);
         files::remove_temporary_copies(&path);
         // A file that cannot be read must not be overwritten.
-        let mut labels = match load(dir).map_err(StoreError::io(&path))? {
+        let mut labels = match read_labels_file(dir).map_err(StoreError::io(&path))? {
             Some(bytes) => Self::parse(&bytes)
                 .map_err(|reason| StoreError::BadLabels { path: path.clone(), reason })?,
             None => Self::default(),
         };
+
         let before = labels.sessions.clone();
         let result = change(&mut labels);
         labels.sessions.retain(|_, session| !session.is_empty());
         if labels.sessions != before {
-            labels.version = VERSION;
-            labels.checksum = Some(labels.sum_sessions());
-            lock.check()?;
-            files::replace(&path, &serde_json::to_vec(&labels).unwrap_or_default())?;
+            labels.version = LABELS_VERSION;
+            labels.checksum = Some(labels.sessions_checksum());
+            lock.check_not_replaced()?;
+            files::replace_file(&path, &serde_json::to_vec(&labels).unwrap_or_default())?;
         }
         Ok(result)
     }
 
     /// Returns the labels and the note of a session, if it has any.
-    pub fn of(&self, session_id: &str) -> Option<&SessionLabels> {
+    pub fn session_labels(&self, session_id: &str) -> Option<&SessionLabels> {
         self.sessions.get(session_id)
     }
 
-    /// Returns the labels and the note of a session, to be changed. They are empty if it has none.
+    /// Returns the labels and the note of a session, so that they can be changed. They are empty if
+    /// the session has none.
     pub fn entry(&mut self, session_id: &str) -> &mut SessionLabels {
         self.sessions.entry(session_id.to_owned()).or_default()
     }
@@ -178,19 +194,21 @@ impl LabelBook {
 }
 
 /// Returns the bytes of the file; `None` if there is no file.
-fn load(dir: &Path) -> io::Result<Option<Vec<u8>>> {
-    match files::read(&dir.join(FILE)) {
+fn read_labels_file(dir: &Path) -> io::Result<Option<Vec<u8>>> {
+    match files::read_file(&dir.join(LABELS_FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
     }
 }
 
-/// Takes the lock, waiting up to [`PATIENCE`] if another process holds it.
+/// Takes the lock, waiting up to [`MAX_LOCK_WAIT`] if another process holds it.
 fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + MAX_LOCK_WAIT;
     loop {
-        match StoreLock::acquire(dir, LOCK) {
-            Err(StoreError::Busy { .. }) if Instant::now() < until => std::thread::sleep(PAUSE),
+        match StoreLock::acquire(dir, LABELS_LOCK) {
+            Err(StoreError::Busy { .. }) if Instant::now() < until => {
+                std::thread::sleep(LOCK_RETRY_PAUSE)
+            }
             result => return result,
         }
     }
@@ -214,14 +232,17 @@ mod tests {
         assert_eq!((none.rows().count(), none.damage()), (0, None));
         label(dir.path(), "a", "Bug");
         let one = LabelBook::read(dir.path(), Some(&none));
-        assert!(one.of("a").is_some_and(|session| session.has("bug") && !session.has("bu")));
+        assert!(
+            one.session_labels("a")
+                .is_some_and(|session| session.has_label("bug") && !session.has_label("bu"))
+        );
         assert!(Arc::ptr_eq(&one, &LabelBook::read(dir.path(), Some(&one))));
         label(dir.path(), "b", "later");
         let two = LabelBook::read(dir.path(), Some(&one));
         let rows: Vec<_> = two.rows().map(|row| (row.session_id, row.label)).collect();
         assert_eq!(rows, [("a", Some("Bug")), ("b", Some("later"))]);
         LabelBook::update(dir.path(), |labels| labels.entry("a").labels.clear()).expect("writes");
-        assert!(LabelBook::read(dir.path(), None).of("a").is_none());
+        assert!(LabelBook::read(dir.path(), None).session_labels("a").is_none());
     }
 
     #[test]
@@ -229,13 +250,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let changed = r#"{"version":1,"checksum":"0123456789abcdef","sessions":{}}"#;
         for text in ["", "{", r#"{"version":9,"sessions":{}}"#, changed] {
-            fs::write(dir.path().join(FILE), text).expect("writes");
+            fs::write(dir.path().join(LABELS_FILE), text).expect("writes");
             assert!(LabelBook::read(dir.path(), None).damage().is_some(), "{text}");
             assert!(matches!(
                 LabelBook::update(dir.path(), |_| ()),
                 Err(StoreError::BadLabels { .. })
             ));
-            assert_eq!(fs::read_to_string(dir.path().join(FILE)).expect("reads"), text);
+            assert_eq!(fs::read_to_string(dir.path().join(LABELS_FILE)).expect("reads"), text);
         }
     }
 

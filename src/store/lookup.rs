@@ -4,16 +4,16 @@ use schemas::limits::PREFIX_CHARS;
 
 use super::snapshot::Snapshot;
 
-/// Number of session ids that are listed if a prefix fits more.
-const CANDIDATES: usize = 10;
+/// Most session ids that are listed if a prefix is ambiguous.
+const MAX_CANDIDATES: usize = 10;
 
-/// Why an id or a prefix does not identify a single session.
+/// The reason why an id or a prefix does not identify a single session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookupError {
     /// The prefix has fewer than `least` characters.
     TooShort { least: usize },
-    /// No session id begins with the prefix. `meant` is the id that begins most like it, if any is
-    /// near.
+    /// No session id begins with the prefix. `meant` is the id whose beginning is most similar to
+    /// it, if any is similar enough.
     NotFound { meant: Option<String> },
     /// Several session ids begin with the prefix: `sessions` is their number, `candidates` lists
     /// some.
@@ -23,40 +23,47 @@ pub enum LookupError {
 impl Snapshot {
     /// Finds the position of a session by its id or any unique prefix of at least three characters.
     /// If all matches are copies of one id (`id`, `id~2`), returns the first.
-    pub fn find(&self, prefix: &str) -> Result<usize, LookupError> {
-        if let Some(at) = self.position(prefix) {
+    pub fn find_session(&self, prefix: &str) -> Result<usize, LookupError> {
+        if let Some(at) = self.session_position(prefix) {
             return Ok(at);
         }
         if prefix.chars().count() < PREFIX_CHARS {
             return Err(LookupError::TooShort { least: PREFIX_CHARS });
         }
+
         let sessions = self.sessions();
         let from = sessions.partition_point(|row| row.session_id.as_str() < prefix);
         let matches = sessions[from..].iter().take_while(|row| row.session_id.starts_with(prefix));
         let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
+
         let Some((first, others)) = ids.split_first() else {
-            let meant = self.begins_most_like(prefix).map(str::to_owned);
+            let meant = self.find_nearest_id(prefix).map(str::to_owned);
             return Err(LookupError::NotFound { meant });
         };
-        let is_copy = |id: &&str| id.strip_prefix(first).is_some_and(|end| end.starts_with('~'));
-        if others.iter().all(is_copy) {
+        if others.iter().all(|id| is_copy_of(first, id)) {
             return Ok(from);
         }
-        let candidates = ids.iter().take(CANDIDATES).map(|id| (*id).to_owned()).collect();
+        let candidates = ids.iter().take(MAX_CANDIDATES).map(|id| (*id).to_owned()).collect();
         Err(LookupError::Ambiguous { sessions: ids.len(), candidates })
     }
 
-    /// Returns the id of the session that begins most like a mistyped prefix.
-    fn begins_most_like(&self, prefix: &str) -> Option<&str> {
+    /// Returns the session id whose beginning is most similar to a mistyped prefix, if any is
+    /// similar enough.
+    fn find_nearest_id(&self, prefix: &str) -> Option<&str> {
         let length = prefix.chars().count();
-        let heads = self.sessions().iter().map(|row| head(&row.session_id, length));
-        let near = schemas::nearest(prefix, heads)?;
-        let near = self.sessions().iter().find(|row| row.session_id.starts_with(near))?;
-        Some(&near.session_id)
+        let heads = self.sessions().iter().map(|row| first_chars(&row.session_id, length));
+        let nearest = schemas::nearest(prefix, heads)?;
+        let session = self.sessions().iter().find(|row| row.session_id.starts_with(nearest))?;
+        Some(&session.session_id)
     }
 }
 
+/// True if `id` is the id of a copy of the session `original`: the same with an end like `~2`.
+fn is_copy_of(original: &str, id: &str) -> bool {
+    id.strip_prefix(original).is_some_and(|end| end.starts_with('~'))
+}
+
 /// Returns the first `chars` characters of a text.
-fn head(text: &str, chars: usize) -> &str {
+fn first_chars(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }

@@ -19,7 +19,7 @@ const CHECKSUM_START: &[u8] = br#"{"xxh3":""#;
 const CHECKSUM_END: &[u8] = br#"","#;
 const CHECKSUM_DIGITS: usize = 16;
 
-/// The whole store at one generation.
+/// The list of segments at one generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub schema_version: u32,
@@ -32,12 +32,12 @@ pub struct Manifest {
     pub segments: Vec<SegmentEntry>,
     /// Segments that were replaced or purged. Their files stay for readers of older manifests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub retired: Vec<Retired>,
+    pub retired: Vec<RetiredSegment>,
 }
 
-/// A segment that was replaced by another or purged.
+/// A segment that was replaced or purged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retired {
+pub struct RetiredSegment {
     pub number: i64,
     /// When it was retired, microseconds since the epoch.
     pub at: i64,
@@ -56,7 +56,7 @@ impl Default for Manifest {
     }
 }
 
-/// The entry of one segment.
+/// The entry of one segment in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
     pub number: i64,
@@ -71,10 +71,10 @@ pub struct SegmentEntry {
     pub files: Vec<FileEntry>,
 }
 
-/// The entry of one file of a segment.
+/// The entry of one file of a segment in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Table name, or `skip` for the index; see [`file_name`].
+    /// Name of the table, `skip` or `checksums`; see [`file_name`].
     pub table: String,
     pub bytes: u64,
     pub xxh3: String,
@@ -83,21 +83,21 @@ pub struct FileEntry {
 /// Returns the name of a table's file in a segment's directory.
 pub(super) fn file_name(table: &str) -> String {
     match table {
-        SKIP => "skip.idx".to_owned(),
+        SKIP_INDEX => "skip.idx".to_owned(),
         CHECKSUMS => "checksums.bin".to_owned(),
         _ => format!("{table}.parquet"),
     }
 }
 
 /// Name of the skip index among the tables of a segment.
-pub(super) const SKIP: &str = "skip";
+pub(super) const SKIP_INDEX: &str = "skip";
 
 /// Name of the checksums of the chunks of events and skip index; see `disk/checked_file.rs`.
 pub(super) const CHECKSUMS: &str = "checksums";
 
 /// Everything that a segment's directory may hold, by table; see [`file_name`].
 pub(super) const SEGMENT_TABLES: [&str; 6] =
-    [EVENTS.name, SKIP, CHECKSUMS, SESSIONS.name, SOURCES.name, PROBLEMS.name];
+    [EVENTS.name, SKIP_INDEX, CHECKSUMS, SESSIONS.name, SOURCES.name, PROBLEMS.name];
 
 impl SegmentEntry {
     /// Returns the name of a segment's directory.
@@ -106,12 +106,12 @@ impl SegmentEntry {
     }
 
     /// Returns the path of a segment's directory.
-    pub fn dir(store: &Path, number: i64) -> std::path::PathBuf {
+    pub fn folder_path(store: &Path, number: i64) -> std::path::PathBuf {
         store.join("segments").join(Self::folder_name(number))
     }
 
     /// Returns the entry of a table's file, if the segment has rows for it.
-    pub fn file(&self, table: &str) -> Option<&FileEntry> {
+    pub fn file_entry(&self, table: &str) -> Option<&FileEntry> {
         self.files.iter().find(|file| file.table == table)
     }
 
@@ -125,54 +125,44 @@ impl Manifest {
     /// Reads the manifest of the store in `dir`; `None` if there is no store.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = dir.join(MANIFEST_FILE);
-        let bytes = match files::read(&path) {
+        let bytes = match files::read_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(StoreError::Io { path, source }),
         };
-        #[derive(Deserialize)]
-        struct Version {
-            schema_version: u32,
+
+        let version: ManifestVersion =
+            serde_json::from_slice(&bytes).map_err(|error| bad_manifest(&path, error))?;
+        let found = version.schema_version;
+        let supported = SCHEMA_VERSION;
+        if found > supported {
+            return Err(StoreError::Newer { path: dir.to_owned(), found, supported });
         }
-        let bad = |source: serde_json::Error| StoreError::BadManifest {
-            path: path.clone(),
-            reason: source.to_string(),
-        };
-        let version: Version = serde_json::from_slice(&bytes).map_err(bad)?;
-        if version.schema_version > SCHEMA_VERSION {
-            let found = version.schema_version;
-            return Err(StoreError::Newer {
-                path: dir.to_owned(),
-                found,
-                supported: SCHEMA_VERSION,
-            });
+        if found < supported {
+            return Err(StoreError::Older { path: dir.to_owned(), found, supported });
         }
-        if version.schema_version < SCHEMA_VERSION {
-            let (path, found) = (dir.to_owned(), version.schema_version);
-            return Err(StoreError::Older { path, found, supported: SCHEMA_VERSION });
-        }
+
         // Checked after the version, because a later version may have another checksum.
         if !has_right_checksum(&bytes) {
-            let reason = "its checksum differs".to_owned();
-            return Err(StoreError::BadManifest { path, reason });
+            return Err(bad_manifest(&path, "its checksum differs"));
         }
-        serde_json::from_slice(&bytes).map(Some).map_err(bad)
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| bad_manifest(&path, error))
     }
 
     /// Commits: replaces the manifest in `dir` in one step.
     pub(super) fn write(&self, dir: &Path) -> Result<(), StoreError> {
         let object = serde_json::to_vec(self).unwrap_or_default();
-        files::replace(&dir.join(MANIFEST_FILE), &with_checksum(&object))
+        files::replace_file(&dir.join(MANIFEST_FILE), &with_checksum(&object))
     }
 
-    /// True if segment `number` is live, or was retired so recently that readers may need it.
-    pub(super) fn names(&self, number: i64) -> bool {
+    /// True if segment `number` is live, or was retired so recently that readers may still need it.
+    pub(super) fn includes_segment(&self, number: i64) -> bool {
         self.segments.iter().any(|segment| segment.number == number)
             || self.retired.iter().any(|retired| retired.number == number)
     }
 
     /// Returns the number of events in all segments, including superseded ones.
-    pub fn events(&self) -> u64 {
+    pub fn event_count(&self) -> u64 {
         self.segments.iter().map(|segment| segment.events).sum()
     }
 
@@ -182,10 +172,21 @@ impl Manifest {
     }
 }
 
+/// The field of a manifest that is read first.
+#[derive(Deserialize)]
+struct ManifestVersion {
+    schema_version: u32,
+}
+
+/// Returns the error for a manifest that cannot be read.
+fn bad_manifest(path: &Path, reason: impl ToString) -> StoreError {
+    StoreError::BadManifest { path: path.to_owned(), reason: reason.to_string() }
+}
+
 /// Puts the checksum in front of the other fields of a JSON object.
 fn with_checksum(object: &[u8]) -> Vec<u8> {
     let fields = object.get(1..).unwrap_or_default();
-    let checksum = files::checksum_of(fields);
+    let checksum = files::checksum_bytes(fields);
     [CHECKSUM_START, checksum.as_bytes(), CHECKSUM_END, fields].concat()
 }
 
@@ -194,7 +195,7 @@ fn has_right_checksum(bytes: &[u8]) -> bool {
     let Some(rest) = bytes.strip_prefix(CHECKSUM_START) else { return true };
     let Some((checksum, rest)) = rest.split_at_checked(CHECKSUM_DIGITS) else { return false };
     let fields = rest.strip_prefix(CHECKSUM_END);
-    fields.is_some_and(|fields| files::checksum_of(fields).as_bytes() == checksum)
+    fields.is_some_and(|fields| files::checksum_bytes(fields).as_bytes() == checksum)
 }
 
 #[cfg(test)]

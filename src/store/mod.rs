@@ -1,6 +1,6 @@
 //! The store: immutable Parquet segments and one manifest (docs/store.md).
 //!
-//! A reader takes a [`Snapshot`] and sees one generation. A [`Writer`] holds the lock, adds
+//! A reader takes a [`Snapshot`] and sees one generation. A [`StoreWriter`] holds the lock, adds
 //! segments and replaces the manifest. Neither waits for the other. The store does not know about
 //! searches, tools or formats of logs.
 
@@ -24,11 +24,11 @@ mod writer;
 
 pub use damage::Verify;
 pub use error::StoreError;
-pub use export::{LakeObject, file_stem, lake_objects, write_arrow};
+pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
 pub(crate) use folder::is_store;
 pub use index::{
-    Block, Grams, KnownRows, Labels, Letters, Outline, RowFacts, SHORTEST_WORD, SkipIndex,
-    WordsOfRows, grams,
+    Block, Grams, KnownRows, RowFacts, RowOutline, RowTags, SHORTEST_WORD, SkipIndex, WordLookup,
+    WordPattern, needle_grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use lookup::LookupError;
@@ -37,8 +37,8 @@ pub use open_store::Store;
 pub use parquet_file::ParquetFile;
 pub use segment::event_reader::{EventReader, RowSpan, column_of};
 pub use segment::events_footer::TextPage;
-pub use segment::open_segment::{Segment, Span};
+pub use segment::open_segment::{Segment, SessionSpan};
 pub use segment::pages::{PageReader, TextValues};
-pub use session_events::{ALL_EVENTS, SessionEvents, each_event};
+pub use session_events::{ALL_EVENTS, SessionEvents, single_event_ranges};
 pub use snapshot::Snapshot;
-pub use writer::Writer;
+pub use writer::StoreWriter;

@@ -10,7 +10,7 @@ use super::folder;
 use super::labels::LabelBook;
 use super::manifest::Manifest;
 use super::snapshot::Snapshot;
-use super::writer::Writer;
+use super::writer::StoreWriter;
 
 /// A store directory. It is cheap to open: nothing is read until it is needed.
 pub struct Store {
@@ -30,12 +30,13 @@ impl Store {
         &self.dir
     }
 
-    /// Returns a snapshot of the present generation; an empty one if there is no store yet.
-    pub fn snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+    /// Returns a snapshot of the current generation; an empty one if there is no store yet.
+    pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest = match Manifest::read(&self.dir)? {
             Some(manifest) => manifest,
-            None => self.read_unwritten()?,
+            None => self.read_missing_manifest()?,
         };
+
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = LabelBook::read(&self.dir, last.as_deref().map(Snapshot::shared_labels));
         if let Some(snapshot) = &*last
@@ -44,6 +45,7 @@ impl Store {
         {
             return Ok(Arc::clone(snapshot));
         }
+
         let snapshot = Snapshot::load(&self.dir, manifest, last.as_deref())?;
         let snapshot = Arc::new(snapshot.with_labels(labels));
         *last = Some(Arc::clone(&snapshot));
@@ -51,9 +53,9 @@ impl Store {
     }
 
     /// Returns the manifest for a folder in which none was found: an empty one, unless the folder
-    /// holds segments. Looks again before it fails, as another process may have begun the store in
-    /// between.
-    fn read_unwritten(&self) -> Result<Manifest, StoreError> {
+    /// holds segments. Reads the manifest again before it fails, because another process may have
+    /// created the store in the meantime.
+    fn read_missing_manifest(&self) -> Result<Manifest, StoreError> {
         match folder::refuse_lost_manifest(&self.dir) {
             Ok(()) => Ok(Manifest::default()),
             Err(error) => Manifest::read(&self.dir)?.ok_or(error),
@@ -71,7 +73,7 @@ impl Store {
     /// Fails if the file cannot be read, or if it is a link or not a regular file.
     pub fn read_token(&self) -> Result<Option<String>, StoreError> {
         let path = self.token_path();
-        match files::read(&path) {
+        match files::read_file(&path) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(StoreError::io(&path)(error)),
@@ -81,7 +83,7 @@ impl Store {
     /// Writes the token of the HTTP server, readable by the owner only.
     pub fn write_token(&self, token: &str) -> Result<(), StoreError> {
         files::create_private_dirs(&self.dir)?;
-        files::replace(&self.token_path(), token.as_bytes())
+        files::replace_file(&self.token_path(), token.as_bytes())
     }
 
     /// Applies `change` to the session labels while holding their lock. Returns
@@ -96,7 +98,7 @@ impl Store {
 
     /// Takes the write lock and sets damaged segments aside. Returns [`StoreError::Busy`] if
     /// another process holds the lock.
-    pub fn writer(&self, verify: Verify) -> Result<Writer, StoreError> {
-        Writer::open(&self.dir, verify)
+    pub fn open_writer(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
+        StoreWriter::open(&self.dir, verify)
     }
 }

@@ -11,7 +11,7 @@ use schemas::table::EventColumn;
 
 use super::error::StoreError;
 use super::segment::event_reader::{EventReader, RowSpan};
-use super::segment::open_segment::{Segment, Span};
+use super::segment::open_segment::{Segment, SessionSpan};
 use super::snapshot::Snapshot;
 
 /// Every event of a session, as ranges of `event_index`.
@@ -20,14 +20,14 @@ pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
 /// Rows per batch.
 const BATCH_ROWS: usize = 4096;
 
-/// Returns a range for each single event.
-pub fn each_event(indexes: &BTreeSet<u32>) -> Vec<Range<u32>> {
+/// Returns one range for each event of `indexes`.
+pub fn single_event_ranges(indexes: &BTreeSet<u32>) -> Vec<Range<u32>> {
     indexes.iter().map(|index| *index..index.saturating_add(1)).collect()
 }
 
 /// Reads events of a session, batch by batch.
 pub struct SessionEvents<'s> {
-    /// Segments and rows that are still to be read.
+    /// Segments that remain to be read, each with the rows to read.
     parts: std::vec::IntoIter<(&'s Segment, Vec<RowSpan>)>,
     columns: &'s [EventColumn],
     reading: Option<(&'s Segment, EventReader)>,
@@ -43,8 +43,9 @@ impl Snapshot {
         columns: &'s [EventColumn],
     ) -> SessionEvents<'s> {
         let mut parts = Vec::new();
-        for (segment, span) in self.span_index().of_session(session) {
-            let rows: Vec<_> = ranges.iter().filter_map(|range| rows_of(span, range)).collect();
+        for (segment, span) in self.span_index().session_spans(session) {
+            let rows: Vec<_> =
+                ranges.iter().filter_map(|range| rows_in_range(span, range)).collect();
             if !rows.is_empty() {
                 parts.push((&self.segments()[*segment], rows));
             }
@@ -53,13 +54,16 @@ impl Snapshot {
     }
 }
 
-/// Returns the rows of a span whose events are in `range`.
-fn rows_of(span: &Span, range: &Range<u32>) -> Option<RowSpan> {
+/// Returns the rows of a span whose events are in `range`; `None` if there are none.
+fn rows_in_range(span: &SessionSpan, range: &Range<u32>) -> Option<RowSpan> {
     let count = u32::try_from(span.count).unwrap_or(u32::MAX);
     let from = span.first_index.max(range.start);
     let end = span.first_index.saturating_add(count).min(range.end);
+    if from >= end {
+        return None;
+    }
     let start = span.start + (from - span.first_index) as usize;
-    (from < end).then(|| RowSpan { start, count: (end - from) as usize })
+    Some(RowSpan { start, count: (end - from) as usize })
 }
 
 impl SessionEvents<'_> {
@@ -77,18 +81,19 @@ impl SessionEvents<'_> {
         }
     }
 
-    /// Returns the rows as structs; columns that were not requested are empty.
-    pub fn rows(self) -> Result<Vec<EventRow>, StoreError> {
+    /// Returns the remaining rows as structs; columns that were not requested are empty.
+    pub fn read_rows(self) -> Result<Vec<EventRow>, StoreError> {
         let mut events = Vec::new();
         for (segment, rows) in self.parts {
-            events.extend(EventReader::open(segment, &rows, self.columns, BATCH_ROWS)?.rows()?);
+            events
+                .extend(EventReader::open(segment, &rows, self.columns, BATCH_ROWS)?.read_rows()?);
         }
         Ok(events)
     }
 
-    /// Returns the error for a batch that does not hold what it should.
-    pub fn damaged(&self, error: impl Display) -> StoreError {
-        let path = self.reading.as_ref().map(|(segment, _)| segment.path("events"));
+    /// Returns the error for a batch with unexpected content.
+    pub fn damaged_batch(&self, error: impl Display) -> StoreError {
+        let path = self.reading.as_ref().map(|(segment, _)| segment.table_path("events"));
         StoreError::damaged(&path.unwrap_or_default(), error)
     }
 }
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn only_rows_of_events_in_the_range_are_read() {
-        let span = Span { session: 0, start: 100, count: 10, first_index: 5 };
+        let span = SessionSpan { session: 0, start: 100, count: 10, first_index: 5 };
         for (range, rows) in [
             (0..u32::MAX, Some((100, 10))),
             (0..5, None),
@@ -109,7 +114,7 @@ mod tests {
             (7..9, Some((102, 2))),
             (7..7, None),
         ] {
-            let found = rows_of(&span, &range).map(|rows| (rows.start, rows.count));
+            let found = rows_in_range(&span, &range).map(|rows| (rows.start, rows.count));
             assert_eq!(found, rows, "{range:?}");
         }
     }

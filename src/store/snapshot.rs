@@ -2,25 +2,27 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::error::StoreError;
 use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
-use super::segment::open_segment::{Segment, Shared, Span};
+use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
 use super::segment::small_files::read_table;
 use super::span_index::SpanIndex;
 use crate::base::parallel::in_parallel;
 
-/// The store at one generation.
+/// The store at one generation. It does not change when the store does.
 pub struct Snapshot {
     manifest: Manifest,
     dir: PathBuf,
     sessions: Vec<Arc<SessionRow>>,
+    /// Position in `sessions` of each session id.
     by_id: HashMap<String, usize>,
     segments: Vec<Segment>,
+    /// Number of segments that were read for this snapshot.
     segments_read: usize,
     labels: Arc<LabelBook>,
     /// Computed when the first session is read.
@@ -34,24 +36,21 @@ impl Snapshot {
         manifest: Manifest,
         before: Option<&Self>,
     ) -> Result<Self, StoreError> {
-        let known = |entry: &SegmentEntry| {
-            let segments = before.map_or(&[][..], |snapshot| &snapshot.segments);
-            segments.iter().find(|s| s.entry == *entry).map(|segment| Arc::clone(&segment.shared))
-        };
-        let mut shared: Vec<_> = manifest.segments.iter().map(known).collect();
+        let mut shared: Vec<_> =
+            manifest.segments.iter().map(|entry| before?.find_shared(entry)).collect();
         let unknown: Vec<usize> = (0..shared.len()).filter(|at| shared[*at].is_none()).collect();
-        for (at, read) in read(dir, &manifest, &unknown)? {
-            shared[at] = Some(Arc::new(read));
+        for (at, segment) in read_segments(dir, &manifest, &unknown)? {
+            shared[at] = Some(Arc::new(segment));
         }
-        let shared = shared.into_iter().flatten().collect::<Vec<_>>();
-        let segments_read = unknown.len();
+        let shared: Vec<Arc<SharedSegment>> = shared.into_iter().flatten().collect();
+
         let mut snapshot = Self {
             manifest,
             dir: dir.to_owned(),
             sessions: Vec::new(),
             by_id: HashMap::new(),
             segments: Vec::new(),
-            segments_read,
+            segments_read: unknown.len(),
             labels: Arc::default(),
             span_index: OnceLock::new(),
         };
@@ -60,22 +59,29 @@ impl Snapshot {
         Ok(snapshot)
     }
 
+    /// Returns the shared part of the segment with this manifest entry, if the snapshot has it.
+    fn find_shared(&self, entry: &SegmentEntry) -> Option<Arc<SharedSegment>> {
+        let segment = self.segments.iter().find(|segment| segment.entry == *entry)?;
+        Some(Arc::clone(&segment.shared))
+    }
+
     /// Returns the same snapshot with these labels.
     pub(super) fn with_labels(self, labels: Arc<LabelBook>) -> Self {
         Self { labels, ..self }
     }
 
+    /// Returns the labels with their pointer, by which they can be compared.
     pub(super) fn shared_labels(&self) -> &Arc<LabelBook> {
         &self.labels
     }
 
-    /// Returns the labels of its sessions, and of sessions that it does not hold any more.
+    /// Returns the labels of its sessions, and of sessions that no longer exist.
     pub fn labels(&self) -> &LabelBook {
         &self.labels
     }
 
     /// Collects the latest row of each session, the one with the highest segment number.
-    fn merge_sessions(&mut self, shared: &[Arc<Shared>]) {
+    fn merge_sessions(&mut self, shared: &[Arc<SharedSegment>]) {
         let mut latest: HashMap<&str, &Arc<SessionRow>> = HashMap::new();
         for row in shared.iter().flat_map(|segment| &segment.sessions) {
             let best = latest.entry(&row.session_id).or_insert(row);
@@ -92,35 +98,37 @@ impl Snapshot {
 
     /// Adds the segments with their live rows. Rows that were written before their session was
     /// re-read are superseded.
-    fn place_spans(&mut self, shared: Vec<Arc<Shared>>) {
+    fn place_spans(&mut self, shared: Vec<Arc<SharedSegment>>) {
         for (entry, shared) in self.manifest.segments.iter().zip(shared) {
-            let mut spans: Vec<_> = shared
-                .sessions
-                .iter()
-                .filter(|row| row.row_count > 0)
-                .filter_map(|row| {
-                    let session = *self.by_id.get(&row.session_id)?;
-                    let live = row.segment >= self.sessions[session].live_from;
-                    live.then(|| Span {
-                        session,
-                        start: usize::try_from(row.row_start).unwrap_or(0),
-                        count: usize::try_from(row.row_count).unwrap_or(0),
-                        first_index: u32::try_from(row.events - row.row_count).unwrap_or(0),
-                    })
-                })
-                .collect();
+            let mut spans = Vec::new();
+            for row in &shared.sessions {
+                if row.row_count <= 0 {
+                    continue;
+                }
+                let Some(session) = self.session_position(&row.session_id) else { continue };
+                if row.segment < self.sessions[session].live_from {
+                    continue;
+                }
+                spans.push(SessionSpan {
+                    session,
+                    start: usize::try_from(row.row_start).unwrap_or(0),
+                    count: usize::try_from(row.row_count).unwrap_or(0),
+                    first_index: u32::try_from(row.events - row.row_count).unwrap_or(0),
+                });
+            }
             spans.sort_by_key(|span| span.start);
-            let dir = SegmentEntry::dir(&self.dir, entry.number);
+            let dir = SegmentEntry::folder_path(&self.dir, entry.number);
             self.segments.push(Segment { entry: entry.clone(), dir, spans, shared });
         }
     }
 
-    /// Returns the number of segments that had to be read. The others were known from the snapshot
+    /// Returns the number of segments that had to be read. The others were taken from the snapshot
     /// before.
     pub fn segments_read(&self) -> usize {
         self.segments_read
     }
 
+    /// Returns the manifest of this generation.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -137,11 +145,11 @@ impl Snapshot {
 
     /// Returns where the rows of every session are stored.
     pub(super) fn span_index(&self) -> &SpanIndex {
-        self.span_index.get_or_init(|| SpanIndex::of(&self.segments))
+        self.span_index.get_or_init(|| SpanIndex::new(&self.segments))
     }
 
     /// Returns the number of live events.
-    pub fn events(&self) -> u64 {
+    pub fn event_count(&self) -> u64 {
         self.segments.iter().flat_map(|segment| &segment.spans).map(|span| span.count as u64).sum()
     }
 
@@ -159,17 +167,20 @@ impl Snapshot {
     }
 
     /// Returns the re-read sessions whose older rows are still stored in some segment.
-    pub fn superseded(&self) -> impl Iterator<Item = &SessionRow> {
-        let all = self.segments.iter().flat_map(|segment| &segment.shared.sessions);
-        let dead: HashSet<&str> = all
-            .filter(|row| {
-                row.row_count > 0
-                    && self.session(&row.session_id).is_some_and(|now| row.segment < now.live_from)
-            })
-            .map(|row| row.session_id.as_str())
-            .collect();
+    pub fn superseded_sessions(&self) -> impl Iterator<Item = &SessionRow> {
+        let mut superseded: HashSet<&str> = HashSet::new();
+        for row in self.segments.iter().flat_map(|segment| &segment.shared.sessions) {
+            if row.row_count > 0 && self.is_superseded(row) {
+                superseded.insert(&row.session_id);
+            }
+        }
         let rows = self.sessions.iter().map(|row| &**row);
-        rows.filter(move |row| dead.contains(row.session_id.as_str()))
+        rows.filter(move |row| superseded.contains(row.session_id.as_str()))
+    }
+
+    /// True if the session was re-read after this row of it was written.
+    pub(super) fn is_superseded(&self, row: &SessionRow) -> bool {
+        self.session(&row.session_id).is_some_and(|now| row.segment < now.live_from)
     }
 
     /// Returns the session with exactly this id.
@@ -178,14 +189,14 @@ impl Snapshot {
     }
 
     /// Returns the position of the session with this id.
-    pub fn position(&self, id: &str) -> Option<usize> {
+    pub fn session_position(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// Returns the latest row of every file looked at. Leaves out the decoder states if `state` is
-    /// false.
-    pub fn sources(&self, state: bool) -> Result<Vec<SourceRow>, StoreError> {
-        let skip = (!state).then_some("state");
+    /// Returns the latest row of every source, sorted by path. Leaves out the decoder states unless
+    /// `includes_state`.
+    pub fn read_sources(&self, includes_state: bool) -> Result<Vec<SourceRow>, StoreError> {
+        let skip = if includes_state { None } else { Some("state") };
         let mut latest: HashMap<String, SourceRow> = HashMap::new();
         for segment in &self.segments {
             for row in read_table::<SourceRow>(&self.dir, &segment.entry, "sources", skip)? {
@@ -203,60 +214,67 @@ impl Snapshot {
     }
 
     /// Returns the problems of the sessions as they are now.
-    pub fn problems(&self) -> Result<Vec<ProblemRow>, StoreError> {
-        self.problems_of(&self.segments)
+    pub fn read_problems(&self) -> Result<Vec<ProblemRow>, StoreError> {
+        self.read_problems_of(&self.segments)
     }
 
     /// Returns the problems in `segments` that were found since their log was last re-read, or
     /// whose log has no session.
-    pub(super) fn problems_of(&self, segments: &[Segment]) -> Result<Vec<ProblemRow>, StoreError> {
+    pub(super) fn read_problems_of(
+        &self,
+        segments: &[Segment],
+    ) -> Result<Vec<ProblemRow>, StoreError> {
         let live_from: HashMap<&str, i64> =
             self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
         let mut rows = Vec::new();
         for segment in segments {
             let found = read_table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
-            let live = |row: &ProblemRow| {
+            rows.extend(found.into_iter().filter(|row| {
                 live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from)
-            };
-            rows.extend(found.into_iter().filter(live));
+            }));
         }
         Ok(rows)
     }
 
     /// Compares the files of `tables` in all segments with their checksums, once in this process.
     pub fn verify_tables(&self, tables: &[&str]) -> Result<(), StoreError> {
-        let verify = |segments: &[Segment]| {
-            let mut pairs = segments.iter().flat_map(|one| tables.iter().map(move |t| (one, t)));
-            pairs.try_for_each(|(segment, table)| segment.verify_table(table))
-        };
-        in_parallel(&self.segments, 1, verify).map(|_| ())
+        in_parallel(&self.segments, 1, |segments| {
+            for segment in segments {
+                for table in tables {
+                    segment.verify_table(table)?;
+                }
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(())
     }
 
-    /// Compares every file with its checksum. Returns the damaged segments and what is wrong with
-    /// them.
-    pub fn verify(&self) -> Vec<(i64, StoreError)> {
-        let check =
-            |segment: &Segment| segment.verify().err().map(|error| (segment.entry.number, error));
-        self.segments.iter().filter_map(check).collect()
+    /// Compares every file with its checksum. Returns the numbers of damaged segments, each with
+    /// its first error.
+    pub fn find_damaged_segments(&self) -> Vec<(i64, StoreError)> {
+        let mut damaged = Vec::new();
+        for segment in &self.segments {
+            if let Err(error) = segment.verify_files() {
+                damaged.push((segment.entry.number, error));
+            }
+        }
+        damaged
     }
 }
 
 /// Reads the segments of `manifest` at these positions in parallel. Returns each with its position.
-fn read(dir: &Path, manifest: &Manifest, at: &[usize]) -> Result<Vec<(usize, Shared)>, StoreError> {
-    let read = |at: usize| {
-        let rows = read_table::<SessionRow>(dir, &manifest.segments[at], "sessions", None)?;
-        let sessions = rows.into_iter().map(Arc::new).collect();
-        let shared = Shared {
-            sessions,
-            events: OnceLock::new(),
-            footer: OnceLock::new(),
-            pages: OnceLock::new(),
-            index: OnceLock::new(),
-            verified: Mutex::default(),
-        };
-        Ok((at, shared))
-    };
-    let parts =
-        in_parallel(at, 1, |at| at.iter().map(|at| read(*at)).collect::<Result<Vec<_>, _>>())?;
+fn read_segments(
+    dir: &Path,
+    manifest: &Manifest,
+    positions: &[usize],
+) -> Result<Vec<(usize, SharedSegment)>, StoreError> {
+    let parts = in_parallel(positions, 1, |positions| {
+        let mut segments = Vec::with_capacity(positions.len());
+        for at in positions {
+            let rows = read_table::<SessionRow>(dir, &manifest.segments[*at], "sessions", None)?;
+            segments.push((*at, SharedSegment::new(rows.into_iter().map(Arc::new).collect())));
+        }
+        Ok::<_, StoreError>(segments)
+    })?;
     Ok(parts.into_iter().flatten().collect())
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use ingest::discover::discover;
 use ingest::provider::FORMATS;
-use ingest::provider::format::Places;
+use ingest::provider::format::AgentFolders;
 use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
-use super::reply::convert::counts_by_name;
+use super::reply::convert::parse_counts;
 use super::reply::shared_state::SharedState;
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 use crate::error::store_error;
 
 /// The findings of the doctor.
@@ -32,7 +32,7 @@ pub struct DoctorData {
 #[derive(Debug, Serialize)]
 pub struct ProviderHealth {
     pub provider: Provider,
-    pub places: Vec<Place>,
+    pub places: Vec<LogFolder>,
     /// The number of sessions in the store.
     pub sessions: usize,
     pub events: i64,
@@ -44,7 +44,7 @@ pub struct ProviderHealth {
 
 /// A folder where an agent keeps its logs.
 #[derive(Debug, Serialize)]
-pub struct Place {
+pub struct LogFolder {
     pub path: PathBuf,
     pub exists: bool,
     /// The number of files that may be logs.
@@ -65,48 +65,56 @@ pub struct Drift {
 }
 
 /// Maximum number of versions listed for one agent.
-const VERSIONS: usize = 8;
+const MAX_VERSIONS: usize = 8;
 
 /// Checks every agent's folders and what the store knows of its logs.
-pub(super) fn run(shared: &SharedState, places: &Places<'_>) -> Result<DoctorData, ToolError> {
-    let snapshot = shared.store.snapshot().map_err(store_error)?;
+pub(super) fn run(
+    shared: &SharedState,
+    places: &AgentFolders<'_>,
+) -> Result<DoctorData, ToolError> {
+    let snapshot = shared.store.take_snapshot().map_err(store_error)?;
     let sessions = snapshot.sessions();
     let mut data = DoctorData {
         providers: FORMATS
             .iter()
             .map(|format| ProviderHealth {
                 provider: format.provider,
-                places: (format.roots)(places).into_iter().map(place).collect(),
-                ..health(format.provider, sessions)
+                places: (format.roots)(places).into_iter().map(inspect_folder).collect(),
+                ..provider_health(format.provider, sessions)
             })
             .collect(),
-        drift: drift(sessions),
+        drift: sum_drift(sessions),
         redactions: BTreeMap::new(),
     };
+
     for session in sessions {
-        for (kind, count) in counts_by_name(session.redactions.as_ref()) {
+        for (kind, count) in parse_counts(session.redactions.as_ref()) {
             *data.redactions.entry(kind).or_default() += count;
         }
     }
     Ok(data)
 }
 
-fn place(path: PathBuf) -> Place {
+/// Counts the files of a folder that may be logs.
+fn inspect_folder(path: PathBuf) -> LogFolder {
     let exists = path.exists();
     let files = if exists { discover(std::slice::from_ref(&path)).files } else { Vec::new() };
     let bytes = files.iter().map(|file| file.size).sum();
-    Place { path, exists, files: files.len(), bytes }
+    LogFolder { path, exists, files: files.len(), bytes }
 }
 
-fn health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
+/// Sums up the sessions of one agent, without its folders.
+fn provider_health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
     let mut of_provider: Vec<_> = sessions.iter().filter(|row| row.provider == provider).collect();
     of_provider.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
+
     let mut versions: Vec<String> = Vec::new();
     for version in of_provider.iter().filter_map(|row| row.agent_version.as_ref()) {
-        if versions.len() < VERSIONS && !versions.contains(version) {
-            versions.push(clean(version));
+        if versions.len() < MAX_VERSIONS && !versions.contains(version) {
+            versions.push(clean_text(version));
         }
     }
+
     ProviderHealth {
         provider,
         places: Vec::new(),
@@ -117,15 +125,17 @@ fn health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
     }
 }
 
-fn drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
+/// Sums up what the decoders did not know, by agent, version and name.
+fn sum_drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
     let mut sums: BTreeMap<(String, String, String), u64> = BTreeMap::new();
     for row in sessions {
-        let version = row.agent_version.as_deref().map(clean).unwrap_or_default();
-        for (name, count) in counts_by_name(row.drift.as_ref()) {
-            let key = (row.provider.to_string(), version.clone(), clean(&name));
+        let version = row.agent_version.as_deref().map(clean_text).unwrap_or_default();
+        for (name, count) in parse_counts(row.drift.as_ref()) {
+            let key = (row.provider.to_string(), version.clone(), clean_text(&name));
             *sums.entry(key).or_default() += count;
         }
     }
+
     let mut drift: Vec<_> = sums
         .into_iter()
         .map(|((provider, version, name), count)| {

@@ -1,19 +1,32 @@
 //! Runs `get_event_details`, which returns whole events by id.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::{ErrorCode, EventId, ToolError, limits};
 
-use super::reply::answer::Reply;
-use super::reply::budget::{Budget, echoed};
+use super::reply::answer::{Reply, RowTotal};
+use super::reply::budget::{Budget, echoed_name};
 use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
-use super::reply::rows::{Links, Pager, Put};
+use super::reply::rows::{EventFit, Links, Pager};
 use super::reply::shared_state::SharedState;
 use super::reply::{cursor, rows};
 use crate::store::Snapshot;
+
+/// The page of a call, while it is filled.
+struct EventPage<'a> {
+    pager: Pager<'a>,
+    /// The requested ids; `None` if an id is invalid.
+    ids: Vec<Option<EventId>>,
+    not_found: Vec<String>,
+    /// Warnings about ids whose session is a prefix of several sessions.
+    ambiguous: Vec<Warning>,
+    /// The number of the id that the next page begins with, and the character of its text.
+    next: Option<(usize, usize)>,
+}
 
 pub(super) fn run(
     shared: &SharedState,
@@ -32,122 +45,146 @@ pub(super) fn run(
         return Err(ToolError::invalid_value("max_chars", &max_chars.to_string(), &[&valid]));
     }
     let bound = EventArgs { cursor: None, ..args.clone() };
-    // The next id of the list, and the next character of its text.
-    let (first, mut offset) = match &args.cursor {
+    let start = match &args.cursor {
         Some(text) => cursor::decode::<(usize, usize)>(&bound, text)?,
         None => (0, 0),
     };
-    let ids = parse_all(args)?;
-    let mut pager = Pager {
+
+    let pager = Pager {
         fields: args.fields.as_deref(),
         max_chars: max_chars as usize,
         budget: Budget::new(limits::ANSWER_BYTES),
         events: Vec::new(),
     };
+    let page = read_page(shared, snapshot, args, start, pager, call)?;
+    if page.pager.events.is_empty() && page.not_found.len() == count {
+        return Err(not_found_error(shared, snapshot, page));
+    }
+
+    let returned = page.pager.events.len();
+    let data = EventData { events: page.pager.events, not_found: page.not_found };
+    let mut reply = Reply::new(data, returned);
+    reply.warnings = page.ambiguous;
+    // Counted in ids: an event that continues on the next page is not complete yet.
+    reply.before = page.next.map_or(0, |(at, _)| at.saturating_sub(returned));
+    reply.total = Some(RowTotal::Exact(count));
+    if let Some((at, char)) = page.next {
+        let last = reply.data.events.last();
+        let message =
+            describe_cut(&args.event_ids[at], char, last.and_then(|last| last.text_chars));
+        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
+        reply.warnings.push(warning);
+    }
+    reply.next_cursor = page.next.map(|position| cursor::encode(&bound, &position));
+    Ok(reply)
+}
+
+/// Reads events until all ids are read or the page is full. `start` is the number of the first id,
+/// and the first character of its text.
+fn read_page<'a>(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &EventArgs,
+    start: (usize, usize),
+    pager: Pager<'a>,
+    call: &Call<'_>,
+) -> Result<EventPage<'a>, ToolError> {
+    let ids = parse_event_ids(args)?;
+    let mut page =
+        EventPage { pager, ids, not_found: Vec::new(), ambiguous: Vec::new(), next: None };
+    let (first, mut offset) = start;
     let mut links: HashMap<usize, Links> = HashMap::new();
-    let (mut not_found, mut ambiguous) = (Vec::new(), Vec::new());
-    let mut next = None;
-    for (at, id) in ids.iter().enumerate().skip(first) {
-        call.check()?;
-        let session = id.as_ref().map(|id| (shared.caller.find(snapshot, &id.session), id.index));
-        let found = match session {
-            None => None,
-            Some((Ok(session), index)) => {
-                rows::range(snapshot, session, index, index.saturating_add(1))?
-                    .pop()
-                    .map(|row| (session, row))
+    for (at, id) in page.ids.iter().enumerate().skip(first) {
+        call.ensure_running()?;
+        let mut found = None;
+        if let Some(id) = id {
+            match shared.caller.find_session(snapshot, &id.session) {
+                Ok(session) => {
+                    let end = id.index.saturating_add(1);
+                    let row = rows::read_events(snapshot, session, id.index, end)?.pop();
+                    found = row.map(|row| (session, row));
+                }
+                // If several ids were given, the others are answered.
+                Err(error)
+                    if error.code == ErrorCode::SessionNotFound || args.event_ids.len() > 1 =>
+                {
+                    page.ambiguous.extend(ambiguous_prefix_warning(&error));
+                }
+                Err(error) => {
+                    return Err(error.with_detail("event_id", args.event_ids[at].as_str()));
+                }
             }
-            Some((Err(error), _)) if error.code == ErrorCode::SessionNotFound || count > 1 => {
-                ambiguous.extend(ambiguous_prefix_warning(&error));
-                None
-            }
-            Some((Err(error), _)) => {
-                return Err(error.with("event_id", args.event_ids[at].as_str()));
-            }
-        };
+        }
         let Some((session, row)) = found else {
-            let name = echoed(&args.event_ids[at]);
-            if !pager.budget.take(&name) {
-                next = Some((at, 0));
+            let name = echoed_name(&args.event_ids[at]);
+            if !page.pager.budget.take(&name) {
+                page.next = Some((at, 0));
                 break;
             }
-            not_found.push(name);
+            page.not_found.push(name);
             continue;
         };
+
         let links = match links.entry(session) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => new.insert(match row.tool_call_id {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(match row.tool_call_id {
                 Some(_) => Links::read(snapshot, session)?,
                 None => Links::default(),
             }),
         };
-        if let Put::Until(char) =
-            pager.put(&row, &snapshot.sessions()[session], links, std::mem::take(&mut offset))
+        let session = &snapshot.sessions()[session];
+        if let EventFit::Until(char) =
+            page.pager.push_event(&row, session, links, std::mem::take(&mut offset))
         {
-            next = Some((at, char));
+            page.next = Some((at, char));
             break;
         }
     }
-    if pager.events.is_empty() && not_found.len() == count {
-        let why =
-            ids.iter().flatten().next().map(|id| why_not(shared, snapshot, id)).unwrap_or_default();
-        let message = format!(
-            "No such event: {}. {why}{} and {} give event ids",
-            not_found.join(", "),
-            shared.caller.interface.tool("search_events"),
-            shared.caller.interface.tool("get_session_details")
-        );
-        return Err(ToolError::new(ErrorCode::EventNotFound, message).with("not_found", not_found));
+    Ok(page)
+}
+
+/// Describes where the next page continues: at character `char` of the text of an event whose
+/// whole text has `text_chars` characters, or at the beginning of an event.
+fn describe_cut(id: &str, char: usize, text_chars: Option<usize>) -> String {
+    if char == 0 {
+        return format!("The page is full; the next one begins with {}", echoed_name(id));
     }
-    let returned = pager.events.len();
-    let mut reply = Reply::new(EventData { events: pager.events, not_found }, returned);
-    reply.warnings = ambiguous;
-    // Counted in ids: an event that continues on the next page is not complete yet.
-    reply.before = next.map_or(0, |(at, _)| at.saturating_sub(returned));
-    reply.total = Some((count, true));
-    if let Some((at, char)) = next {
-        let message = match char {
-            0 => format!(
-                "The page holds what fits; {} follows on the next",
-                echoed(&args.event_ids[at])
-            ),
-            char => {
-                let whole = reply.data.events.last().and_then(|event| event.text_chars);
-                let left = whole.map_or(0, |chars| chars.saturating_sub(char));
-                format!(
-                    "The text of {} is cut at character {char}, {left} are left; the next page goes on from there",
-                    args.event_ids[at]
-                )
-            }
-        };
-        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
-        reply.warnings.push(warning);
-    }
-    reply.next_cursor = next.map(|position| cursor::encode(&bound, &position));
-    Ok(reply)
+    let left = text_chars.map_or(0, |chars| chars.saturating_sub(char));
+    format!(
+        "The text of {id} is cut at character {char}; the next page continues with the remaining {left}"
+    )
+}
+
+/// Returns the error for a call whose ids are all unknown.
+fn not_found_error(shared: &SharedState, snapshot: &Snapshot, page: EventPage<'_>) -> ToolError {
+    let first = page.ids.iter().flatten().next();
+    let why = first.map(|id| describe_unknown_event(shared, snapshot, id)).unwrap_or_default();
+    let message = format!(
+        "No such event: {}. {why}{} and {} give event ids",
+        page.not_found.join(", "),
+        shared.caller.interface.tool_name("search_events"),
+        shared.caller.interface.tool_name("get_session_details")
+    );
+    ToolError::new(ErrorCode::EventNotFound, message).with_detail("not_found", page.not_found)
 }
 
 /// Returns why an id does not name an event.
-fn why_not(shared: &SharedState, snapshot: &Snapshot, id: &EventId) -> String {
-    match shared.caller.find(snapshot, &id.session) {
-        Err(error) => format!("{}; ", error.message),
-        Ok(at) => {
-            let row = &snapshot.sessions()[at];
-            match row.events {
-                0 => format!("Session {} has no events; ", row.session_id),
-                events => format!(
-                    "The events of session {} are 0 to {}; ",
-                    row.session_id,
-                    events.saturating_sub(1)
-                ),
-            }
-        }
+fn describe_unknown_event(shared: &SharedState, snapshot: &Snapshot, id: &EventId) -> String {
+    let at = match shared.caller.find_session(snapshot, &id.session) {
+        Ok(at) => at,
+        Err(error) => return format!("{}; ", error.message),
+    };
+    let row = &snapshot.sessions()[at];
+    if row.events == 0 {
+        return format!("Session {} has no events; ", row.session_id);
     }
+    let last = row.events.saturating_sub(1);
+    format!("The events of session {} are 0 to {last}; ", row.session_id)
 }
 
 /// Parses the ids. An invalid id becomes `None`, which is reported as not found; if all are
 /// invalid, the error is returned.
-fn parse_all(args: &EventArgs) -> Result<Vec<Option<EventId>>, ToolError> {
+fn parse_event_ids(args: &EventArgs) -> Result<Vec<Option<EventId>>, ToolError> {
     let parsed: Vec<Result<EventId, ToolError>> =
         args.event_ids.iter().map(|id| id.parse()).collect();
     if parsed.iter().all(Result::is_err) {

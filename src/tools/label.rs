@@ -1,20 +1,20 @@
 //! Runs `update_session_labels`, which applies or refuses each update independently.
 
-use ingest::redact::Counts;
+use ingest::redact::SecretCounts;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::label::{LabelArgs, LabelData, LabelUpdate, Labelled, Unlabelled};
 use schemas::{ErrorCode, ToolError, limits};
 
-use super::reply::answer::Reply;
+use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
-use super::reply::shared_state::{Masking, SharedState};
-use crate::base::sanitize::clean;
+use super::reply::shared_state::{RedactorFactory, SharedState};
+use crate::base::sanitize::clean_text;
 use crate::error::store_error;
-use crate::store::{SessionLabels, Snapshot};
+use crate::store::{LabelBook, SessionLabels, Snapshot};
 
 /// An update whose session exists and whose words are valid.
-struct Change {
+struct LabelChange {
     session_id: String,
     add: Vec<String>,
     remove: Vec<String>,
@@ -32,49 +32,46 @@ pub(super) fn run(
         let valid = format!("1-{} updates", limits::LABEL_UPDATES_MAX);
         return Err(ToolError::invalid_value("updates", &format!("{count} updates"), &[&valid]));
     }
-    let changes: Vec<Result<Change, ToolError>> =
-        args.updates.iter().map(|update| check(shared, snapshot, update)).collect();
-    call.check()?;
+    let changes: Vec<Result<LabelChange, ToolError>> =
+        args.updates.iter().map(|update| check_update(shared, snapshot, update)).collect();
+    call.ensure_running()?;
     let results: Vec<Result<Labelled, ToolError>> = shared
         .store
         .update_labels(|labels| {
-            let one = |change: Result<Change, ToolError>| {
-                let change = change?;
-                let given = labels.entry(&change.session_id);
-                *given = apply(given, &change, call.now.0)?;
-                let (session_id, labels) = (change.session_id, given.labels.clone());
-                Ok(Labelled { session_id, labels })
-            };
-            changes.into_iter().map(one).collect()
+            let changes = changes.into_iter();
+            changes.map(|change| change_labels(labels, change?, call.now.0)).collect()
         })
         .map_err(store_error)?;
+
     let mut data = LabelData::default();
     let mut budget = Budget::new(limits::ANSWER_BYTES);
-    let mut cut = false;
+    let mut has_cut_labels = false;
     for (result, update) in results.into_iter().zip(&args.updates) {
         match result {
             Ok(mut done) => {
                 if !budget.take(&done) {
-                    (done.labels, cut) = (Vec::new(), true);
+                    done.labels = Vec::new();
+                    has_cut_labels = true;
                 }
                 data.succeeded.push(done);
             }
             Err(error) => data.failed.push(Unlabelled {
-                session_id: clean(&update.session_id).chars().take(100).collect(),
+                session_id: clean_text(&update.session_id).chars().take(100).collect(),
                 code: error.code,
                 message: error.message.chars().take(300).collect(),
             }),
         }
     }
+
     let mut reply = Reply::new(data, count);
-    reply.total = Some((count, true));
+    reply.total = Some(RowTotal::Exact(count));
     let interface = shared.caller.interface;
     reply.hint = Some(format!(
-        "{} lists what has a label; label:name in a search looks there only.",
-        interface.call("list_sessions", &[("label", "...")])
+        "{} lists labelled sessions; label:name limits a search to them.",
+        interface.format_call("list_sessions", &[("label", "...")])
     ));
-    if cut {
-        let list = interface.call("list_sessions", &[("session_ids", "[...]")]);
+    if has_cut_labels {
+        let list = interface.format_call("list_sessions", &[("session_ids", "[...]")]);
         let message = format!("Not all labels are shown; {list} shows them");
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);
@@ -82,32 +79,45 @@ pub(super) fn run(
     Ok(reply)
 }
 
+/// Changes the labels of one session in the book, and returns all its labels.
+fn change_labels(
+    book: &mut LabelBook,
+    change: LabelChange,
+    now: i64,
+) -> Result<Labelled, ToolError> {
+    let given = book.entry(&change.session_id);
+    *given = apply_change(given, &change, now)?;
+    Ok(Labelled { session_id: change.session_id, labels: given.labels.clone() })
+}
+
 /// Finds the session of an update and checks its words.
-fn check(
+fn check_update(
     shared: &SharedState,
     snapshot: &Snapshot,
     update: &LabelUpdate,
-) -> Result<Change, ToolError> {
-    let session = shared.caller.find(snapshot, &update.session_id)?;
+) -> Result<LabelChange, ToolError> {
+    let session = shared.caller.find_session(snapshot, &update.session_id)?;
     if update.add.is_none() && update.remove.is_none() && update.note.is_none() {
         let message = "Nothing to do: give add, remove or note";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
-    let words = |field: &str, words: &Option<Vec<String>>| {
-        words.iter().flatten().map(|text| word(field, text)).collect::<Result<Vec<_>, _>>()
-    };
-    Ok(Change {
+    Ok(LabelChange {
         session_id: snapshot.sessions()[session].session_id.clone(),
-        add: words("add", &update.add)?,
-        remove: words("remove", &update.remove)?,
-        note: update.note.as_deref().map(|text| note(shared.masking, text)).transpose()?,
+        add: checked_labels("add", update.add.as_deref())?,
+        remove: checked_labels("remove", update.remove.as_deref())?,
+        note: update.note.as_deref().map(|text| checked_note(shared.masking, text)).transpose()?,
     })
+}
+
+/// Returns the labels of one list of an update, as they are stored.
+fn checked_labels(field: &str, texts: Option<&[String]>) -> Result<Vec<String>, ToolError> {
+    texts.unwrap_or_default().iter().map(|text| checked_label(field, text)).collect()
 }
 
 /// Returns a label as it is stored. Commas and quotes are refused because they would end it in a
 /// query.
-fn word(field: &str, text: &str) -> Result<String, ToolError> {
-    let word = clean(text).trim().to_owned();
+fn checked_label(field: &str, text: &str) -> Result<String, ToolError> {
+    let word = clean_text(text).trim().to_owned();
     let length = word.chars().count();
     if (1..=limits::LABEL_CHARS).contains(&length) && !word.contains([',', '"', '\n', '\t']) {
         return Ok(word);
@@ -119,10 +129,10 @@ fn word(field: &str, text: &str) -> Result<String, ToolError> {
 
 /// Returns a note as it is stored. Secrets are masked, because an agent may write down a secret
 /// that it read in a log.
-fn note(masking: Option<Masking>, text: &str) -> Result<String, ToolError> {
-    let mut note = clean(text).trim().to_owned();
+fn checked_note(masking: Option<RedactorFactory>, text: &str) -> Result<String, ToolError> {
+    let mut note = clean_text(text).trim().to_owned();
     if let Some(masking) = masking {
-        note = masking()?.mask(&note, &mut Counts::default()).into_owned();
+        note = masking()?.mask(&note, &mut SecretCounts::default()).into_owned();
     }
     match note.chars().count() {
         0..=limits::NOTE_CHARS => Ok(note),
@@ -134,14 +144,18 @@ fn note(masking: Option<Masking>, text: &str) -> Result<String, ToolError> {
 }
 
 /// Returns the labels of a session after a change.
-fn apply(given: &SessionLabels, change: &Change, now: i64) -> Result<SessionLabels, ToolError> {
+fn apply_change(
+    given: &SessionLabels,
+    change: &LabelChange,
+    now: i64,
+) -> Result<SessionLabels, ToolError> {
     let mut next = given.clone();
     for label in &change.remove {
         let label = label.to_lowercase();
         next.labels.retain(|own| own.to_lowercase() != label);
     }
     for label in &change.add {
-        if !next.has(label) {
+        if !next.has_label(label) {
             next.labels.push(label.clone());
         }
     }
@@ -164,34 +178,37 @@ fn apply(given: &SessionLabels, change: &Change, now: i64) -> Result<SessionLabe
 mod tests {
     use super::*;
 
-    fn change(add: &[&str], remove: &[&str], note: Option<&str>) -> Change {
+    fn change(add: &[&str], remove: &[&str], note: Option<&str>) -> LabelChange {
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let note = note.map(str::to_owned);
-        Change { session_id: String::new(), add: own(add), remove: own(remove), note }
+        LabelChange { session_id: String::new(), add: own(add), remove: own(remove), note }
     }
 
     #[test]
     fn labels_are_a_set_and_what_is_removed_goes_first() {
         let none = SessionLabels::default();
-        let one = apply(&none, &change(&["b", "a", "A"], &[], Some("why")), 7).expect("few");
+        let one = apply_change(&none, &change(&["b", "a", "A"], &[], Some("why")), 7).expect("few");
         assert_eq!((one.labels.join(" ").as_str(), one.updated_at), ("a b", 7));
-        let same = apply(&one, &change(&["B"], &["c"], None), 9).expect("few");
+        let same = apply_change(&one, &change(&["B"], &["c"], None), 9).expect("few");
         assert_eq!(same, one, "nothing changed, so its time stays too");
-        let two = apply(&one, &change(&["a"], &["A", "b"], Some("")), 9).expect("few");
+        let two = apply_change(&one, &change(&["a"], &["A", "b"], Some("")), 9).expect("few");
         assert_eq!((two.labels.join(" ").as_str(), two.note), ("a", None));
         let many: Vec<String> = (0..21).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(apply(&none, &change(&many, &[], None), 0).is_err());
+        assert!(apply_change(&none, &change(&many, &[], None), 0).is_err());
     }
 
     #[test]
     fn words_are_clean_and_short() {
-        assert_eq!(word("add", " needs\u{200b} review ").ok().as_deref(), Some("needs review"));
+        assert_eq!(
+            checked_label("add", " needs\u{200b} review ").ok().as_deref(),
+            Some("needs review")
+        );
         let long = "x".repeat(41);
         for text in ["", " ", "a,b", "a\nb", "\"a\"", long.as_str()] {
-            let error = word("add", text).expect_err(text);
+            let error = checked_label("add", text).expect_err(text);
             assert_eq!(error.details["field"], "add");
         }
-        assert!(note(None, &"x".repeat(1001)).is_err() && note(None, "").is_ok());
+        assert!(checked_note(None, &"x".repeat(1001)).is_err() && checked_note(None, "").is_ok());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
@@ -10,13 +9,13 @@ use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use super::reply::answer::Reply;
-use super::reply::budget::{Budget, echoed};
+use super::reply::answer::{Reply, RowTotal};
+use super::reply::budget::{Budget, echoed_name};
 use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
 use super::reply::interface::Interface;
 use super::reply::session_filter::session_filter;
-use super::reply::session_sums::{Families, is_subagent};
+use super::reply::session_sums::{SubagentIndex, is_subagent};
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor};
 use crate::store::Snapshot;
@@ -39,24 +38,26 @@ pub(super) fn run(
         .as_deref()
         .map(|text| cursor::decode::<(i64, String)>(&bound, text))
         .transpose()?;
-    let Candidates { rows: candidates, not_found, ambiguous } = candidates(shared, snapshot, args)?;
-    let families = Families::of(snapshot.sessions());
+    let ListCandidates { rows: candidates, not_found, ambiguous } =
+        find_candidates(shared, snapshot, args)?;
+
     let filter = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
-    let labelled = |row: &SessionRow| {
-        let given = snapshot.labels().of(&row.session_id);
-        args.label.as_ref().is_none_or(|label| given.is_some_and(|given| given.has(label.trim())))
-    };
-    let passes = |row: &SessionRow| filter(row) && labelled(row);
+    let passes = |row: &SessionRow| filter(row) && has_label(snapshot, row, args.label.as_deref());
     let sort = args.sort.unwrap_or(ListSort::Recent);
-    let mut rows: Vec<_> =
-        candidates.into_iter().filter(|row| passes(row)).map(|row| (key(row, sort), row)).collect();
+    let mut rows: Vec<_> = candidates
+        .into_iter()
+        .filter(|row| passes(row))
+        .map(|row| (sort_key(row, sort), row))
+        .collect();
     rows.sort_by(|(a, x), (b, y)| (Reverse(a), &x.session_id).cmp(&(Reverse(b), &y.session_id)));
     let total = rows.len();
-    if let Some((key, id)) = after {
-        rows.retain(|(k, row)| (Reverse(*k), &row.session_id) > (Reverse(key), &id));
+    if let Some((last_key, last_id)) = after {
+        rows.retain(|(key, row)| (Reverse(*key), &row.session_id) > (Reverse(last_key), &last_id));
     }
     let before = total - rows.len();
+
     let format = args.format.unwrap_or(ListFormat::Summary);
+    let families = SubagentIndex::from_sessions(snapshot.sessions());
     let mut budget = Budget::new(limits::ANSWER_BYTES);
     if !not_found.is_empty() {
         budget.take(&not_found);
@@ -64,10 +65,10 @@ pub(super) fn run(
     let mut sessions = Vec::new();
     let mut last = None;
     for (key, row) in rows.iter().take(limit) {
-        let mut session = convert::session(row, format, shared.prices());
-        convert::label(&mut session, snapshot, format);
+        let mut session = convert::convert_session(row, format, shared.prices());
+        convert::add_labels(&mut session, snapshot, format);
         if format != ListFormat::Minimal {
-            session.with_subagents = families.family(row, shared.prices());
+            session.with_subagents = families.sum_with_subagents(row, shared.prices());
         }
         if !budget.take(&session) {
             break;
@@ -75,67 +76,87 @@ pub(super) fn run(
         sessions.push(session);
         last = Some((*key, row.session_id.clone()));
     }
+
     let returned = sessions.len();
     let mut reply = Reply::new(ListData { sessions, not_found }, returned);
-    reply.next_cursor =
-        last.filter(|_| returned < rows.len()).map(|position| cursor::encode(&bound, &position));
+    if returned < rows.len() {
+        reply.next_cursor = last.map(|position| cursor::encode(&bound, &position));
+    }
     reply.before = before;
-    reply.total = Some((total, true));
+    reply.total = Some(RowTotal::Exact(total));
     reply.warnings.extend(ambiguous);
     if returned < limit.min(rows.len()) {
         let message =
-            "The page was cut to the size of an answer; format 'minimal' shows more at once";
+            "The page was cut to the maximum size of an answer; format 'minimal' shows more";
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);
     }
-    if args.session_ids.is_none() && returned > 0 {
-        reply.hint = left_out(shared.caller.interface, snapshot, passes);
-    }
     if returned == 0 {
-        let known = snapshot.sessions().len();
-        let given = [
-            ("project", args.project.is_some()),
-            ("provider", args.provider.is_some()),
-            ("since", args.since.is_some()),
-            ("label", args.label.is_some()),
-        ];
-        let given: Vec<_> = given.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
-        reply.hint = Some(match (&args.session_ids, given.as_slice()) {
-            (Some(_), []) => format!(
-                "None of these ids is known; not_found lists them. There are {known} sessions."
-            ),
-            (None, []) => format!("None of {known} sessions holds a conversation."),
-            (_, given) => {
-                format!("None of {known} sessions passes. Try without {}.", given.join(", "))
-            }
-        });
+        reply.hint = Some(explain_empty(args, snapshot.sessions().len()));
+    } else if args.session_ids.is_none() {
+        reply.hint = describe_left_out(shared.caller.interface, snapshot, passes);
     }
     Ok(reply)
 }
 
+/// Returns true if a session has the label, or if no label is requested.
+fn has_label(snapshot: &Snapshot, row: &SessionRow, label: Option<&str>) -> bool {
+    let Some(label) = label else { return true };
+    snapshot
+        .labels()
+        .session_labels(&row.session_id)
+        .is_some_and(|given| given.has_label(label.trim()))
+}
+
+/// Returns why none of the `known` sessions is listed.
+fn explain_empty(args: &ListArgs, known: usize) -> String {
+    let filters = [
+        ("project", args.project.is_some()),
+        ("provider", args.provider.is_some()),
+        ("since", args.since.is_some()),
+        ("label", args.label.is_some()),
+    ];
+    let given: Vec<_> =
+        filters.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
+    match (&args.session_ids, given.as_slice()) {
+        (Some(_), []) => {
+            format!("None of these ids is known; not_found lists them. There are {known} sessions.")
+        }
+        (None, []) => format!("None of {known} sessions holds a conversation."),
+        (_, given) => {
+            format!("None of {known} sessions matches. Try without {}.", given.join(", "))
+        }
+    }
+}
+
 /// Describes the tokens that `session_stats` counts and the list does not: those of warm-ups and
 /// aborted starts.
-fn left_out(
+fn describe_left_out(
     interface: Interface,
     snapshot: &Snapshot,
     passes: impl Fn(&SessionRow) -> bool,
 ) -> Option<String> {
-    let is_left_out = |row: &&Arc<SessionRow>| !row.is_conversation() && passes(row);
-    let tokens = snapshot.sessions().iter().filter(is_left_out).map(|row| row.usage().total());
-    let tokens: Vec<i64> = tokens.filter(|tokens| *tokens > 0).collect();
-    (!tokens.is_empty()).then(|| {
-        format!(
-            "{} sessions without a conversation are left out; {} counts their {} tokens.",
-            tokens.len(),
-            interface.tool("session_stats"),
-            tokens.iter().sum::<i64>()
-        )
-    })
+    let mut sessions = 0;
+    let mut tokens = 0;
+    for row in snapshot.sessions() {
+        let recorded = row.usage().total();
+        if recorded > 0 && !row.is_conversation() && passes(row) {
+            sessions += 1;
+            tokens += recorded;
+        }
+    }
+    if sessions == 0 {
+        return None;
+    }
+    Some(format!(
+        "{sessions} sessions without a conversation are left out; {} counts their {tokens} tokens.",
+        interface.tool_name("session_stats")
+    ))
 }
 
 /// The sessions that may be listed.
 #[derive(Default)]
-struct Candidates<'s> {
+struct ListCandidates<'s> {
     rows: Vec<&'s SessionRow>,
     not_found: Vec<String>,
     /// Warnings about ids that are a prefix of several sessions.
@@ -144,24 +165,14 @@ struct Candidates<'s> {
 
 /// Returns the sessions requested by id, or all that contain a conversation. A subagent whose
 /// parent is listed counts as part of the parent unless subagents are requested.
-fn candidates<'s>(
+fn find_candidates<'s>(
     shared: &SharedState,
     snapshot: &'s Snapshot,
     args: &ListArgs,
-) -> Result<Candidates<'s>, ToolError> {
+) -> Result<ListCandidates<'s>, ToolError> {
     let Some(ids) = &args.session_ids else {
-        let subagents = args.subagents.unwrap_or(false);
-        // A session that only repeats another one's history is not listed, but it may still have
-        // started subagents.
-        let shown = snapshot.sessions().iter().filter(|row| row.is_conversation());
-        let shown: HashSet<&str> = shown.map(|row| row.session_id.as_str()).collect();
-        let inside = |row: &SessionRow| {
-            let parent = row.parent_session_id.as_deref();
-            is_subagent(row) && parent.is_some_and(|parent| shown.contains(parent))
-        };
-        let listed = |row: &&SessionRow| row.is_conversation() && (subagents || !inside(row));
-        let rows = snapshot.sessions().iter().map(|row| &**row);
-        return Ok(Candidates { rows: rows.filter(listed).collect(), ..Candidates::default() });
+        let rows = collect_conversations(snapshot, args.subagents.unwrap_or(false));
+        return Ok(ListCandidates { rows, ..ListCandidates::default() });
     };
     if ids.is_empty() || ids.len() > limits::SESSION_IDS_MAX {
         let valid = format!("1-{} ids", limits::SESSION_IDS_MAX);
@@ -171,14 +182,15 @@ fn candidates<'s>(
             &[&valid],
         ));
     }
+
     let mut found = Vec::new();
-    let mut candidates = Candidates::default();
+    let mut candidates = ListCandidates::default();
     for id in ids {
-        match shared.caller.find(snapshot, id) {
+        match shared.caller.find_session(snapshot, id) {
             Ok(at) => found.push(at),
             // If several ids were given, the others are answered.
             Err(error) if error.code == ErrorCode::SessionNotFound || ids.len() > 1 => {
-                candidates.not_found.push(echoed(id));
+                candidates.not_found.push(echoed_name(id));
                 candidates.ambiguous.extend(ambiguous_prefix_warning(&error));
             }
             Err(error) => return Err(error),
@@ -190,8 +202,29 @@ fn candidates<'s>(
     Ok(candidates)
 }
 
+/// Returns the sessions with a conversation; without `includes_subagents`, those that are a part of
+/// another one are left out.
+fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&SessionRow> {
+    // A session that only repeats another one's history is not listed, but it may still have
+    // started subagents.
+    let shown = snapshot.sessions().iter().filter(|row| row.is_conversation());
+    let shown: HashSet<&str> = shown.map(|row| row.session_id.as_str()).collect();
+    let mut rows: Vec<&SessionRow> = Vec::new();
+    for row in snapshot.sessions() {
+        if !row.is_conversation() {
+            continue;
+        }
+        let parent = row.parent_session_id.as_deref();
+        let is_part = is_subagent(row) && parent.is_some_and(|parent| shown.contains(parent));
+        if includes_subagents || !is_part {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
 /// Returns the sort key of a session; the largest comes first.
-fn key(row: &SessionRow, sort: ListSort) -> i64 {
+fn sort_key(row: &SessionRow, sort: ListSort) -> i64 {
     match sort {
         ListSort::Recent => row.ended_at.unwrap_or(i64::MIN),
         ListSort::Oldest => row.started_at.map_or(i64::MIN, |start| -start),

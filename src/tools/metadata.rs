@@ -1,11 +1,11 @@
 //! Runs `tool_metadata`, which returns the descriptions of the tools.
 
 use schemas::tool::metadata::{MetadataArgs, MetadataData, ToolMetadata};
-use schemas::tool::{OneOrMany, TOOLS, find};
+use schemas::tool::{OneOrMany, TOOLS, find_tool};
 use schemas::{ErrorCode, ToolError, limits, nearest};
 
-use super::reply::answer::Reply;
-use super::reply::budget::echoed;
+use super::reply::answer::{Reply, RowTotal};
+use super::reply::budget::echoed_name;
 
 pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError> {
     let names = args.tools.as_ref().map(OneOrMany::to_vec).unwrap_or_default();
@@ -17,31 +17,40 @@ pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError>
             &[&valid],
         ));
     }
+
     let mut data = MetadataData { tools: Vec::new(), not_found: Vec::new() };
     for name in &names {
-        match find(TOOLS, name) {
+        match find_tool(TOOLS, name) {
             Some((spec, _)) => data.tools.push(ToolMetadata::from(spec)),
-            None => data.not_found.push(echoed(name)),
+            None => data.not_found.push(echoed_name(name)),
         }
     }
     if names.is_empty() {
         data.tools = TOOLS.iter().map(ToolMetadata::from).collect();
     }
+
     let known: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
-    let unknown = data.not_found.first().map(|first| {
-        let meant = nearest(first, known.iter().copied());
-        let meant = meant.map(|name| format!(". Did you mean {name}?")).unwrap_or_default();
-        format!("No such tool: {}. Tools: {}{meant}", data.not_found.join(", "), known.join(", "))
-    });
-    if let (true, Some(message)) = (data.tools.is_empty(), &unknown) {
+    let unknown =
+        data.not_found.first().map(|first| describe_unknown(first, &data.not_found, &known));
+    if data.tools.is_empty()
+        && let Some(message) = &unknown
+    {
         return Err(ToolError::new(ErrorCode::InvalidArgument, message.as_str())
-            .with("field", "tools")
-            .with("value", data.not_found)
-            .with("valid", known));
+            .with_detail("field", "tools")
+            .with_detail("value", data.not_found)
+            .with_detail("valid", known));
     }
+
     let returned = data.tools.len();
     let mut reply = Reply::new(data, returned);
-    reply.total = Some((returned, true));
+    reply.total = Some(RowTotal::Exact(returned));
     reply.hint = unknown;
     Ok(reply)
+}
+
+/// Describes the names that are not tools, and suggests the tool that is nearest to the first one.
+fn describe_unknown(first: &str, not_found: &[String], known: &[&str]) -> String {
+    let nearest = nearest(first, known.iter().copied());
+    let suggestion = nearest.map(|name| format!(". Did you mean {name}?")).unwrap_or_default();
+    format!("No such tool: {}. Tools: {}{suggestion}", not_found.join(", "), known.join(", "))
 }

@@ -22,9 +22,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use ingest::provider::format::Places;
+use ingest::provider::format::AgentFolders;
 use schemas::ToolError;
-use schemas::envelope::Answer;
+use schemas::envelope::ToolAnswer;
 use schemas::price::PriceTable;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
@@ -40,20 +40,20 @@ use serde::Serialize;
 pub(crate) use self::analyze::error_signature;
 use self::doctor::DoctorData;
 pub use self::query::WriteError;
-use self::reply::answer::{Reply, envelope};
+use self::reply::answer::{Reply, wrap_reply};
 pub use self::reply::call::Call;
 pub use self::reply::caller::Caller;
 use self::reply::complete;
-pub use self::reply::freshness::{Freshness, Lag, Refresh};
+pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
 pub use self::reply::interface::Interface;
-pub use self::reply::selection::Selection;
+pub use self::reply::selection::SessionSelection;
 pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
-pub use self::reply::shared_state::Masking;
+pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
-pub(crate) use self::reply::transcript::Whole;
+pub(crate) use self::reply::transcript::Transcript;
 use self::stats::Extent;
 use self::status::StatusData;
-use crate::sql::{Query, Sandbox, Summary};
+use crate::sql::{Sandbox, SqlQuery, SqlSummary};
 use crate::store::{Snapshot, Store};
 
 /// The tools over one store.
@@ -75,7 +75,7 @@ impl Tools {
 
     /// Enables masking of what clients write.
     #[must_use]
-    pub fn with_masking(mut self, masking: Masking) -> Self {
+    pub fn with_masking(mut self, masking: RedactorFactory) -> Self {
         self.shared.masking = Some(masking);
         self
     }
@@ -106,14 +106,14 @@ impl Tools {
     }
 
     /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
-    pub fn refresh(&self) {
-        self.shared.refresh();
+    pub fn refresh_store(&self) {
+        self.shared.refresh_store();
     }
 
     /// Returns the generation of the store, and a hash of everything that the answer depends on
     /// besides its arguments. Returns `None` if there is no store to answer from.
-    pub fn state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
-        self.shared.state(call)
+    pub fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
+        self.shared.answer_state(call)
     }
 
     /// Returns the snapshot of the call, or the error `index_empty` if nothing was ingested yet.
@@ -122,104 +122,126 @@ impl Tools {
     }
 
     /// Runs a tool that needs ingested logs.
-    fn answer<T: Serialize>(
+    fn run_tool<T: Serialize>(
         &self,
         call: &Call<'_>,
         tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-    ) -> Result<Answer<T>, ToolError> {
+    ) -> Result<ToolAnswer<T>, ToolError> {
         self.shared.snapshot(call)?;
-        envelope(call, self.shared.view(call)?, tool)
+        wrap_reply(call, self.shared.view(call)?, tool)
     }
 
     /// Runs `search_events`.
-    pub fn search(
+    pub fn search_events(
         &self,
         args: &SearchArgs,
         call: &Call<'_>,
-    ) -> Result<Answer<SearchData>, ToolError> {
-        self.answer(call, |snapshot| search::run(&self.shared, snapshot, args, call))
+    ) -> Result<ToolAnswer<SearchData>, ToolError> {
+        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs `get_event_details`.
-    pub fn event(&self, args: &EventArgs, call: &Call<'_>) -> Result<Answer<EventData>, ToolError> {
-        self.answer(call, |snapshot| event::run(&self.shared, snapshot, args, call))
+    pub fn get_event_details(
+        &self,
+        args: &EventArgs,
+        call: &Call<'_>,
+    ) -> Result<ToolAnswer<EventData>, ToolError> {
+        self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs `list_sessions`.
-    pub fn list(&self, args: &ListArgs, call: &Call<'_>) -> Result<Answer<ListData>, ToolError> {
-        self.answer(call, |snapshot| list::run(&self.shared, snapshot, args, call))
+    pub fn list_sessions(
+        &self,
+        args: &ListArgs,
+        call: &Call<'_>,
+    ) -> Result<ToolAnswer<ListData>, ToolError> {
+        self.run_tool(call, |snapshot| list::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs `get_session_details`.
-    pub fn details(
+    pub fn get_session_details(
         &self,
         args: &DetailArgs,
         call: &Call<'_>,
-    ) -> Result<Answer<DetailData>, ToolError> {
-        self.answer(call, |snapshot| details::run(&self.shared, snapshot, args, call))
+    ) -> Result<ToolAnswer<DetailData>, ToolError> {
+        self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs `tool_metadata`, which needs no logs.
-    pub fn metadata(
+    pub fn tool_metadata(
         &self,
         args: &MetadataArgs,
         call: &Call<'_>,
-    ) -> Result<Answer<MetadataData>, ToolError> {
-        envelope(call, self.shared.view(call)?, |_| metadata::run(args))
+    ) -> Result<ToolAnswer<MetadataData>, ToolError> {
+        wrap_reply(call, self.shared.view(call)?, |_| metadata::run(args))
     }
 
     /// Runs `update_session_labels`.
-    pub fn label(&self, args: &LabelArgs, call: &Call<'_>) -> Result<Answer<LabelData>, ToolError> {
-        self.answer(call, |snapshot| label::run(&self.shared, snapshot, args, call))
+    pub fn update_session_labels(
+        &self,
+        args: &LabelArgs,
+        call: &Call<'_>,
+    ) -> Result<ToolAnswer<LabelData>, ToolError> {
+        self.run_tool(call, |snapshot| label::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs `analyze_session`.
-    pub fn analyze(
+    pub fn analyze_session(
         &self,
         args: &AnalyzeArgs,
         call: &Call<'_>,
-    ) -> Result<Answer<AnalyzeData>, ToolError> {
-        self.answer(call, |snapshot| {
+    ) -> Result<ToolAnswer<AnalyzeData>, ToolError> {
+        self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
     }
 
     /// Runs `query_sql`.
-    pub fn query(&self, args: &QueryArgs, call: &Call<'_>) -> Result<Answer<QueryData>, ToolError> {
-        self.answer(call, |snapshot| query::run(&self.shared, snapshot, args, call))
+    pub fn query_sql(
+        &self,
+        args: &QueryArgs,
+        call: &Call<'_>,
+    ) -> Result<ToolAnswer<QueryData>, ToolError> {
+        self.run_tool(call, |snapshot| query::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs a query and writes its rows to `out` in the requested format.
     pub fn write_query(
         &self,
-        query: &Query<'_>,
+        query: &SqlQuery<'_>,
         out: &mut dyn Write,
         call: &Call<'_>,
-    ) -> Result<Summary, WriteError> {
-        query::write(&self.shared, query, out, call)
+    ) -> Result<SqlSummary, WriteError> {
+        query::write_rows(&self.shared, query, out, call)
     }
 
     /// Runs `session_stats`.
-    pub fn stats(&self, args: &StatsArgs, call: &Call<'_>) -> Result<Answer<StatsData>, ToolError> {
-        self.answer(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::Answer, call))
-    }
-
-    /// Runs `session_stats` and returns all groups, for output to users.
-    pub fn all_stats(
+    pub fn session_stats(
         &self,
         args: &StatsArgs,
         call: &Call<'_>,
-    ) -> Result<Answer<StatsData>, ToolError> {
-        self.answer(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::All, call))
+    ) -> Result<ToolAnswer<StatsData>, ToolError> {
+        self.run_tool(call, |snapshot| {
+            stats::run(&self.shared, snapshot, args, Extent::Answer, call)
+        })
+    }
+
+    /// Runs `session_stats` and returns all groups, for output to users.
+    pub fn all_session_stats(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<ToolAnswer<StatsData>, ToolError> {
+        self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::All, call))
     }
 
     /// Checks every agent's folders and what the store knows of its logs.
-    pub fn doctor(&self, places: &Places<'_>) -> Result<DoctorData, ToolError> {
+    pub fn run_doctor(&self, places: &AgentFolders<'_>) -> Result<DoctorData, ToolError> {
         doctor::run(&self.shared, places)
     }
 
     /// Collects the figures of the store; `roots` are searched for new files.
-    pub fn status(&self, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
+    pub fn collect_status(&self, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
         status::run(&self.shared, roots)
     }
 

@@ -7,12 +7,12 @@ use schemas::tool::checked_limit;
 use schemas::tool::query::{QueryArgs, QueryData};
 use schemas::{ErrorCode, ToolError, limits};
 
-use super::reply::answer::Reply;
+use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::interface::Interface;
 use super::reply::shared_state::SharedState;
 use crate::error::sql_error;
-use crate::sql::{Cut, Query, SqlError, Summary};
+use crate::sql::{SqlError, SqlLimit, SqlQuery, SqlSummary};
 use crate::store::Snapshot;
 
 /// The error that ended a query whose rows go to a file or to the terminal.
@@ -30,12 +30,12 @@ impl From<ToolError> for WriteError {
 }
 
 /// Runs a query and writes its rows to `out` in the requested format.
-pub(super) fn write(
+pub(super) fn write_rows(
     shared: &SharedState,
-    query: &Query<'_>,
+    query: &SqlQuery<'_>,
     out: &mut dyn Write,
     call: &Call<'_>,
-) -> Result<Summary, WriteError> {
+) -> Result<SqlSummary, WriteError> {
     let snapshot = shared.snapshot(call)?;
     let result = shared.sandbox.run(snapshot, shared.prices(), query, out, call.stop);
     result.map_err(|error| {
@@ -56,8 +56,8 @@ pub(super) fn run(
     let max_rows =
         checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?;
     let max_bytes = limits::ANSWER_BYTES as u64;
-    let time = call.query_left();
-    let query = Query { sql: &args.sql, format: None, max_rows, max_bytes, time };
+    let time = call.remaining_query_time();
+    let query = SqlQuery { sql: &args.sql, format: None, max_rows, max_bytes, max_time: time };
     let mut json = Vec::new();
     let summary = shared
         .sandbox
@@ -65,41 +65,45 @@ pub(super) fn run(
         .map_err(sql_error)?;
     let data: QueryData = serde_json::from_slice(&json)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
+
     let mut reply = Reply::new(data, summary.rows);
-    let more = summary.cut.is_some();
-    reply.truncated = more || summary.cells_cut > 0;
-    // At least one more row exists.
-    reply.total = Some((summary.rows + usize::from(more), !more));
-    reply.warnings = warnings(shared.caller.interface, &summary);
-    if summary.rows == 0 && !more {
-        reply.hint = Some("No row. DESCRIBE and the name of a view shows its columns.".to_owned());
+    let has_more = summary.cut.is_some();
+    reply.is_truncated = has_more || summary.cells_cut > 0;
+    reply.total = Some(if has_more {
+        RowTotal::AtLeast(summary.rows + 1)
+    } else {
+        RowTotal::Exact(summary.rows)
+    });
+    reply.warnings = cut_warnings(shared.caller.interface, &summary);
+    if summary.rows == 0 && !has_more {
+        reply.hint = Some("No rows. DESCRIBE <view> shows the columns of a view.".to_owned());
     }
     Ok(reply)
 }
 
-fn warnings(interface: Interface, summary: &Summary) -> Vec<Warning> {
+/// Returns a warning about rows that were left out, and one about cells that were cut.
+fn cut_warnings(interface: Interface, summary: &SqlSummary) -> Vec<Warning> {
     let rows = summary.rows;
-    let cut = summary.cut.map(|cut| match cut {
-        Cut::Rows => format!(
-            "Only the first {rows} rows; max_rows allows {}. Aggregate, or narrow with WHERE",
+    let mut messages = Vec::new();
+    match summary.cut {
+        None => {}
+        Some(SqlLimit::Rows) => messages.push(format!(
+            "Only the first {rows} rows are shown; max_rows allows {}. Aggregate, or narrow with WHERE",
             limits::SQL_ROWS_MAX
-        ),
-        Cut::Bytes => format!(
-            "Only the first {rows} rows fit the answer's {} bytes. Select fewer columns, or left(text, 300)",
+        )),
+        Some(SqlLimit::Bytes) => messages.push(format!(
+            "Only the first {rows} rows fit into the {} bytes of an answer. Select fewer columns, or left(text, 300)",
             limits::ANSWER_BYTES
-        ),
-    });
-    let cells = (summary.cells_cut > 0).then(|| {
-        format!(
-            "{} cells were cut; each ends with the character it goes on from: substr(<column>, <that>). {} shows whole texts",
+        )),
+    }
+    if summary.cells_cut > 0 {
+        messages.push(format!(
+            "{} cells were cut. Each ends with the position of its rest: substr(<column>, <position>). {} shows whole texts",
             summary.cells_cut,
-            interface.call("get_event_details", &[("event_ids", "[...]")])
-        )
-    });
-    let warning = |message| Warning {
-        code: WarningCode::ResultsTruncated,
-        message,
-        severity: Severity::Warning,
-    };
-    [cut, cells].into_iter().flatten().map(warning).collect()
+            interface.format_call("get_event_details", &[("event_ids", "[...]")])
+        ));
+    }
+
+    let code = WarningCode::ResultsTruncated;
+    messages.into_iter().map(|message| Warning::new(code, Severity::Warning, message)).collect()
 }

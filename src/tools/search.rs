@@ -8,15 +8,15 @@ use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
 use schemas::{ErrorCode, EventId, Timestamp, ToolError, limits};
 use serde::{Deserialize, Serialize};
 
-use super::reply::answer::Reply;
+use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::session_filter::session_filter;
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor};
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 use crate::error::store_error;
-use crate::search::{Hit, Position, Query, Ranked, Request, SearchError};
+use crate::search::{Query, RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -35,148 +35,185 @@ pub(super) fn run(
         .transpose()?;
     if since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
         let message = "since: it is not before until:. Swap them, or leave one out";
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", "since"));
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
+        );
     }
+
     let bound = SearchArgs { cursor: None, ..args.clone() };
-    let mut request = Request {
+    let mut request = SearchRequest {
         query: &query,
-        sessions: sessions(shared, snapshot, args)?,
+        sessions: filtered_sessions(shared, snapshot, args)?,
         event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
         since: since.map(|since| since.0),
         limit,
         after: None,
-        deadline: Some(call.search_end()),
+        deadline: Some(call.search_deadline()),
     };
     let cursor = args.cursor.as_deref();
     // Ranking requires a word that has a weight.
-    let ranked = query.sort == SearchSort::Relevance && crate::search::can_rank(&query);
-    let page = if ranked {
-        let after = cursor.map(|text| cursor::decode::<After<Ranked>>(&bound, text)).transpose()?;
-        best(snapshot, &request, after, &bound, call)?
+    let is_ranked = query.sort == SearchSort::Relevance && crate::search::can_rank(&query);
+    let page = if is_ranked {
+        let after = cursor
+            .map(|text| cursor::decode::<PageEnd<RankedPosition>>(&bound, text))
+            .transpose()?;
+        find_best_matches(snapshot, &request, after, &bound, call)?
     } else {
-        let after =
-            cursor.map(|text| cursor::decode::<After<Position>>(&bound, text)).transpose()?;
+        let after = cursor
+            .map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text))
+            .transpose()?;
         let seen = after.as_ref().map_or(0, |after| after.seen);
         request.after = after.map(|after| after.at);
-        recent(snapshot, &request, seen, &bound, call)?
+        find_newest_matches(snapshot, &request, seen, &bound, call)?
     };
-    if page.timed_out {
-        return Err(timeout(&page));
+    if page.is_timed_out {
+        return Err(timeout_error(&page));
     }
-    let mut reply = Reply::new(SearchData { query: query.echo(), matches: page.matches }, 0);
+
+    let mut reply =
+        Reply::new(SearchData { query: query.to_parsed_query(), matches: page.matches }, 0);
     reply.returned = reply.data.matches.len();
     reply.next_cursor = page.next;
     reply.before = page.before;
-    reply.total = Some((page.matched.max(reply.before + reply.returned), page.complete));
-    reply.hint = Some(hint(shared, snapshot, args, &query, &reply.data));
+    let matched = page.matched.max(reply.before + reply.returned);
+    reply.total =
+        Some(if page.is_complete { RowTotal::Exact(matched) } else { RowTotal::AtLeast(matched) });
+    reply.hint = Some(describe_next_step(shared, snapshot, args, &query, &reply.data));
     reply.warnings = caller_notes(shared, snapshot, args)?;
-    if !page.fit {
-        let message = "The page was cut to the size of an answer";
+    if !page.includes_all_hits {
+        let message = "The page was cut to the maximum size of an answer";
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);
     }
-    if query.sort == SearchSort::Relevance && !ranked {
-        reply.warnings.push(Warning {
-            code: WarningCode::ParameterIgnored,
-            message: "sort:relevance needs a word to rank by; these are the newest first"
-                .to_owned(),
-            severity: Severity::Info,
-        });
+    if query.sort == SearchSort::Relevance && !is_ranked {
+        let message = "sort:relevance needs a word to rank by; the newest matches are shown first";
+        let warning = Warning::new(WarningCode::ParameterIgnored, Severity::Info, message);
+        reply.warnings.push(warning);
     }
-    if query.with_replay {
-        reply.warnings.push(Warning {
-            code: WarningCode::ReplayExcluded,
-            message:
-                "Copied history (is_replay) is included; the same event may appear once per copy"
-                    .to_owned(),
-            severity: Severity::Info,
-        });
+    if query.includes_replay {
+        let message =
+            "Copied history (is_replay) is included; the same event may appear once per copy";
+        let warning = Warning::new(WarningCode::ReplayExcluded, Severity::Info, message);
+        reply.warnings.push(warning);
     }
     Ok(reply)
 }
 
 /// The position where a page ended, and the number of matches on all pages so far.
 #[derive(Serialize, Deserialize)]
-struct After<P> {
+struct PageEnd<P> {
     at: P,
     seen: usize,
 }
 
 /// A page of matches, within the budget of an answer.
-struct Page {
+struct MatchPage {
     matches: Vec<Match>,
     /// The number of matches on the pages before this one.
     before: usize,
     next: Option<String>,
     matched: usize,
-    complete: bool,
-    timed_out: bool,
+    is_complete: bool,
+    is_timed_out: bool,
     /// True if everything that was found fits into an answer.
-    fit: bool,
+    includes_all_hits: bool,
 }
 
 /// Finds the newest matches.
-fn recent(
+fn find_newest_matches(
     snapshot: &Snapshot,
-    request: &Request<'_>,
+    request: &SearchRequest<'_>,
     seen: usize,
     bound: &SearchArgs,
     call: &Call<'_>,
-) -> Result<Page, ToolError> {
+) -> Result<MatchPage, ToolError> {
     let found = crate::search::search(snapshot, request, call.stop).map_err(search_error)?;
-    let (matches, fit) = fitting(snapshot, bound, &found.hits);
-    let cut = (!fit).then(|| matches.len().checked_sub(1).map(|last| &found.hits[last])).flatten();
-    let position = |hit: &Hit| Position {
+    let matches = collect_matches(snapshot, bound, &found.hits);
+    let includes_all_hits = matches.len() == found.hits.len();
+
+    // A page that was cut continues after its last match.
+    let last = if includes_all_hits { None } else { matches.len().checked_sub(1) };
+    let next = match last {
+        Some(last) => Some(hit_position(snapshot, &found.hits[last])),
+        None => found.next,
+    };
+    let next = next.map(|at| cursor::encode(bound, &PageEnd { at, seen: seen + matches.len() }));
+
+    Ok(MatchPage {
+        matches,
+        before: seen,
+        next,
+        matched: seen + found.matched,
+        is_complete: found.is_complete,
+        is_timed_out: found.is_timed_out,
+        includes_all_hits,
+    })
+}
+
+fn hit_position(snapshot: &Snapshot, hit: &SearchHit) -> ResultPosition {
+    ResultPosition {
         time: hit.facts.time,
         session_id: snapshot.sessions()[hit.session].session_id.clone(),
         event_index: hit.event_index,
-    };
-    let next = cut.map(position).or(found.next);
-    let next = next.map(|at| cursor::encode(bound, &After { at, seen: seen + matches.len() }));
-    let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
-    Ok(Page { matches, before: seen, next, matched, complete, timed_out, fit })
+    }
 }
 
 /// Finds the best matches.
-fn best(
+fn find_best_matches(
     snapshot: &Snapshot,
-    request: &Request<'_>,
-    after: Option<After<Ranked>>,
+    request: &SearchRequest<'_>,
+    after: Option<PageEnd<RankedPosition>>,
     bound: &SearchArgs,
     call: &Call<'_>,
-) -> Result<Page, ToolError> {
-    let (after, seen) = after.map_or((None, 0), |after| (Some(after.at), after.seen));
-    let found = crate::search::ranked(snapshot, request, after.as_ref(), call.stop)
+) -> Result<MatchPage, ToolError> {
+    let seen = after.as_ref().map_or(0, |after| after.seen);
+    let after = after.map(|after| after.at);
+    let found = crate::search::search_ranked(snapshot, request, after.as_ref(), call.stop)
         .map_err(search_error)?;
-    let (matches, fit) = fitting(snapshot, bound, &found.hits);
+    let matches = collect_matches(snapshot, bound, &found.hits);
+    let includes_all_hits = matches.len() == found.hits.len();
+
     // After a timeout, matches that were not examined may rank before these.
-    let goes_on = (found.more || !fit) && !found.timed_out;
-    let last = matches.len().checked_sub(1).filter(|_| goes_on);
-    let after = |last: usize| After { at: &found.ends[last], seen: seen + matches.len() };
-    let next = last.map(|last| cursor::encode(bound, &after(last)));
-    let (matched, complete, timed_out) = (seen + found.matched, found.complete, found.timed_out);
-    Ok(Page { matches, before: seen, next, matched, complete, timed_out, fit })
+    let has_next = (found.has_more || !includes_all_hits) && !found.is_timed_out;
+    let last = if has_next { matches.len().checked_sub(1) } else { None };
+    let next = last.map(|last| {
+        cursor::encode(bound, &PageEnd { at: &found.ends[last], seen: seen + matches.len() })
+    });
+
+    Ok(MatchPage {
+        matches,
+        before: seen,
+        next,
+        matched: seen + found.matched,
+        is_complete: found.is_complete,
+        is_timed_out: found.is_timed_out,
+        includes_all_hits,
+    })
 }
 
-/// Returns the hits that fit into an answer, and whether those are all. The budget leaves room for
-/// the query, which the answer also contains: echoed, and word by word in the cursor of a ranked
-/// page.
-fn fitting(snapshot: &Snapshot, args: &SearchArgs, hits: &[Hit]) -> (Vec<Match>, bool) {
+/// Returns the matches of the hits that fit into an answer. The budget leaves room for the query,
+/// which the answer also contains: echoed, and word by word in the cursor of a ranked page.
+fn collect_matches(snapshot: &Snapshot, args: &SearchArgs, hits: &[SearchHit]) -> Vec<Match> {
     let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(4 * args.query.len()));
-    let matches = hits.iter().map(|hit| to_match(snapshot, hit));
-    let matches: Vec<_> = matches.take_while(|found| budget.take(found)).collect();
-    let fit = matches.len() == hits.len();
-    (matches, fit)
+    let mut matches = Vec::new();
+    for hit in hits {
+        let found = convert_hit(snapshot, hit);
+        if !budget.take(&found) {
+            break;
+        }
+        matches.push(found);
+    }
+    matches
 }
 
 /// Returns the error of a search that took too long, with what it found and how to continue.
-fn timeout(page: &Page) -> ToolError {
-    let go_on = match &page.next {
-        Some(_) => "Pass next_cursor of the details to go on from there, or narrow",
-        None => "Narrow",
+fn timeout_error(page: &MatchPage) -> ToolError {
+    let next_step = match &page.next {
+        Some(_) => "Pass details.next_cursor to continue from there, or narrow the search",
+        None => "Narrow the search",
     };
     let message = format!(
-        "The search was out of time; details.matches holds the {} found so far. {go_on} it with since, session_id, project or a rarer word",
+        "The search timed out; details.matches holds the {} matches found so far. {next_step} with since, session_id, project or a rarer word",
         page.matches.len()
     );
     let mut error = ToolError::new(ErrorCode::SearchTimeout, message);
@@ -190,23 +227,32 @@ fn timeout(page: &Page) -> ToolError {
 
 /// Returns the positions of the sessions that pass the filters; `None` if there are no such
 /// filters.
-fn sessions(
+fn filtered_sessions(
     shared: &SharedState,
     snapshot: &Snapshot,
     args: &SearchArgs,
 ) -> Result<Option<HashSet<usize>>, ToolError> {
-    let excluded = excludes_current(args).then(|| shared.caller.session(snapshot)).flatten();
-    let one = args.session_id.as_deref().map(|id| shared.caller.find(snapshot, id)).transpose()?;
-    let narrowed = one.or(excluded).is_some() || args.provider.is_some() || args.project.is_some();
-    if !narrowed {
+    let excluded =
+        if excludes_current(args) { shared.caller.current_session(snapshot) } else { None };
+    let one = args
+        .session_id
+        .as_deref()
+        .map(|id| shared.caller.find_session(snapshot, id))
+        .transpose()?;
+    let is_narrowed =
+        one.or(excluded).is_some() || args.provider.is_some() || args.project.is_some();
+    if !is_narrowed {
         return Ok(None);
     }
+
     let passes = session_filter(args.project.as_deref(), args.provider, None);
-    let wanted = snapshot.sessions().iter().enumerate();
-    let wanted = wanted.filter(|(at, row)| {
-        one.is_none_or(|one| one == *at) && Some(*at) != excluded && passes(row)
-    });
-    Ok(Some(wanted.map(|(at, _)| at).collect()))
+    let mut wanted = HashSet::new();
+    for (at, row) in snapshot.sessions().iter().enumerate() {
+        if one.is_none_or(|one| one == at) && Some(at) != excluded && passes(row) {
+            wanted.insert(at);
+        }
+    }
+    Ok(Some(wanted))
 }
 
 fn excludes_current(args: &SearchArgs) -> bool {
@@ -221,18 +267,19 @@ fn caller_notes(
 ) -> Result<Vec<Warning>, ToolError> {
     let mut notes = Vec::new();
     if let Some(id) = &args.session_id {
-        let session = &snapshot.sessions()[shared.caller.find(snapshot, id)?];
-        notes.extend(shared.caller.note(id, session));
+        let session = &snapshot.sessions()[shared.caller.find_session(snapshot, id)?];
+        notes.extend(shared.caller.session_note(id, session));
     }
-    if excludes_current(args) && shared.caller.session(snapshot).is_none() {
+    if excludes_current(args) && shared.caller.current_session(snapshot).is_none() {
         let message = "exclude_current has no effect: the session you are in is not known";
         notes.push(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message));
     }
     Ok(notes)
 }
 
-fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
-    let (facts, session) = (&hit.facts, &snapshot.sessions()[hit.session]);
+fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
+    let facts = &hit.facts;
+    let session = &snapshot.sessions()[hit.session];
     Match {
         event_id: EventId::format(&session.session_id, hit.event_index),
         session_id: session.session_id.clone(),
@@ -240,16 +287,16 @@ fn to_match(snapshot: &Snapshot, hit: &Hit) -> Match {
         turn_index: facts.turn_index,
         step_index: facts.step_index,
         event_type: facts.event_type,
-        subtype: hit.labels.subtype.as_deref().map(clean),
-        timestamp: convert::time(facts.time),
+        subtype: hit.tags.subtype.as_deref().map(clean_text),
+        timestamp: convert::format_time(facts.time),
         provider: session.provider,
-        project: session.project.as_deref().map(clean),
-        tool_name: hit.labels.tool.as_deref().map(clean),
+        project: session.project.as_deref().map(clean_text),
+        tool_name: hit.tags.tool.as_deref().map(clean_text),
         is_error: facts.is_error,
         is_replay: facts.is_replay,
         is_abandoned: i32::try_from(hit.event_index).is_ok_and(|at| session.is_abandoned(at)),
         confidence: hit.confidence,
-        snippet: clean(&hit.snippet.text),
+        snippet: clean_text(&hit.snippet.text),
         omitted: hit.snippet.omitted,
     }
 }
@@ -262,7 +309,7 @@ fn search_error(error: SearchError) -> ToolError {
 }
 
 /// Words before a colon that look like qualifiers but are arguments instead.
-const NO_QUALIFIERS: &[&str] = &[
+const ARGUMENT_WORDS: &[&str] = &[
     "since",
     "provider",
     "project",
@@ -275,61 +322,73 @@ const NO_QUALIFIERS: &[&str] = &[
 ];
 
 /// Returns the next step; for an empty result, the reason why it is empty.
-fn hint(
+fn describe_next_step(
     shared: &SharedState,
     snapshot: &Snapshot,
     args: &SearchArgs,
     query: &Query,
     data: &SearchData,
 ) -> String {
-    if !data.matches.is_empty() {
-        let interface = shared.caller.interface;
-        return format!(
-            "{} gives the full text, {} the session around it.",
-            interface.call("get_event_details", &[("event_ids", "[...]")]),
-            interface.call("get_session_details", &[("session_id", "")])
-        );
+    if data.matches.is_empty() {
+        return explain_no_match(snapshot, args, query, data);
     }
-    let filters: Vec<_> = [
-        args.event_type.as_ref().map(|_| "event_type"),
-        args.provider.map(|_| "provider"),
-        args.project.as_ref().map(|_| "project"),
-        args.session_id.as_ref().map(|_| "session_id"),
-        args.since.as_ref().map(|_| "since"),
-        args.exclude_current.filter(|excluded| *excluded).map(|_| "exclude_current"),
-        (!data.query.qualifiers.is_empty()).then_some("the qualifiers in the query"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let interface = shared.caller.interface;
+    format!(
+        "{} gives the full text, {} the session around it.",
+        interface.format_call("get_event_details", &[("event_ids", "[...]")]),
+        interface.format_call("get_session_details", &[("session_id", "")])
+    )
+}
+
+/// Returns the probable reason why nothing matches: how the query was read, or the filters.
+fn explain_no_match(
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+    query: &Query,
+    data: &SearchData,
+) -> String {
     let searched = format!(
         "Nothing matches among {} events of {} sessions.",
-        snapshot.events(),
+        snapshot.event_count(),
         snapshot.sessions().len()
     );
+    if query.clauses.len() > 1 && args.query.contains(" OR ") && args.query.contains('(') {
+        return format!(
+            "{searched} Parentheses are searched as text. OR joins only the two terms next to it: a OR b c means (a OR b) and c."
+        );
+    }
+    let before_colon = data.query.all_of.iter().filter_map(|term| term.split_once(':'));
+    for (name, _) in before_colon {
+        if ARGUMENT_WORDS.contains(&name) {
+            return format!(
+                "{searched} '{name}:' is not a qualifier and was searched as text. Pass it as an argument instead."
+            );
+        }
+    }
+
     let words = if data.query.all_of.len() > 1 {
-        " All words must occur in one event: try fewer, or add sort:relevance, which insists on none."
+        " All words must occur in one event: try fewer, or add sort:relevance, which does not require every word."
     } else {
         ""
     };
-    if query.clauses.len() > 1 && args.query.contains(" OR ") && args.query.contains('(') {
-        return format!(
-            "{searched} Parentheses are text; OR binds the two terms beside it: a OR b c means (a OR b) and c."
-        );
-    }
-    let mistaken = data.query.all_of.iter().find(|term| {
-        let name = term.split_once(':').map(|(name, _)| name);
-        name.is_some_and(|name| NO_QUALIFIERS.contains(&name))
-    });
-    if let Some(name) = mistaken.and_then(|term| term.split_once(':')).map(|(name, _)| name) {
-        return format!(
-            "{searched} '{name}:' is no qualifier and was searched as text; it is an argument of its own."
-        );
-    }
-    match filters.as_slice() {
+    match given_filters(args, data).as_slice() {
         [] => format!(
             "{searched}{words} Words match as substrings in any case; try a shorter or another word."
         ),
         filters => format!("{searched}{words} Try without {}.", filters.join(", ")),
     }
+}
+
+/// Returns the names of the filters that the call was given.
+fn given_filters(args: &SearchArgs, data: &SearchData) -> Vec<&'static str> {
+    let filters = [
+        ("event_type", args.event_type.is_some()),
+        ("provider", args.provider.is_some()),
+        ("project", args.project.is_some()),
+        ("session_id", args.session_id.is_some()),
+        ("since", args.since.is_some()),
+        ("exclude_current", excludes_current(args)),
+        ("the qualifiers in the query", !data.query.qualifiers.is_empty()),
+    ];
+    filters.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
 }

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ingest::redact::columns::{shown_name, shows_path};
+use ingest::redact::columns::{is_masked_path, mask_name};
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 
 use super::reply::convert;
-use super::reply::pending::pending;
+use super::reply::pending::find_pending_logs;
 use super::reply::shared_state::SharedState;
 use crate::error::store_error;
+use crate::store::Snapshot;
 
 /// Maximum number of files listed one by one; all are counted.
-const LISTED: usize = 20;
+const MAX_LISTED_FILES: usize = 20;
 
 /// The figures of a store.
 #[derive(Debug, Default, Serialize)]
@@ -53,7 +54,7 @@ pub struct StatusData {
 
 /// Collects the figures; `roots` are searched for new files.
 pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
-    let snapshot = shared.store.snapshot().map_err(store_error)?;
+    let snapshot = shared.store.take_snapshot().map_err(store_error)?;
     let manifest = snapshot.manifest();
     let mut data = StatusData {
         store: shared.store.dir().display().to_string(),
@@ -62,88 +63,112 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         last_updated: (manifest.generation > 0).then(|| Timestamp(manifest.updated_at).to_string()),
         segments: manifest.segments.len(),
         sessions: snapshot.sessions().iter().filter(|session| session.events > 0).count(),
-        events: snapshot.events(),
+        events: snapshot.event_count(),
         store_bytes: manifest.bytes(),
         ..StatusData::default()
     };
+
     let newest = manifest
         .segments
         .iter()
         .filter_map(|segment| segment.times)
         .map(|(_, newest)| newest)
         .max();
-    data.newest_event = convert::time(newest);
+    data.newest_event = convert::format_time(newest);
     for session in snapshot.sessions() {
         *data.events_by_provider.entry(session.provider.to_string()).or_default() += session.events;
         data.replay_events += session.replay_events;
-        for (kind, count) in convert::counts_by_name(session.redactions.as_ref()) {
+        for (kind, count) in convert::parse_counts(session.redactions.as_ref()) {
             *data.redactions.entry(kind).or_default() += count;
         }
     }
+
     let mut known = BTreeMap::new();
-    for source in snapshot.sources(false).map_err(store_error)? {
-        let name =
-            serde_json::to_value(source.status).ok().and_then(|v| v.as_str().map(str::to_owned));
-        let session = source.session_id.as_ref().and_then(|id| snapshot.session(id));
-        let moved = source.status == SourceStatus::Gone
-            && session.is_some_and(|session| !shows_path(&session.source_path, &source.path));
-        let name = if moved { "moved".to_owned() } else { name.unwrap_or_default() };
-        *data.files.entry(name).or_default() += 1;
-        match source.status {
-            SourceStatus::Ok => {
-                data.log_bytes += source.consumed.cast_unsigned();
-                if source.size > source.consumed {
-                    data.incomplete_files += 1;
-                    data.incomplete_bytes += source.size - source.consumed;
-                }
-            }
-            SourceStatus::UnknownFormat if data.unknown_files.len() < LISTED => {
-                data.unknown_files.push(source.path.clone());
-            }
-            SourceStatus::Empty
-            | SourceStatus::Beside
-            | SourceStatus::UnknownFormat
-            | SourceStatus::Failed
-            | SourceStatus::Gone => {}
-        }
+    for source in snapshot.read_sources(false).map_err(store_error)? {
+        *data.files.entry(status_name(&snapshot, &source)).or_default() += 1;
+        data.add_source(&source);
         known.insert(source.path.clone(), source);
     }
-    data.pending(roots, shared.store.dir(), &known);
-    for problem in snapshot.problems().map_err(store_error)? {
+    data.add_pending_files(roots, shared.store.dir(), &known);
+    for problem in snapshot.read_problems().map_err(store_error)? {
         *data.problems.entry(problem.kind).or_default() += 1;
     }
-    show_paths(shared, &mut data)?;
+    clean_paths(shared, &mut data)?;
+
     data.incomplete_sessions =
         snapshot.incomplete_sessions().map(|session| session.session_id.clone()).collect();
-    data.damaged_segments =
-        snapshot.verify().into_iter().map(|(number, error)| format!("{number}: {error}")).collect();
-    #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+    data.damaged_segments = snapshot
+        .find_damaged_segments()
+        .into_iter()
+        .map(|(number, error)| format!("{number}: {error}"))
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "a ratio shown to users")]
     let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
     data.store_ratio = (ratio * 1000.0).round() / 1000.0;
     Ok(data)
 }
 
-/// Masks and cleans the paths of files that do not belong to a session, because they are as on
-/// disk.
-fn show_paths(shared: &SharedState, data: &mut StatusData) -> Result<(), ToolError> {
+/// Returns the name under which a log is counted: its status, or `moved` if its session is now read
+/// from another path.
+fn status_name(snapshot: &Snapshot, source: &SourceRow) -> String {
+    let session = source.session_id.as_ref().and_then(|id| snapshot.session(id));
+    if source.status == SourceStatus::Gone
+        && session.is_some_and(|session| !is_masked_path(&session.source_path, &source.path))
+    {
+        return "moved".to_owned();
+    }
+    let status = serde_json::to_value(source.status).unwrap_or_default();
+    status.as_str().unwrap_or_default().to_owned()
+}
+
+/// Masks and cleans the paths of files without a session, which are still as on disk.
+fn clean_paths(shared: &SharedState, data: &mut StatusData) -> Result<(), ToolError> {
     if data.unknown_files.is_empty() && data.pending_files.is_empty() {
         return Ok(());
     }
     let redactor = shared.masking.map(|masking| masking()).transpose()?;
     for path in data.unknown_files.iter_mut().chain(&mut data.pending_files) {
-        *path = shown_name(redactor.as_deref(), path);
+        *path = mask_name(redactor.as_deref(), path);
     }
     Ok(())
 }
 
 impl StatusData {
-    fn pending(&mut self, roots: &[PathBuf], store: &Path, known: &BTreeMap<String, SourceRow>) {
-        let found = pending(roots, store, known);
+    /// Adds the size of a log that was read, or the path of a file whose format is unknown.
+    fn add_source(&mut self, source: &SourceRow) {
+        match source.status {
+            SourceStatus::Ok => {
+                self.log_bytes += source.consumed.cast_unsigned();
+                if source.size > source.consumed {
+                    self.incomplete_files += 1;
+                    self.incomplete_bytes += source.size - source.consumed;
+                }
+            }
+            SourceStatus::UnknownFormat => {
+                if self.unknown_files.len() < MAX_LISTED_FILES {
+                    self.unknown_files.push(source.path.clone());
+                }
+            }
+            SourceStatus::Empty
+            | SourceStatus::Beside
+            | SourceStatus::Failed
+            | SourceStatus::Gone => {}
+        }
+    }
+
+    /// Adds the files that differ from the store.
+    fn add_pending_files(
+        &mut self,
+        roots: &[PathBuf],
+        store: &Path,
+        known: &BTreeMap<String, SourceRow>,
+    ) {
+        let found = find_pending_logs(roots, store, known);
         let mut pending: Vec<String> =
-            found.changed.iter().map(ingest::source::candidate::Candidate::key).collect();
+            found.changed.iter().map(ingest::source::candidate::LogCandidate::key).collect();
         pending.extend(found.vanished);
         self.pending = pending.len();
-        pending.truncate(LISTED);
+        pending.truncate(MAX_LISTED_FILES);
         self.pending_files = pending;
     }
 }

@@ -9,12 +9,12 @@ use ingest::discover::{Discovery, discover};
 use ingest::plan::plan;
 use ingest::redact::Redactor;
 use ingest::run::Progress;
-use ingest::run::report::Report;
+use ingest::run::report::IngestReport;
 use schemas::{ErrorCode, ToolError};
 
 use crate::config::environment::known_roots;
 use crate::error::{store_error, unusable_path};
-use crate::store::{Store, StoreError, Verify, Writer};
+use crate::store::{Store, StoreError, StoreWriter, Verify};
 
 /// The settings of an ingest.
 pub struct IngestOptions {
@@ -25,8 +25,9 @@ pub struct IngestOptions {
     pub patience: Duration,
 }
 
-/// Maximum number of changed files that are passed to an ingest by name. Each named file is resolved
-/// and checked on its own. If more files changed, the ingest walks the whole folders and finds them.
+/// Maximum number of changed files that are passed to an ingest by name. Each named file is
+/// resolved and checked on its own. If more files changed, the ingest walks the whole folders and
+/// finds them.
 pub(super) const MAX_NAMED_FILES: usize = 200;
 
 /// Interval between attempts to take the write lock while another writer holds it.
@@ -38,7 +39,7 @@ pub fn ingest_logs(
     paths: &[PathBuf],
     options: &IngestOptions,
     progress: &dyn Progress,
-) -> Result<Report, ToolError> {
+) -> Result<IngestReport, ToolError> {
     let start = Instant::now();
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     if roots.is_empty() {
@@ -47,39 +48,40 @@ pub fn ingest_logs(
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
     for path in paths {
-        std::fs::metadata(path).map_err(|error| unreadable_path(path, error))?;
+        std::fs::metadata(path).map_err(|error| unreadable_path_error(path, error))?;
     }
+
     // Finding files and reading the known sources take about the same time, so they run in
     // parallel.
     let (found, known) = std::thread::scope(|scope| {
-        let found = scope.spawn(|| discover(&roots).without(store.dir()));
-        let known = writer(store, options).and_then(|writer| {
-            let known = writer.known().map_err(store_error)?;
+        let found = scope.spawn(|| discover(&roots).without_folder(store.dir()));
+        let known = take_write_lock(store, options).and_then(|writer| {
+            let known = writer.collect_known_logs().map_err(store_error)?;
             Ok((writer, known))
         });
         (found.join(), known)
     });
     let found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    missing_paths(paths, &found)?;
+    refuse_unreadable_paths(paths, &found)?;
     let (writer, known) = known?;
+
     let redactor = options.redactor.as_ref();
     let mut plan = plan(found, &known, redactor.map(Arc::as_ref));
     let outdated = std::mem::take(&mut plan.outdated);
     let mut report = ingest::run::run(plan, &&writer, redactor, progress).map_err(store_error)?;
-    report.segments_set_aside = writer.set_aside();
+    report.segments_set_aside = writer.segments_set_aside();
     report.notices.extend(writer.notice().map(str::to_owned));
-    if let Some(redactor) = redactor.filter(|_| !outdated.is_empty()) {
-        writer.mask_again(&outdated, redactor).map_err(store_error)?;
+    if let Some(redactor) = redactor
+        && !outdated.is_empty()
+    {
+        writer.redact_again(&outdated, redactor).map_err(store_error)?;
     }
     if report.files_rewritten > 0 || !outdated.is_empty() {
-        writer.purge().map_err(store_error)?;
+        writer.retire_superseded_segments().map_err(store_error)?;
     }
-    writer.compact().map_err(store_error)?;
-    let elapsed = start.elapsed();
-    report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    let rate = report.bytes_read as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
-    report.mb_per_second = (rate * 10.0).round() / 10.0;
+    writer.merge_small_segments().map_err(store_error)?;
+
+    record_time(&mut report, start.elapsed());
     tracing::info!(
         files = report.files,
         events = report.events,
@@ -90,11 +92,20 @@ pub fn ingest_logs(
     Ok(report)
 }
 
-/// Takes the write lock, waiting for another writer as long as `options` say.
-fn writer(store: &Store, options: &IngestOptions) -> Result<Writer, ToolError> {
+/// Records the duration of a run and its rate in the report.
+fn record_time(report: &mut IngestReport, elapsed: Duration) {
+    report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = report.bytes_read as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
+    report.mb_per_second = (rate * 10.0).round() / 10.0;
+}
+
+/// Takes the write lock. If another writer holds it, the function waits for at most
+/// `options.patience`.
+fn take_write_lock(store: &Store, options: &IngestOptions) -> Result<StoreWriter, ToolError> {
     let until = Instant::now() + options.patience;
     loop {
-        match store.writer(options.verify) {
+        match store.open_writer(options.verify) {
             Err(StoreError::Busy { .. }) if Instant::now() < until => {
                 std::thread::sleep(BUSY_RETRY)
             }
@@ -104,16 +115,17 @@ fn writer(store: &Store, options: &IngestOptions) -> Result<Writer, ToolError> {
 }
 
 /// Returns an error if a given path cannot be read at all: it is an invalid argument.
-fn missing_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {
+fn refuse_unreadable_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {
     for path in paths {
         let of_path = found.problems.iter().find(|problem| Path::new(&problem.path) == path);
         if let Some(problem) = of_path {
-            return Err(unreadable_path(path, &problem.message));
+            return Err(unreadable_path_error(path, &problem.message));
         }
     }
     Ok(())
 }
 
-fn unreadable_path(path: &Path, reason: impl Display) -> ToolError {
-    unusable_path(path, format_args!("{reason}. Check the path and its rights"))
+/// Returns the error for a given path that cannot be read.
+fn unreadable_path_error(path: &Path, reason: impl Display) -> ToolError {
+    unusable_path(path, format_args!("{reason}. Check the path and its permissions"))
 }

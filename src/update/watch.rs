@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ingest::discover::is_log_name;
-use ingest::run::report::Report;
-use ingest::source::candidate::{Candidate, Container};
+use ingest::run::report::IngestReport;
+use ingest::source::candidate::{Container, LogCandidate};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use schemas::{ErrorCode, ToolError};
 
@@ -20,20 +20,20 @@ use crate::config::environment::known_roots;
 use crate::store::Store;
 
 /// Time to wait for further changes after a change.
-const SETTLE: Duration = Duration::from_millis(150);
+const SETTLE_TIME: Duration = Duration::from_millis(150);
 
 /// Maximum time from the first change to the run.
-const LONGEST: Duration = Duration::from_millis(400);
+const MAX_DELAY: Duration = Duration::from_millis(400);
 
 /// Interval between checks of all files.
-const POLL: Duration = Duration::from_secs(30);
+const CHECK_PERIOD: Duration = Duration::from_secs(30);
 
 /// Interval between checks of all files where there are no file events.
-const POLL_ONLY: Duration = Duration::from_secs(1);
+const CHECK_PERIOD_WITHOUT_EVENTS: Duration = Duration::from_secs(1);
 
 /// The files to ingest next.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum ChangedLogs {
     /// These files.
     Files(Vec<PathBuf>),
     /// Everything that is new below the roots.
@@ -41,22 +41,20 @@ pub enum Changed {
 }
 
 /// A watcher of folders.
-pub struct Watch {
+pub struct LogWatcher {
     events: Receiver<notify::Result<notify::Event>>,
     /// Kept because it owns the thread that sends events; `None` where the system gives no events.
     watcher: Option<RecommendedWatcher>,
-    looked: Instant,
+    /// The time of the last check of all files.
+    last_check: Instant,
 }
 
-impl Watch {
+impl LogWatcher {
     /// Watches `roots` and everything below them.
     pub fn new(roots: &[PathBuf]) -> Self {
         let (send, events) = channel();
-        let watcher = notify::recommended_watcher(send).ok().and_then(|mut watcher| {
-            let watch = |root: &PathBuf| watcher.watch(root, RecursiveMode::Recursive);
-            roots.iter().map(watch).collect::<Result<Vec<_>, _>>().is_ok().then_some(watcher)
-        });
-        Self { events, watcher, looked: Instant::now() }
+        let watcher = start_watcher(roots, send);
+        Self { events, watcher, last_check: Instant::now() }
     }
 
     /// Returns true if the system reports changes; otherwise all files are checked every second.
@@ -65,64 +63,79 @@ impl Watch {
     }
 
     /// Waits until something changes below the roots, or until the next check of all files is due.
-    pub fn wait(&mut self) -> Changed {
-        let poll = if self.watcher.is_some() { POLL } else { POLL_ONLY };
+    pub fn wait_for_change(&mut self) -> ChangedLogs {
+        let period =
+            if self.watcher.is_some() { CHECK_PERIOD } else { CHECK_PERIOD_WITHOUT_EVENTS };
         let mut files = BTreeSet::new();
-        let mut overflow = false;
+        let mut must_check_all = false;
+        // The time of the first change.
         let mut first: Option<Instant> = None;
         loop {
             let wait = match first {
-                None => poll.saturating_sub(self.looked.elapsed()),
+                None => period.saturating_sub(self.last_check.elapsed()),
                 // A log that never stops growing must not delay the run forever.
-                Some(first) => SETTLE.min(LONGEST.saturating_sub(first.elapsed())),
+                Some(first) => SETTLE_TIME.min(MAX_DELAY.saturating_sub(first.elapsed())),
             };
             match self.events.recv_timeout(wait) {
                 Ok(Ok(event)) => {
-                    overflow |= event.need_rescan();
-                    for path in event.paths.into_iter().filter(|_| !event.kind.is_access()) {
-                        match wanted(&path) {
-                            Wanted::File => {
+                    must_check_all |= event.need_rescan();
+                    let paths = if event.kind.is_access() { Vec::new() } else { event.paths };
+                    for path in paths {
+                        match files_to_ingest(&path) {
+                            FilesToIngest::File => {
                                 files.insert(path);
                             }
-                            Wanted::Everything => overflow = true,
-                            Wanted::Nothing => {}
+                            FilesToIngest::Everything => must_check_all = true,
+                            FilesToIngest::Nothing => {}
                         }
                     }
                 }
-                Ok(Err(_)) => overflow = true,
+                Ok(Err(_)) => must_check_all = true,
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => {
                     self.watcher = None;
-                    std::thread::sleep(wait.min(POLL_ONLY));
+                    std::thread::sleep(wait.min(CHECK_PERIOD_WITHOUT_EVENTS));
                     break;
                 }
             }
-            overflow |= files.len() > MAX_NAMED_FILES;
-            if overflow || !files.is_empty() {
+            must_check_all |= files.len() > MAX_NAMED_FILES;
+            if must_check_all || !files.is_empty() {
                 first.get_or_insert_with(Instant::now);
             }
         }
-        if overflow || files.is_empty() {
-            self.looked = Instant::now();
-            return Changed::Anything;
+        if must_check_all || files.is_empty() {
+            self.last_check = Instant::now();
+            return ChangedLogs::Anything;
         }
-        Changed::Files(files.into_iter().collect())
+        ChangedLogs::Files(files.into_iter().collect())
     }
 }
 
+/// Starts to watch `roots`, whose events go to `send`; `None` if one of them cannot be watched.
+fn start_watcher(
+    roots: &[PathBuf],
+    send: Sender<notify::Result<notify::Event>>,
+) -> Option<RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(send).ok()?;
+    for root in roots {
+        watcher.watch(root, RecursiveMode::Recursive).ok()?;
+    }
+    Some(watcher)
+}
+
 /// Ingests, and then ingests every change below `paths` (or the known roots), until `report`
-/// returns that it has seen enough. If another writer holds the lock, the function waits for it.
+/// returns false. If another writer holds the lock, the function waits for it.
 pub fn watch_logs(
     store: &Store,
     paths: &[PathBuf],
     options: &IngestOptions,
-    mut report: impl FnMut(Report) -> bool,
+    mut report: impl FnMut(IngestReport) -> bool,
 ) -> Result<(), ToolError> {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
-    let mut watch = Watch::new(&roots);
+    let mut watch = LogWatcher::new(&roots);
     let mut next = roots.clone();
     loop {
-        let anything = next == roots;
+        let is_everything = next == roots;
         match ingest_logs(store, &next, options, &()) {
             Ok(done) => {
                 if !report(done) {
@@ -134,33 +147,36 @@ pub fn watch_logs(
                 continue;
             }
             // A file may vanish between its change and its ingest.
-            Err(error) if !anything && error.code == ErrorCode::InvalidArgument => {}
+            Err(error) if !is_everything && error.code == ErrorCode::InvalidArgument => {}
             Err(error) => return Err(error),
         }
-        next = match watch.wait() {
-            Changed::Files(files) => files,
-            Changed::Anything => roots.clone(),
+        next = match watch.wait_for_change() {
+            ChangedLogs::Files(files) => files,
+            ChangedLogs::Anything => roots.clone(),
         };
     }
 }
 
 /// The files to ingest after a change of one file.
-enum Wanted {
+enum FilesToIngest {
     File,
     /// All files, because the changed one is a part of a log that consists of many files.
     Everything,
     Nothing,
 }
 
-fn wanted(path: &Path) -> Wanted {
+/// Returns the files to ingest after a change of `path`.
+fn files_to_ingest(path: &Path) -> FilesToIngest {
     if !path.is_file() {
         // Folders are found through the files in them; the next check finds files that vanished.
-        return Wanted::Nothing;
+        return FilesToIngest::Nothing;
     }
-    match Candidate::named(path.to_owned()) {
-        _ if !is_log_name(path) => Wanted::Nothing,
-        Ok(file) if file.container == Container::Plain => Wanted::File,
-        _ => Wanted::Everything,
+    if !is_log_name(path) {
+        return FilesToIngest::Nothing;
+    }
+    match LogCandidate::from_path(path.to_owned()) {
+        Ok(file) if file.container == Container::Plain => FilesToIngest::File,
+        _ => FilesToIngest::Everything,
     }
 }
 
@@ -171,14 +187,14 @@ mod tests {
     #[test]
     fn a_grown_log_is_named_and_other_files_are_not() {
         let dir = tempfile::tempdir().expect("tempdir");
-        let mut watch = Watch::new(&[dir.path().to_owned()]);
+        let mut watch = LogWatcher::new(&[dir.path().to_owned()]);
         if !watch.has_events() {
-            // Without events everything is looked at every second.
-            return assert_eq!(watch.wait(), Changed::Anything);
+            // Without events all files are checked every second.
+            return assert_eq!(watch.wait_for_change(), ChangedLogs::Anything);
         }
         std::fs::write(dir.path().join("notes.txt"), "x").expect("writes");
         let log = dir.path().join("a.jsonl");
         std::fs::write(&log, "{}\n").expect("writes");
-        assert_eq!(watch.wait(), Changed::Files(vec![log]));
+        assert_eq!(watch.wait_for_change(), ChangedLogs::Files(vec![log]));
     }
 }

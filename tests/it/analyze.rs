@@ -28,7 +28,7 @@ fn the_failing_test_and_its_fix_come_out() {
     assert!(starts(&failure["message"], "assertion failed: budget.remaining() == 3"), "{failure}");
     assert_eq!(
         failure["reason"],
-        "Failed with exit code 101; the same command worked after 3 other calls, 1 of them an edit"
+        "Failed with exit code 101. The same command succeeded after 3 other calls, including 1 edit."
     );
     let fix = &failure["fix"];
     assert_eq!(

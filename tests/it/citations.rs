@@ -85,7 +85,7 @@ fn every_decoder_links_to_its_section() {
         let head = entry.expect("entry").path().join("mod.rs");
         let Ok(text) = fs::read_to_string(&head) else { continue };
         let head: String = text.lines().take_while(|line| line.starts_with("//!")).collect();
-        if text.contains("FORMAT: Format") {
+        if text.contains("FORMAT: LogFormat") {
             let (_, link) = head.split_once("docs/formats.md#").expect("a link to its section");
             let end = link.find(|c: char| !c.is_alphanumeric() && c != '-').unwrap_or(link.len());
             linked.insert(link[..end].to_owned());

@@ -354,7 +354,7 @@ fn a_copy_says_what_it_is_a_copy_of() {
     let rows = env.rows("SELECT session_id, replay_events FROM sessions ORDER BY 2");
     let [original, copy] = [0, 1].map(|at| rows[at][0].as_str().expect("an id"));
     let hint = |id: &str| env.json(&["show", id])["hint"].as_str().unwrap_or("").to_owned();
-    assert!(hint(copy).contains(&format!("copy of one of session {original}")), "{}", hint(copy));
+    assert!(hint(copy).contains(&format!("copy from session {original}")), "{}", hint(copy));
     assert!(!hint(original).contains("copy"));
 }
 

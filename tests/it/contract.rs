@@ -10,7 +10,7 @@ use rmcp::{RoleClient, ServiceExt as _};
 use schemas::tool::search::SearchArgs;
 use schemas::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
-use sessions::server::Options;
+use sessions::server::ServerOptions;
 use sessions::store::{Store, Verify};
 use sessions::tools::{Call, Freshness, Refresh, Tools};
 use tokio::runtime::Runtime;
@@ -46,12 +46,16 @@ impl Rmcp {
     }
 
     /// Connects to a server inside this process.
-    pub(crate) fn inside(tools: Tools, options: Options) -> Self {
+    pub(crate) fn inside(tools: Tools, options: ServerOptions) -> Self {
         let runtime = runtime();
         let client = runtime.block_on(async {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let (read, write) = tokio::io::split(theirs);
-            tokio::spawn(sessions::server::serve(crate::env::parts(tools, options), read, write));
+            tokio::spawn(sessions::server::serve_streams(
+                crate::env::parts(tools, options),
+                read,
+                write,
+            ));
             ().serve(ours).await.expect("connects")
         });
         Self { runtime, client }
@@ -93,7 +97,7 @@ impl Refresh for Broken {
         panic!("a bug");
     }
 
-    fn state(&self) -> Freshness {
+    fn current_freshness(&self) -> Freshness {
         Freshness::default()
     }
 }
@@ -173,16 +177,16 @@ fn every_error_code_is_met_and_says_how_to_go_on() {
     seen.check(&empty.fails("list_sessions", json!({})), "index_empty", "sessions ingest");
 
     let tools = Tools::new(Store::new(env.store())).with_refresh(std::sync::Arc::new(Broken));
-    let broken = Rmcp::inside(tools, Options::default());
+    let broken = Rmcp::inside(tools, ServerOptions::default());
     for _ in 0..2 {
         let error = broken.fails("list_sessions", json!({}));
-        seen.check(&error, "internal_error", "Other calls go on");
+        seen.check(&error, "internal_error", "Other calls are not affected");
     }
 
     // A client gets no answer to a call that it cancelled; programs that use the crate do.
     let tools = Tools::new(Store::new(env.store()));
     let words = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
-    let stopped = tools.search(&words, &Call::new(Timestamp(0), &|| true));
+    let stopped = tools.search_events(&words, &Call::new(Timestamp(0), &|| true));
     let stopped = serde_json::to_value(stopped.expect_err("cancelled")).expect("JSON");
     seen.check(&stopped, "cancelled", "cancelled");
 
@@ -388,7 +392,7 @@ fn labels_outlive_ingests_merges_and_damage_and_wait_for_none() {
     let env = TestEnv::with_samples();
     env.run(&["label", "9ae82b3a", "14612321", "--add", "bug", "--note", "why", "--quiet"]).ok();
     let store = Store::new(env.store());
-    let writer = store.writer(Verify::Some).expect("lock");
+    let writer = store.open_writer(Verify::Some).expect("lock");
     env.run(&["label", "14612321", "--add", "later"]).ok();
     drop(writer);
     let logs = env.path("logs");
@@ -407,7 +411,7 @@ fn labels_outlive_ingests_merges_and_damage_and_wait_for_none() {
         json!(["bug", "later"])
     );
     assert!(env.run(&["list", "--label", "bug"]).ok().contains("labels: bug"));
-    let snapshot = Store::new(env.store()).snapshot().expect("snapshot");
+    let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
     let rows: Vec<_> = snapshot.labels().rows().filter_map(|row| row.label).collect();
     assert_eq!(rows, ["bug", "later", "bug"]);
     env.run(&["label", "9ae82b3a", "--remove", "BUG", "--note", ""]).ok();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemas::Timestamp;
-use schemas::envelope::Answer;
+use schemas::envelope::ToolAnswer;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::EventArgs;
 use schemas::tool::list::ListArgs;
@@ -39,7 +39,7 @@ fn arguments<T: DeserializeOwned>(arguments: Value) -> T {
     serde_json::from_value(arguments).expect("valid arguments")
 }
 
-fn observe<T: serde::Serialize>(answer: Result<Answer<T>, schemas::ToolError>) -> Observed {
+fn observe<T: serde::Serialize>(answer: Result<ToolAnswer<T>, schemas::ToolError>) -> Observed {
     match answer {
         Ok(answer) => Observed {
             data: Ok(json!([answer.data, answer.pagination])),
@@ -66,19 +66,19 @@ fn ask(store: &Path, event: &str, with_sql: bool) -> Vec<(String, Observed)> {
         "why did the test fail sort:relevance",
     ] {
         let args: SearchArgs = arguments(json!({ "query": query }));
-        answers.push((query.to_owned(), observe(tools.search(&args, &call))));
+        answers.push((query.to_owned(), observe(tools.search_events(&args, &call))));
     }
     let list: ListArgs = arguments(json!({ "limit": 100 }));
-    answers.push(("list".to_owned(), observe(tools.list(&list, &call))));
+    answers.push(("list".to_owned(), observe(tools.list_sessions(&list, &call))));
     let args: EventArgs = arguments(json!({ "event_ids": [event] }));
-    answers.push(("event".to_owned(), observe(tools.event(&args, &call))));
+    answers.push(("event".to_owned(), observe(tools.get_event_details(&args, &call))));
     let session = event.rsplit_once(':').expect("an event id").0;
     for level in ["summary", "full"] {
         let args: DetailArgs = arguments(json!({ "session_id": session, "detail_level": level }));
-        answers.push((level.to_owned(), observe(tools.details(&args, &call))));
+        answers.push((level.to_owned(), observe(tools.get_session_details(&args, &call))));
     }
     let args: StatsArgs = arguments(json!({ "group_by": ["tool", "error"] }));
-    answers.push(("stats".to_owned(), observe(tools.stats(&args, &call))));
+    answers.push(("stats".to_owned(), observe(tools.session_stats(&args, &call))));
     if with_sql {
         for sql in [
             "SELECT count(*), sum(length(text)), bit_xor(hash(text)) FROM events",
@@ -87,7 +87,7 @@ fn ask(store: &Path, event: &str, with_sql: bool) -> Vec<(String, Observed)> {
             "SELECT session_id, label, note FROM labels ORDER BY ALL",
         ] {
             let args: QueryArgs = arguments(json!({ "sql": sql }));
-            answers.push((sql.to_owned(), observe(tools.query(&args, &call))));
+            answers.push((sql.to_owned(), observe(tools.query_sql(&args, &call))));
         }
     }
     answers

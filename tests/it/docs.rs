@@ -141,7 +141,7 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
         ErrorCode::IndexEmpty => command(TestEnv::new(), &["list"]),
         ErrorCode::StoreBusy => {
             let env = TestEnv::with_samples();
-            let _writer = Store::new(env.store()).writer(Verify::Some).expect("lock");
+            let _writer = Store::new(env.store()).open_writer(Verify::Some).expect("lock");
             let logs = samples().to_string_lossy().into_owned();
             let answer = env.json(&["ingest", &logs]);
             Some((answer["error"].clone(), Some(env)))
@@ -162,7 +162,7 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
             let env = TestEnv::with_samples();
             let tools = Tools::new(Store::new(env.store()));
             let args = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
-            let error = tools.search(&args, &Call::new(Timestamp(0), &|| true));
+            let error = tools.search_events(&args, &Call::new(Timestamp(0), &|| true));
             let error = error.expect_err("cancelled");
             Some((serde_json::to_value(error).expect("JSON"), Some(env)))
         }
@@ -171,7 +171,7 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
             let tools = Tools::new(Store::new(env.store()));
             let args = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
             let hasty = Call::new(Timestamp(0), &|| false).with_search_time(Duration::ZERO);
-            let error = tools.search(&args, &hasty).expect_err("out of time");
+            let error = tools.search_events(&args, &hasty).expect_err("out of time");
             Some((serde_json::to_value(error).expect("JSON"), Some(env)))
         }
         ErrorCode::RateLimitExceeded | ErrorCode::InternalError => None,

@@ -110,9 +110,14 @@ impl Ran {
 /// A server of these tools.
 pub(crate) fn parts(
     tools: sessions::tools::Tools,
-    options: sessions::server::Options,
-) -> sessions::server::Parts {
-    sessions::server::Parts { tools, options, help: sessions::cli::help(), roots: Vec::new() }
+    options: sessions::server::ServerOptions,
+) -> sessions::server::ServerParts {
+    sessions::server::ServerParts {
+        tools,
+        options,
+        help: sessions::cli::build_help(),
+        roots: Vec::new(),
+    }
 }
 
 pub(crate) fn copy_folder(from: &Path, to: &Path) {

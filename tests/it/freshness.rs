@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sessions::server::Options;
+use sessions::server::ServerOptions;
 use sessions::store::{Store, Verify};
 use sessions::tools::{Freshness, Refresh, Tools};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -50,14 +50,14 @@ fn a_call_finds_what_was_written_since() {
 
     // While another process writes, it says what is missing.
     let store = Store::new(env.store());
-    let writer = store.writer(Verify::Some).expect("lock");
+    let writer = store.open_writer(Verify::Some).expect("lock");
     append(&logs, 1, &prompt(1, 4, "fourth light"));
     until(|| {
         let answer = client.ok("search_events", json!({ "query": "fourth" }));
         assert_eq!(answer["data"]["matches"], json!([]));
         let stale = answer["warnings"][0].clone();
         let hint = answer["hint"].as_str().expect("why it is empty");
-        assert!(hint.contains("newest event is of 2026-05-01T00:00:03.000Z"), "{hint}");
+        assert!(hint.contains("newest event is from 2026-05-01T00:00:03.000Z"), "{hint}");
         stale["code"] == "INDEX_STALE"
             && stale["message"].as_str().is_some_and(|text| text.starts_with("1 log file has"))
     });
@@ -87,7 +87,8 @@ fn a_file_that_cannot_be_taken_in_is_said_and_not_tried_for_ever() {
     append(&logs, 1, &prompt(1, 1, "light"));
     let client = Rmcp::start(&env, &["--rate-limit", "0"]);
     until(|| matches(&client, "light") == 1);
-    let generation = || Store::new(env.store()).snapshot().expect("snapshot").manifest().generation;
+    let generation =
+        || Store::new(env.store()).take_snapshot().expect("snapshot").manifest().generation;
     std::fs::write(logs.join("other.jsonl"), "no log at all\n").expect("writes");
     let before = generation();
     until(|| {
@@ -100,7 +101,7 @@ fn a_file_that_cannot_be_taken_in_is_said_and_not_tried_for_ever() {
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(generation(), settled, "nothing changed, so nothing is written");
     let hint = client.ok("search_events", json!({ "query": "absent" }))["hint"].clone();
-    assert!(hint.as_str().is_some_and(|hint| hint.contains("no known format")), "{hint}");
+    assert!(hint.as_str().is_some_and(|hint| hint.contains("unknown format")), "{hint}");
 }
 
 #[test]
@@ -157,7 +158,7 @@ impl Refresh for Slow {
         std::thread::sleep(self.0);
     }
 
-    fn state(&self) -> Freshness {
+    fn current_freshness(&self) -> Freshness {
         Freshness::default()
     }
 }
@@ -171,8 +172,12 @@ fn talk(env: &TestEnv, time: Duration, lines: &[Value], last: u64) -> Vec<Value>
     runtime.block_on(async {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
-        let options = Options { allow_labels: true, ..Options::default() };
-        tokio::spawn(sessions::server::serve(crate::env::parts(tools, options), read, write));
+        let options = ServerOptions { allow_labels: true, ..ServerOptions::default() };
+        tokio::spawn(sessions::server::serve_streams(
+            crate::env::parts(tools, options),
+            read,
+            write,
+        ));
         let (read, mut write) = tokio::io::split(ours);
         let hello = [
             json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

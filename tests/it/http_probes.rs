@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sessions::server::{HttpOptions, Options, serve_http};
+use sessions::server::{HttpOptions, ServerOptions, serve_http};
 use sessions::store::Store;
 use sessions::tools::Tools;
 
@@ -304,7 +304,7 @@ fn requests_in_a_row_are_answered_in_order_and_a_refused_body_is_no_request() {
 
 /// A server in this process whose clients have little time to send a body.
 fn hasty_server(env: &TestEnv) -> SocketAddr {
-    let parts = parts(Tools::new(Store::new(env.store())), Options::default());
+    let parts = parts(Tools::new(Store::new(env.store())), ServerOptions::default());
     let options = HttpOptions {
         address: SocketAddr::from(([127, 0, 0, 1], 0)),
         token: None,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use memchr::memmem::Finder;
 use schemas::tool::search::SearchArgs;
 use serde_json::Value;
-use sessions::search::{Hit, Query, Request, Work, search};
+use sessions::search::{Query, SearchHit, SearchRequest, SearchWork, search};
 use sessions::store::{Snapshot, Store};
 use sessions::tools::{Call, Tools};
 
@@ -22,10 +22,10 @@ struct Row {
 /// Every event that is no copy, with its text as the store holds it.
 fn rows(env: &TestEnv) -> Vec<Row> {
     let store = Store::new(env.store());
-    let snapshot = store.snapshot().expect("snapshot");
+    let snapshot = store.take_snapshot().expect("snapshot");
     let mut rows = Vec::new();
     for segment in
-        snapshot.segments().iter().filter(|segment| segment.entry.file("events").is_some())
+        snapshot.segments().iter().filter(|segment| segment.entry.file_entry("events").is_some())
     {
         let spans: Vec<_> = segment
             .spans
@@ -33,7 +33,7 @@ fn rows(env: &TestEnv) -> Vec<Row> {
             .map(|s| sessions::store::RowSpan { start: s.start, count: s.count })
             .collect();
         let reader = sessions::store::EventReader::open(segment, &spans, &[], 4096).expect("opens");
-        for row in reader.rows().expect("reads").into_iter().filter(|row| !row.is_replay) {
+        for row in reader.read_rows().expect("reads").into_iter().filter(|row| !row.is_replay) {
             let order = (Reverse(row.timestamp), row.session_id, Reverse(row.event_index as u32));
             rows.push(Row { order, text: row.text });
         }
@@ -69,7 +69,7 @@ fn found(tools: &Tools, query: &str) -> BTreeSet<String> {
             ..SearchArgs::default()
         };
         let answer =
-            tools.search(&args, &call).unwrap_or_else(|error| panic!("{query:?}: {error}"));
+            tools.search_events(&args, &call).unwrap_or_else(|error| panic!("{query:?}: {error}"));
         for hit in &answer.data.matches {
             assert!(ids.insert(hit.event_id.clone()), "{query:?} gives {} twice", hit.event_id);
         }
@@ -88,9 +88,9 @@ fn found_at_once(
     snapshot: &Snapshot,
     query: &str,
     limit: usize,
-) -> ((usize, Vec<(String, u32)>), Work) {
+) -> ((usize, Vec<(String, u32)>), SearchWork) {
     let parsed = Query::parse(query, schemas::Timestamp(0)).expect("parses");
-    let request = Request {
+    let request = SearchRequest {
         query: &parsed,
         sessions: None,
         event_types: Vec::new(),
@@ -100,8 +100,9 @@ fn found_at_once(
         deadline: None,
     };
     let found = search(snapshot, &request, &|| false).expect("finds");
-    assert!(found.complete, "{query:?}");
-    let place = |hit: &Hit| (snapshot.sessions()[hit.session].session_id.clone(), hit.event_index);
+    assert!(found.is_complete, "{query:?}");
+    let place =
+        |hit: &SearchHit| (snapshot.sessions()[hit.session].session_id.clone(), hit.event_index);
     ((found.matched, found.hits.iter().map(place).collect()), found.work)
 }
 
@@ -118,7 +119,7 @@ fn check(env: &TestEnv, drawn: usize, absent: usize, seed: u64) {
         .iter()
         .map(|row| Some(nfc(&row.text)).filter(|form| *form != row.text).map(|form| fold(&form)))
         .collect();
-    let snapshot = Store::new(env.store()).snapshot().expect("snapshot");
+    let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
     let mut random = Random(seed);
     let mut needles = Vec::new();
     while needles.len() < drawn + absent {
@@ -190,7 +191,7 @@ fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
     }
     let mut words: Vec<_> = counts.into_iter().collect();
     words.sort_by_key(|(_, count)| Reverse(*count));
-    let snapshot = Store::new(env.store()).snapshot().expect("snapshot");
+    let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
     let mut random = Random(seed);
     let mut without_text = 0;
     for _ in 0..queries {
@@ -237,7 +238,7 @@ fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
         // What is not shown is counted by the index alone, where it can be.
         places.truncate(3);
         assert_eq!(found_at_once(&snapshot, &query, 3).0, (want.len(), places), "{query}");
-        without_text += usize::from(!want.is_empty() && work.pages * 2 < work.blocks_held);
+        without_text += usize::from(!want.is_empty() && work.pages * 2 < work.candidate_blocks);
     }
     // Phrases, digits and runs of two letters need a look.
     assert!(without_text * 6 > queries, "{without_text} of {queries} needed little text");

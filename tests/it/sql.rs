@@ -16,8 +16,10 @@ fn views_are_as_documented() {
         let described = env.rows(&format!("DESCRIBE {}", view.name));
         let described: Vec<_> =
             described.iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
-        let documented: Vec<_> =
-            view.columns().map(|column| (Some(column.name), Some(column.kind.sql()))).collect();
+        let documented: Vec<_> = view
+            .columns()
+            .map(|column| (Some(column.name), Some(column.kind.sql_type())))
+            .collect();
         assert_eq!(described, documented, "{}", view.name);
         assert!(schema.contains(view.doc), "{}", view.name);
     }
@@ -29,7 +31,8 @@ fn views_are_as_documented() {
         assert_eq!(rows, [[json!(u8::from(view.name == "problems"))]], "{}", view.name);
         let described = empty.rows(&format!("DESCRIBE {}", view.name));
         let types: Vec<_> = described.iter().map(|row| row[1].as_str()).collect();
-        let documented: Vec<_> = view.columns().map(|column| Some(column.kind.sql())).collect();
+        let documented: Vec<_> =
+            view.columns().map(|column| Some(column.kind.sql_type())).collect();
         assert_eq!(types, documented, "{} without rows", view.name);
     }
 }

@@ -24,16 +24,16 @@ fn tools(env: &TestEnv) -> Tools {
 fn ask(tools: &Tools, sql: &str, seconds: u64) -> Result<usize, ToolError> {
     let call = Call::new(Timestamp::now(), &|| false).with_query_time(Duration::from_secs(seconds));
     let args = QueryArgs { sql: sql.to_owned(), max_rows: None };
-    tools.query(&args, &call).map(|answer| answer.data.rows.len())
+    tools.query_sql(&args, &call).map(|answer| answer.data.rows.len())
 }
 
 /// How an attempt must end, and its SQL.
 fn attempts(env: &TestEnv) -> Vec<(String, String)> {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql_escapes.txt");
     let list = std::fs::read_to_string(list).expect("the list");
-    let store = Store::new(env.store()).snapshot().expect("snapshot");
-    let with_events = store.segments().iter().find(|s| s.entry.file("events").is_some());
-    let segment = with_events.expect("a segment").path("events");
+    let store = Store::new(env.store()).take_snapshot().expect("snapshot");
+    let with_events = store.segments().iter().find(|s| s.entry.file_entry("events").is_some());
+    let segment = with_events.expect("a segment").table_path("events");
     let attempts = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     attempts
         .map(|line| {
@@ -105,7 +105,7 @@ fn nobody_waits_for_a_query_that_was_cancelled() {
     let call = Call::new(Timestamp::now(), &|| true);
     let endless = "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c";
     let start = std::time::Instant::now();
-    let error = tools.query(&QueryArgs { sql: endless.to_owned(), max_rows: None }, &call);
+    let error = tools.query_sql(&QueryArgs { sql: endless.to_owned(), max_rows: None }, &call);
     assert_eq!(error.expect_err("cancelled").code, ErrorCode::Cancelled);
     assert!(start.elapsed() < Duration::from_secs(20), "it ran on");
 }

@@ -166,7 +166,7 @@ fn filters_choose_sessions_and_times() {
     compare(&env, &by(&["--project", "HARBOR"]), events, sql);
     let none = env.run(&["stats", "--by", "day", "--since", "2031-01-01"]);
     assert_eq!(none.code, 1);
-    assert!(none.stderr.contains("No event passes"), "{}", none.stderr);
+    assert!(none.stderr.contains("No event matches"), "{}", none.stderr);
     let trend =
         &groups(&env, &["--by", "session", "--session-id", "9ae82b3a"])[&vec![MAIN.to_owned()]];
     let parts = trend["trend"].as_array().expect("trend");

@@ -226,7 +226,7 @@ fn resume(agent: &mut Agent) {
     let id = &session["session_id"];
     let why = agent.ask("analyze_session", json!({ "session_id": id }));
     let found = items(&why, "findings");
-    assert_eq!(found[0]["reason"], "Failed; nothing like it worked afterwards");
+    assert_eq!(found[0]["reason"], "Failed. Nothing similar succeeded afterwards.");
     assert_eq!(found[0]["call"], "docs/metrics.md");
     let end = found.iter().find(|finding| finding["check"] == "ends").expect("an end");
     says(text(end, "/message"), &["502 Bad Gateway"]);

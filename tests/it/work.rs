@@ -8,7 +8,7 @@ use std::path::Path;
 use schemas::Timestamp;
 use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
-use sessions::search::{Found, Query, Request, search};
+use sessions::search::{Query, SearchPage, SearchRequest, search};
 use sessions::store::{Snapshot, Store};
 use sessions::tools::{Call, Tools};
 
@@ -41,9 +41,9 @@ fn varied(seed: usize, words: usize) -> String {
     (0..words).map(|n| word(seed * 100_000 + n) + " ").collect()
 }
 
-fn find(snapshot: &Snapshot, query: &str, limit: usize) -> Found {
+fn find(snapshot: &Snapshot, query: &str, limit: usize) -> SearchPage {
     let query = Query::parse(query, Timestamp(0)).expect("parses");
-    let request = Request {
+    let request = SearchRequest {
         query: &query,
         sessions: None,
         event_types: Vec::new(),
@@ -67,8 +67,8 @@ fn many_small_ingests_become_few_segments_and_lose_nothing() {
     // The other store reads the same files at the same place, in one go.
     whole.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
     compare(&content(&whole), &content(&env), 0);
-    let grown = Store::new(env.store()).snapshot().expect("snapshot");
-    let fresh = Store::new(whole.store()).snapshot().expect("snapshot");
+    let grown = Store::new(env.store()).take_snapshot().expect("snapshot");
+    let fresh = Store::new(whole.store()).take_snapshot().expect("snapshot");
     assert!(grown.segments().len() < 16, "{}", grown.segments().len());
     assert!(grown.incomplete_sessions().next().is_none());
     for round in 0..40 {
@@ -81,7 +81,7 @@ fn many_small_ingests_become_few_segments_and_lose_nothing() {
     // The newest rows are still where they can be appended to.
     append(&logs, 1, &prompt(1, 99, "after the merge"));
     ingest(&env, &logs);
-    let grown = Store::new(env.store()).snapshot().expect("snapshot");
+    let grown = Store::new(env.store()).take_snapshot().expect("snapshot");
     assert_eq!(find(&grown, "\"after the merge\"", 10).hits[0].event_index, 13);
 }
 
@@ -94,10 +94,10 @@ fn a_reader_of_an_older_generation_goes_on_after_a_merge() {
         append(&logs, 0, &prompt(0, round, &format!("round{round}x")));
         ingest(&env, &logs);
     }
-    let before = store.snapshot().expect("snapshot");
+    let before = store.take_snapshot().expect("snapshot");
     append(&logs, 0, &prompt(0, 7, "round7x"));
     ingest(&env, &logs);
-    let after = store.snapshot().expect("snapshot");
+    let after = store.take_snapshot().expect("snapshot");
     assert!(after.segments().len() < before.segments().len(), "nothing was merged");
     assert_eq!(find(&before, "round3x", 10).matched, 1);
     assert_eq!(find(&before, "round7x", 10).matched, 0);
@@ -118,11 +118,11 @@ fn a_refresh_reads_what_was_added() {
     }
     ingest(&env, &logs);
     let store = Store::new(env.store());
-    let first = store.snapshot().expect("snapshot");
+    let first = store.take_snapshot().expect("snapshot");
     assert_eq!(first.segments_read(), first.segments().len());
     append(&logs, 3, &prompt(3, 1, "one line more"));
     ingest(&env, &logs);
-    let second = store.snapshot().expect("snapshot");
+    let second = store.take_snapshot().expect("snapshot");
     assert_eq!(second.segments_read(), 1);
     assert_eq!(second.segments().len(), first.segments().len() + 1);
     assert_eq!(find(&second, "\"one line more\"", 10).matched, 1);
@@ -148,24 +148,24 @@ fn work_grows_slower_than_the_store() {
             append(&logs, session, &lines);
         }
         ingest(&env, &logs);
-        let snapshot = Store::new(env.store()).snapshot().expect("snapshot");
+        let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
         let absent = find(&snapshot, "\"zebra absent zebra\"", 10);
         let rare = find(&snapshot, "quokka", 10);
         let common = find(&snapshot, "the", 10);
         let since = find(&snapshot, "the until:2026-05-01T00:00:30Z total:exact", 10);
         let all = find(&snapshot, "the omba total:exact", 10);
-        assert_eq!((all.matched, all.complete), ((sessions - 1) * 12, true));
+        assert_eq!((all.matched, all.is_complete), ((sessions - 1) * 12, true));
         // What must occur is found without a word of the question, wherever it stands.
         let insisted = env.json(&["search", "/w.mb/ quokka sort:relevance total:exact"]);
         assert_eq!(insisted["metadata"]["results_total"], all.matched);
         assert_eq!((absent.matched, rare.matched), (0, 10 + 2));
-        assert_eq!((common.hits.len(), since.complete), (10, true));
+        assert_eq!((common.hits.len(), since.is_complete), (10, true));
         // What the index knows is counted, whether that was asked for or not.
-        assert!(sessions < 800 || (common.matched, common.complete) == (sessions * 12, true));
+        assert!(sessions < 800 || (common.matched, common.is_complete) == (sessions * 12, true));
         [absent.work, rare.work, common.work, since.work, all.work]
     });
     let [small, _, large] = &counts;
-    let pages = |work: &[sessions::search::Work; 5]| work.map(|work| work.pages);
+    let pages = |work: &[sessions::search::SearchWork; 5]| work.map(|work| work.pages);
     assert!(large[0].blocks > 10 * small[0].blocks, "{counts:?}");
     let [absent, rare, common, since, all] = pages(large);
     assert_eq!(absent, 0, "{counts:?}");
@@ -184,20 +184,20 @@ fn a_call_answers_from_the_state_that_it_found_first() {
     let logs = env.path("logs");
     let tools = Tools::new(Store::new(env.store()));
     let sessions = |call: &Call<'_>| {
-        let answer = tools.list(&ListArgs::default(), call).expect("lists");
+        let answer = tools.list_sessions(&ListArgs::default(), call).expect("lists");
         (answer.data.sessions.len(), answer.metadata.index_size)
     };
     append(&logs, 0, &prompt(0, 0, "first"));
     ingest(&env, &logs);
     let call = Call::new(Timestamp(0), &|| false);
-    let state = tools.state(&call).expect("a state");
+    let state = tools.answer_state(&call).expect("a state");
     append(&logs, 1, &prompt(1, 0, "second"));
     ingest(&env, &logs);
     assert_eq!(sessions(&call), (1, 1));
-    assert_eq!(tools.state(&call), Some(state));
+    assert_eq!(tools.answer_state(&call), Some(state));
     let next = Call::new(Timestamp(0), &|| false);
     assert_eq!(sessions(&next), (2, 2));
-    assert_ne!(tools.state(&next), Some(state));
+    assert_ne!(tools.answer_state(&next), Some(state));
 }
 
 /// Pages of `query` from the first to the last, with `between` called after each.
@@ -213,7 +213,7 @@ fn walk(env: &TestEnv, query: &str, limit: u32, between: &mut dyn FnMut()) -> Ve
             ..SearchArgs::default()
         };
         let call = Call::new(Timestamp(0), &|| false);
-        let answer = tools.search(&args, &call).expect("answers");
+        let answer = tools.search_events(&args, &call).expect("answers");
         ids.extend(answer.data.matches.iter().map(|found| found.event_id.clone()));
         cursor = answer.pagination.and_then(|page| page.next_cursor);
         if cursor.is_none() {
@@ -326,13 +326,14 @@ fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
         ..SearchArgs::default()
     };
     let hasty = Call::new(Timestamp(0), &|| false).with_search_time(std::time::Duration::ZERO);
-    let error = tools.search(&args(None), &hasty).expect_err("out of time");
+    let error = tools.search_events(&args(None), &hasty).expect_err("out of time");
     assert_eq!((error.code, error.retryable), (schemas::ErrorCode::SearchTimeout, true));
     assert!(error.details["matches"].as_array().is_some_and(Vec::is_empty));
     let cursor = error.details["next_cursor"].as_str().map(str::to_owned);
     assert!(cursor.is_some() && error.message.contains("next_cursor"), "{error}");
-    let answer = tools.search(&args(cursor), &Call::new(Timestamp(0), &|| false)).expect("answers");
+    let answer =
+        tools.search_events(&args(cursor), &Call::new(Timestamp(0), &|| false)).expect("answers");
     assert_eq!(answer.data.matches.len(), 40, "the rest is found from there on");
-    let stopped = tools.search(&args(None), &Call::new(Timestamp(0), &|| true));
+    let stopped = tools.search_events(&args(None), &Call::new(Timestamp(0), &|| true));
     assert_eq!(stopped.expect_err("stopped").code, schemas::ErrorCode::Cancelled);
 }

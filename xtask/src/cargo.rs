@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::duckdb::{self, Lane};
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TaskFailure};
 use crate::json;
 use crate::shell;
 
+/// Cargo in a workspace, with DuckDB from one lane.
 pub(crate) struct Cargo<'a> {
     root: &'a Path,
     pub(crate) lane: Lane,
@@ -16,28 +17,33 @@ pub(crate) struct Cargo<'a> {
 impl<'a> Cargo<'a> {
     /// Chooses the lane, which may fetch DuckDB.
     pub(crate) fn new(root: &'a Path, bundled: bool) -> Result<Self> {
-        Ok(Self { root, lane: duckdb::lane(root, bundled)? })
+        Ok(Self { root, lane: duckdb::choose_lane(root, bundled)? })
     }
 
     /// Runs `cargo <args> <features> <more>`, with its output where xtask's goes.
     pub(crate) fn run(&self, args: &[&str], more: &[String]) -> Result<()> {
         let mut args = self.with_features(args);
         args.extend(more.iter().map(String::as_str));
-        let line = line(&args);
+        let line = command_line(&args);
         eprintln!("$ {line}");
-        let status = self.command(&args).status().map_err(|error| unstarted(&line, &error))?;
-        if status.success() { Ok(()) } else { Err(Failure::Program { line, code: status.code() }) }
+        let status =
+            self.cargo_command(&args).status().map_err(|error| start_failure(&line, &error))?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(TaskFailure::Program { line, code: status.code() })
+        }
     }
 
-    /// Whether cargo has this subcommand.
-    pub(crate) fn has(&self, subcommand: &str) -> bool {
-        let mut command = self.command(&[subcommand, "--version"]);
+    /// Returns true if cargo has this subcommand.
+    pub(crate) fn has_subcommand(&self, subcommand: &str) -> bool {
+        let mut command = self.cargo_command(&[subcommand, "--version"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     }
 
     /// Builds the program `sessions` and returns its path.
-    pub(crate) fn program(&self, release: bool) -> Result<PathBuf> {
+    pub(crate) fn build_program(&self, release: bool) -> Result<PathBuf> {
         // Without `--package`, the features of the dependencies are those of `build`, so each of
         // the two reuses what the other compiled.
         let mut args = vec!["build", "--bin", "sessions"];
@@ -45,19 +51,21 @@ impl<'a> Cargo<'a> {
             args.push("--release");
         }
         let mut args = self.with_features(&args);
-        let shown = line(&args);
+
+        let shown = command_line(&args);
         eprintln!("$ {shown}");
         args.extend(["--message-format", "json-render-diagnostics"]);
-        let mut command = self.command(&args);
+        let mut command = self.cargo_command(&args);
         let output = command.stderr(Stdio::inherit()).output();
-        let output = output.map_err(|error| unstarted(&shown, &error))?;
+        let output = output.map_err(|error| start_failure(&shown, &error))?;
         if !output.status.success() {
-            return Err(Failure::Program { line: shown, code: output.status.code() });
+            return Err(TaskFailure::Program { line: shown, code: output.status.code() });
         }
-        let found = executable(&String::from_utf8_lossy(&output.stdout));
-        found.ok_or_else(|| Failure::step(format!("`{shown}` names no program that it built")))
+        let found = find_executable(&String::from_utf8_lossy(&output.stdout));
+        found.ok_or_else(|| TaskFailure::step(format!("`{shown}` names no program that it built")))
     }
 
+    /// Returns the arguments with the features that the lane needs.
     fn with_features<'b>(&self, args: &[&'b str]) -> Vec<&'b str> {
         let mut args = args.to_vec();
         if self.lane == Lane::Bundled {
@@ -66,30 +74,34 @@ impl<'a> Cargo<'a> {
         args
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn cargo_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         command.args(args).current_dir(self.root);
         command
     }
 }
 
-fn line(args: &[&str]) -> String {
-    format!("cargo {}", shell::typed(args.iter().copied()))
+/// Returns a command of cargo as the user would type it.
+fn command_line(args: &[&str]) -> String {
+    format!("cargo {}", shell::quote_arguments(args.iter().copied()))
 }
 
-fn unstarted(line: &str, error: &std::io::Error) -> Failure {
-    Failure::step(format!("`{line}` could not be started: {error}"))
+/// Returns the failure of a command that could not be started.
+fn start_failure(line: &str, error: &std::io::Error) -> TaskFailure {
+    TaskFailure::step(format!("`{line}` could not be started: {error}"))
 }
 
 /// Returns the path of the program from cargo's JSON messages.
-fn executable(messages: &str) -> Option<PathBuf> {
+fn find_executable(messages: &str) -> Option<PathBuf> {
     let marks = [r#""reason":"compiler-artifact""#, r#""kind":["bin"]"#, r#""name":"sessions""#];
-    let ours = |line: &&str| marks.iter().all(|mark| line.contains(mark));
-    messages
-        .lines()
-        .filter(ours)
-        .find_map(|line| json::string(line, "executable"))
-        .map(PathBuf::from)
+    for line in messages.lines() {
+        if marks.iter().all(|mark| line.contains(mark))
+            && let Some(path) = json::find_string(line, "executable")
+        {
+            return Some(PathBuf::from(path));
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -107,7 +119,7 @@ mod tests {
             "\n",
             r#"{"reason":"build-finished","success":true}"#,
         );
-        assert_eq!(executable(messages), Some(PathBuf::from("/t/sessions")));
-        assert_eq!(executable(""), None);
+        assert_eq!(find_executable(messages), Some(PathBuf::from("/t/sessions")));
+        assert_eq!(find_executable(""), None);
     }
 }

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::Cargo;
-use crate::failure::{Failure, Result};
-use crate::options::Options;
+use crate::failure::{Result, TaskFailure};
+use crate::options::TaskOptions;
 use crate::shell;
 use crate::suite::REAL_LOGS;
 
-/// Directories that Python's packages and npm's packages are installed into.
+/// The directory that Python's packages are installed into.
 const VENV: &str = "target/checks";
+
+/// The directory that npm's packages are installed into.
 const PACKAGES: &str = "target/checks/npm";
 
 const SPELLING: &str = "typos==1.52.0";
@@ -22,12 +24,12 @@ const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
 struct Check {
     name: &'static str,
     /// Requirements in addition to Python and npm.
-    needs: Needs,
-    run: fn(&Setup<'_>) -> Result<()>,
+    needs: Requirement,
+    run: fn(&CheckSetup<'_>) -> Result<()>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Needs {
+enum Requirement {
     Nothing,
     /// One of these programs. The text says how to get it.
     Program(&'static [&'static str], &'static str),
@@ -36,144 +38,157 @@ enum Needs {
 }
 
 const CHECKS: &[Check] = &[
-    Check { name: "spelling", needs: Needs::Nothing, run: spelling },
+    Check { name: "spelling", needs: Requirement::Nothing, run: check_spelling },
     Check {
         name: "licences",
-        needs: Needs::Program(&["cargo-deny"], "cargo install cargo-deny --locked"),
-        run: licences,
+        needs: Requirement::Program(&["cargo-deny"], "cargo install cargo-deny --locked"),
+        run: check_licences,
     },
-    Check { name: "export", needs: Needs::Nothing, run: export },
+    Check { name: "export", needs: Requirement::Nothing, run: check_export },
     Check {
         name: "report",
-        needs: Needs::Program(
+        needs: Requirement::Program(
             &["chromium", "chromium-browser", "google-chrome"],
             "the package chromium of the system",
         ),
-        run: report,
+        run: check_report,
     },
-    Check { name: "stats", needs: Needs::Logs, run: stats },
-    Check { name: "ccusage", needs: Needs::Logs, run: ccusage },
-    Check { name: "metadata", needs: Needs::Logs, run: metadata },
+    Check { name: "stats", needs: Requirement::Logs, run: check_stats },
+    Check { name: "ccusage", needs: Requirement::Logs, run: compare_ccusage },
+    Check { name: "metadata", needs: Requirement::Logs, run: compare_metadata },
 ];
 
 /// The settings that the checks run with.
-struct Setup<'a> {
+struct CheckSetup<'a> {
     root: &'a Path,
     bundled: bool,
     logs: Option<PathBuf>,
 }
 
-pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
-    let known = |name: &String| CHECKS.iter().any(|check| check.name == name);
-    if let Some(unknown) = options.rest.iter().find(|name| !known(name)) {
-        let names: Vec<_> = CHECKS.iter().map(|check| check.name).collect();
-        return Err(Failure::usage(format!(
-            "there is no check `{unknown}`; there are {}",
+pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
+    let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
+    if let Some(unknown) = options.rest.iter().find(|name| !names.contains(&name.as_str())) {
+        return Err(TaskFailure::usage(format!(
+            "there is no check `{unknown}`; the checks are {}",
             names.join(", ")
         )));
     }
+
     let logs = std::env::var_os(REAL_LOGS).filter(|logs| !logs.is_empty()).map(PathBuf::from);
-    let setup = Setup { root, bundled: options.bundled, logs };
-    let mut wrong = Vec::new();
+    let setup = CheckSetup { root, bundled: options.bundled, logs };
+    let mut failures = Vec::new();
     for check in CHECKS {
         if !options.rest.is_empty() && options.rest.iter().all(|name| name != check.name) {
             continue;
         }
-        let result = setup.missing(check.needs).map_or_else(|| (check.run)(&setup), Err);
+        let result = match setup.missing_requirement(check.needs) {
+            Some(failure) => Err(failure),
+            None => (check.run)(&setup),
+        };
         if let Err(failure) = result {
-            wrong.push(format!("{}: {failure}", check.name));
+            failures.push(format!("{}: {failure}", check.name));
         }
     }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::step(wrong.join("\n       "))) }
+    if failures.is_empty() { Ok(()) } else { Err(TaskFailure::step(failures.join("\n       "))) }
 }
 
-impl Setup<'_> {
+impl CheckSetup<'_> {
     /// Returns why a check cannot run, or `None` if it can.
-    fn missing(&self, needs: Needs) -> Option<Failure> {
+    fn missing_requirement(&self, needs: Requirement) -> Option<TaskFailure> {
         match needs {
-            Needs::Program(programs, from) if !programs.iter().any(is_installed) => {
-                Some(Failure::step(format!("needs {}: {from}", programs.join(" or "))))
+            Requirement::Program(programs, from) if !programs.iter().any(is_installed) => {
+                Some(TaskFailure::step(format!("needs {}: {from}", programs.join(" or "))))
             }
-            Needs::Logs if self.logs.is_none() => Some(Failure::step(format!(
-                "needs real logs: set {REAL_LOGS}=<dir> to a folder with one folder an agent"
+            Requirement::Logs if self.logs.is_none() => Some(TaskFailure::step(format!(
+                "needs real logs: set {REAL_LOGS}=<dir> to a folder with one folder for each agent"
             ))),
-            Needs::Nothing | Needs::Program(..) | Needs::Logs => None,
+            Requirement::Nothing | Requirement::Program(..) | Requirement::Logs => None,
         }
     }
 
     /// Returns the folder of real logs, or of the sample sessions if there are none.
-    fn logs(&self) -> String {
+    fn log_folder(&self) -> String {
         let logs = self.logs.clone().unwrap_or_else(|| self.root.join("sample-sessions"));
         logs.to_string_lossy().into_owned()
     }
 
-    fn step(&self, program: &str, args: &[&str]) -> Result<()> {
-        shell::step(self.root, program, args)
+    /// Runs a program in the workspace's root.
+    fn run_program(&self, program: &str, args: &[&str]) -> Result<()> {
+        shell::run_program(self.root, program, args)
     }
 
-    fn install(&self, args: &[&str]) -> Result<()> {
-        self.step("python3", &["-m", "venv", VENV])?;
-        let python = self.python();
-        self.step(&python, &[&["-m", "pip", "install", "--quiet"], args].concat())
+    /// Installs packages of Python.
+    fn install_python_packages(&self, args: &[&str]) -> Result<()> {
+        self.run_program("python3", &["-m", "venv", VENV])?;
+        let python = self.python_path();
+        self.run_program(&python, &[&["-m", "pip", "install", "--quiet"], args].concat())
     }
 
-    fn python(&self) -> String {
+    fn python_path(&self) -> String {
         self.root.join(VENV).join("bin/python").to_string_lossy().into_owned()
     }
 
-    fn npm(&self, package: &str) -> Result<()> {
-        self.step("npm", &["install", "--no-audit", "--no-fund", "--prefix", PACKAGES, package])
+    /// Installs a package of npm.
+    fn install_npm_package(&self, package: &str) -> Result<()> {
+        self.run_program(
+            "npm",
+            &["install", "--no-audit", "--no-fund", "--prefix", PACKAGES, package],
+        )
     }
 
     /// Runs a script in `tests/` with the binary and further arguments.
-    fn script(&self, script: &str, args: &[&str]) -> Result<()> {
-        self.install(&["-r", "tests/requirements.txt"])?;
-        let program = Cargo::new(self.root, self.bundled)?.program(false)?;
-        let (python, script) = (self.python(), format!("tests/{script}"));
+    fn run_script(&self, script: &str, args: &[&str]) -> Result<()> {
+        self.install_python_packages(&["-r", "tests/requirements.txt"])?;
+        let program = Cargo::new(self.root, self.bundled)?.build_program(false)?;
         let program = program.to_string_lossy();
-        self.step(&python, &[&[script.as_str(), &*program], args].concat())
+        let python = self.python_path();
+        let script = format!("tests/{script}");
+        self.run_program(&python, &[&[script.as_str(), &*program], args].concat())
     }
 }
 
+/// Returns true if a program can be run.
 fn is_installed(program: &&str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
-fn spelling(setup: &Setup<'_>) -> Result<()> {
-    setup.install(&[SPELLING])?;
+fn check_spelling(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_python_packages(&[SPELLING])?;
     let typos = setup.root.join(VENV).join("bin/typos");
-    setup.step(&typos.to_string_lossy(), &[])
+    setup.run_program(&typos.to_string_lossy(), &[])
 }
 
-fn licences(setup: &Setup<'_>) -> Result<()> {
-    setup.step("cargo", &["deny", "check", "bans", "licenses", "sources"])
+fn check_licences(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.run_program("cargo", &["deny", "check", "bans", "licenses", "sources"])
 }
 
-fn export(setup: &Setup<'_>) -> Result<()> {
-    setup.script("check_export.py", &[&setup.logs()])
+fn check_export(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.run_script("check_export.py", &[&setup.log_folder()])
 }
 
-fn report(setup: &Setup<'_>) -> Result<()> {
-    setup.npm(AXE)?;
+fn check_report(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_package(AXE)?;
     let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
-    setup.script("check_report.py", &[&setup.logs(), "--axe", &axe])
+    setup.run_script("check_report.py", &[&setup.log_folder(), "--axe", &axe])
 }
 
-fn stats(setup: &Setup<'_>) -> Result<()> {
-    setup.script("check_stats.py", &[&setup.logs()])
+fn check_stats(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.run_script("check_stats.py", &[&setup.log_folder()])
 }
 
-fn ccusage(setup: &Setup<'_>) -> Result<()> {
+fn compare_ccusage(setup: &CheckSetup<'_>) -> Result<()> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Err(Failure::step("needs Linux on x86-64, for which the package is"));
+        return Err(TaskFailure::step(
+            "needs Linux on x86-64: the package is for no other platform",
+        ));
     }
-    setup.npm(CCUSAGE)?;
+    setup.install_npm_package(CCUSAGE)?;
     let ccusage = format!("{PACKAGES}/node_modules/@ccusage/ccusage-linux-x64/bin/ccusage");
     // The package does not mark the file as executable.
-    setup.step("chmod", &["+x", &ccusage])?;
-    setup.script("compare_ccusage.py", &[&ccusage, &setup.logs()])
+    setup.run_program("chmod", &["+x", &ccusage])?;
+    setup.run_script("compare_ccusage.py", &[&ccusage, &setup.log_folder()])
 }
 
-fn metadata(setup: &Setup<'_>) -> Result<()> {
-    setup.script("compare_metadata.py", &[&setup.logs()])
+fn compare_metadata(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.run_script("compare_metadata.py", &[&setup.log_folder()])
 }

@@ -4,32 +4,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::cargo::Cargo;
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TaskFailure};
 use crate::json;
-use crate::options::Options;
+use crate::options::TaskOptions;
 use crate::scratch::Scratch;
 use crate::shell;
 
-pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
-    options.no_more("demo")?;
+pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
+    options.refuse_rest("demo")?;
     // The dev profile is used: its dependencies are optimised, and it builds in half the time.
-    let program = Cargo::new(root, options.bundled)?.program(false)?;
+    let program = Cargo::new(root, options.bundled)?.build_program(false)?;
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let demo = Demo { root, program: &program, scratch: &scratch };
 
-    shell::print("\nEvery command below also gets `--store` with a temporary directory.");
-    demo.step("ingest", "Read the sample sessions:", &["ingest", "sample-sessions"])?;
-    demo.step("list", "What is there:", &["list"])?;
-    demo.step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
-    demo.step("search failures", "What failed?", &["search", "assertion failed"])?;
+    shell::print_line("\nEvery command below also gets `--store` with a temporary directory.");
+    demo.run_step("ingest", "Read the sample sessions:", &["ingest", "sample-sessions"])?;
+    demo.run_step("list", "What is there:", &["list"])?;
+    demo.run_step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
+    demo.run_step("search failures", "What failed?", &["search", "assertion failed"])?;
     // This finds the newest test run of Claude Code in which the test passed.
     let session =
-        demo.session("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
-    demo.step("show", "How it was fixed:", &["show", &session, "--detail-level", "turns"])?;
+        demo.find_session("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
+    demo.run_step("show", "How it was fixed:", &["show", &session, "--detail-level", "turns"])?;
 
     let register = ["claude", "mcp", "add", "sessions", "--", &program.to_string_lossy(), "mcp"];
-    shell::print("\nLet Claude Code search your own sessions:");
-    shell::print(&format!("$ {}", shell::typed(register)));
+    shell::print_line("\nLet Claude Code search your own sessions:");
+    shell::print_line(&format!("$ {}", shell::quote_arguments(register)));
     Ok(())
 }
 
@@ -41,32 +41,35 @@ struct Demo<'a> {
 
 impl Demo<'_> {
     /// Shows one command and its output.
-    fn step(&self, name: &str, title: &str, args: &[&str]) -> Result<()> {
-        let status = self.command(title, args).status();
-        let status = status.map_err(|error| failed(name, &error.to_string()))?;
-        if status.success() { Ok(()) } else { Err(failed(name, &status.to_string())) }
+    fn run_step(&self, name: &str, title: &str, args: &[&str]) -> Result<()> {
+        let status = self.prepare_command(title, args).status();
+        let status = status.map_err(|error| step_failure(name, &error.to_string()))?;
+        if status.success() { Ok(()) } else { Err(step_failure(name, &status.to_string())) }
     }
 
     /// Returns the session of the first event that matches.
-    fn session(&self, title: &str, query: &str) -> Result<String> {
+    fn find_session(&self, title: &str, query: &str) -> Result<String> {
         let name = "find the session";
-        let mut command = self.command(title, &["search", query, "--json"]);
+        let mut command = self.prepare_command(title, &["search", query, "--json"]);
         let output = command.stderr(Stdio::inherit()).output();
-        let output = output.map_err(|error| failed(name, &error.to_string()))?;
+        let output = output.map_err(|error| step_failure(name, &error.to_string()))?;
         if !output.status.success() {
-            return Err(failed(name, &output.status.to_string()));
+            return Err(step_failure(name, &output.status.to_string()));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let session = json::string(&text, "session_id")
-            .ok_or_else(|| failed(name, "the answer has no `session_id`"))?;
-        shell::print(&format!("first match: session {session}"));
+        let session = json::find_string(&text, "session_id")
+            .ok_or_else(|| step_failure(name, "the answer has no `session_id`"))?;
+        shell::print_line(&format!("first match: session {session}"));
         Ok(session)
     }
 
     /// Announces a command and prepares it. The command sees neither the user's store nor the
     /// user's logs.
-    fn command(&self, title: &str, args: &[&str]) -> Command {
-        shell::print(&format!("\n{title}\n$ sessions {}", shell::typed(args.iter().copied())));
+    fn prepare_command(&self, title: &str, args: &[&str]) -> Command {
+        shell::print_line(&format!(
+            "\n{title}\n$ sessions {}",
+            shell::quote_arguments(args.iter().copied())
+        ));
         let mut command = Command::new(self.program);
         command
             .arg("--store")
@@ -79,6 +82,6 @@ impl Demo<'_> {
     }
 }
 
-fn failed(step: &str, why: &str) -> Failure {
-    Failure::step(format!("demo: step `{step}` failed: {why}"))
+fn step_failure(step: &str, why: &str) -> TaskFailure {
+    TaskFailure::step(format!("demo: step `{step}` failed: {why}"))
 }

@@ -4,24 +4,33 @@ use sha2::{Digest, Sha512};
 
 const PREFIX: &str = "sha512-";
 
-pub(crate) fn integrity(bytes: &[u8]) -> String {
-    format!("{PREFIX}{}", base64(&Sha512::digest(bytes)))
+/// Number of characters of 64 bytes in base64, without the padding.
+const HASH_CHARS: usize = 86;
+
+/// Returns the integrity of these bytes.
+pub(crate) fn compute_integrity(bytes: &[u8]) -> String {
+    format!("{PREFIX}{}", encode_base64(&Sha512::digest(bytes)))
 }
 
-/// Whether `text` has the form of an integrity: a prefix and 64 bytes in base64.
+/// Returns true if `text` has the form of an integrity: a prefix and 64 bytes in base64.
 pub(crate) fn is_integrity(text: &str) -> bool {
-    let code = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    text.strip_prefix(PREFIX)
-        .and_then(|hash| hash.strip_suffix("=="))
-        .is_some_and(|hash| hash.len() == 86 && hash.bytes().all(code))
+    let hash = text.strip_prefix(PREFIX).and_then(|hash| hash.strip_suffix("=="));
+    hash.is_some_and(|hash| hash.len() == HASH_CHARS && hash.bytes().all(is_base64_char))
 }
 
-fn base64(bytes: &[u8]) -> String {
+fn is_base64_char(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
+}
+
+/// Encodes bytes in base64.
+fn encode_base64(bytes: &[u8]) -> String {
     const CODE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        let mut bits = 0_u32;
+        for at in 0..3 {
+            bits = bits << 8 | u32::from(chunk.get(at).copied().unwrap_or(0));
+        }
         for at in 0..4 {
             let code = char::from(CODE[(bits >> (18 - 6 * at)) as usize & 63]);
             text.push(if at <= chunk.len() { code } else { '=' });
@@ -39,16 +48,16 @@ mod tests {
         let cases =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (plain, coded) in cases {
-            assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(encode_base64(plain.as_bytes()), coded);
         }
-        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
+        assert_eq!(encode_base64(&[0xfb, 0xff, 0xfe]), "+//+");
     }
 
     #[test]
     fn integrity_is_npms() {
         let want = "sha512-3a81oZNherrMQXNJriBBMRLm+k6JqX6iCp7u5ktV05ohkpkqJ0/BqDa6PCOj/uu9RU1\
                     EI2Q86A4qmslPpUyknw==";
-        assert_eq!(integrity(b"abc"), want);
+        assert_eq!(compute_integrity(b"abc"), want);
         assert!(is_integrity(want));
         assert!(!is_integrity("sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="));
         assert!(!is_integrity(&want.replace('3', "-")));

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) type Result<T> = std::result::Result<T, Failure>;
+pub(crate) type Result<T> = std::result::Result<T, TaskFailure>;
 
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum TaskFailure {
     /// The command line is not valid.
     Usage(String),
     /// A step could not be done.
@@ -17,7 +17,7 @@ pub(crate) enum Failure {
     Program { line: String, code: Option<i32> },
 }
 
-impl Failure {
+impl TaskFailure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::Usage(message.into())
     }
@@ -30,7 +30,7 @@ impl Failure {
     pub(crate) fn io<'a>(
         doing: &'a str,
         path: &'a Path,
-    ) -> impl FnOnce(std::io::Error) -> Failure + 'a {
+    ) -> impl FnOnce(std::io::Error) -> TaskFailure + 'a {
         move |error| Self::Step(format!("cannot {doing} {}: {error}", path.display()))
     }
 
@@ -47,7 +47,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for TaskFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(message) | Self::Step(message) => f.write_str(message),

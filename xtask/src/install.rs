@@ -9,60 +9,10 @@ use std::time::Duration;
 
 use crate::cargo::Cargo;
 use crate::duckdb::{LICENCE, Lane};
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TaskFailure};
 use crate::lock::Platform;
-use crate::options::Options;
+use crate::options::TaskOptions;
 use crate::shell;
-
-pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
-    let prefix = prefix(&options.rest)?;
-    let cargo = Cargo::new(root, options.bundled)?;
-    let built = cargo.program(true)?;
-    let name = built.file_name().unwrap_or(OsStr::new("sessions"));
-    let installed = prefix.join("bin").join(name);
-    if let Lane::Prebuilt(from) = &cargo.lane {
-        // build.rs gives the program an rpath to this place.
-        let library = Platform::host().map_err(Failure::step)?.library;
-        let into = prefix.join("lib").join("sessions");
-        copy(&from.join(library), &into.join(library))?;
-        if from.join(LICENCE).exists() {
-            copy(&from.join(LICENCE), &into.join(LICENCE))?;
-        }
-    }
-    copy(&built, &installed)?;
-    check(&installed)?;
-    shell::print(&format!("installed {}", installed.display()));
-    if !on_path(installed.parent()) {
-        shell::print(&format!("{} is not on PATH", prefix.join("bin").display()));
-    }
-    Ok(())
-}
-
-/// Reads `--prefix DIR` or `--prefix=DIR`; the default is ~/.local.
-fn prefix(args: &[String]) -> Result<PathBuf> {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let given = match args[..] {
-        [] => {
-            let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-            let home = home
-                .ok_or_else(|| Failure::usage("there is no home directory: give `--prefix DIR`"))?;
-            return Ok(home.join(".local"));
-        }
-        ["--prefix", dir] => dir,
-        [arg] if arg.starts_with("--prefix=") => &arg["--prefix=".len()..],
-        ["--prefix"] => "",
-        _ => {
-            let typed = shell::typed(args.iter().copied());
-            return Err(Failure::usage(format!(
-                "`cargo xtask install` takes `--prefix DIR` and `--bundled`, not `{typed}`"
-            )));
-        }
-    };
-    if given.is_empty() {
-        return Err(Failure::usage("`--prefix` needs a directory"));
-    }
-    std::path::absolute(given).map_err(Failure::io("find", Path::new(given)))
-}
 
 /// Beginning of the names of temporary files, the same as in the program itself.
 const TEMPORARY_PREFIX: &str = ".sessions-tmp-";
@@ -70,18 +20,71 @@ const TEMPORARY_PREFIX: &str = ".sessions-tmp-";
 /// An unlocked temporary file of this age is not about to be locked by the run that created it.
 const LOCKED_WITHIN: Duration = Duration::from_secs(60);
 
+pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
+    let prefix = parse_prefix(&options.rest)?;
+    let cargo = Cargo::new(root, options.bundled)?;
+    let built = cargo.build_program(true)?;
+    let name = built.file_name().unwrap_or(OsStr::new("sessions"));
+    let installed = prefix.join("bin").join(name);
+    if let Lane::Prebuilt(from) = &cargo.lane {
+        // build.rs gives the program an rpath to this place.
+        let library = Platform::for_host().map_err(TaskFailure::step)?.library;
+        let into = prefix.join("lib").join("sessions");
+        install_file(&from.join(library), &into.join(library))?;
+        if from.join(LICENCE).exists() {
+            install_file(&from.join(LICENCE), &into.join(LICENCE))?;
+        }
+    }
+    install_file(&built, &installed)?;
+
+    check_program(&installed)?;
+    shell::print_line(&format!("installed {}", installed.display()));
+    if !is_on_path(installed.parent()) {
+        shell::print_line(&format!("{} is not on PATH", prefix.join("bin").display()));
+    }
+    Ok(())
+}
+
+/// Reads `--prefix DIR` or `--prefix=DIR`; the default is ~/.local.
+fn parse_prefix(args: &[String]) -> Result<PathBuf> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let given = match args[..] {
+        [] => {
+            let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+            let home = home.ok_or_else(|| {
+                TaskFailure::usage("there is no home directory: give `--prefix DIR`")
+            })?;
+            return Ok(home.join(".local"));
+        }
+        ["--prefix", dir] => dir,
+        [arg] if arg.starts_with("--prefix=") => &arg["--prefix=".len()..],
+        ["--prefix"] => "",
+        _ => {
+            let typed = shell::quote_arguments(args.iter().copied());
+            return Err(TaskFailure::usage(format!(
+                "`cargo xtask install` takes `--prefix DIR` and `--bundled`, not `{typed}`"
+            )));
+        }
+    };
+    if given.is_empty() {
+        return Err(TaskFailure::usage("`--prefix` needs a directory"));
+    }
+    std::path::absolute(given).map_err(TaskFailure::io("find", Path::new(given)))
+}
+
 /// Copies to a temporary name and renames, so that a running program keeps its file. Only a
 /// regular file, or a link to one, is replaced.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+fn install_file(from: &Path, to: &Path) -> Result<()> {
     let parent = to.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(Failure::io("make", parent))?;
+    fs::create_dir_all(parent).map_err(TaskFailure::io("make", parent))?;
     refuse_special_file(to)?;
     let name = to.file_name().unwrap_or_default().to_string_lossy();
     remove_abandoned(parent, &name);
 
     let new = parent.join(format!("{TEMPORARY_PREFIX}{}-{name}", std::process::id()));
-    let copied = copy_locked(from, &new).map_err(Failure::io("copy", from));
-    let placed = copied.and_then(|_| fs::rename(&new, to).map_err(Failure::io("put in place", to)));
+    let copied = copy_locked(from, &new).map_err(TaskFailure::io("copy", from));
+    let placed =
+        copied.and_then(|_| fs::rename(&new, to).map_err(TaskFailure::io("put in place", to)));
     if placed.is_err() {
         let _ = fs::remove_file(&new);
     }
@@ -105,7 +108,7 @@ fn copy_locked(from: &Path, new: &Path) -> io::Result<File> {
 /// Refuses to replace a device, a pipe, a socket or a folder by the program.
 fn refuse_special_file(to: &Path) -> Result<()> {
     match fs::metadata(to) {
-        Ok(metadata) if !metadata.is_file() => Err(Failure::step(format!(
+        Ok(metadata) if !metadata.is_file() => Err(TaskFailure::step(format!(
             "{} is not a regular file, so it stays as it is: move it away, or give another `--prefix DIR`",
             to.display()
         ))),
@@ -138,19 +141,22 @@ fn is_abandoned(path: &Path) -> bool {
 }
 
 /// Starts the installed program, which shows that it finds its library.
-fn check(installed: &Path) -> Result<()> {
+fn check_program(installed: &Path) -> Result<()> {
     let mut command = Command::new(installed);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => {
-            Err(Failure::step(format!("`{} --version` failed: {status}", installed.display())))
+            Err(TaskFailure::step(format!("`{} --version` failed: {status}", installed.display())))
         }
-        Err(error) => Err(Failure::step(format!("cannot run {}: {error}", installed.display()))),
+        Err(error) => {
+            Err(TaskFailure::step(format!("cannot run {}: {error}", installed.display())))
+        }
     }
 }
 
-fn on_path(directory: Option<&Path>) -> bool {
+/// Returns true if PATH has this directory.
+fn is_on_path(directory: Option<&Path>) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|entry| Some(entry.as_path()) == directory)
 }
@@ -160,7 +166,7 @@ mod tests {
     use super::*;
 
     fn read(args: &[&str]) -> Result<PathBuf> {
-        prefix(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
+        parse_prefix(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
@@ -173,7 +179,7 @@ mod tests {
     #[test]
     fn other_arguments_are_refused() {
         for args in [&["--prefix"][..], &["--prefix="], &["x"], &["--prefix", "a", "b"]] {
-            assert!(matches!(read(args), Err(Failure::Usage(_))), "{args:?}");
+            assert!(matches!(read(args), Err(TaskFailure::Usage(_))), "{args:?}");
         }
     }
 
@@ -190,7 +196,7 @@ mod tests {
         let link = scratch.join("link");
         std::os::unix::fs::symlink(&pipe, &link).expect("links");
         for to in [&pipe, &link, &scratch] {
-            assert!(copy(&from, to).is_err(), "{}", to.display());
+            assert!(install_file(&from, to).is_err(), "{}", to.display());
         }
         assert!(fs::metadata(&pipe).expect("there").file_type().is_fifo());
 
@@ -205,8 +211,8 @@ mod tests {
             file.set_modified(minutes_ago).expect("sets the time");
         }
         let to = scratch.join("sessions");
-        copy(&from, &to).expect("copies");
-        copy(&from, &to).expect("copies again");
+        install_file(&from, &to).expect("copies");
+        install_file(&from, &to).expect("copies again");
         assert_eq!(fs::read_to_string(&to).expect("reads"), "program");
         assert!(!abandoned.exists() && recent.exists() && other.exists());
         fs::remove_dir_all(&scratch).expect("removes");

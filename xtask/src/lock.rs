@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::digest;
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TaskFailure};
 
-pub(crate) const PATH: &str = "xtask/duckdb.lock";
+/// The path of the lock file in the workspace.
+pub(crate) const LOCK_PATH: &str = "xtask/duckdb.lock";
 
 /// One line of the lock file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,27 +18,37 @@ pub(crate) struct Pin {
     pub(crate) integrity: String,
 }
 
-pub(crate) fn read(root: &Path) -> Result<Vec<Pin>> {
-    let path = root.join(PATH);
-    let text = fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
-    parse(&text)
+/// Reads the lock file.
+pub(crate) fn read_pins(root: &Path) -> Result<Vec<Pin>> {
+    let path = root.join(LOCK_PATH);
+    let text = fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))?;
+    parse_pins(&text)
 }
 
-fn parse(text: &str) -> Result<Vec<Pin>> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
-    lines
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-        .map(|(number, line)| match line.split_whitespace().collect::<Vec<_>>()[..] {
-            [package, version, integrity] if digest::is_integrity(integrity) => Ok(Pin {
+/// Parses the text of the lock file.
+fn parse_pins(text: &str) -> Result<Vec<Pin>> {
+    let mut pins = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [package, version, integrity] if digest::is_integrity(integrity) => pins.push(Pin {
                 package: package.to_owned(),
                 version: version.to_owned(),
                 integrity: integrity.to_owned(),
             }),
-            _ => Err(Failure::step(format!(
-                "{PATH}:{number}: expected `<package> <version> sha512-<base64>`, found `{line}`"
-            ))),
-        })
-        .collect()
+            _ => {
+                return Err(TaskFailure::step(format!(
+                    "{LOCK_PATH}:{}: expected `<package> <version> sha512-<base64>`, found `{line}`",
+                    at + 1
+                )));
+            }
+        }
+    }
+    Ok(pins)
 }
 
 /// A platform as npm's packages name it.
@@ -53,12 +64,13 @@ pub(crate) const PINNED: &[&str] = &["linux-x64", "linux-arm64", "darwin-x64", "
 
 impl Platform {
     /// Returns the platform that xtask was built for, or why DuckDB has no library for it.
-    pub(crate) fn host() -> std::result::Result<Self, String> {
+    pub(crate) fn for_host() -> std::result::Result<Self, String> {
         let libc = if cfg!(target_env = "musl") { "-musl" } else { "" };
-        Self::of(std::env::consts::OS, std::env::consts::ARCH, libc)
+        Self::for_target(std::env::consts::OS, std::env::consts::ARCH, libc)
     }
 
-    fn of(os: &str, arch: &str, libc: &str) -> std::result::Result<Self, String> {
+    /// Returns the platform with these names in Rust; `libc` is `-musl` or empty.
+    fn for_target(os: &str, arch: &str, libc: &str) -> std::result::Result<Self, String> {
         let (system, library) = match os {
             "linux" => ("linux", "libduckdb.so"),
             "macos" => ("darwin", "libduckdb.dylib"),
@@ -70,11 +82,12 @@ impl Platform {
             "aarch64" => "arm64",
             _ => return Err(format!("there is no package for {os} on {arch}")),
         };
-        Ok(Self { package: package(&format!("{system}-{cpu}{libc}")), library })
+        Ok(Self { package: package_name(&format!("{system}-{cpu}{libc}")), library })
     }
 }
 
-pub(crate) fn package(platform: &str) -> String {
+/// Returns the npm package with DuckDB for a platform.
+pub(crate) fn package_name(platform: &str) -> String {
     format!("@duckdb/node-bindings-{platform}")
 }
 
@@ -83,7 +96,7 @@ mod tests {
     use super::*;
 
     fn root() -> &'static Path {
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace")
     }
 
     /// Returns DuckDB's version for the version of the crate: `1.10506` is DuckDB `1.5.6`. The
@@ -106,7 +119,7 @@ mod tests {
         let line = manifest.lines().find(|line| line.starts_with("duckdb = ")).expect("a line");
         let requirement = line.split('"').nth(1).expect("a version in quotes");
         let version = duckdb_version(requirement).expect("a version of the crate");
-        let pins = read(root()).expect("read the lock file");
+        let pins = read_pins(root()).expect("read the lock file");
         assert!(!pins.is_empty());
         for pin in pins {
             let fits = pin.version.split('-').next() == Some(version.as_str());
@@ -116,26 +129,29 @@ mod tests {
 
     #[test]
     fn each_line_names_a_platform_once() {
-        let mut left: Vec<String> = PINNED.iter().map(|platform| package(platform)).collect();
-        for pin in read(root()).expect("read the lock file") {
+        let mut left: Vec<String> = PINNED.iter().map(|platform| package_name(platform)).collect();
+        for pin in read_pins(root()).expect("read the lock file") {
             let at = left.iter().position(|package| *package == pin.package);
-            left.remove(at.unwrap_or_else(|| panic!("{} is unknown or twice", pin.package)));
+            left.remove(at.unwrap_or_else(|| panic!("{} is unknown or pinned twice", pin.package)));
         }
     }
 
     #[test]
     fn a_bad_line_is_named() {
-        let error = parse("# comment\n\n@duckdb/x 1.0.0 sha1-abc\n").expect_err("a bad line");
+        let error = parse_pins("# comment\n\n@duckdb/x 1.0.0 sha1-abc\n").expect_err("a bad line");
         assert!(error.to_string().starts_with("xtask/duckdb.lock:3: "), "{error}");
+    }
+
+    fn package_for(os: &str, arch: &str, libc: &str) -> std::result::Result<String, String> {
+        Platform::for_target(os, arch, libc).map(|platform| platform.package)
     }
 
     #[test]
     fn platforms_have_npms_names() {
-        let name = |os, arch, libc| Platform::of(os, arch, libc).map(|it| it.package);
-        assert_eq!(name("linux", "x86_64", ""), Ok(package("linux-x64")));
-        assert_eq!(name("linux", "x86_64", "-musl"), Ok(package("linux-x64-musl")));
-        assert_eq!(name("macos", "aarch64", ""), Ok(package("darwin-arm64")));
-        assert!(name("windows", "x86_64", "").is_err());
-        assert!(name("linux", "riscv64", "").is_err());
+        assert_eq!(package_for("linux", "x86_64", ""), Ok(package_name("linux-x64")));
+        assert_eq!(package_for("linux", "x86_64", "-musl"), Ok(package_name("linux-x64-musl")));
+        assert_eq!(package_for("macos", "aarch64", ""), Ok(package_name("darwin-arm64")));
+        assert!(package_for("windows", "x86_64", "").is_err());
+        assert!(package_for("linux", "riscv64", "").is_err());
     }
 }

@@ -23,27 +23,27 @@ mod suite;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::failure::{Failure, Result};
-use crate::options::Options;
+use crate::failure::{Result, TaskFailure};
+use crate::options::TaskOptions;
 
 fn main() -> ExitCode {
-    match run() {
+    match run_command() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
 /// One command of `cargo xtask`.
-struct Command {
+struct XtaskCommand {
     name: &'static str,
     arguments: &'static str,
     about: &'static str,
     details: &'static str,
-    run: fn(&Path, Options) -> Result<()>,
+    run: fn(&Path, TaskOptions) -> Result<()>,
 }
 
-const COMMANDS: &[Command] = &[
-    Command {
+const COMMANDS: &[XtaskCommand] = &[
+    XtaskCommand {
         name: "fetch",
         arguments: "",
         about: "Get the prebuilt DuckDB library into target/duckdb, once",
@@ -51,16 +51,16 @@ const COMMANDS: &[Command] = &[
 Takes the npm package that xtask/duckdb.lock pins for this platform, checks its SHA-512 and unpacks
 the library. A second call does nothing and needs no network. Where the library cannot be had, the
 other commands compile DuckDB from source; a wrong checksum is an error.",
-        run: fetch,
+        run: fetch_duckdb,
     },
-    Command {
+    XtaskCommand {
         name: "build",
         arguments: "[--bundled] [CARGO BUILD ARGS]...",
         about: "Fetch DuckDB and build the workspace (`--release` for a release build)",
         details: "Arguments other than --bundled go to `cargo build`.",
-        run: build,
+        run: build_workspace,
     },
-    Command {
+    XtaskCommand {
         name: "test",
         arguments: "[--bundled] [RUNNER ARGS]...",
         about: "Run the whole test suite",
@@ -70,7 +70,7 @@ installed. Arguments other than --bundled go to that command.
 SESSIONS_REAL_LOGS=<dir> adds the tests that read real logs.",
         run: suite::run,
     },
-    Command {
+    XtaskCommand {
         name: "clients",
         arguments: "[--bundled]",
         about: "Run the server under the official clients and the conformance suite of MCP",
@@ -79,7 +79,7 @@ Needs Python 3.11 or newer with venv, npm, and the registries of both. Puts the 
 target/clients and tests/clients/typescript/node_modules.",
         run: clients::run,
     },
-    Command {
+    XtaskCommand {
         name: "checks",
         arguments: "[--bundled] [NAME]...",
         about: "Run what other programs check: spelling, licences, exports, reports, sums",
@@ -90,14 +90,14 @@ says. Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; w
 reports are made of the sample sessions, and the sums are not compared.",
         run: checks::run,
     },
-    Command {
+    XtaskCommand {
         name: "demo",
         arguments: "[--bundled]",
         about: "Build, then ingest the sample sessions and search them",
         details: "Works on a temporary store, which it removes in the end.",
         run: demo::run,
     },
-    Command {
+    XtaskCommand {
         name: "install",
         arguments: "[--prefix DIR] [--bundled]",
         about: "Install a release build under ~/.local, or under DIR",
@@ -106,17 +106,17 @@ Puts the program into DIR/bin and the DuckDB library into DIR/lib/sessions. With
 inside the program.",
         run: install::run,
     },
-    Command {
+    XtaskCommand {
         name: "bench",
         arguments: "[--bundled] [CARGO BENCH ARGS]...",
         about: "Run the benchmarks in the release profile",
         details: "Arguments other than --bundled are the sizes of the generated logs in GB (0.1).",
-        run: bench,
+        run: run_benchmarks,
     },
-    Command {
+    XtaskCommand {
         name: "pin",
         arguments: "[VERSION]",
-        about: "Write xtask/duckdb.lock anew, for VERSION or the version in it",
+        about: "Rewrite xtask/duckdb.lock for VERSION, or for the version in it",
         details: "\
 Asks npm for each platform's checksum. A platform whose package npm does not have gets no line. It
 is an error if a package that is already pinned now has another checksum.",
@@ -124,32 +124,34 @@ is an error if a package that is already pinned now has another checksum.",
     },
 ];
 
-fn run() -> Result<()> {
-    let mut args = options::arguments()?.into_iter();
+/// Runs the command that the arguments name.
+fn run_command() -> Result<()> {
+    let mut args = options::process_arguments()?.into_iter();
     let Some(name) = args.next() else {
-        return Err(Failure::usage(format!("no command given\n\n{}", help())));
+        return Err(TaskFailure::usage(format!("no command given\n\n{}", overview_text())));
     };
     if matches!(name.as_str(), "help" | "--help" | "-h") {
-        shell::print(&help());
+        shell::print_line(&overview_text());
         return Ok(());
     }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        return Err(Failure::usage(format!(
-            "there is no command `{name}`; there are {}",
+        return Err(TaskFailure::usage(format!(
+            "there is no command `{name}`; the commands are {}",
             names.join(", ")
         )));
     };
-    let options = Options::parse(args);
+
+    let options = TaskOptions::parse(args);
     if options.help {
-        shell::print(&command.help());
+        shell::print_line(&command.help_text());
         return Ok(());
     }
-    (command.run)(&root(), options)
+    (command.run)(&workspace_root(), options)
 }
 
-impl Command {
-    fn help(&self) -> String {
+impl XtaskCommand {
+    fn help_text(&self) -> String {
         let usage = format!("cargo xtask {} {}", self.name, self.arguments);
         let mut text = format!("{}\n\nUsage: {}\n\n{}", self.about, usage.trim(), self.details);
         if self.arguments.contains("--bundled") {
@@ -161,34 +163,34 @@ impl Command {
     }
 }
 
-fn help() -> String {
+fn overview_text() -> String {
     let mut text = String::from("Usage: cargo xtask COMMAND [ARGS]...\n\nCommands:\n");
     for command in COMMANDS {
         text.push_str(&format!("  {:<9}{}\n", command.name, command.about));
     }
-    text.push_str("\n`cargo xtask COMMAND --help` tells more.");
+    text.push_str("\n`cargo xtask COMMAND --help` describes a command.");
     text
 }
 
-fn fetch(root: &Path, options: Options) -> Result<()> {
-    options.no_more("fetch")?;
+fn fetch_duckdb(root: &Path, options: TaskOptions) -> Result<()> {
+    options.refuse_rest("fetch")?;
     if options.bundled {
-        return Err(Failure::usage("with --bundled there is nothing to fetch"));
+        return Err(TaskFailure::usage("with --bundled there is nothing to fetch"));
     }
-    duckdb::fetch(root).map(|_| ())
+    duckdb::fetch_library(root).map(|_| ())
 }
 
-fn build(root: &Path, options: Options) -> Result<()> {
+fn build_workspace(root: &Path, options: TaskOptions) -> Result<()> {
     cargo::Cargo::new(root, options.bundled)?.run(&["build"], &options.rest)
 }
 
-fn bench(root: &Path, options: Options) -> Result<()> {
+fn run_benchmarks(root: &Path, options: TaskOptions) -> Result<()> {
     cargo::Cargo::new(root, options.bundled)?
         .run(&["bench", "--bench", "sessions", "--"], &options.rest)
 }
 
 /// Returns the root of the workspace that xtask runs in.
-fn root() -> PathBuf {
+fn workspace_root() -> PathBuf {
     let member = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     member.parent().map(Path::to_path_buf).unwrap_or(member)

@@ -1,12 +1,10 @@
 //! Parses the command line of xtask.
 
-use std::ffi::OsString;
-
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TaskFailure};
 
 /// The arguments after the name of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct TaskOptions {
     pub(crate) help: bool,
     /// Compile DuckDB from source instead of linking the prebuilt library.
     pub(crate) bundled: bool,
@@ -14,16 +12,16 @@ pub(crate) struct Options {
     pub(crate) rest: Vec<String>,
 }
 
-impl Options {
+impl TaskOptions {
     /// Separates xtask's own flags from the other arguments before `--`.
     pub(crate) fn parse(args: impl Iterator<Item = String>) -> Self {
         let mut options = Self::default();
-        let mut own = true;
+        let mut is_own = true;
         for arg in args {
-            own &= arg != "--";
+            is_own &= arg != "--";
             match arg.as_str() {
-                "--help" | "-h" if own => options.help = true,
-                "--bundled" if own => options.bundled = true,
+                "--help" | "-h" if is_own => options.help = true,
+                "--bundled" if is_own => options.bundled = true,
                 _ => options.rest.push(arg),
             }
         }
@@ -31,10 +29,10 @@ impl Options {
     }
 
     /// Refuses arguments that the command does not know.
-    pub(crate) fn no_more(&self, command: &str) -> Result<()> {
+    pub(crate) fn refuse_rest(&self, command: &str) -> Result<()> {
         match self.rest.first() {
             None => Ok(()),
-            Some(arg) => Err(Failure::usage(format!(
+            Some(arg) => Err(TaskFailure::usage(format!(
                 "`cargo xtask {command}` does not take `{arg}`; see `cargo xtask {command} --help`"
             ))),
         }
@@ -42,23 +40,29 @@ impl Options {
 }
 
 /// Returns the arguments of this process, which must be UTF-8.
-pub(crate) fn arguments() -> Result<Vec<String>> {
-    let valid = |arg: OsString| {
-        arg.into_string()
-            .map_err(|arg| Failure::usage(format!("argument is not UTF-8: {}", arg.display())))
-    };
-    std::env::args_os().skip(1).map(valid).collect()
+pub(crate) fn process_arguments() -> Result<Vec<String>> {
+    let mut arguments = Vec::new();
+    for arg in std::env::args_os().skip(1) {
+        let arg = arg.into_string().map_err(|arg| {
+            TaskFailure::usage(format!("argument is not UTF-8: {}", arg.display()))
+        })?;
+        arguments.push(arg);
+    }
+    Ok(arguments)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn split(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
     #[track_caller]
     fn check(line: &str, help: bool, bundled: bool, rest: &str) {
-        let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let want = Options { help, bundled, rest: split(rest) };
-        assert_eq!(Options::parse(split(line).into_iter()), want);
+        let want = TaskOptions { help, bundled, rest: split(rest) };
+        assert_eq!(TaskOptions::parse(split(line).into_iter()), want);
     }
 
     #[test]

@@ -5,29 +5,31 @@ use std::path::Path;
 
 use crate::cargo::Cargo;
 use crate::failure::Result;
-use crate::options::Options;
+use crate::options::TaskOptions;
 
+/// The environment variable that names a folder of real logs.
 pub(crate) const REAL_LOGS: &str = "SESSIONS_REAL_LOGS";
 
-pub(crate) fn run(root: &Path, options: Options) -> Result<()> {
+pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     let cargo = Cargo::new(root, options.bundled)?;
     // A CI takes the runner's summary from the last lines, so there the notice comes first.
-    let ci = env::var_os("CI").is_some();
-    if ci {
-        tell_what_is_skipped();
+    let is_ci = env::var_os("CI").is_some();
+    if is_ci {
+        report_skipped_tests();
     }
-    let result = if cargo.has("nextest") {
+    let result = if cargo.has_subcommand("nextest") {
         cargo.run(&["nextest", "run", "--workspace"], &options.rest)
     } else {
         cargo.run(&["test", "--workspace"], &options.rest)
     };
-    if !ci {
-        tell_what_is_skipped();
+    if !is_ci {
+        report_skipped_tests();
     }
     result
 }
 
-fn tell_what_is_skipped() {
+/// Reports that the tests of real logs are skipped, if they are.
+fn report_skipped_tests() {
     if env::var_os(REAL_LOGS).is_none_or(|value| value.is_empty()) {
         eprintln!("real-log tests were skipped: set {REAL_LOGS}=<dir> to run them");
     }

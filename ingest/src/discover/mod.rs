@@ -1,10 +1,10 @@
-//! Finds the logs of agents and recognises whose they are.
+//! Finds the logs of agents and recognises which agent wrote each.
 
 pub(crate) mod presence;
 mod reach;
 pub mod sniff;
 pub(crate) mod walk;
 
-pub use self::reach::file_of;
+pub use self::reach::find_file;
 pub(crate) use self::reach::find_obstacle;
 pub use self::walk::{Discovery, default_roots, discover, is_log_name};

@@ -4,32 +4,45 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::provider::assemblies;
-use crate::source::container::files_of;
+use crate::source::container::log_paths;
 
 /// Finds the file of the log that the store knows as `key`: plain, compressed, or the database of a
 /// session. `None` if it does not exist.
-pub fn file_of(key: &str) -> Option<PathBuf> {
+pub fn find_file(key: &str) -> Option<PathBuf> {
     let database = key.rsplit_once('#').map_or(key, |(database, _)| database);
-    let mut paths = files_of(Path::new(key)).into_iter().chain([database.into()]);
+    let mut paths = log_paths(Path::new(key)).into_iter().chain([database.into()]);
     paths.find(|path| path.exists())
 }
 
 /// Returns the folder that makes the file of a log unreachable, and the error. `None` if the file
 /// exists, or is known not to exist.
 pub(crate) fn find_obstacle(key: &str) -> Option<(PathBuf, io::Error)> {
-    let log = Path::new(database_of(key).unwrap_or(key));
-    let is_other = |error: &io::Error| error.kind() != io::ErrorKind::NotFound;
-    files_of(log).iter().find_map(|file| file.canonicalize().err().filter(is_other))?;
+    let log = Path::new(shared_database(key).unwrap_or(key));
+    let files = log_paths(log);
+    let mut errors = files.iter().filter_map(|file| file.canonicalize().err());
+    if !errors.any(|error| is_obstacle(&error)) {
+        return None;
+    }
+
     let mut folders: Vec<&Path> = log.ancestors().collect();
     folders.reverse();
-    folders.into_iter().find_map(|folder| {
-        let error = std::fs::metadata(folder).err().filter(is_other)?;
-        Some((folder.to_owned(), error))
-    })
+    for folder in folders {
+        if let Err(error) = std::fs::metadata(folder)
+            && is_obstacle(&error)
+        {
+            return Some((folder.to_owned(), error));
+        }
+    }
+    None
+}
+
+/// Returns whether an error does not mean that the file does not exist.
+fn is_obstacle(error: &io::Error) -> bool {
+    error.kind() != io::ErrorKind::NotFound
 }
 
 /// Returns the database of the session that the store knows as `key`, if it shares one.
-pub(super) fn database_of(key: &str) -> Option<&str> {
+pub(super) fn shared_database(key: &str) -> Option<&str> {
     let (database, _) = key.rsplit_once('#')?;
     let mut shared = assemblies().filter(|assembly| assembly.shares_file);
     shared.any(|assembly| (assembly.is_source)(database.as_ref())).then_some(database)

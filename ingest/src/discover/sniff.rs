@@ -6,28 +6,33 @@ use std::path::Path;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::provider::FORMATS;
-use crate::provider::format::{Claim, Format, Head, Reader};
+use crate::provider::format::{LogFormat, LogHead, LogReader, SessionClaim};
 use crate::provider::shared::document::{ListSeed, first_elements};
 use crate::redact::Redactor;
-use crate::source::candidate::Candidate;
 use crate::source::candidate::Container;
-use crate::source::container::{Content, giant_turn};
-use crate::source::lines::{Line, Lines, MAX_LINE, SMALL_CHUNK};
-use crate::source::panics::caught;
+use crate::source::candidate::LogCandidate;
+use crate::source::container::{Content, lock_giant_document};
+use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES};
+use crate::source::panics::catch_panic;
 
 /// Maximum number of objects examined. Objects that name a session are at the top.
-const OBJECTS: usize = 12;
+const MAX_OBJECTS: usize = 12;
 
 /// Maximum number of lines examined in a document that gives no objects.
-const LINES: usize = 2000;
+const MAX_LINES: usize = 2000;
 
 /// Maximum number of bytes examined at the beginning of a document over several lines.
-const DOCUMENT: usize = 64 << 10;
+const MAX_DOCUMENT_BYTES: usize = 64 << 10;
+
+/// Number of files for which one more thread is started.
+const FILES_PER_THREAD: usize = 16;
 
 /// The result of examining the beginning of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sniffed {
-    Log(Claim),
+    /// The file is a log, which says this about itself.
+    Log(SessionClaim),
+    /// The file holds nothing but whitespace.
     Empty,
     /// No decoder recognises the file; the text is the reason for the report.
     Unknown(&'static str),
@@ -37,31 +42,50 @@ pub enum Sniffed {
 ///
 /// # Errors
 /// Returns the errors of opening and reading the file.
-pub fn sniff(file: &Candidate, redactor: Option<&Redactor>) -> io::Result<Sniffed> {
-    let sniffed = guarded(|| look(file))?;
-    Ok(match sniffed {
-        Sniffed::Log(claim) => Sniffed::Log(claim.shown(redactor)),
-        Sniffed::Empty | Sniffed::Unknown(_) => sniffed,
-    })
+///
+/// ```rust
+/// use ingest::discover::discover;
+/// use ingest::discover::sniff::{Sniffed, sniff};
+/// use schemas::Provider;
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("s1.jsonl");
+/// let record = r#"{"type":"user","sessionId":"s1","message":{"role":"user","content":"Hi"}}"#;
+/// std::fs::write(&path, record)?;
+///
+/// let found = discover(&[path]);
+/// let Sniffed::Log(claim) = sniff(&found.files[0], None)? else {
+///     panic!("not recognised");
+/// };
+/// assert_eq!(claim.provider, Provider::Claude);
+/// assert_eq!(claim.native_id, "s1");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn sniff(file: &LogCandidate, redactor: Option<&Redactor>) -> io::Result<Sniffed> {
+    match catch_examine_panic(|| examine_file(file))? {
+        Sniffed::Log(claim) => Ok(Sniffed::Log(claim.with_redacted_ids(redactor))),
+        Sniffed::Empty => Ok(Sniffed::Empty),
+        Sniffed::Unknown(reason) => Ok(Sniffed::Unknown(reason)),
+    }
 }
 
 /// Sniffs many logs on all cores. Returns the results in the order of `files`.
 pub(crate) fn sniff_all(
-    files: Vec<Candidate>,
+    files: Vec<LogCandidate>,
     redactor: Option<&Redactor>,
-) -> Vec<(Candidate, io::Result<Sniffed>)> {
+) -> Vec<(LogCandidate, io::Result<Sniffed>)> {
     let threads = std::thread::available_parallelism()
         .map_or(1, usize::from)
-        .min(files.len().div_ceil(16))
+        .min(files.len().div_ceil(FILES_PER_THREAD))
         .max(1);
-    let chunk = files.len().div_ceil(threads).max(1);
+    let chunk_files = files.len().div_ceil(threads).max(1);
+
     let mut results = Vec::with_capacity(files.len());
     std::thread::scope(|scope| {
-        let look = |files: &[Candidate]| -> Vec<_> {
-            files.iter().map(|file| (file.clone(), sniff(file, redactor))).collect()
-        };
-        let handles: Vec<_> =
-            files.chunks(chunk).map(|files| scope.spawn(move || look(files))).collect();
+        let mut handles = Vec::with_capacity(threads);
+        for chunk in files.chunks(chunk_files) {
+            handles.push(scope.spawn(move || sniff_chunk(chunk, redactor)));
+        }
         for handle in handles {
             results.extend(handle.join().unwrap_or_default());
         }
@@ -69,82 +93,103 @@ pub(crate) fn sniff_all(
     results
 }
 
-/// Runs `look` and turns a panic, which is a defect of the code, into an error of this file, so
-/// that the other files are still read.
-fn guarded(look: impl FnOnce() -> io::Result<Sniffed>) -> io::Result<Sniffed> {
-    let failed = "looking at it failed, which is a defect of sessions; please report it";
-    caught(look).unwrap_or_else(|| Err(io::Error::other(failed)))
+/// Sniffs logs one after the other.
+fn sniff_chunk(
+    files: &[LogCandidate],
+    redactor: Option<&Redactor>,
+) -> Vec<(LogCandidate, io::Result<Sniffed>)> {
+    files.iter().map(|file| (file.clone(), sniff(file, redactor))).collect()
 }
 
-fn look(file: &Candidate) -> io::Result<Sniffed> {
+/// Runs `examine` and turns a panic, which is a bug in the code, into an error of this file, so that
+/// the other files are still read.
+fn catch_examine_panic(examine: impl FnOnce() -> io::Result<Sniffed>) -> io::Result<Sniffed> {
+    let failed = "examining the file failed, which is a bug in sessions; please report it";
+    catch_panic(examine).unwrap_or_else(|| Err(io::Error::other(failed)))
+}
+
+/// Offers the beginning of a file to every format.
+fn examine_file(file: &LogCandidate) -> io::Result<Sniffed> {
     let is_assembled = matches!(file.container, Container::Assembled(_));
-    let _turn = if is_assembled { giant_turn(file.size) } else { None };
-    let Some(head) = head(file)? else { return Ok(Sniffed::Empty) };
+    let _turn = if is_assembled { lock_giant_document(file.size) } else { None };
+    let Some(head) = read_head(file)? else { return Ok(Sniffed::Empty) };
     if head.objects.is_empty() && head.document.is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));
     }
+
     let claim = FORMATS
         .iter()
-        .filter(|format| reads(format, &head))
+        .filter(|format| may_read(format, &head))
         .find_map(|format| (format.sniff)(&head));
     Ok(claim.map_or(Sniffed::Unknown("no known agent writes such records"), Sniffed::Log))
 }
 
 /// Returns whether a format may read a file. A list is a document, which no reader of lines can
 /// read.
-fn reads(format: &Format, head: &Head<'_>) -> bool {
-    !head.is_list || matches!(format.reader, Reader::Document(_))
+fn may_read(format: &LogFormat, head: &LogHead<'_>) -> bool {
+    !head.is_list || matches!(format.reader, LogReader::Document(_))
 }
 
 /// Returns the objects on the first lines, or the top-level fields of a document over several
 /// lines. `None` if the file is blank.
-fn head(file: &Candidate) -> io::Result<Option<Head<'_>>> {
-    let mut lines = Lines::with_bounds(Content::stream(file)?, 0, MAX_LINE, SMALL_CHUNK);
+fn read_head(file: &LogCandidate) -> io::Result<Option<LogHead<'_>>> {
+    let mut lines =
+        LogLines::with_bounds(Content::open_stream(file)?, 0, MAX_LINE_BYTES, SMALL_CHUNK_BYTES);
     let name = file.path.to_str();
     let path = name.map_or(&*file.path, |name| Path::new(Container::of_name(name).1));
+
     let mut objects = Vec::new();
     let mut beginning = Vec::new();
-    let mut anything = false;
-    let mut number = 0;
-    let mut document = false;
-    while number < LINES && objects.len() < OBJECTS && beginning.len() < DOCUMENT {
+    let mut line_count = 0;
+    let mut is_blank = true;
+    let mut is_document = false;
+    while line_count < MAX_LINES
+        && objects.len() < MAX_OBJECTS
+        && beginning.len() < MAX_DOCUMENT_BYTES
+    {
         let Some(line) = lines.next_line()? else { break };
-        number += 1;
-        let (Line::Whole { bytes, .. }
-        | Line::Tail { bytes, .. }
-        | Line::Oversized { head: bytes, .. }) = line;
-        anything |= !bytes.iter().all(u8::is_ascii_whitespace);
-        if beginning.len() < DOCUMENT {
-            beginning.extend_from_slice(&bytes[..bytes.len().min(DOCUMENT)]);
+        line_count += 1;
+        let (LogLine::Whole { bytes, .. }
+        | LogLine::Tail { bytes, .. }
+        | LogLine::Oversized { head: bytes, .. }) = line;
+        is_blank &= bytes.iter().all(u8::is_ascii_whitespace);
+        if beginning.len() < MAX_DOCUMENT_BYTES {
+            beginning.extend_from_slice(&bytes[..bytes.len().min(MAX_DOCUMENT_BYTES)]);
             beginning.push(b'\n');
         }
+
         let text = String::from_utf8_lossy(bytes);
         // In a document over several lines, or in a list, no line is a record.
-        let opens = matches!(text.trim(), "{" | "[") || text.trim_start().starts_with("[{");
-        document |= opens && objects.is_empty();
-        if document {
+        let opens_document =
+            matches!(text.trim(), "{" | "[") || text.trim_start().starts_with("[{");
+        is_document |= opens_document && objects.is_empty();
+        if is_document {
             continue;
         }
         let values = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
         objects.extend(values.map_while(Result::ok).filter(serde_json::Value::is_object));
     }
-    if !anything {
+    if is_blank {
         return Ok(None);
     }
-    // A document on one line is one object; one over several lines gives no objects.
-    let single = objects.len() == 1 && number == 1;
-    let text = || String::from_utf8_lossy(&beginning);
+
     if beginning.trim_ascii_start().starts_with(b"[") {
-        let objects = first_elements(&text(), OBJECTS);
-        return Ok(Some(Head { path, objects, document: None, is_list: true }));
+        let objects = first_elements(&String::from_utf8_lossy(&beginning), MAX_OBJECTS);
+        return Ok(Some(LogHead { path, objects, document: None, is_list: true }));
     }
-    let document = if objects.is_empty() || single { top_fields(&text()) } else { None };
-    Ok(Some(Head { path, objects, document, is_list: false }))
+    // A document on one line is one object; one over several lines gives no objects.
+    let is_single = objects.len() == 1 && line_count == 1;
+    let document = if objects.is_empty() || is_single {
+        parse_top_fields(&String::from_utf8_lossy(&beginning))
+    } else {
+        None
+    };
+    Ok(Some(LogHead { path, objects, document, is_list: false }))
 }
 
 /// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
 /// message.
-fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+fn parse_top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     struct Top<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
 
     impl<'de> Visitor<'de> for Top<'_> {
@@ -161,10 +206,11 @@ fn top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> 
                 if key == "messages" {
                     let mut messages = Vec::new();
                     let read = map.next_value_seed(ListSeed(&mut messages));
-                    let first =
+                    let first: Option<serde_json::Value> =
                         messages.first().and_then(|raw| serde_json::from_str(raw.get()).ok());
-                    let first: Option<serde_json::Value> = first;
-                    self.0.extend(first.map(|first| (key, vec![first].into())));
+                    if let Some(first) = first {
+                        self.0.insert(key, vec![first].into());
+                    }
                     read?;
                 } else {
                     self.0.insert(key, map.next_value()?);
@@ -188,7 +234,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join(name);
         std::fs::write(&path, content).expect("writes");
-        let got = match sniff(&Candidate::named(path).expect("there"), None).expect("reads") {
+        let got = match sniff(&LogCandidate::from_path(path).expect("there"), None).expect("reads")
+        {
             Sniffed::Log(claim) => Some((claim.provider, claim.native_id)),
             Sniffed::Empty | Sniffed::Unknown(_) => None,
         };
@@ -250,9 +297,9 @@ mod tests {
 
     #[test]
     fn a_look_that_fails_costs_one_file() {
-        let error = guarded(|| panic!("a defect")).expect_err("an error");
+        let error = catch_examine_panic(|| panic!("a defect")).expect_err("an error");
         assert!(error.to_string().contains("please report it"), "{error}");
-        assert_eq!(guarded(|| Ok(Sniffed::Empty)).expect("as it was"), Sniffed::Empty);
+        assert_eq!(catch_examine_panic(|| Ok(Sniffed::Empty)).expect("as it was"), Sniffed::Empty);
     }
 
     #[test]

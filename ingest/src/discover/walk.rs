@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use schemas::problem::{Problem, ProblemKind};
 
-use super::reach::{database_of, find_obstacle};
-use crate::provider::format::Places;
+use super::reach::{find_obstacle, shared_database};
+use crate::provider::format::AgentFolders;
 use crate::provider::{FORMATS, assemblies};
-use crate::source::candidate::{Candidate, Container};
+use crate::source::candidate::{Container, LogCandidate};
 
 /// The result of a search for files.
 #[derive(Debug, Default)]
 pub struct Discovery {
-    /// Sorted by path.
-    pub files: Vec<Candidate>,
+    /// The files that may be logs, sorted by path.
+    pub files: Vec<LogCandidate>,
+    /// Files and folders that could not be read.
     pub problems: Vec<Problem>,
     /// The roots that could be read. A known file missing below them has vanished.
     pub roots: Vec<PathBuf>,
@@ -22,7 +23,7 @@ pub struct Discovery {
 
 /// Returns the existing roots of every provider. The environment variables that the agents
 /// themselves honour move them.
-pub fn default_roots(places: &Places<'_>) -> Vec<PathBuf> {
+pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| (format.roots)(places)).collect();
     roots.retain(|root| root.exists());
     roots.sort();
@@ -32,49 +33,66 @@ pub fn default_roots(places: &Places<'_>) -> Vec<PathBuf> {
 
 /// Walks `roots`. A root may be a single file, which is taken whatever its name. Symbolic links are
 /// followed for roots only.
+///
+/// ```rust
+/// use ingest::discover::discover;
+///
+/// let dir = tempfile::tempdir()?;
+/// std::fs::write(dir.path().join("session.jsonl"), "{}\n")?;
+/// std::fs::write(dir.path().join("notes.txt"), "no log")?;
+///
+/// let found = discover(&[dir.path().to_owned()]);
+/// assert_eq!(found.files.len(), 1);
+/// assert!(found.files[0].path.ends_with("session.jsonl"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn discover(roots: &[PathBuf]) -> Discovery {
     let mut found = Discovery::default();
     for root in roots {
         // Gives each file one name, however its path was spelled.
         match root.canonicalize().and_then(|path| Ok((std::fs::metadata(&path)?, path))) {
-            Ok((metadata, path)) if metadata.is_file() => found.add(&path, &metadata),
-            Ok((metadata, path)) if metadata.is_dir() => walk(&path, &mut found),
-            Ok(_) => found.unreadable(root, &"it is neither a file nor a folder"),
-            Err(error) => found.unreadable(root, &error),
+            Ok((metadata, path)) if metadata.is_file() => found.add_file(&path, &metadata),
+            Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, &mut found),
+            Ok(_) => found.add_unreadable(root, &"it is neither a file nor a folder"),
+            Err(error) => found.add_unreadable(root, &error),
         }
     }
+
     // If a log exists both plain and compressed, the plain file counts: it may still grow.
     found.files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
     found.files.dedup_by_key(|file| file.key());
     found
 }
 
-fn walk(root: &Path, found: &mut Discovery) {
+/// Adds the files below a folder.
+fn walk_folder(root: &Path, found: &mut Discovery) {
     // A root that cannot be listed is not read: everything below it would count as vanished.
     if let Err(error) = std::fs::read_dir(root) {
-        return found.unreadable(root, &error);
+        found.add_unreadable(root, &error);
+        return;
     }
     found.roots.push(root.to_owned());
+
     let mut walker = ignore::WalkBuilder::new(root);
     walker.standard_filters(false).follow_links(false);
     // Parts are read with their sessions.
     walker.filter_entry(|entry| !assemblies().any(|assembly| (assembly.is_part)(entry.path())));
     for entry in walker.build() {
-        match entry {
-            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                if !is_log_name(entry.path()) {
-                    continue;
-                }
-                match entry.metadata() {
-                    Ok(metadata) => found.add(entry.path(), &metadata),
-                    Err(error) => found.unreadable(entry.path(), &error),
-                }
-            }
-            Ok(_) => {}
+        let entry = match entry {
+            Ok(entry) => entry,
             Err(error) => {
                 let path = error_path(&error).unwrap_or_else(|| root.to_owned());
-                found.unreadable(&path, &error);
+                found.add_unreadable(&path, &error);
+                continue;
             }
+        };
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        if !is_file || !is_log_name(entry.path()) {
+            continue;
+        }
+        match entry.metadata() {
+            Ok(metadata) => found.add_file(entry.path(), &metadata),
+            Err(error) => found.add_unreadable(entry.path(), &error),
         }
     }
 }
@@ -83,12 +101,14 @@ fn walk(root: &Path, found: &mut Discovery) {
 pub fn is_log_name(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let (_, plain) = Container::of_name(&name);
+
     let mut rules = FORMATS.iter().filter_map(|format| format.quirks.is_log_name);
     let by_rule = rules.find_map(|is_log_name| is_log_name(plain));
     let is_log = by_rule.unwrap_or(plain.ends_with(".jsonl") || plain.ends_with(".json"));
     is_log || assemblies().any(|assembly| assembly.shares_file && (assembly.is_source)(path))
 }
 
+/// Returns the path that an error of the walker names.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "only these errors of a foreign crate name a path"
@@ -106,7 +126,7 @@ fn error_path(error: &ignore::Error) -> Option<PathBuf> {
 impl Discovery {
     /// Leaves out files below `dir`, the folder of a store, which holds no logs.
     #[must_use]
-    pub fn without(mut self, dir: &Path) -> Self {
+    pub fn without_folder(mut self, dir: &Path) -> Self {
         if let Ok(dir) = dir.canonicalize() {
             self.files.retain(|file| !file.path.starts_with(&dir));
         }
@@ -117,29 +137,35 @@ impl Discovery {
     /// cannot be reached, or if its folder or database could not be read. A log behind a link was
     /// found at its own path, because links are not followed.
     pub fn has_lost(&self, key: &str) -> bool {
-        let database = database_of(key);
+        let database = shared_database(key);
         let log = Path::new(database.unwrap_or(key));
         let is_covered = self.problems.iter().any(|problem| log.starts_with(&problem.path));
         let is_there = database.is_none() && log.canonicalize().is_ok_and(|real| real == log);
         !is_covered && !is_there && find_obstacle(key).is_none()
     }
 
-    fn add(&mut self, path: &Path, metadata: &Metadata) {
+    /// Adds a file, or the sessions in it if it holds several.
+    fn add_file(&mut self, path: &Path, metadata: &Metadata) {
         let Some(assembly) = assemblies().find(|assembly| (assembly.is_source)(path)) else {
-            return self.files.push(Candidate::file(path.to_owned(), metadata));
+            self.files.push(LogCandidate::from_metadata(path.to_owned(), metadata));
+            return;
         };
-        match (assembly.sessions)(path) {
-            Ok(sessions) => self.files.extend(sessions.into_iter().map(|session| Candidate {
+        let sessions = match (assembly.sessions)(path) {
+            Ok(sessions) => sessions,
+            Err(error) => return self.add_unreadable(path, &error),
+        };
+        for session in sessions {
+            self.files.push(LogCandidate {
                 path: session.path,
                 size: session.bytes,
                 modified_us: session.updated_us,
                 container: Container::Assembled(assembly),
-            })),
-            Err(error) => self.unreadable(path, &error),
+            });
         }
     }
 
-    fn unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {
+    /// Reports a file or folder that could not be read.
+    fn add_unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {
         self.problems.push(Problem {
             path: path.to_string_lossy().into_owned(),
             line: 0,
@@ -185,7 +211,7 @@ mod tests {
         let variable = |name: &str| {
             (name == "CLAUDE_CONFIG_DIR").then(|| other.to_string_lossy().into_owned())
         };
-        let roots = default_roots(&Places::new(home.path(), &variable));
+        let roots = default_roots(&AgentFolders::new(home.path(), &variable));
         assert_eq!(roots, [home.path().join(".gemini/tmp"), other.join("projects")]);
     }
 }

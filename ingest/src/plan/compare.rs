@@ -2,22 +2,22 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use schemas::Provider;
-use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use schemas::session::{SourceRow, SourceStatus};
 
-use super::work::{Change, Known};
-use crate::provider::format::{Claim, Reader};
-use crate::provider::{companion, format};
+use super::work::{Known, LogChange};
+use crate::provider::format::{LogReader, SessionClaim};
+use crate::provider::{companion_path, format_of};
 use crate::redact::Redactor;
-use crate::source::candidate::Candidate;
-use crate::text::names::short;
+use crate::source::candidate::LogCandidate;
+use crate::text::names::truncate_name;
 
 /// The redaction rules in force.
 #[derive(Clone, Copy)]
-pub(super) struct Rules<'r> {
+pub(super) struct RulesInForce<'r> {
     pub(super) redactor: Option<&'r Redactor>,
+    /// Version of the rules; 0 if there are none.
     pub(super) version: i64,
 }
 
@@ -27,16 +27,18 @@ pub(crate) fn rules_version(redactor: Option<&Redactor>) -> i64 {
 }
 
 /// Returns whether a log and its companion file are unchanged since the log was read.
-pub fn unchanged(file: &Candidate, row: &SourceRow) -> bool {
-    row.size.cast_unsigned() == file.size && row.modified_us == changed_at(file, row.provider)
+pub fn is_unchanged(file: &LogCandidate, row: &SourceRow) -> bool {
+    row.size.cast_unsigned() == file.size && row.modified_us == last_change_us(file, row.provider)
 }
 
 /// Returns when a log or its companion file changed last, in microseconds. Only the companion's
 /// time is considered, not its size.
-pub(super) fn changed_at(file: &Candidate, provider: Option<Provider>) -> i64 {
-    let beside = provider.and_then(|provider| companion(provider, Path::new(&file.key())));
-    let beside = beside.and_then(|path| Candidate::named(path).ok());
-    beside.map_or(file.modified_us, |beside| beside.modified_us.max(file.modified_us))
+pub(super) fn last_change_us(file: &LogCandidate, provider: Option<Provider>) -> i64 {
+    let beside = provider.and_then(|provider| companion_path(provider, Path::new(&file.key())));
+    match beside.map(LogCandidate::from_path) {
+        Some(Ok(beside)) => beside.modified_us.max(file.modified_us),
+        Some(Err(_)) | None => file.modified_us,
+    }
 }
 
 /// Returns whether the session of a file, if it has one, has not moved to another file.
@@ -46,25 +48,31 @@ pub(super) fn is_its_log(row: &SourceRow, known: &Known) -> bool {
 }
 
 /// Returns whether the content read from a file was masked by these rules.
-pub(super) fn masked_by(row: &SourceRow, rules: Rules<'_>) -> bool {
+pub(super) fn is_masked_by(row: &SourceRow, rules: RulesInForce<'_>) -> bool {
     row.redaction_rules == rules.version || row.session_id.is_none()
 }
 
-/// Returns how a known log changed. `same` is true if the log still begins with the content read
+/// Returns how a known log changed. `is_same` is true if the log still begins with the content read
 /// before.
-pub(super) fn change(claim: &Claim, row: &SourceRow, same: bool, rules: Rules<'_>) -> Change {
-    let grows = matches!(format(claim.provider).reader, Reader::Lines(_));
-    let goes_on = grows && same && masked_by(row, rules) && !was_out_of_reach(row);
-    if goes_on { Change::Grown } else { Change::Rewritten }
+pub(super) fn classify_change(
+    claim: &SessionClaim,
+    row: &SourceRow,
+    is_same: bool,
+    rules: RulesInForce<'_>,
+) -> LogChange {
+    let may_grow = matches!(format_of(claim.provider).reader, LogReader::Lines(_));
+    if may_grow && is_same && is_masked_by(row, rules) && !was_out_of_reach(row) {
+        LogChange::Grown
+    } else {
+        LogChange::Rewritten
+    }
 }
 
 /// Returns whether the file of `row` now holds another session, written over the one in `row`.
-pub(super) fn is_of_another(claim: &Claim, row: &SourceRow, known: &Known) -> bool {
-    let is_other = |session: &Arc<SessionRow>| {
-        session.native_id.as_deref() != Some(short(&claim.native_id))
-            || row.provider != Some(claim.provider)
-    };
-    known.session_of(row).is_some_and(is_other)
+pub(super) fn is_of_another(claim: &SessionClaim, row: &SourceRow, known: &Known) -> bool {
+    let Some(session) = known.session_of(row) else { return false };
+    session.native_id.as_deref() != Some(truncate_name(&claim.native_id))
+        || row.provider != Some(claim.provider)
 }
 
 /// Returns whether a log was missing while its originals may have received events that it counts as
@@ -74,22 +82,33 @@ pub(super) fn was_out_of_reach(row: &SourceRow) -> bool {
 }
 
 /// Collects the paths of the companion files of all logs found or known.
-pub(super) fn companions(claims: &[(Candidate, Claim)], known: &Known) -> HashSet<PathBuf> {
-    let found = claims.iter().map(|(file, claim)| (claim.provider, file.key()));
-    let known = known.sources.values();
-    let known = known.filter_map(|row| Some((row.provider?, row.path.clone())));
-    found.chain(known).filter_map(|(provider, path)| companion(provider, path.as_ref())).collect()
+pub(super) fn collect_companions(
+    claims: &[(LogCandidate, SessionClaim)],
+    known: &Known,
+) -> HashSet<PathBuf> {
+    let mut companions = HashSet::new();
+    for (file, claim) in claims {
+        companions.extend(companion_path(claim.provider, Path::new(&file.key())));
+    }
+    for row in known.sources.values() {
+        if let Some(provider) = row.provider {
+            companions.extend(companion_path(provider, Path::new(&row.path)));
+        }
+    }
+    companions
 }
 
 /// Returns logs whose companion file was found without them: only the companion changed, and only
 /// the companion was named.
-pub(super) fn told_of(found: &[Candidate], known: &Known) -> Vec<Candidate> {
-    let present: HashSet<String> = found.iter().map(Candidate::key).collect();
-    let is_told_of = |row: &&SourceRow| {
-        let beside = row.provider.and_then(|provider| companion(provider, Path::new(&row.path)));
-        beside.is_some_and(|beside| present.contains(&*beside.to_string_lossy()))
-            && !present.contains(&row.path)
-    };
-    let logs = known.sources.values().filter(is_told_of);
-    logs.filter_map(|row| Candidate::named(PathBuf::from(&row.path)).ok()).collect()
+pub(super) fn logs_of_companions(found: &[LogCandidate], known: &Known) -> Vec<LogCandidate> {
+    let present: HashSet<String> = found.iter().map(LogCandidate::key).collect();
+    let mut logs = Vec::new();
+    for row in known.sources.values() {
+        let Some(provider) = row.provider else { continue };
+        let Some(beside) = companion_path(provider, Path::new(&row.path)) else { continue };
+        if present.contains(&*beside.to_string_lossy()) && !present.contains(&row.path) {
+            logs.extend(LogCandidate::from_path(PathBuf::from(&row.path)).ok());
+        }
+    }
+    logs
 }

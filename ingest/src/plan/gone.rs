@@ -1,30 +1,36 @@
 //! Finds logs that no longer exist and marks their sessions.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-use super::compare::{Rules, is_its_log, masked_by};
+use super::compare::{RulesInForce, is_its_log, is_masked_by};
 use super::work::{Known, Plan};
 use crate::discover::{Discovery, find_obstacle};
-use crate::source::candidate::Candidate;
+use crate::source::candidate::LogCandidate;
 
 impl Plan {
     /// Settles the files below a readable root that no longer exist.
-    pub(super) fn vanished(&mut self, found: &Discovery, known: &Known) {
-        let present: HashSet<String> = found.files.iter().map(Candidate::key).collect();
+    pub(super) fn settle_vanished(&mut self, found: &Discovery, known: &Known) {
+        let present: HashSet<String> = found.files.iter().map(LogCandidate::key).collect();
         let roots: Vec<_> =
             found.roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
-        let mut missing: Vec<_> = known
-            .sources
-            .values()
-            .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
-            .filter(|row| roots.iter().any(|root| Path::new(&row.path).starts_with(root)))
-            .collect();
+
+        let mut missing = Vec::new();
+        for row in known.sources.values() {
+            if row.status == SourceStatus::Gone || present.contains(&row.path) {
+                continue;
+            }
+            if roots.iter().any(|root| Path::new(&row.path).starts_with(root)) {
+                missing.push(row);
+            }
+        }
         missing.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut obstacles = BTreeMap::new();
+
+        let mut obstacles: BTreeMap<PathBuf, io::Error> = BTreeMap::new();
         for row in missing {
             if !found.has_lost(&row.path) {
                 obstacles.extend(find_obstacle(&row.path));
@@ -33,42 +39,56 @@ impl Plan {
             self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
             self.mark_session(row, true, known);
         }
-        let is_reported = |path: &Path| found.problems.iter().any(|p| path.starts_with(&p.path));
-        obstacles.retain(|path: &PathBuf, _| !is_reported(path));
+
         for (path, error) in obstacles {
-            let (path, kind) = (path.to_string_lossy().into_owned(), ProblemKind::Unreadable);
-            let message = format!("the logs in it cannot be reached: {error}");
-            self.problems.push(Problem { path, line: 0, byte: 0, kind, message });
+            if found.problems.iter().any(|problem| path.starts_with(&problem.path)) {
+                continue;
+            }
+            self.problems.push(Problem {
+                path: path.to_string_lossy().into_owned(),
+                line: 0,
+                byte: 0,
+                kind: ProblemKind::Unreadable,
+                message: format!("the logs at this path cannot be reached: {error}"),
+            });
         }
     }
 
     /// Notes the logs that are gone, now or since an earlier run, and were masked by other rules.
-    pub(super) fn outdated(&mut self, files: &[Candidate], rules: Rules<'_>, known: &Known) {
+    pub(super) fn collect_outdated(
+        &mut self,
+        files: &[LogCandidate],
+        rules: RulesInForce<'_>,
+        known: &Known,
+    ) {
         // Without rules in force, masked rows stay masked.
         if rules.version == 0 {
             return;
         }
-        let rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
-        let mut paths: Vec<String> = rows
-            .chain(&self.settled)
-            .filter(|row| !masked_by(row, rules) && is_its_log(row, known))
-            .map(|row| row.path.clone())
-            .collect();
         // A log that came back is read again, so its rows need no masking here.
-        let present: HashSet<String> = files.iter().map(Candidate::key).collect();
-        paths.retain(|path| !present.contains(path));
+        let present: HashSet<String> = files.iter().map(LogCandidate::key).collect();
+        let gone = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
+        let mut paths = Vec::new();
+        for row in gone.chain(&self.settled) {
+            if !is_masked_by(row, rules) && is_its_log(row, known) && !present.contains(&row.path) {
+                paths.push(row.path.clone());
+            }
+        }
         self.outdated = paths;
     }
 
-    pub(super) fn mark_session(&mut self, row: &SourceRow, gone: bool, known: &Known) {
-        if let Some(session) = known.session_of(row).filter(|session| session.source_gone != gone) {
-            self.sessions.push(SessionRow {
-                source_gone: gone,
-                row_start: 0,
-                row_count: 0,
-                ..SessionRow::clone(session)
-            });
+    /// Notes that the log of a session is gone or came back, unless the session's row says so.
+    pub(super) fn mark_session(&mut self, row: &SourceRow, is_gone: bool, known: &Known) {
+        let Some(session) = known.session_of(row) else { return };
+        if session.source_gone == is_gone {
+            return;
         }
+        self.sessions.push(SessionRow {
+            source_gone: is_gone,
+            row_start: 0,
+            row_count: 0,
+            ..SessionRow::clone(session)
+        });
     }
 
     /// Keeps the session of a file that was overwritten with other content. The session is kept as
@@ -90,10 +110,15 @@ impl Plan {
 
     /// Removes the sessions of logs that receive another id: those sessions will be empty. Returns
     /// the known rows without these sessions, or `None` if nothing was removed.
-    pub(super) fn dissolve(&mut self, logs: &[&SourceRow], known: &Known) -> Option<Known> {
+    pub(super) fn empty_renamed_sessions(
+        &mut self,
+        logs: &[&SourceRow],
+        known: &Known,
+    ) -> Option<Known> {
         if logs.is_empty() {
             return None;
         }
+
         let mut remaining =
             Known { sources: known.sources.clone(), sessions: known.sessions.clone() };
         for row in logs {

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
+/// Maximum number of characters of a session id, without the number appended to it.
+const MAX_ID_CHARS: usize = 128;
+
 /// Returns the native id, with `~2`, `~3`, ... appended if it is taken. Whitespace and control
 /// characters become underscores. `taken` holds the ids assigned before and the last number tried
 /// for each, because many logs may claim one id.
-pub(super) fn free_id<V>(
+pub(super) fn assign_id<V>(
     native: &str,
     known: &HashMap<String, V>,
     taken: &mut HashMap<String, u32>,
@@ -13,9 +16,10 @@ pub(super) fn free_id<V>(
     let clean: String = native
         .chars()
         .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
-        .take(128)
+        .take(MAX_ID_CHARS)
         .collect();
     let base = if clean.is_empty() { "session".to_owned() } else { clean };
+
     let mut number = taken.get(&base).copied().unwrap_or(0);
     let id = loop {
         number += 1;
@@ -24,6 +28,7 @@ pub(super) fn free_id<V>(
             break id;
         }
     };
+
     taken.insert(base, number);
     taken.entry(id.clone()).or_insert(1);
     id
@@ -37,17 +42,17 @@ mod tests {
     fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
         let known = ["known", "b", "b~3"].map(|id| (id.to_owned(), ()));
         let (known, mut taken) = (HashMap::from(known), HashMap::new());
-        assert_eq!(free_id("known", &known, &mut taken), "known~2");
-        assert_eq!(free_id("a", &known, &mut taken), "a");
-        assert_eq!(free_id("a", &known, &mut taken), "a~2");
-        assert_eq!(free_id("a", &known, &mut taken), "a~3");
-        assert_eq!(free_id("b c\n", &known, &mut taken), "b_c_");
-        assert_eq!(free_id("", &known, &mut taken), "session");
-        assert_eq!(free_id("b", &known, &mut taken), "b~2");
-        assert_eq!(free_id("b", &known, &mut taken), "b~4");
+        assert_eq!(assign_id("known", &known, &mut taken), "known~2");
+        assert_eq!(assign_id("a", &known, &mut taken), "a");
+        assert_eq!(assign_id("a", &known, &mut taken), "a~2");
+        assert_eq!(assign_id("a", &known, &mut taken), "a~3");
+        assert_eq!(assign_id("b c\n", &known, &mut taken), "b_c_");
+        assert_eq!(assign_id("", &known, &mut taken), "session");
+        assert_eq!(assign_id("b", &known, &mut taken), "b~2");
+        assert_eq!(assign_id("b", &known, &mut taken), "b~4");
         // An id may look like one that was numbered.
-        assert_eq!(free_id("a~2", &known, &mut taken), "a~2~2");
-        assert_eq!(free_id("a~4", &known, &mut taken), "a~4");
-        assert_eq!(free_id("a", &known, &mut taken), "a~5");
+        assert_eq!(assign_id("a~2", &known, &mut taken), "a~2~2");
+        assert_eq!(assign_id("a~4", &known, &mut taken), "a~4");
+        assert_eq!(assign_id("a", &known, &mut taken), "a~5");
     }
 }

@@ -4,15 +4,19 @@ use std::collections::BTreeSet;
 
 /// Returns positions in an order in which each comes after its ancestors, the lowest ready position
 /// first. In a cycle, the first position comes without its ancestors.
-pub(crate) fn in_order(ancestors: &[Vec<usize>]) -> Vec<usize> {
+pub(crate) fn sort_by_ancestors(ancestors: &[Vec<usize>]) -> Vec<usize> {
     let mut children = vec![Vec::new(); ancestors.len()];
     for (at, ancestors) in ancestors.iter().enumerate() {
-        ancestors.iter().for_each(|ancestor| children[*ancestor].push(at));
+        for ancestor in ancestors {
+            children[*ancestor].push(at);
+        }
     }
+
     let mut missing: Vec<usize> = ancestors.iter().map(Vec::len).collect();
     let mut waiting: BTreeSet<usize> = (0..ancestors.len()).collect();
     let mut ready: BTreeSet<usize> =
         waiting.iter().copied().filter(|at| missing[*at] == 0).collect();
+
     let mut order = Vec::with_capacity(ancestors.len());
     while let Some(at) = ready.pop_first().or_else(|| waiting.first().copied()) {
         waiting.remove(&at);
@@ -51,13 +55,13 @@ mod tests {
         ) {
             let mut ancestors = vec![Vec::new(); 12];
             edges.into_iter().for_each(|(child, ancestor)| ancestors[child].push(ancestor));
-            prop_assert_eq!(in_order(&ancestors), in_order_plainly(&ancestors));
+            prop_assert_eq!(sort_by_ancestors(&ancestors), in_order_plainly(&ancestors));
         }
     }
 
     #[test]
     fn ancestors_come_first_and_rings_do_not_stop_it() {
-        assert_eq!(in_order(&[vec![2], vec![], vec![1]]), [1, 2, 0]);
-        assert_eq!(in_order(&[vec![1], vec![0], vec![2]]), [0, 1, 2]);
+        assert_eq!(sort_by_ancestors(&[vec![2], vec![], vec![1]]), [1, 2, 0]);
+        assert_eq!(sort_by_ancestors(&[vec![1], vec![0], vec![2]]), [0, 1, 2]);
     }
 }

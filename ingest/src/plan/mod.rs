@@ -16,23 +16,23 @@ use std::path::PathBuf;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 
-pub use self::compare::unchanged;
+pub use self::compare::is_unchanged;
 use self::compare::{
-    Rules, change, changed_at, companions, is_its_log, is_of_another, masked_by, rules_version,
-    told_of, was_out_of_reach,
+    RulesInForce, classify_change, collect_companions, is_its_log, is_masked_by, is_of_another,
+    last_change_us, logs_of_companions, rules_version, was_out_of_reach,
 };
-use self::ids::free_id;
-use self::lineage::{link, units};
-use self::relatives::{MovedLogs, NewLogs, claim_of, left_behind, settle};
-pub use self::work::{Change, Known, Plan, Work};
+use self::ids::assign_id;
+use self::lineage::{group_into_units, link_works};
+use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};
+pub use self::work::{Known, LogChange, LogWork, Plan};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
 use crate::discover::sniff::{Sniffed, sniff, sniff_all};
-use crate::provider::format::{Claim, Reader};
-use crate::provider::{format, is_beside_log};
+use crate::provider::format::{LogReader, SessionClaim};
+use crate::provider::{format_of, is_beside_log};
 use crate::redact::Redactor;
-use crate::source::candidate::Candidate;
-use crate::source::container::{Content, MAX_DOCUMENT, too_large};
+use crate::source::candidate::LogCandidate;
+use crate::source::container::{Content, MAX_DOCUMENT_BYTES, oversized_message};
 use crate::source::fingerprint::Fingerprint;
 
 /// The content of a file that is no longer the log of its session.
@@ -44,58 +44,79 @@ enum Successor {
 }
 
 /// Plans the work for the files found. Logs masked by other rules than those of `redactor` are read
-/// again.
+/// again; without a redactor, no rules are in force.
+///
+/// ```rust
+/// use ingest::discover::discover;
+/// use ingest::plan::{Known, plan};
+///
+/// let dir = tempfile::tempdir()?;
+/// let record = r#"{"type":"user","sessionId":"s1","message":{"role":"user","content":"Hi"}}"#;
+/// std::fs::write(dir.path().join("s1.jsonl"), format!("{record}\n"))?;
+///
+/// // An empty store knows no file.
+/// let plan = plan(discover(&[dir.path().to_owned()]), &Known::default(), None);
+/// assert_eq!(plan.files, 1);
+/// assert_eq!(plan.units[0][0].session_id, "s1");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
-    let rules = Rules { redactor, version: rules_version(redactor) };
+    let rules = RulesInForce { redactor, version: rules_version(redactor) };
     let mut plan = Plan { files: found.files.len() as u64, ..Plan::default() };
-    plan.vanished(&found, known);
-    plan.outdated(&found.files, rules, known);
+    plan.settle_vanished(&found, known);
+    plan.collect_outdated(&found.files, rules, known);
     plan.problems.extend(found.problems);
+
     let mut works = Vec::new();
     let mut renamed = Vec::new();
     let mut unseen = Vec::new();
-    let told = told_of(&found.files, known);
+    let told = logs_of_companions(&found.files, known);
     for file in found.files.into_iter().chain(told) {
-        match known.sources.get(&file.key()).filter(|row| is_its_log(row, known)) {
-            Some(row)
-                if unchanged(&file, row) && masked_by(row, rules) && !was_out_of_reach(row) =>
-            {
-                plan.settle_unchanged(row, known);
+        let row = known.sources.get(&file.key()).filter(|row| is_its_log(row, known));
+        let Some(row) = row else {
+            unseen.push(file);
+            continue;
+        };
+        if is_unchanged(&file, row) && is_masked_by(row, rules) && !was_out_of_reach(row) {
+            plan.settle_unchanged(row, known);
+            continue;
+        }
+        let was_log =
+            matches!(row.status, SourceStatus::Ok | SourceStatus::Gone) && row.session_id.is_some();
+        if !was_log {
+            unseen.push(file);
+            continue;
+        }
+        match plan.plan_known_file(file, row, rules, known, &mut works) {
+            Some((file, Successor::SameLog)) => {
+                renamed.push(row);
+                unseen.push(file);
             }
-            Some(row)
-                if matches!(row.status, SourceStatus::Ok | SourceStatus::Gone)
-                    && row.session_id.is_some() =>
-            {
-                match plan.known_file(file, row, rules, known, &mut works) {
-                    Some((file, Successor::SameLog)) => {
-                        renamed.push(row);
-                        unseen.push(file);
-                    }
-                    Some((file, Successor::OtherContent)) => {
-                        plan.set_aside(row, known);
-                        unseen.push(file);
-                    }
-                    None => {}
-                }
+            Some((file, Successor::OtherContent)) => {
+                plan.set_aside(row, known);
+                unseen.push(file);
             }
-            _ => unseen.push(file),
+            None => {}
         }
     }
-    let remaining = plan.dissolve(&renamed, known);
+
+    let remaining = plan.empty_renamed_sessions(&renamed, known);
     let known = remaining.as_ref().unwrap_or(known);
-    plan.new_files(unseen, rules, known, &mut works);
+    plan.plan_new_files(unseen, rules, known, &mut works);
     if !works.is_empty() {
-        let news = NewLogs::of(&works);
-        plan.relatives(&news, rules, known, &mut works);
-        link(&mut works, known, &news);
-        settle(&mut works);
+        let news = NewLogs::from_works(&works);
+        plan.plan_relatives(&news, rules, known, &mut works);
+        link_works(&mut works, known, &news);
+        schedule_rereads(&mut works);
     }
-    plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.offset())).sum();
-    plan.units = units(works);
+
+    plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.start_offset())).sum();
+    plan.units = group_into_units(works);
     plan
 }
 
 impl Plan {
+    /// Counts an unchanged file. If it was gone, notes that it came back.
     fn settle_unchanged(&mut self, row: &SourceRow, known: &Known) {
         self.unchanged += 1;
         if row.status == SourceStatus::Gone {
@@ -108,75 +129,77 @@ impl Plan {
 
     /// Plans a known file that has changed. If the file is no longer the log of its session,
     /// returns it together with what it holds instead.
-    fn known_file(
+    fn plan_known_file(
         &mut self,
-        file: Candidate,
+        file: LogCandidate,
         row: &SourceRow,
-        rules: Rules<'_>,
+        rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<Work>,
-    ) -> Option<(Candidate, Successor)> {
-        let same =
-            Content::open(&file).and_then(|mut content| Fingerprint::matches(&mut content, row));
-        match same.and_then(|same| Ok((same, sniff(&file, rules.redactor)?))) {
+        works: &mut Vec<LogWork>,
+    ) -> Option<(LogCandidate, Successor)> {
+        let is_same = Content::open(&file)
+            .and_then(|mut content| Fingerprint::is_unchanged(&mut content, row));
+        match is_same.and_then(|is_same| Ok((is_same, sniff(&file, rules.redactor)?))) {
             // The log has named itself since, or begins as another agent's logs do.
-            Ok((same, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
-                let is_same_log = same && row.consumed > 0;
+            Ok((is_same, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
+                let is_same_log = is_same && row.consumed > 0;
                 let other = if is_same_log { Successor::SameLog } else { Successor::OtherContent };
                 return Some((file, other));
             }
             // The content read before stays, and the rest is read by the same decoder.
             Ok((true, Sniffed::Unknown(reason))) if row.consumed > 0 => {
-                works.extend(read_on(file, row, reason, rules, known));
+                works.extend(unrecognised_log_work(file, row, reason, rules, known));
             }
             // Truncated to nothing, or overwritten: the content read before stays.
             Ok((_, Sniffed::Empty | Sniffed::Unknown(_))) => {
                 return Some((file, Successor::OtherContent));
             }
-            Ok((same, Sniffed::Log(claim))) => {
-                let change = change(&claim, row, same, rules);
-                works.push(go_on(file, claim, row, change, known));
+            Ok((is_same, Sniffed::Log(claim))) => {
+                let change = classify_change(&claim, row, is_same, rules);
+                works.push(known_log_work(file, claim, row, change, known));
             }
-            Err(error) => self.failed(&file, &error),
+            Err(error) => self.report_unreadable(&file, &error),
         }
         None
     }
 
     /// Plans files that the store does not know by path: new logs, and known logs under new names.
-    fn new_files(
+    fn plan_new_files(
         &mut self,
-        files: Vec<Candidate>,
-        rules: Rules<'_>,
+        files: Vec<LogCandidate>,
+        rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<Work>,
+        works: &mut Vec<LogWork>,
     ) {
-        let mut claims = self.claims(files, rules, known);
+        let mut claims = self.collect_claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides the same.
         // A log that names a parent comes after those that do not.
-        claims.sort_by(|(a, x), (b, y)| {
-            let hangs = x.parent.is_some().cmp(&y.parent.is_some());
-            hangs.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
+        claims.sort_by(|(a, a_claim), (b, b_claim)| {
+            let by_parent = a_claim.parent.is_some().cmp(&b_claim.parent.is_some());
+            by_parent.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
         });
-        let mut former = match claims.is_empty() {
-            true => MovedLogs::default(),
-            false => MovedLogs::of(known, works, &self.settled),
+
+        let mut moved_logs = if claims.is_empty() {
+            MovedLogs::default()
+        } else {
+            MovedLogs::new(known, works, &self.settled)
         };
         let mut taken = HashMap::new();
         for (mut file, claim) in claims {
-            match former.take(&file, &claim) {
-                Ok(Some((row, same))) => {
-                    self.renamed(row);
+            match moved_logs.take_match(&file, &claim) {
+                Ok(Some((row, is_same))) => {
+                    self.note_renamed(row);
                     // A log with ancestors is read from its start, like one that was out of reach.
-                    let same = same && row.ancestors.is_none();
-                    let change = change(&claim, row, same, rules);
-                    works.push(go_on(file, claim, row, change, known));
+                    let is_same = is_same && row.ancestors.is_none();
+                    let change = classify_change(&claim, row, is_same, rules);
+                    works.push(known_log_work(file, claim, row, change, known));
                 }
                 Ok(None) => {
-                    file.modified_us = changed_at(&file, Some(claim.provider));
-                    works.push(Work {
-                        session_id: free_id(&claim.native_id, &known.sessions, &mut taken),
+                    file.modified_us = last_change_us(&file, Some(claim.provider));
+                    works.push(LogWork {
+                        session_id: assign_id(&claim.native_id, &known.sessions, &mut taken),
                         file,
-                        change: Change::New,
+                        change: LogChange::New,
                         relation: claim.relation,
                         claim,
                         parent_session_id: None,
@@ -186,7 +209,7 @@ impl Plan {
                         session: None,
                     });
                 }
-                Err(error) => self.failed(&file, &error),
+                Err(error) => self.report_unreadable(&file, &error),
             }
         }
     }
@@ -194,11 +217,12 @@ impl Plan {
     /// Notes that the session of a log continues in another file. The row of the former file still
     /// names the session, so that the move is found again if this run is killed before the move is
     /// committed.
-    fn renamed(&mut self, row: &SourceRow) {
-        let of_it = |id: Option<&String>| id == row.session_id.as_ref();
-        self.sessions.retain(|session| !of_it(Some(&session.session_id)));
-        let is_aside = |gone: &SourceRow| self.moved.contains_key(&gone.path);
-        self.settled.retain(|gone| !(of_it(gone.session_id.as_ref()) && is_aside(gone)));
+    fn note_renamed(&mut self, row: &SourceRow) {
+        self.sessions.retain(|session| Some(&session.session_id) != row.session_id.as_ref());
+        // Drops the row under which this plan set the session aside.
+        self.settled.retain(|settled| {
+            settled.session_id != row.session_id || !self.moved.contains_key(&settled.path)
+        });
         if row.status != SourceStatus::Gone && self.settled.iter().all(|gone| gone.path != row.path)
         {
             self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
@@ -206,103 +230,127 @@ impl Plan {
     }
 
     /// Adds known logs that new logs affect, besides those already planned, in their present state.
-    fn relatives(
+    fn plan_relatives(
         &mut self,
         news: &NewLogs,
-        rules: Rules<'_>,
+        rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<Work>,
+        works: &mut Vec<LogWork>,
     ) {
-        for row in news.relatives(works, known) {
-            let is_here = match find_candidate(&row.path) {
-                Some(file) if unchanged(&file, row) && masked_by(row, rules) => {
-                    let claim = match sniff(&file, rules.redactor) {
-                        Ok(Sniffed::Log(claim)) => Some(claim),
-                        Ok(_) => known.session_of(row).and_then(|session| claim_of(row, session)),
-                        Err(_) => None,
-                    };
-                    works.extend(claim.map(|claim| go_on(file, claim, row, Change::Same, known)));
-                    true
-                }
-                // New content that overwrote the log is read in its own turn.
-                Some(file) => {
-                    let successor = self.known_file(file, row, rules, known, works);
-                    !matches!(successor, Some((_, Successor::OtherContent)))
-                }
-                None => !is_gone(&row.path),
-            };
-            if !is_here {
-                let of_it = |gone: &&SourceRow| gone.session_id == row.session_id;
-                let row = self.settled.iter().find(of_it).unwrap_or(row);
-                works.extend(left_behind(row, known));
+        for row in news.related_logs(works, known) {
+            if !self.plan_present_relative(row, rules, known, works) {
+                let settled = self.settled.iter().find(|gone| gone.session_id == row.session_id);
+                works.extend(plan_gone_log(settled.unwrap_or(row), known));
             }
         }
     }
 
-    /// Sniffs files that are new. Files that are not logs are settled at once.
-    fn claims(
+    /// Adds a known log in its present state. Returns false if the log no longer exists.
+    fn plan_present_relative(
         &mut self,
-        files: Vec<Candidate>,
-        rules: Rules<'_>,
+        row: &SourceRow,
+        rules: RulesInForce<'_>,
         known: &Known,
-    ) -> Vec<(Candidate, Claim)> {
-        let (mut claims, mut unknown) = (Vec::new(), Vec::new());
+        works: &mut Vec<LogWork>,
+    ) -> bool {
+        let Some(file) = find_candidate(&row.path) else { return !is_gone(&row.path) };
+        if !is_unchanged(&file, row) || !is_masked_by(row, rules) {
+            // New content that overwrote the log is read in its own turn.
+            let successor = self.plan_known_file(file, row, rules, known, works);
+            return !matches!(successor, Some((_, Successor::OtherContent)));
+        }
+
+        let claim = match sniff(&file, rules.redactor) {
+            Ok(Sniffed::Log(claim)) => Some(claim),
+            Ok(Sniffed::Empty | Sniffed::Unknown(_)) => {
+                known.session_of(row).and_then(|session| recorded_claim(row, session))
+            }
+            Err(_) => None,
+        };
+        if let Some(claim) = claim {
+            works.push(known_log_work(file, claim, row, LogChange::Same, known));
+        }
+        true
+    }
+
+    /// Sniffs files that are new. Files that are not logs are settled at once.
+    fn collect_claims(
+        &mut self,
+        files: Vec<LogCandidate>,
+        rules: RulesInForce<'_>,
+        known: &Known,
+    ) -> Vec<(LogCandidate, SessionClaim)> {
+        let mut claims = Vec::new();
+        let mut unknown = Vec::new();
         for (file, sniffed) in sniff_all(files, rules.redactor) {
             match sniffed {
                 Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
                     let reason = Some("too large a document");
-                    self.settled.push(settled(&file, SourceStatus::Failed, reason));
-                    self.problem(&file, ProblemKind::OversizedDocument, too_large(file.size));
+                    self.settled.push(settled_row(&file, SourceStatus::Failed, reason));
+                    self.push_problem(
+                        &file,
+                        ProblemKind::OversizedDocument,
+                        oversized_message(file.size),
+                    );
                 }
                 Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
-                Ok(Sniffed::Empty) => self.settled.push(settled(&file, SourceStatus::Empty, None)),
+                Ok(Sniffed::Empty) => {
+                    self.settled.push(settled_row(&file, SourceStatus::Empty, None))
+                }
                 Ok(Sniffed::Unknown(reason)) => unknown.push((file, reason)),
-                Err(error) => self.failed(&file, &error),
+                Err(error) => self.report_unreadable(&file, &error),
             }
         }
         if !unknown.is_empty() {
-            let companions = companions(&claims, known);
-            unknown.iter().for_each(|(file, reason)| self.unknown(file, reason, &companions));
+            let companions = collect_companions(&claims, known);
+            for (file, reason) in &unknown {
+                self.settle_unknown(file, reason, &companions);
+            }
         }
         claims
     }
 
-    fn unknown(&mut self, file: &Candidate, reason: &str, companions: &HashSet<PathBuf>) {
+    /// Settles a file that no decoder recognises.
+    fn settle_unknown(&mut self, file: &LogCandidate, reason: &str, companions: &HashSet<PathBuf>) {
         if is_beside_log(file.key().as_ref()) || companions.contains(&file.path) {
-            return self.settled.push(settled(file, SourceStatus::Beside, None));
+            self.settled.push(settled_row(file, SourceStatus::Beside, None));
+            return;
         }
-        self.settled.push(settled(file, SourceStatus::UnknownFormat, Some(reason)));
+
+        self.settled.push(settled_row(file, SourceStatus::UnknownFormat, Some(reason)));
         // Folders of logs also hold settings and indexes in `.json` files, so only other files are
         // reported.
         if file.path.extension().is_none_or(|ext| ext != "json") {
-            self.problem(file, ProblemKind::UnknownFormat, reason.to_owned());
+            self.push_problem(file, ProblemKind::UnknownFormat, reason.to_owned());
         }
     }
 
-    fn failed(&mut self, file: &Candidate, error: &std::io::Error) {
+    /// Reports a file that could not be opened or read.
+    fn report_unreadable(&mut self, file: &LogCandidate, error: &std::io::Error) {
         let is_too_large = error.kind() == std::io::ErrorKind::FileTooLarge;
         let kind =
             if is_too_large { ProblemKind::OversizedDocument } else { ProblemKind::Unreadable };
         // Not settled: the next run tries again.
-        self.problem(file, kind, error.to_string());
+        self.push_problem(file, kind, error.to_string());
     }
 
-    fn problem(&mut self, file: &Candidate, kind: ProblemKind, message: String) {
+    /// Reports a problem with a file as a whole.
+    fn push_problem(&mut self, file: &LogCandidate, kind: ProblemKind, message: String) {
         self.problems.push(Problem { path: file.key(), line: 0, byte: 0, kind, message });
     }
 }
 
 /// Returns the work of a log that continues the session of `row`.
-fn go_on(
-    mut file: Candidate,
-    claim: Claim,
+fn known_log_work(
+    mut file: LogCandidate,
+    claim: SessionClaim,
     row: &SourceRow,
-    change: Change,
+    change: LogChange,
     known: &Known,
-) -> Work {
-    file.modified_us = changed_at(&file, Some(claim.provider));
+) -> LogWork {
+    file.modified_us = last_change_us(&file, Some(claim.provider));
     let session_id = row.session_id.clone().unwrap_or_default();
-    Work {
+    LogWork {
         file,
         change,
         relation: claim.relation,
@@ -318,23 +366,26 @@ fn go_on(
 
 /// Returns the work of a log whose beginning is no longer recognised by any decoder. The log stays
 /// with the decoder that read it before. `None` if the store does not say which decoder that was.
-fn read_on(
-    file: Candidate,
+fn unrecognised_log_work(
+    file: LogCandidate,
     row: &SourceRow,
     reason: &'static str,
-    rules: Rules<'_>,
+    rules: RulesInForce<'_>,
     known: &Known,
-) -> Option<Work> {
-    let claim = claim_of(row, known.session_of(row)?)?;
-    let change = change(&claim, row, true, rules);
-    Some(Work { reason: Some(reason), ..go_on(file, claim, row, change, known) })
+) -> Option<LogWork> {
+    let claim = recorded_claim(row, known.session_of(row)?)?;
+    let change = classify_change(&claim, row, true, rules);
+    Some(LogWork { reason: Some(reason), ..known_log_work(file, claim, row, change, known) })
 }
 
-fn is_too_large(file: &Candidate, claim: &Claim) -> bool {
-    matches!(format(claim.provider).reader, Reader::Document(_)) && file.size > MAX_DOCUMENT
+/// Returns whether a log is a document that is too large to read.
+fn is_too_large(file: &LogCandidate, claim: &SessionClaim) -> bool {
+    matches!(format_of(claim.provider).reader, LogReader::Document(_))
+        && file.size > MAX_DOCUMENT_BYTES
 }
 
-fn settled(file: &Candidate, status: SourceStatus, reason: Option<&str>) -> SourceRow {
+/// Returns the row of a file that is not read as a log.
+fn settled_row(file: &LogCandidate, status: SourceStatus, reason: Option<&str>) -> SourceRow {
     SourceRow {
         path: file.key(),
         status,

@@ -8,32 +8,37 @@ use memchr::memmem;
 use schemas::Provider;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::in_order::in_order;
-use crate::provider::format;
-use crate::source::candidate::Candidate;
+use super::in_order::sort_by_ancestors;
+use crate::provider::format_of;
+use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
-use crate::stream::micros;
+use crate::stream::parse_micros;
 
-/// Bytes that precede the id of a record; the id has 36 characters.
-const KEY: &[u8] = b"\"uuid\":\"";
-const ID: usize = 36;
+/// Bytes that precede the id of a record.
+const ID_KEY: &[u8] = b"\"uuid\":\"";
+
+/// Length in bytes of the id of a record.
+const ID_BYTES: usize = 36;
 
 /// Bytes that precede the time of a record.
-const TIME: &[u8] = b"\"timestamp\":\"";
-const LONGEST_TIME: usize = 32;
+const TIME_KEY: &[u8] = b"\"timestamp\":\"";
+
+/// Maximum length in bytes of the time of a record.
+const MAX_TIME_BYTES: usize = 32;
 
 /// A file that changed more than this many microseconds after its last record was copied: its time
 /// is that of the copy.
-const COPIED_LATER: i64 = 3_600_000_000;
+const COPY_DELAY_US: i64 = 3_600_000_000;
 
-const CHUNK: usize = 1 << 20;
+/// Number of bytes read at once.
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// Number of logs up to which a group's files are compared. Larger groups are ordered by what their
-/// logs say and by size.
-const COMPARED: usize = 64;
+/// Maximum number of logs in a group whose files are compared. Larger groups are ordered by what
+/// their logs say and by size.
+const MAX_COMPARED_LOGS: usize = 64;
 
 /// A log that begins with the same record as others.
-pub(crate) struct Member<'w> {
+pub(crate) struct GroupedLog<'w> {
     pub(crate) session_id: &'w str,
     pub(crate) provider: Provider,
     pub(crate) native_id: &'w str,
@@ -42,103 +47,150 @@ pub(crate) struct Member<'w> {
     /// The sessions that this log was found to repeat when it was read before.
     pub(crate) ancestors: Option<Vec<&'w str>>,
     /// The file, if it can be read again. If not, the log stays a copy of its ancestors.
-    pub(crate) file: Option<&'w Candidate>,
+    pub(crate) file: Option<&'w LogCandidate>,
 }
 
 /// Orders logs that share history, originals before their copies. The base order is that of the
 /// store, then larger logs before smaller ones. A log comes before another one that names it as its
 /// parent, or that contains it whole and changed later, as a fork at its end does. Logs of one id
 /// stay together. The times of copied files are ignored: there the contained log is the original.
-pub(crate) fn originals_first(mut members: Vec<Member<'_>>) -> Vec<&str> {
+pub(crate) fn originals_first(mut members: Vec<GroupedLog<'_>>) -> Vec<&str> {
     members.sort_by_key(|member| {
         let rank = member.ancestors.as_ref().map_or(usize::MAX, Vec::len);
         let size = member.file.map_or(0, |file| file.size);
         let path = member.file.map(|file| &file.path);
-        let ids_descend = format(member.provider).quirks.ids_descend;
+        let ids_descend = format_of(member.provider).quirks.has_descending_ids;
         let age = ids_descend.then_some(Reverse(member.native_id));
         (rank, member.parent.is_some(), age, Reverse(size), path, member.session_id)
     });
-    let mut logs: Vec<Vec<Member<'_>>> = Vec::new();
+
+    let mut logs: Vec<Vec<GroupedLog<'_>>> = Vec::new();
     for member in members {
         match logs.iter_mut().find(|log| log[0].native_id == member.native_id) {
             Some(log) => log.push(member),
             None => logs.push(vec![member]),
         }
     }
-    let order = in_order(&before(&logs));
+
+    let order = sort_by_ancestors(&find_predecessors(&logs));
     order.into_iter().flat_map(|at| logs[at].iter().map(|member| member.session_id)).collect()
 }
 
 /// Returns, for every log, the positions of the logs that must come before it.
-fn before(logs: &[Vec<Member<'_>>]) -> Vec<Vec<usize>> {
-    let free = |log: &&Vec<Member<'_>>| log[0].parent.is_none() && log[0].file.is_some();
-    let compared = logs.iter().filter(free).count() > 1 && logs.len() <= COMPARED;
-    let records = |log: &Vec<Member<'_>>| {
-        let file = log[0].file.filter(|_| compared)?;
-        records(file).ok().filter(|records| !records.ids.is_empty())
-    };
-    let records: Vec<Option<Records>> = logs.iter().map(records).collect();
-    let holds = |one: usize, other: usize| match (&records[one], &records[other]) {
-        (Some(whole), Some(part)) => {
-            part.ids.len() < whole.ids.len() && part.ids.is_subset(&whole.ids)
+fn find_predecessors(logs: &[Vec<GroupedLog<'_>>]) -> Vec<Vec<usize>> {
+    let free = logs.iter().filter(|log| log[0].parent.is_none() && log[0].file.is_some());
+    let are_compared = logs.len() <= MAX_COMPARED_LOGS && free.count() > 1;
+    let mut compared = Vec::with_capacity(logs.len());
+    for members in logs {
+        let records = if are_compared { comparable_records(&members[0]) } else { None };
+        compared.push(ComparedLog { members, records });
+    }
+
+    let mut before = Vec::with_capacity(logs.len());
+    for (at, log) in compared.iter().enumerate() {
+        let others = compared.iter().enumerate();
+        let originals =
+            others.filter(|(other_at, other)| *other_at != at && log.must_follow(other));
+        before.push(originals.map(|(other_at, _)| other_at).collect());
+    }
+    before
+}
+
+/// The logs of one id, with the records of the first one.
+struct ComparedLog<'l> {
+    members: &'l [GroupedLog<'l>],
+    /// `None` if the logs of the group are not compared, or if the log cannot be read or has no
+    /// record ids.
+    records: Option<LogRecords>,
+}
+
+impl ComparedLog<'_> {
+    /// Returns whether this log must come after `other`.
+    fn must_follow(&self, other: &Self) -> bool {
+        let log = &self.members[0];
+        let other_log = &other.members[0];
+        if log.file.is_none()
+            && let Some(ancestors) = &log.ancestors
+        {
+            return other.members.iter().any(|member| ancestors.contains(&member.session_id));
         }
-        _ => false,
-    };
-    let is_copied = |at: usize| {
-        let last = records[at].as_ref().and_then(|records| records.last);
-        let file = logs[at][0].file;
-        file.zip(last).is_some_and(|(file, last)| file.modified_us - last > COPIED_LATER)
-    };
-    let changed = |log: &Member<'_>| log.file.map(|file| file.modified_us);
-    let of_one = |at: usize| -> Vec<usize> {
-        let log = &logs[at][0];
-        let is_before = |other: usize| match (log.file, &log.ancestors) {
-            (None, Some(ancestors)) => {
-                logs[other].iter().any(|member| ancestors.contains(&member.session_id))
-            }
-            // A fork without records of its own is not an original.
-            _ => {
-                let other_log = &logs[other][0];
-                let is_older = changed(other_log) <= changed(log) || is_copied(at);
-                log.parent == Some(other_log.native_id)
-                    || other_log.parent.is_none() && is_older && holds(at, other)
-            }
-        };
-        (0..logs.len()).filter(|other| *other != at && is_before(*other)).collect()
-    };
-    (0..logs.len()).map(of_one).collect()
+
+        if log.parent == Some(other_log.native_id) {
+            return true;
+        }
+        // A fork without records of its own is not an original.
+        let is_older = other.modified_us() <= self.modified_us() || self.was_copied();
+        other_log.parent.is_none() && is_older && self.contains_all_of(other)
+    }
+
+    /// Returns whether this log has all records of `other`, and more.
+    fn contains_all_of(&self, other: &Self) -> bool {
+        let (Some(whole), Some(part)) = (&self.records, &other.records) else { return false };
+        part.ids.len() < whole.ids.len() && part.ids.is_subset(&whole.ids)
+    }
+
+    /// Returns whether the file was copied, so that its time is not that of the log.
+    fn was_copied(&self) -> bool {
+        let last = self.records.as_ref().and_then(|records| records.last);
+        let changed = self.modified_us();
+        changed.zip(last).is_some_and(|(changed, last)| changed - last > COPY_DELAY_US)
+    }
+
+    /// Returns when the file last changed, in microseconds. `None` if it cannot be read again.
+    fn modified_us(&self) -> Option<i64> {
+        self.members[0].file.map(|file| file.modified_us)
+    }
 }
 
 /// The record ids and the latest time found in a log.
-struct Records {
+struct LogRecords {
     /// Hashes of the record ids.
     ids: HashSet<u64>,
     /// The latest time, in microseconds.
     last: Option<i64>,
 }
 
-fn records(file: &Candidate) -> io::Result<Records> {
-    let mut content = Content::stream(file)?;
-    let (ids, times) = (memmem::Finder::new(KEY), memmem::Finder::new(TIME));
-    let (mut records, mut buffer) = (Records { ids: HashSet::new(), last: None }, Vec::new());
+/// Reads the records of a log. `None` if it cannot be read or has no record ids.
+fn comparable_records(log: &GroupedLog<'_>) -> Option<LogRecords> {
+    let records = read_records(log.file?).ok()?;
+    (!records.ids.is_empty()).then_some(records)
+}
+
+/// Reads the record ids and the latest time of a log.
+fn read_records(file: &LogCandidate) -> io::Result<LogRecords> {
+    let mut content = Content::open_stream(file)?;
+    let ids = memmem::Finder::new(ID_KEY);
+    let times = memmem::Finder::new(TIME_KEY);
+    let mut records = LogRecords { ids: HashSet::new(), last: None };
+    let mut buffer = Vec::new();
     loop {
         let kept = buffer.len();
-        content.by_ref().take(CHUNK as u64).read_to_end(&mut buffer)?;
+        content.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut buffer)?;
         if buffer.len() == kept {
             return Ok(records);
         }
-        let found = ids.find_iter(&buffer).map(|at| at + KEY.len());
-        records.ids.extend(found.filter_map(|at| buffer.get(at..at + ID)).map(xxh3_64));
-        let found = times.find_iter(&buffer).map(|at| at + TIME.len());
-        let time = |at: usize| {
-            let text = buffer.get(at..)?.split(|byte| *byte == b'"').next()?;
-            let text = std::str::from_utf8(text.get(..LONGEST_TIME.min(text.len()))?).ok()?;
-            micros(Some(text))
-        };
-        records.last = records.last.max(found.filter_map(time).max());
+
+        for key_at in ids.find_iter(&buffer) {
+            let start = key_at + ID_KEY.len();
+            if let Some(id) = buffer.get(start..start + ID_BYTES) {
+                records.ids.insert(xxh3_64(id));
+            }
+        }
+        for key_at in times.find_iter(&buffer) {
+            let time = parse_time(&buffer[key_at + TIME_KEY.len()..]);
+            records.last = records.last.max(time);
+        }
+
         // Keeps the end, as an id may continue in the next chunk. An id found twice is harmless in
         // a set.
-        let rest = buffer.len().saturating_sub(KEY.len() + ID - 1);
+        let rest = buffer.len().saturating_sub(ID_KEY.len() + ID_BYTES - 1);
         buffer.drain(..rest);
     }
+}
+
+/// Parses a time that ends before the next quote, into microseconds.
+fn parse_time(bytes: &[u8]) -> Option<i64> {
+    let text = bytes.split(|byte| *byte == b'"').next()?;
+    let text = std::str::from_utf8(&text[..MAX_TIME_BYTES.min(text.len())]).ok()?;
+    parse_micros(Some(text))
 }

@@ -1,6 +1,8 @@
-//! Finds known logs that newly read ones affect. Invariant: the stored rows of logs that share
-//! history do not depend on the order in which the logs arrived. Originals that grew are read
-//! before their forks, and copies that were read before their originals are read again.
+//! Finds known logs that newly read ones affect.
+//!
+//! Invariant: the stored rows of logs that share history do not depend on the order in which the
+//! logs arrived. Originals that grew are read before their forks, and copies that were read before
+//! their originals are read again.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -10,123 +12,162 @@ use schemas::Provider;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::gone::path_aside;
-use super::work::{Change, Known, Work};
+use super::work::{Known, LogChange, LogWork};
 use crate::discover::presence::is_gone;
-use crate::provider::format::{Claim, Reader};
-use crate::provider::{format, is_beside_log};
-use crate::source::candidate::{Candidate, Container};
+use crate::provider::format::{LogReader, SessionClaim};
+use crate::provider::{format_of, is_beside_log};
+use crate::source::candidate::{Container, LogCandidate};
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
-use crate::text::names::short;
+use crate::text::names::truncate_name;
 
 /// Ids, parents and first records of the logs that are read from their beginning.
+#[derive(Default)]
 pub(crate) struct NewLogs {
-    natives: HashSet<(Provider, String)>,
-    parents: HashSet<(Provider, String)>,
-    records: HashSet<(Provider, u64)>,
+    native_ids: HashSet<(Provider, String)>,
+    /// Native ids of the parents.
+    parent_ids: HashSet<(Provider, String)>,
+    first_records: HashSet<(Provider, u64)>,
 }
 
 impl NewLogs {
-    pub(crate) fn of(works: &[Work]) -> Self {
-        let from_start = || works.iter().filter(|work| work.change != Change::Grown);
-        let ids = from_start().map(|work| (work.claim.provider, work.claim.native_id.clone()));
-        let parents =
-            from_start().filter_map(|work| Some((work.claim.provider, work.claim.parent.clone()?)));
-        let records =
-            from_start().filter_map(|work| Some((work.claim.provider, work.claim.first_record?)));
-        Self { natives: ids.collect(), parents: parents.collect(), records: records.collect() }
+    /// Collects what the logs in `works` claim, except those that only grew.
+    pub(crate) fn from_works(works: &[LogWork]) -> Self {
+        let mut new_logs = Self::default();
+        for work in works {
+            if work.change == LogChange::Grown {
+                continue;
+            }
+            let claim = &work.claim;
+            new_logs.native_ids.insert((claim.provider, claim.native_id.clone()));
+            if let Some(parent) = &claim.parent {
+                new_logs.parent_ids.insert((claim.provider, parent.clone()));
+            }
+            if let Some(record) = claim.first_record {
+                new_logs.first_records.insert((claim.provider, record));
+            }
+        }
+        new_logs
     }
 
     /// Returns whether a known log may be the original or a copy of one of the new logs.
-    pub(crate) fn concern(&self, row: &SourceRow, session: &SessionRow) -> bool {
+    pub(crate) fn is_relative(&self, row: &SourceRow, session: &SessionRow) -> bool {
         let Some(provider) = row.provider else { return false };
-        let key = |id: &String| (provider, id.clone());
-        let has = |set: &HashSet<(Provider, String)>, id: &Option<String>| {
-            id.as_ref().is_some_and(|id| set.contains(&key(id)))
-        };
-        let first = row.first_record.map(i64::cast_unsigned);
-        let begins_alike = first.is_some_and(|first| self.records.contains(&(provider, first)));
-        let waits = || {
-            let parent = session.parent_session_id.as_ref();
-            has(&self.natives, &session.parent_session_id)
-                && parent.is_some_and(|parent| !recorded(row).contains(&parent.as_str()))
-        };
-        let is_original = || !format(provider).unique_ids && has(&self.parents, &session.native_id);
-        begins_alike || has(&self.natives, &session.native_id) || is_original() || waits()
+        let first_record = row.first_record.map(i64::cast_unsigned);
+        if first_record.is_some_and(|record| self.first_records.contains(&(provider, record))) {
+            return true;
+        }
+
+        if let Some(native_id) = &session.native_id {
+            let id = (provider, native_id.clone());
+            let is_parent = !format_of(provider).has_unique_ids && self.parent_ids.contains(&id);
+            if is_parent || self.native_ids.contains(&id) {
+                return true;
+            }
+        }
+
+        // The parent that the log names is one of the new logs, and was missing when it was read.
+        let Some(parent) = &session.parent_session_id else { return false };
+        self.native_ids.contains(&(provider, parent.clone()))
+            && !recorded_ancestors(row).contains(&parent.as_str())
     }
 
     /// Returns the known logs that may be originals or copies of the new logs, or copies of logs
     /// that grew, sorted by path. Logs in `works` are left out, because they are planned already.
-    pub(crate) fn relatives<'k>(&self, works: &[Work], known: &'k Known) -> Vec<&'k SourceRow> {
-        let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
-        let grown = works.iter().filter(|work| work.change == Change::Grown);
-        let grown: HashMap<&str, &Work> =
-            grown.map(|work| (work.session_id.as_str(), work)).collect();
-        let is_copy = |row: &SourceRow, session: &SessionRow| {
-            let ancestors = recorded(row);
-            let mut originals = ancestors.iter().filter_map(|id| grown.get(id));
-            // Without unique ids, only a log of the same session counts as a copy; the others are
-            // its children.
-            originals.any(|work| {
-                format(work.claim.provider).unique_ids
-                    || session.native_id.as_deref() == Some(short(&work.claim.native_id))
-            })
-        };
-        let is_relative = |row: &&SourceRow| {
-            let session = known.session_of(row);
-            let session = session.filter(|session| !planned.contains(&*session.session_id));
-            session.is_some_and(|session| self.concern(row, session) || is_copy(row, session))
-        };
-        let mut rows: Vec<_> = known.sources.values().filter(is_relative).collect();
-        rows.sort_by(|a, b| a.path.cmp(&b.path));
-        rows
+    pub(crate) fn related_logs<'k>(
+        &self,
+        works: &[LogWork],
+        known: &'k Known,
+    ) -> Vec<&'k SourceRow> {
+        let planned: HashMap<&str, &LogWork> =
+            works.iter().map(|work| (work.session_id.as_str(), work)).collect();
+        let mut relatives = Vec::new();
+        for row in known.sources.values() {
+            let Some(session) = known.session_of(row) else { continue };
+            if planned.contains_key(session.session_id.as_str()) {
+                continue;
+            }
+            if self.is_relative(row, session) || is_copy_of_grown(row, session, &planned) {
+                relatives.push(row);
+            }
+        }
+        relatives.sort_by(|a, b| a.path.cmp(&b.path));
+        relatives
     }
 }
 
+/// Returns whether a known log was read as a copy of a planned log that grew.
+fn is_copy_of_grown(
+    row: &SourceRow,
+    session: &SessionRow,
+    planned: &HashMap<&str, &LogWork>,
+) -> bool {
+    let ancestors = recorded_ancestors(row);
+    let mut originals = ancestors.iter().filter_map(|id| planned.get(id));
+    // Without unique ids, only a log of the same session counts as a copy; the others are its
+    // children.
+    originals.any(|work| {
+        let is_same_session =
+            session.native_id.as_deref() == Some(truncate_name(&work.claim.native_id));
+        work.change == LogChange::Grown
+            && (format_of(work.claim.provider).has_unique_ids || is_same_session)
+    })
+}
+
 /// Returns the ids of the sessions that a log was found to repeat when it was read.
-pub(crate) fn recorded(row: &SourceRow) -> Vec<&str> {
+pub(crate) fn recorded_ancestors(row: &SourceRow) -> Vec<&str> {
     row.ancestors.iter().flat_map(|list| list.split(' ')).collect()
 }
 
 /// Schedules logs that turn out to be copies of other sessions than before for reading again.
 /// Unchanged logs stay in `works` only if an original of theirs is read: the worker then checks
 /// whether the original had been behind its copies.
-pub(crate) fn settle(works: &mut Vec<Work>) {
+pub(crate) fn schedule_rereads(works: &mut Vec<LogWork>) {
     for work in works.iter_mut() {
-        let known = matches!(work.change, Change::Same | Change::Grown);
-        if known && has_other_ancestors(work) {
-            work.change = Change::Rewritten;
+        let is_known = matches!(work.change, LogChange::Same | LogChange::Grown);
+        if is_known && has_changed_ancestors(work) {
+            work.change = LogChange::Rewritten;
         }
     }
-    let stays = |work: &Work| match work.change {
-        Change::Same => true,
-        Change::Gone => !has_other_ancestors(work),
-        Change::New | Change::Grown | Change::Rewritten => false,
-    };
-    let read = works.iter().filter(|work| !stays(work));
-    let read: HashSet<String> = read.map(|work| work.session_id.clone()).collect();
-    works.retain(|work| !stays(work) || work.ancestors.iter().any(|id| read.contains(id)));
+
+    let read = works.iter().filter(|work| must_be_read(work));
+    let read_ids: HashSet<String> = read.map(|work| work.session_id.clone()).collect();
+    works
+        .retain(|work| must_be_read(work) || work.ancestors.iter().any(|id| read_ids.contains(id)));
+}
+
+/// Returns whether a log must be read whatever happens to its originals.
+fn must_be_read(work: &LogWork) -> bool {
+    match work.change {
+        LogChange::New | LogChange::Grown | LogChange::Rewritten => true,
+        LogChange::Gone => has_changed_ancestors(work),
+        LogChange::Same => false,
+    }
 }
 
 /// Returns whether a log repeats other sessions than those found when it was read.
-pub(crate) fn has_other_ancestors(work: &Work) -> bool {
-    work.source.as_ref().is_some_and(|row| recorded(row) != work.ancestors)
+pub(crate) fn has_changed_ancestors(work: &LogWork) -> bool {
+    work.source.as_ref().is_some_and(|row| recorded_ancestors(row) != work.ancestors)
 }
 
 /// Returns the work for a relative whose log is gone. `row` is the future row of its file. `None`
-/// if rows of the session were lost by damage; those sessions are left alone.
-pub(crate) fn left_behind(row: &SourceRow, known: &Known) -> Option<Work> {
-    let session = known.sessions.get(row.session_id.as_ref()?).filter(|_| row.modified_us >= 0)?;
-    let claim = claim_of(row, session)?;
-    let file = Candidate {
+/// if rows of the session were lost by damage, which a negative modification time marks; those
+/// sessions are left alone.
+pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<LogWork> {
+    if row.modified_us < 0 {
+        return None;
+    }
+    let session = known.sessions.get(row.session_id.as_ref()?)?;
+    let claim = recorded_claim(row, session)?;
+    let file = LogCandidate {
         path: row.path.clone().into(),
         size: row.size.cast_unsigned(),
         modified_us: row.modified_us,
         container: Container::Plain,
     };
-    Some(Work {
+    Some(LogWork {
         file,
-        change: Change::Gone,
+        change: LogChange::Gone,
         session_id: session.session_id.clone(),
         parent_session_id: None,
         relation: claim.relation,
@@ -139,8 +180,8 @@ pub(crate) fn left_behind(row: &SourceRow, known: &Known) -> Option<Work> {
 }
 
 /// Returns what a log said about itself when it was read.
-pub(crate) fn claim_of(row: &SourceRow, session: &SessionRow) -> Option<Claim> {
-    Some(Claim {
+pub(crate) fn recorded_claim(row: &SourceRow, session: &SessionRow) -> Option<SessionClaim> {
+    Some(SessionClaim {
         provider: row.provider?,
         native_id: session.native_id.clone()?,
         agent_id: session.agent_id.clone(),
@@ -153,35 +194,42 @@ pub(crate) fn claim_of(row: &SourceRow, session: &SessionRow) -> Option<Claim> {
 /// Known logs by native id, to find the log that a new file continues.
 #[derive(Default)]
 pub(crate) struct MovedLogs<'k> {
-    by_native: HashMap<(Provider, String), Vec<(&'k SourceRow, &'k SessionRow)>>,
+    by_native_id: HashMap<(Provider, String), Vec<(&'k SourceRow, &'k SessionRow)>>,
     /// Ids of sessions whose file is gone or was overwritten with other content.
-    left: HashSet<String>,
+    gone: HashSet<String>,
 }
 
 impl<'k> MovedLogs<'k> {
     /// Collects the known logs that are not in `works` and have not come back in `settled`.
-    pub(crate) fn of(known: &'k Known, works: &[Work], settled: &[SourceRow]) -> Self {
-        let mut there: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
-        let mut left = HashSet::new();
+    pub(crate) fn new(known: &'k Known, works: &[LogWork], settled: &[SourceRow]) -> Self {
+        let mut moved_logs = Self::default();
+        let mut in_place: HashSet<&str> =
+            works.iter().map(|work| work.session_id.as_str()).collect();
         for row in settled {
-            match (row.status, &row.session_id) {
-                (SourceStatus::Ok, Some(id)) => drop(there.insert(id)),
-                (SourceStatus::Gone, Some(id)) => drop(left.insert(id.clone())),
-                _ => {}
+            let Some(session_id) = &row.session_id else { continue };
+            if row.status == SourceStatus::Ok {
+                in_place.insert(session_id);
+            } else if row.status == SourceStatus::Gone {
+                moved_logs.gone.insert(session_id.clone());
             }
         }
-        let mut by_native: HashMap<_, Vec<_>> = HashMap::new();
+
         for row in known.sources.values() {
-            let session = known.session_of(row);
-            let session = session.filter(|session| !there.contains(&*session.session_id));
-            if let Some((provider, session)) = row.provider.zip(session)
-                && let Some(native) = session.native_id.clone()
+            let Some(session) = known.session_of(row) else { continue };
+            if in_place.contains(session.session_id.as_str()) {
+                continue;
+            }
+            if let Some(provider) = row.provider
+                && let Some(native_id) = session.native_id.clone()
             {
-                by_native.entry((provider, native)).or_default().push((row, session.as_ref()));
+                let logs = moved_logs.by_native_id.entry((provider, native_id)).or_default();
+                logs.push((row, session.as_ref()));
             }
         }
-        by_native.values_mut().for_each(|rows| rows.sort_by(|a, b| a.0.path.cmp(&b.0.path)));
-        Self { by_native, left }
+        for logs in moved_logs.by_native_id.values_mut() {
+            logs.sort_by(|a, b| a.0.path.cmp(&b.0.path));
+        }
+        moved_logs
     }
 
     /// Takes the known log that a new file continues under another name. It has the same id and
@@ -193,33 +241,48 @@ impl<'k> MovedLogs<'k> {
     ///
     /// Each log is given out once. The flag is true if the file begins with the content read of
     /// that log.
-    pub(crate) fn take(
+    pub(crate) fn take_match(
         &mut self,
-        file: &Candidate,
-        claim: &Claim,
+        file: &LogCandidate,
+        claim: &SessionClaim,
     ) -> io::Result<Option<(&'k SourceRow, bool)>> {
-        let key = (claim.provider, short(&claim.native_id).to_owned());
-        let Some(rows) = self.by_native.get_mut(&key) else { return Ok(None) };
-        let mut best: Option<(bool, i64, usize)> = None;
-        for (at, (row, session)) in rows.iter().enumerate() {
-            if session.agent_id.as_deref() != claim.agent_id.as_deref().map(short) {
+        let key = (claim.provider, truncate_name(&claim.native_id).to_owned());
+        let Some(logs) = self.by_native_id.get_mut(&key) else { return Ok(None) };
+        let agent_id = claim.agent_id.as_deref().map(truncate_name);
+
+        let mut moved: Option<usize> = None;
+        let mut replaced: Option<usize> = None;
+        for (at, (row, session)) in logs.iter().enumerate() {
+            if session.agent_id.as_deref() != agent_id {
                 continue;
             }
-            // Content that a document no longer holds is kept. A shorter log of lines is an older
-            // state.
-            let is_document = matches!(format(claim.provider).reader, Reader::Document(_));
-            let as_long = is_document || file.size >= row.consumed.cast_unsigned();
-            let replaced = is_beside_log(row.path.as_ref())
-                || as_long && row.path == path_aside(&file.key(), &session.session_id);
-            let gone = row.status == SourceStatus::Gone
-                || self.left.contains(&session.session_id)
+            let has_gone = row.status == SourceStatus::Gone
+                || self.gone.contains(&session.session_id)
                 || is_gone(&row.path);
-            let longest = best.is_none_or(|(same, read, _)| !same || row.consumed > read);
-            let same = gone && longest && Fingerprint::matches(&mut Content::open(file)?, row)?;
-            if same || replaced && best.is_none() {
-                best = Some((same, row.consumed, at));
+            let is_longest = moved.is_none_or(|other| row.consumed > logs[other].0.consumed);
+            if has_gone && is_longest && Fingerprint::is_unchanged(&mut Content::open(file)?, row)?
+            {
+                moved = Some(at);
+            } else if replaced.is_none() && is_replaced(row, session, file, claim) {
+                replaced = Some(at);
             }
         }
-        Ok(best.map(|(same, _, at)| (rows.remove(at).0, same)))
+
+        let is_same = moved.is_some();
+        Ok(moved.or(replaced).map(|at| (logs.remove(at).0, is_same)))
     }
+}
+
+/// Returns whether a known log is next to a log with more content now, or was overwritten by `file`.
+fn is_replaced(
+    row: &SourceRow,
+    session: &SessionRow,
+    file: &LogCandidate,
+    claim: &SessionClaim,
+) -> bool {
+    // Content that a document no longer holds is kept. A shorter log of lines is an older state.
+    let is_document = matches!(format_of(claim.provider).reader, LogReader::Document(_));
+    let is_as_long = is_document || file.size >= row.consumed.cast_unsigned();
+    is_beside_log(row.path.as_ref())
+        || is_as_long && row.path == path_aside(&file.key(), &session.session_id)
 }

@@ -1,4 +1,4 @@
-//! The terms of a plan: what the store knows, what changed, and what is to be done.
+//! The types of a plan: the rows that the store has, the changes, and the work.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,14 +7,16 @@ use schemas::event::Relation;
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 
-use crate::provider::format::Claim;
-use crate::redact::columns::shows_path;
-use crate::source::candidate::Candidate;
+use crate::provider::format::SessionClaim;
+use crate::redact::columns::is_masked_path;
+use crate::source::candidate::LogCandidate;
 
 /// The rows in the store: the latest row of every file (without decoder state) and session.
 #[derive(Debug, Default)]
 pub struct Known {
+    /// The row of every file, by its path.
     pub sources: HashMap<String, SourceRow>,
+    /// The row of every session, by its id.
     pub sessions: HashMap<String, Arc<SessionRow>>,
 }
 
@@ -22,15 +24,18 @@ impl Known {
     /// Returns the session whose log is this file. `None` if the session has moved to another file.
     pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {
         let session = self.sessions.get(row.session_id.as_ref()?)?;
-        shows_path(&session.source_path, &row.path).then_some(session)
+        is_masked_path(&session.source_path, &row.path).then_some(session)
     }
 }
 
 /// Why a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum LogChange {
+    /// The store does not know the log.
     New,
+    /// The log still begins with the content read before. Reading continues at the checkpoint.
     Grown,
+    /// The log is read from its start, and its new rows replace those in the store.
     Rewritten,
     /// The log did not change. It is read again if its original arrived later than the log itself,
     /// or had been behind it.
@@ -42,20 +47,29 @@ pub enum Change {
 
 /// One file to read.
 #[derive(Debug, Clone)]
-pub struct Work {
-    pub file: Candidate,
-    pub change: Change,
-    pub claim: Claim,
+pub struct LogWork {
+    /// The file.
+    pub file: LogCandidate,
+    /// Why it is read.
+    pub change: LogChange,
+    /// What the log says about itself.
+    pub claim: SessionClaim,
+    /// The session that the log is read into.
     pub session_id: String,
-    /// Parent session, if it is known.
+    /// The parent session, or the id that the log gives it if no such session is known. `None` if
+    /// there is no parent.
     pub parent_session_id: Option<String>,
+    /// How the session is related to its parent. `None` if no relation is known.
     pub relation: Option<Relation>,
-    /// Sessions whose records this log may repeat.
+    /// Ids of the sessions whose records this log may repeat, ascending.
     pub ancestors: Vec<String>,
-    /// Why the beginning of the log, which was recognised before, is no longer recognised.
+    /// Why the beginning of the log, which was recognised before, is no longer recognised. `None`
+    /// if it is recognised.
     pub reason: Option<&'static str>,
-    /// The row of the file when it was read last; a grown log is read on from there.
+    /// The row of the file when it was last read; reading of a grown log continues there. `None`
+    /// for a new log.
     pub source: Option<Box<SourceRow>>,
+    /// The row of the session when the file was last read. `None` for a new log.
     pub session: Option<Arc<SessionRow>>,
 }
 
@@ -63,30 +77,33 @@ pub struct Work {
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Units of work. The works of one unit are done one after the other, ancestors first.
-    pub units: Vec<Vec<Work>>,
+    pub units: Vec<Vec<LogWork>>,
     /// Rows that change without reading a file: empty, unknown, failed and vanished files.
     pub settled: Vec<SourceRow>,
-    /// Sessions whose log vanished or came back.
+    /// Rows of sessions whose log vanished, came back or received another id.
     pub sessions: Vec<SessionRow>,
     /// Maps the new paths of settled rows to the paths under which the store has their state.
     pub moved: HashMap<String, String>,
     /// Logs that are gone and were masked by other rules than those in force. Only their rows can
     /// still be masked.
     pub outdated: Vec<String>,
+    /// Problems found while planning.
     pub problems: Vec<Problem>,
+    /// Number of files found.
     pub files: u64,
+    /// Number of files that are unchanged since they were read.
     pub unchanged: u64,
     /// Bytes that will be read.
     pub bytes: u64,
 }
 
-impl Work {
+impl LogWork {
     /// Returns the byte offset at which reading begins.
-    pub fn offset(&self) -> u64 {
-        match (&self.source, self.change) {
-            (Some(row), Change::Grown) => row.consumed.cast_unsigned(),
-            (_, Change::Same | Change::Gone) => self.file.size,
-            _ => 0,
+    pub fn start_offset(&self) -> u64 {
+        match self.change {
+            LogChange::New | LogChange::Rewritten => 0,
+            LogChange::Grown => self.source.as_ref().map_or(0, |row| row.consumed.cast_unsigned()),
+            LogChange::Same | LogChange::Gone => self.file.size,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! One folder per provider and one table: how a file is recognised, and how it is decoded.
+//! Recognizes and decodes the logs of every provider.
 //!
-//! A new provider needs a folder and a row of [`FORMATS`]. Code that several providers share is in
-//! `shared/`.
+//! A provider has a folder with its decoder, and a row in the table [`FORMATS`]. Code that several
+//! providers share is in `shared/`.
 
 mod amp;
 mod antigravity;
@@ -30,12 +30,12 @@ use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 
-use self::format::Format;
+use self::format::LogFormat;
 use crate::source::assembly::Assembly;
-use crate::source::container::is_there;
+use crate::source::container::has_log;
 
 /// Every format, in the order in which a file is offered to them.
-pub static FORMATS: [Format; Provider::ALL.len()] = [
+pub static FORMATS: [LogFormat; Provider::ALL.len()] = [
     droid::FORMAT,
     qwen::FORMAT,
     iflow::FORMAT,
@@ -62,17 +62,19 @@ pub static FORMATS: [Format; Provider::ALL.len()] = [
 /// read.
 pub(crate) fn is_beside_log(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let has = |log: &str| is_there(&path.with_file_name(log));
-    FORMATS.iter().filter_map(|format| format.quirks.is_beside_log).any(|is| is(&name, &has))
+    FORMATS
+        .iter()
+        .filter_map(|format| format.quirks.is_beside_log)
+        .any(|is_beside| is_beside(&name, &|log: &str| has_log(&path.with_file_name(log))))
 }
 
 /// Returns the [companion](format::Quirks::companion) of a log, unless it is the log itself.
-pub(crate) fn companion(provider: Provider, log: &Path) -> Option<PathBuf> {
-    let beside = format(provider).quirks.companion?(log)?;
-    (beside != log).then_some(beside)
+pub(crate) fn companion_path(provider: Provider, log: &Path) -> Option<PathBuf> {
+    let companion = format_of(provider).quirks.companion?(log)?;
+    (companion != log).then_some(companion)
 }
 
-/// Returns all places in which a session is not a file of its own.
+/// Returns all ways to assemble sessions that are not files of their own.
 pub(crate) fn assemblies() -> impl Iterator<Item = &'static Assembly> {
     FORMATS.iter().flat_map(|format| format.quirks.assemblies)
 }
@@ -94,6 +96,6 @@ const ROWS: [usize; Provider::ALL.len()] = {
 };
 
 /// Returns the format of a provider.
-pub fn format(provider: Provider) -> &'static Format {
+pub fn format_of(provider: Provider) -> &'static LogFormat {
     &FORMATS[ROWS[provider as usize]]
 }

@@ -8,30 +8,46 @@
 /// Bits of a hash that select a bit of the bitmap. 2^17 bits are 16 KB, which stay in the nearest
 /// cache.
 const HASH_BITS: u32 = 17;
-const WORDS: usize = 1 << (HASH_BITS - 6);
+
+/// Number of words in the bitmap, of 64 bits each.
+const BITMAP_WORDS: usize = 1 << (HASH_BITS - 6);
 
 /// Bits of a hash that select a list of entries.
 const LIST_BITS: u32 = 10;
-const LISTS: usize = 1 << LIST_BITS;
 
-/// Positions examined in one step, and the bytes that they span.
-const STEP: usize = 8;
-const BLOCK: usize = STEP + 3;
+/// Number of lists of entries.
+const LIST_COUNT: usize = 1 << LIST_BITS;
+
+/// Number of positions examined in one step.
+const STEP_BYTES: usize = 8;
+
+/// Number of bytes in the keys at these positions.
+const BLOCK_BYTES: usize = STEP_BYTES + 3;
 
 /// A set of anchors, and the value that each of them leads to.
 pub(super) struct Anchors<T> {
-    bitmap: Box<[u64; WORDS]>,
+    bitmap: Box<[u64; BITMAP_WORDS]>,
     /// Start of each list in `entries`, and after the last one its end.
     lists: Vec<usize>,
     /// Keys of the entries, sorted by list and within a list in the order given.
     keys: Vec<u32>,
-    entries: Vec<Entry<T>>,
+    entries: Vec<AnchorEntry<T>>,
 }
 
-struct Entry<T> {
+struct AnchorEntry<T> {
     anchor: &'static str,
-    any_case: bool,
+    is_case_insensitive: bool,
     leads_to: T,
+}
+
+impl<T> AnchorEntry<T> {
+    /// Returns whether `text` begins with the anchor.
+    fn is_at_start(&self, text: &[u8]) -> bool {
+        let mut bytes = text.iter();
+        self.anchor.bytes().all(|want| {
+            bytes.next().is_some_and(|byte| is_matching_byte(want, *byte, self.is_case_insensitive))
+        })
+    }
 }
 
 impl<T: Copy> Anchors<T> {
@@ -40,78 +56,89 @@ impl<T: Copy> Anchors<T> {
     /// digit.
     pub(super) fn new(anchors: impl IntoIterator<Item = (&'static str, bool, T)>) -> Self {
         let mut keyed = Vec::new();
-        for (anchor, any_case, leads_to) in anchors {
-            let entry = |key| (key, Entry { anchor, any_case, leads_to });
-            keyed.extend(keys(anchor).into_iter().map(entry));
+        for (anchor, is_case_insensitive, leads_to) in anchors {
+            for key in possible_keys(anchor) {
+                keyed.push((key, AnchorEntry { anchor, is_case_insensitive, leads_to }));
+            }
         }
-        keyed.sort_by_key(|(key, _)| list(hash(*key)));
-        let mut bitmap = Box::new([0; WORDS]);
+        keyed.sort_by_key(|(key, _)| list_number(hash_key(*key)));
+
+        let mut bitmap = Box::new([0; BITMAP_WORDS]);
         for (key, _) in &keyed {
-            let (word, bit) = place(hash(*key));
+            let (word, bit) = bitmap_place(hash_key(*key));
             bitmap[word] |= 1 << bit;
         }
-        let begins = |number| keyed.partition_point(|(key, _)| list(hash(*key)) < number);
-        let lists = (0..=LISTS).map(begins).collect();
+        let mut lists = Vec::with_capacity(LIST_COUNT + 1);
+        for number in 0..=LIST_COUNT {
+            lists.push(keyed.partition_point(|(key, _)| list_number(hash_key(*key)) < number));
+        }
         let (keys, entries) = keyed.into_iter().unzip();
         Self { bitmap, lists, keys, entries }
     }
 
     /// Calls `found` for every place where an anchor occurs, in the order of the text.
-    pub(super) fn each(&self, text: &[u8], mut found: impl FnMut(usize, T)) {
+    pub(super) fn for_each_match(&self, text: &[u8], mut found: impl FnMut(usize, T)) {
         let mut at = 0;
-        while let Some((block, mut hits)) = self.next(text, at) {
+        while let Some((block, mut hits)) = self.next_candidates(text, at) {
             while hits != 0 {
-                self.compare(text, block + hits.trailing_zeros() as usize, &mut found);
+                self.find_anchors_at(text, block + hits.trailing_zeros() as usize, &mut found);
                 hits &= hits - 1;
             }
-            at = block + STEP;
+            at = block + STEP_BYTES;
         }
     }
 
     /// Returns the next block of positions from `from` on in which an anchor may begin, with one
     /// bit set for each such position.
     #[inline(never)]
-    fn next(&self, text: &[u8], from: usize) -> Option<(usize, u8)> {
+    fn next_candidates(&self, text: &[u8], from: usize) -> Option<(usize, u8)> {
         let mut at = from;
-        while let Some(block) = text.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
-            let hits = self.hits(block);
+        while let Some(block) = text.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>) {
+            let hits = self.candidate_bits(block);
             if hits != 0 {
                 return Some((at, hits));
             }
-            at += STEP;
+            at += STEP_BYTES;
         }
         // The zeros after the end begin no anchor.
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
-        let mut block = [0; BLOCK];
-        block.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
-        Some((at, self.hits(&block)))
+        let mut block = [0; BLOCK_BYTES];
+        for (to, byte) in block.iter_mut().zip(rest) {
+            *to = *byte;
+        }
+        Some((at, self.candidate_bits(&block)))
     }
 
+    /// Returns one bit for each position of a block, set if an anchor may begin there.
     #[inline(always)]
-    fn hits(&self, block: &[u8; BLOCK]) -> u8 {
+    fn candidate_bits(&self, block: &[u8; BLOCK_BYTES]) -> u8 {
         let mut hits = 0;
         for (n, window) in block.windows(4).enumerate() {
             let [a, b, c, d] = *window else { continue };
-            let (word, bit) = place(hash(fold([a, b, c, d])));
+            let (word, bit) = bitmap_place(hash_key(case_folded_key([a, b, c, d])));
             hits |= u8::from((self.bitmap[word] >> bit) & 1 == 1) << n;
         }
         hits
     }
 
+    /// Calls `found` for every anchor that occurs at `at`.
     #[inline(never)]
-    fn compare(&self, text: &[u8], at: usize, found: &mut impl FnMut(usize, T)) {
+    fn find_anchors_at(&self, text: &[u8], at: usize, found: &mut impl FnMut(usize, T)) {
         let rest = text.get(at..).unwrap_or_default();
-        let Some(key) = rest.first_chunk::<4>().map(|bytes| fold(*bytes)) else { return };
-        let list = list(hash(key));
+        let Some(key) = rest.first_chunk::<4>().map(|bytes| case_folded_key(*bytes)) else {
+            return;
+        };
+        let list = list_number(hash_key(key));
         let (Some(from), Some(to)) = (self.lists.get(list), self.lists.get(list + 1)) else {
             return;
         };
         let keys = self.keys.get(*from..*to).unwrap_or_default();
-        for (n, _) in keys.iter().enumerate().filter(|(_, other)| **other == key) {
-            let Some(entry) = self.entries.get(from + n) else { return };
-            let mut bytes = rest.iter();
-            let fits = |want| bytes.next().is_some_and(|byte| fits(want, *byte, entry.any_case));
-            if entry.anchor.bytes().all(fits) {
+        for (number, other) in keys.iter().enumerate() {
+            if *other != key {
+                continue;
+            }
+            let Some(entry) = self.entries.get(from + number) else { return };
+            if entry.is_at_start(rest) {
                 found(at, entry.leads_to);
             }
         }
@@ -119,35 +146,38 @@ impl<T: Copy> Anchors<T> {
 }
 
 /// Turns four bytes into a number that is the same in upper and lower case.
-fn fold(bytes: [u8; 4]) -> u32 {
+fn case_folded_key(bytes: [u8; 4]) -> u32 {
     u32::from_le_bytes(bytes) | 0x2020_2020
 }
 
-fn hash(key: u32) -> u32 {
+/// Returns the hash of a key.
+fn hash_key(key: u32) -> u32 {
     key.wrapping_mul(0x9e37_79b1)
 }
 
 /// Returns word and bit of a hash in the bitmap.
-fn place(hash: u32) -> (usize, u32) {
+fn bitmap_place(hash: u32) -> (usize, u32) {
     let hash = hash >> (32 - HASH_BITS);
-    ((hash >> 6) as usize % WORDS, hash & 63)
+    ((hash >> 6) as usize % BITMAP_WORDS, hash & 63)
 }
 
 /// Returns the number of the list that contains the entries of a hash.
-fn list(hash: u32) -> usize {
+fn list_number(hash: u32) -> usize {
     (hash >> (32 - LIST_BITS)) as usize
 }
 
 /// Returns the keys with which a text that contains the anchor may begin.
-fn keys(anchor: &str) -> Vec<u32> {
+fn possible_keys(anchor: &str) -> Vec<u32> {
     let mut keys = vec![0];
     for (at, want) in anchor.bytes().take(4).enumerate() {
-        let choices: Vec<u8> = (0..=u8::MAX).filter(|byte| fits(want, *byte, true)).collect();
-        let mut longer: Vec<u32> = keys
-            .iter()
-            .flat_map(|key| choices.iter().map(move |byte| (key, byte)))
-            .map(|(key, byte)| key | (u32::from(byte | 0x20) << (8 * at)))
-            .collect();
+        let choices: Vec<u8> =
+            (0..=u8::MAX).filter(|byte| is_matching_byte(want, *byte, true)).collect();
+        let mut longer: Vec<u32> = Vec::new();
+        for key in &keys {
+            for byte in &choices {
+                longer.push(key | (u32::from(byte | 0x20) << (8 * at)));
+            }
+        }
         longer.sort_unstable();
         longer.dedup();
         keys = longer;
@@ -155,12 +185,13 @@ fn keys(anchor: &str) -> Vec<u32> {
     keys
 }
 
-fn fits(want: u8, byte: u8, any_case: bool) -> bool {
+/// Returns whether a byte of a text fits the byte `want` of an anchor.
+fn is_matching_byte(want: u8, byte: u8, is_case_insensitive: bool) -> bool {
     match want {
         b'?' => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
         b'#' => byte.is_ascii_hexdigit(),
         b'^' => byte.is_ascii_digit(),
-        _ if any_case => byte.eq_ignore_ascii_case(&want),
+        _ if is_case_insensitive => byte.eq_ignore_ascii_case(&want),
         _ => byte == want,
     }
 }
@@ -173,7 +204,7 @@ mod tests {
         let numbered = anchors.iter().enumerate();
         let anchors = Anchors::new(numbered.map(|(n, (anchor, any))| (*anchor, *any, n)));
         let mut found = Vec::new();
-        anchors.each(text.as_bytes(), |at, n| found.push((at, n)));
+        anchors.for_each_match(text.as_bytes(), |at, n| found.push((at, n)));
         found
     }
 

@@ -5,26 +5,29 @@
 //! 33363965326261303234653839326337...
 //! ```
 
-use super::scan::{Rank, Scan};
+use super::scan::{Rank, SecretScan};
 
-/// Fewest digits of a line other than the last one.
-const MIN_LINE: usize = 32;
+/// Minimum number of digits in a line other than the last one.
+const MIN_LINE_DIGITS: usize = 32;
 
-/// Most bytes between two lines: a line break, an indentation and the number of the line.
-const MAX_GAP: usize = 64;
+/// Maximum number of bytes between two lines: a line break, an indentation and a line number.
+const MAX_GAP_BYTES: usize = 64;
 
-/// Longest body, in bytes.
-const MAX_BODY: usize = 64 << 10;
+/// Maximum length of a body in bytes.
+const MAX_BODY_BYTES: usize = 64 << 10;
 
 /// Masks the lines after the header at `at`.
-pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
-    let header = scan.window(at, 80);
+pub(super) fn mask_vault_body(scan: &mut SecretScan<'_>, at: usize) {
+    let header = scan.text_from(at, 80);
     let length = header.find(['\n', '\\', '"', ' ']).unwrap_or(header.len());
     let from = at + length;
-    let (mut start, mut end, mut here) = (from, from, from);
-    while here - end <= MAX_GAP && here - from < MAX_BODY && here < scan.len() {
-        let run_end = scan.skip(here, MAX_BODY, |byte| byte.is_ascii_hexdigit());
-        if run_end - here >= MIN_LINE {
+
+    let mut start = from;
+    let mut end = from;
+    let mut here = from;
+    while here - end <= MAX_GAP_BYTES && here - from < MAX_BODY_BYTES && here < scan.len() {
+        let run_end = scan.skip_while(here, MAX_BODY_BYTES, |byte| byte.is_ascii_hexdigit());
+        if run_end - here >= MIN_LINE_DIGITS {
             if end == from {
                 start = here;
             }
@@ -32,12 +35,14 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
         }
         here = run_end + 1;
     }
+
     // The last line may be shorter than the others.
-    let last = scan.skip(end, MAX_GAP, |byte| byte.is_ascii_whitespace());
-    let last_end = scan.skip(last, MIN_LINE, |byte| byte.is_ascii_hexdigit());
+    let last = scan.skip_while(end, MAX_GAP_BYTES, |byte| byte.is_ascii_whitespace());
+    let last_end = scan.skip_while(last, MIN_LINE_DIGITS, |byte| byte.is_ascii_hexdigit());
     let is_line = last_end > last && matches!(scan.byte(last_end), 0 | b'\n' | b'\r');
     if end > start && last > end && is_line {
         end = last_end;
     }
-    scan.add(start, end, "ansible_vault", Rank::Shape);
+
+    scan.add_secret(start, end, "ansible_vault", Rank::Shape);
 }

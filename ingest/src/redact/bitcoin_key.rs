@@ -3,30 +3,32 @@
 
 use sha2::{Digest, Sha256};
 
-use super::scan::{Rank, Scan};
+use super::scan::{Rank, SecretScan};
 
-/// Bytes that are read from the word on.
-const MAX_DISTANCE: usize = 160;
+/// Number of bytes that are read from the word on.
+const MAX_DISTANCE_BYTES: usize = 160;
 
-/// Characters of a key without and with the mark of a compressed public key.
-const LENGTHS: [usize; 2] = [51, 52];
+/// Lengths of a key in characters, without and with the mark of a compressed public key.
+const KEY_LENGTHS: [usize; 2] = [51, 52];
 
+/// The digits of base58, in the order of their values.
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 /// Masks the keys that follow the word at `at`.
-pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
-    let text = scan.window(at, MAX_DISTANCE);
+pub(super) fn mask_bitcoin_keys(scan: &mut SecretScan<'_>, at: usize) {
+    let text = scan.text_from(at, MAX_DISTANCE_BYTES);
     let mut from = 0;
     for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
-        if LENGTHS.contains(&word.len()) && is_key(word) {
-            scan.add(at + from, at + from + word.len(), "bitcoin_private_key", Rank::Shape);
+        if KEY_LENGTHS.contains(&word.len()) && is_key(word) {
+            scan.add_secret(at + from, at + from + word.len(), "bitcoin_private_key", Rank::Shape);
         }
         from += word.len();
         from += text.get(from..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
     }
 }
 
-/// Whether a word is a key: its first byte names the network, its last four are the checksum.
+/// Returns whether a word is a key: its first byte names the network, its last four bytes are the
+/// checksum.
 fn is_key(word: &str) -> bool {
     let Some(bytes) = decode_base58(word) else { return false };
     let Some((body, checksum)) = bytes.split_last_chunk::<4>() else { return false };

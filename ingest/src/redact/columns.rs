@@ -16,59 +16,63 @@ use serde_json::Value;
 
 use super::placeholder::MASK;
 use super::redactor::Redactor;
-use super::secrets::{Found, look};
-use crate::text::names::short;
+use super::secrets::{MaskedSecrets, mask_text};
+use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
 
 /// Columns of an event that are masked together when it is read.
 const MASKED_TOGETHER: &[&str] = &["text", "command", "files"];
 
-/// Number of values remembered, and the maximum length of each in bytes. Names and ids repeat.
-const REMEMBERED: usize = 1024;
+/// Maximum number of values remembered. Names and ids repeat.
+const MAX_REMEMBERED_VALUES: usize = 1024;
+
+/// Maximum length in bytes of a value that is remembered.
 const MAX_REMEMBERED_BYTES: usize = 256;
 
 /// Maximum number of parts, each after an underscore, searched for a secret: `toolu_<secret>`.
 const MAX_PARTS: usize = 16;
 
-/// Minimum length in bytes of such a part; shorter parts hold no secret recognisable by its shape.
+/// Minimum length in bytes of such a part. Shorter parts contain no secret that is recognisable by
+/// its shape.
 const MIN_PART_BYTES: usize = 16;
 
 /// Masks values of columns and remembers the values seen.
 #[derive(Default)]
 pub(crate) struct ColumnMasker {
     /// The masked form of each value; `None` if it equals the value.
-    known: HashMap<String, Option<(String, Found)>>,
+    known: HashMap<String, Option<(String, MaskedSecrets)>>,
 }
 
 impl ColumnMasker {
     /// Returns the rows of `events` cleaned and masked. Secrets are added to `found`.
-    pub(crate) fn events(
+    pub(crate) fn mask_events(
         &mut self,
         redactor: Option<&Redactor>,
         batch: &RecordBatch,
-        found: &mut Found,
+        found: &mut MaskedSecrets,
     ) -> Result<RecordBatch, ArrowError> {
         let schema = batch.schema();
-        let columns = schema.fields().iter().zip(batch.columns()).map(|(field, values)| {
+        let mut columns = Vec::with_capacity(batch.num_columns());
+        for (field, values) in schema.fields().iter().zip(batch.columns()) {
             let name = field.name().as_str();
             let column = EVENTS.columns.iter().find(|column| column.name == name);
-            match column {
+            columns.push(match column {
                 Some(column) if !MASKED_TOGETHER.contains(&name) => {
-                    self.array(redactor, column, values, found)
+                    self.mask_array(redactor, column, values, found)
                 }
                 Some(_) | None => Arc::clone(values),
-            }
-        });
-        let columns = columns.collect();
+            });
+        }
         RecordBatch::try_new(Arc::clone(&schema), columns)
     }
 
-    fn array(
+    /// Returns the values of a column cleaned and masked.
+    fn mask_array(
         &mut self,
         redactor: Option<&Redactor>,
         column: &Column,
         values: &ArrayRef,
-        found: &mut Found,
+        found: &mut MaskedSecrets,
     ) -> ArrayRef {
         match column.masking {
             Masking::NotText | Masking::Exempt(_) => return Arc::clone(values),
@@ -77,18 +81,21 @@ impl ColumnMasker {
         if let (Some(list), DataType::List(field)) =
             (values.as_list_opt::<i32>(), values.data_type())
         {
-            let inner = self.array(redactor, column, list.values(), found);
-            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            let inner = self.mask_array(redactor, column, list.values(), found);
+            let offsets = list.offsets().clone();
+            let nulls = list.nulls().cloned();
             return Arc::new(ListArray::new(Arc::clone(field), offsets, inner, nulls));
         }
+
         let Some(texts) = values.as_string_opt::<i32>() else { return Arc::clone(values) };
+        // The masked form of each value that differs from it, by row.
         let mut changed: HashMap<usize, String> = HashMap::new();
         let mut last: Option<&str> = None;
         let mut last_shown: Option<String> = None;
         for (row, text) in texts.iter().enumerate() {
             let Some(text) = text else { continue };
             if last != Some(text) {
-                last_shown = self.shown(redactor, column.masking, text, found);
+                last_shown = self.mask_value(redactor, column.masking, text, found);
                 last = Some(text);
             }
             if let Some(shown) = &last_shown {
@@ -98,6 +105,7 @@ impl ColumnMasker {
         if changed.is_empty() {
             return Arc::clone(values);
         }
+
         let shown = texts
             .iter()
             .enumerate()
@@ -106,18 +114,18 @@ impl ColumnMasker {
     }
 
     /// Returns a row of a table cleaned and masked. Secrets are added to `found`.
-    pub(crate) fn row<R: Serialize + DeserializeOwned + Clone>(
+    pub(crate) fn mask_row<R: Serialize + DeserializeOwned + Clone>(
         &mut self,
         redactor: Option<&Redactor>,
         table: &Table,
         row: &R,
-        found: &mut Found,
+        found: &mut MaskedSecrets,
     ) -> R {
         let Ok(Value::Object(mut cells)) = serde_json::to_value(row) else { return row.clone() };
         let mut is_changed = false;
         for column in table.columns {
             let Some(Value::String(text)) = cells.get_mut(column.name) else { continue };
-            if let Some(shown) = self.shown(redactor, column.masking, text, found) {
+            if let Some(shown) = self.mask_value(redactor, column.masking, text, found) {
                 *text = shown;
                 is_changed = true;
             }
@@ -129,38 +137,44 @@ impl ColumnMasker {
     }
 
     /// Returns the cleaned and masked form of a value; `None` if it equals the value.
-    fn shown(
+    fn mask_value(
         &mut self,
         redactor: Option<&Redactor>,
         masking: Masking,
         text: &str,
-        found: &mut Found,
+        found: &mut MaskedSecrets,
     ) -> Option<String> {
         match masking {
             Masking::NotText | Masking::Exempt(_) => None,
-            Masking::Masked => self.name(redactor, text, found),
+            Masking::Masked => self.mask_name(redactor, text, found),
             Masking::MaskedJson => {
                 let value: Value = serde_json::from_str(text).ok()?;
-                let shown = self.json(redactor, &value, found);
+                let shown = self.mask_json(redactor, &value, found);
                 if shown == value { None } else { serde_json::to_string(&shown).ok() }
             }
         }
     }
 
-    fn json(&mut self, redactor: Option<&Redactor>, value: &Value, found: &mut Found) -> Value {
+    /// Returns a JSON value with its keys and strings cleaned and masked.
+    fn mask_json(
+        &mut self,
+        redactor: Option<&Redactor>,
+        value: &Value,
+        found: &mut MaskedSecrets,
+    ) -> Value {
         match value {
             Value::String(text) => {
-                let shown = self.name(redactor, text, found);
+                let shown = self.mask_name(redactor, text, found);
                 Value::String(shown.unwrap_or_else(|| text.clone()))
             }
-            Value::Array(values) => {
-                Value::Array(values.iter().map(|one| self.json(redactor, one, found)).collect())
-            }
+            Value::Array(values) => Value::Array(
+                values.iter().map(|one| self.mask_json(redactor, one, found)).collect(),
+            ),
             Value::Object(fields) => {
                 let mut shown = serde_json::Map::new();
                 for (key, value) in fields {
-                    let key = self.name(redactor, key, found).unwrap_or_else(|| key.clone());
-                    let value = self.json(redactor, value, found);
+                    let key = self.mask_name(redactor, key, found).unwrap_or_else(|| key.clone());
+                    let value = self.mask_json(redactor, value, found);
                     // Keys that differed only in their secrets are now equal, so their counts are
                     // added.
                     let before = shown.get(&key).and_then(Value::as_u64);
@@ -173,21 +187,22 @@ impl ColumnMasker {
         }
     }
 
-    fn name(
+    /// Returns the cleaned and masked form of a name, an id or a path; `None` if it equals `text`.
+    fn mask_name(
         &mut self,
         redactor: Option<&Redactor>,
         text: &str,
-        found: &mut Found,
+        found: &mut MaskedSecrets,
     ) -> Option<String> {
         if let Some(known) = self.known.get(text) {
             let (shown, secrets) = known.as_ref()?;
             found.extend(secrets.iter().cloned());
             return Some(shown.clone());
         }
-        let (shown, secrets) = look_at_name(redactor, text);
+        let (shown, secrets) = mask_name_with_secrets(redactor, text);
         let shown = if shown == text { None } else { Some((shown, secrets)) };
         if text.len() <= MAX_REMEMBERED_BYTES {
-            if self.known.len() >= REMEMBERED {
+            if self.known.len() >= MAX_REMEMBERED_VALUES {
                 self.known.clear();
             }
             self.known.insert(text.to_owned(), shown.clone());
@@ -199,14 +214,15 @@ impl ColumnMasker {
 }
 
 /// Returns a name, an id or a path cleaned and without its secrets.
-pub fn shown_name(redactor: Option<&Redactor>, name: &str) -> String {
-    look_at_name(redactor, name).0
+pub fn mask_name(redactor: Option<&Redactor>, name: &str) -> String {
+    mask_name_with_secrets(redactor, name).0
 }
 
-/// Cleans and masks a name. Also finds secrets joined to a prefix by an underscore.
-fn look_at_name(redactor: Option<&Redactor>, name: &str) -> (String, Found) {
+/// Cleans and masks a name, and returns the secrets that were masked. Also finds secrets that an
+/// underscore joins to a prefix.
+fn mask_name_with_secrets(redactor: Option<&Redactor>, name: &str) -> (String, MaskedSecrets) {
     let name = clean(name);
-    let (masked, mut found) = look(redactor, &name);
+    let (masked, mut found) = mask_text(redactor, &name);
     let mut shown = masked.into_owned();
     let mut from = 0;
     for _ in 0..MAX_PARTS {
@@ -215,7 +231,7 @@ fn look_at_name(redactor: Option<&Redactor>, name: &str) -> (String, Found) {
         if shown.len() - from < MIN_PART_BYTES {
             break;
         }
-        let (part, secrets) = look(redactor, &shown[from..]);
+        let (part, secrets) = mask_text(redactor, &shown[from..]);
         if !secrets.is_empty() {
             let part = part.into_owned();
             shown.truncate(from);
@@ -226,14 +242,14 @@ fn look_at_name(redactor: Option<&Redactor>, name: &str) -> (String, Found) {
     (shown, found)
 }
 
-/// Cleans, masks and cuts an id of a log, so that it is the same wherever it occurs.
-pub(crate) fn shown_id(redactor: Option<&Redactor>, id: &str) -> String {
-    short(&shown_name(redactor, id)).to_owned()
+/// Cleans, masks and truncates an id of a log, so that it is the same wherever it occurs.
+pub(crate) fn mask_id(redactor: Option<&Redactor>, id: &str) -> String {
+    truncate_name(&mask_name(redactor, id)).to_owned()
 }
 
 /// Returns whether `shown` is the shown form of `path`: equal to it, or cleaned and with
 /// placeholders for its secrets. The store keeps the path of a log in `sources` only.
-pub fn shows_path(shown: &str, path: &str) -> bool {
+pub fn is_masked_path(shown: &str, path: &str) -> bool {
     if shown == path {
         return true;
     }
@@ -244,14 +260,10 @@ pub fn shows_path(shown: &str, path: &str) -> bool {
     let mut parts = parts.filter_map(|part| part.split_once(']')).map(|(_, after)| after);
     let Some(mut after) = parts.next() else { return rest.is_empty() };
     for next in parts {
-        let Some(at) = rest
-            .char_indices()
-            .nth(1)
-            .and_then(|(from, _)| rest[from..].find(after).map(|at| from + at))
-        else {
-            return false;
-        };
-        rest = &rest[at + after.len()..];
+        // A placeholder replaces at least one character.
+        let Some((from, _)) = rest.char_indices().nth(1) else { return false };
+        let Some(at) = rest[from..].find(after) else { return false };
+        rest = &rest[from + at + after.len()..];
         after = next;
     }
     rest.len() > after.len() && rest.ends_with(after)
@@ -290,9 +302,9 @@ mod tests {
         };
         rows.push(&event);
         let batch = rows.finish(&events_schema(), 1);
-        let (redactor, mut found) = (birds(), Found::new());
+        let (redactor, mut found) = (birds(), MaskedSecrets::new());
         let masked = ColumnMasker::default()
-            .events(Some(&redactor), &batch, &mut found)
+            .mask_events(Some(&redactor), &batch, &mut found)
             .expect("columns of the table");
         assert!(!found.is_empty());
         for column in EVENTS.columns.iter().filter(|column| column.masking == Masking::Masked) {
@@ -302,7 +314,7 @@ mod tests {
                 assert_eq!(texts.value(0), "[REDACTED:bird]", "{}", column.name);
             }
         }
-        let plain = ColumnMasker::default().events(None, &batch, &mut Found::new());
+        let plain = ColumnMasker::default().mask_events(None, &batch, &mut MaskedSecrets::new());
         let plain = plain.expect("columns of the table");
         let names = plain.column_by_name("tool_name").expect("a column").as_string::<i32>();
         assert_eq!(names.value(0), "Kittiwake");
@@ -317,8 +329,8 @@ mod tests {
             started_at: Some(1_700_000_000_000_000),
             ..SessionRow::default()
         };
-        let (redactor, mut found) = (birds(), Found::new());
-        let masked = ColumnMasker::default().row(Some(&redactor), &SESSIONS, &row, &mut found);
+        let (redactor, mut found) = (birds(), MaskedSecrets::new());
+        let masked = ColumnMasker::default().mask_row(Some(&redactor), &SESSIONS, &row, &mut found);
         assert_eq!(masked.source_path, "/logs/[REDACTED:bird]/a.jsonl");
         assert_eq!(masked.drift.as_deref(), Some(r#"{"field:[REDACTED:bird]":1,"field:nest":2}"#));
         assert_eq!((masked.redactions, masked.started_at), (row.redactions, row.started_at));
@@ -328,7 +340,7 @@ mod tests {
     fn a_secret_glued_to_an_id_is_masked_and_ids_stay() {
         let redactor = Redactor::new(&[]).expect("the built-in rules");
         let token = format!("gh{}_{}", "p", "r9Xk2LmQ7vT4sWb8Yc3Nd6Pf1Hj5ZaGe0uKt");
-        let shown = shown_name(Some(&redactor), &format!("toolu_{token}"));
+        let shown = mask_name(Some(&redactor), &format!("toolu_{token}"));
         assert_eq!(shown, "toolu_[REDACTED:github_token]");
         for id in [
             "toolu_01A09q90qw90lq917835lq9",
@@ -336,7 +348,7 @@ mod tests {
             "req_011CTm4pQ2vXk7LrNd9WbYcZ",
             "mcp__github__create_pull_request",
         ] {
-            assert_eq!(shown_name(Some(&redactor), id), id);
+            assert_eq!(mask_name(Some(&redactor), id), id);
         }
     }
 
@@ -352,7 +364,7 @@ mod tests {
             (masked, "/logs/Kittiwake/b_.jsonl", false),
             ("/logs/a.jsonl", "/logs/b.jsonl", false),
         ] {
-            assert_eq!(shows_path(shown, path), is_shown, "{shown} {path}");
+            assert_eq!(is_masked_path(shown, path), is_shown, "{shown} {path}");
         }
     }
 }

@@ -1,31 +1,39 @@
 //! Masks passwords on command lines that no name announces: `curl -u user:password`,
 //! `sshpass -p ...`.
 
-use super::entropy::{is_path, is_placeholder};
-use super::pattern::Pattern;
-use super::scan::{Rank, Scan};
+use super::entropy::{is_password_sign, is_path, is_placeholder};
+use super::pattern::PrefixPattern;
+use super::scan::{Rank, SecretScan};
 
-/// Longest command that is examined, in bytes.
-const MAX_COMMAND: usize = 1000;
+/// Number of bytes of a command that are examined.
+const MAX_COMMAND_BYTES: usize = 1000;
 
 /// A command that may contain a password: the anchor it begins with, and a regex over the command
 /// whose group is the password.
-pub(super) struct Command {
+pub(super) struct CommandRule {
     pub(super) anchor: &'static str,
     pub(super) kind: &'static str,
     pub(super) source: &'static str,
-    /// True if the place of the password may also contain a word of a sentence, a setting or a
+    /// Whether the place of the password may also contain a word of a sentence, a setting or a
     /// placeholder. The value then has to look different from these.
-    strict: bool,
-    pattern: Pattern,
+    is_strict: bool,
+    pattern: PrefixPattern,
 }
 
-const fn command(anchor: &'static str, kind: &'static str, source: &'static str) -> Command {
-    Command { anchor, kind, source, strict: false, pattern: Pattern::new(source) }
+/// Creates a rule for a place that contains nothing but passwords.
+const fn command(anchor: &'static str, kind: &'static str, source: &'static str) -> CommandRule {
+    CommandRule { anchor, kind, source, is_strict: false, pattern: PrefixPattern::new(source) }
 }
 
-const fn strict(anchor: &'static str, source: &'static str) -> Command {
-    Command { anchor, kind: "password", source, strict: true, pattern: Pattern::new(source) }
+/// Creates a rule for a place that may contain something else than a password.
+const fn strict(anchor: &'static str, source: &'static str) -> CommandRule {
+    CommandRule {
+        anchor,
+        kind: "password",
+        source,
+        is_strict: true,
+        pattern: PrefixPattern::new(source),
+    }
 }
 
 /// Builds the regex of a command that pipes a password into a command that reads one.
@@ -40,7 +48,7 @@ macro_rules! piped {
 
 /// All commands that may contain a password.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [Command; 46] = [
+pub(super) static COMMANDS: [CommandRule; 46] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
@@ -91,13 +99,14 @@ pub(super) static COMMANDS: [Command; 46] = [
 ];
 
 /// Masks the password in the command that begins at `at`.
-pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
-    if !command.anchor.starts_with([':', '.', '!']) && !scan.begins_word(at) {
+pub(super) fn mask_command_password(scan: &mut SecretScan<'_>, at: usize, command: &CommandRule) {
+    if !command.anchor.starts_with([':', '.', '!']) && !scan.may_begin_token(at) {
         return;
     }
-    let line = command_line(scan.window(at, MAX_COMMAND));
-    let found = command.pattern.at_start(line);
-    let Some(password) = found.and_then(|found| found.get(1)) else { return };
+    let line = command_line(scan.text_from(at, MAX_COMMAND_BYTES));
+    let Some(found) = command.pattern.at_start(line) else { return };
+    let Some(password) = found.get(1) else { return };
+
     let value = password.as_str();
     // `user:password`
     let word = value.rsplit_once(':').map_or(value, |(_, word)| word);
@@ -106,48 +115,59 @@ pub(super) fn find(scan: &mut Scan<'_>, at: usize, command: &Command) {
         && !is_placeholder(word)
         && !is_path(value)
         && !is_ports(value)
-        && (!command.strict || is_no_word(word))
+        && (!command.is_strict || may_be_password(word))
     {
-        scan.add(at + password.start(), at + password.end(), command.kind, Rank::Around);
+        scan.add_secret(at + password.start(), at + password.end(), command.kind, Rank::Around);
     }
 }
 
-/// Whether a value names ports: `-p 127.0.0.1:27017:27017/tcp` publishes those of a container, and
-/// `-p 6379` is the port of a server.
+/// Returns whether a value names ports: `-p 127.0.0.1:27017:27017/tcp` publishes those of a
+/// container, and `-p 6379` is the port of a server.
 fn is_ports(value: &str) -> bool {
     let plain = value.trim_end_matches("/tcp").trim_end_matches("/udp");
-    let is_port = |part: &str| {
-        (2..=5).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    plain.rsplit(':').next().is_some_and(is_port)
-        && (!plain.contains(':')
-            || plain.rsplit(':').nth(1).is_some_and(|part| is_port(part) || part.contains('.'))
-            || plain.matches(':').count() > 1)
+    let mut parts = plain.rsplit(':');
+    if !parts.next().is_some_and(is_port) {
+        return false;
+    }
+    let Some(before) = parts.next() else { return true };
+    is_port(before) || before.contains('.') || parts.next().is_some()
 }
 
-/// Whether a value is neither a word of a text nor a flag nor a setting: it contains a digit or a
-/// sign, and is not the name of a region with its number.
-fn is_no_word(value: &str) -> bool {
-    let count = |fits: fn(&u8) -> bool| value.bytes().filter(fits).count();
-    let digits = count(u8::is_ascii_digit);
-    let signs = count(|byte| b"!@#%^&*+?~$".contains(byte));
+fn is_port(part: &str) -> bool {
+    (2..=5).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns whether a value is neither a word of a text nor a flag nor a setting. It contains a
+/// digit or a sign, and is not the name of a region with its number.
+fn may_be_password(value: &str) -> bool {
+    // Words of sentences, and options without the letter that was taken for the flag.
+    let is_word =
+        ["option", "flag", "rotocol", "rint-defaults"].iter().any(|word| value.starts_with(word));
+    if is_word || value.starts_with('-') {
+        return false;
+    }
+
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let is_name = value.bytes().all(|byte| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.')
     });
     let is_region = is_name && value.contains(['-', '_', '.']) && digits <= 2;
-    let is_of_sentence =
-        ["option", "flag", "rotocol", "rint-defaults"].iter().any(|w| value.starts_with(w));
-    !is_of_sentence && !value.starts_with('-') && digits + signs > 0 && !is_region
+    !is_region && (digits > 0 || value.bytes().any(is_password_sign))
 }
 
 /// Returns the text up to the end of the line, and beyond it if a backslash continues the line. The
 /// text ends before `&&` and `||`, because another command begins there.
 fn command_line(text: &str) -> &str {
-    let ends = memchr::memchr_iter(b'\n', text.as_bytes());
-    let end = ends.map(|at| text.get(..at).unwrap_or_default()).find(|line| !line.ends_with('\\'));
-    let line = end.unwrap_or(text);
-    let joints = [" && ", " || "].iter().filter_map(|joint| line.find(joint));
-    line.get(..joints.min().unwrap_or(line.len())).unwrap_or(line)
+    let mut line = text;
+    for at in memchr::memchr_iter(b'\n', text.as_bytes()) {
+        let before = text.get(..at).unwrap_or_default();
+        if !before.ends_with('\\') {
+            line = before;
+            break;
+        }
+    }
+    let end = [" && ", " || "].iter().filter_map(|joint| line.find(joint)).min();
+    line.get(..end.unwrap_or(line.len())).unwrap_or(line)
 }
 
 #[cfg(test)]

@@ -9,17 +9,19 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::entropy::{is_mixed, is_name, is_placeholder, is_random, is_uuid};
 use super::names::Strength;
-use super::pattern::Pattern;
-use super::scan::{Rank, Scan};
+use super::pattern::PrefixPattern;
+use super::scan::{Rank, SecretScan, is_variable_byte};
 
-/// Longest line that counts as a setting, in bytes.
-const MAX_LINE: usize = 2000;
+/// Maximum length in bytes of a line that counts as a setting.
+const MAX_LINE_BYTES: usize = 2000;
 
-/// Longest text before the name in bytes: the number of the line, the sign of a diff, `export`.
-const MAX_LEAD: usize = 48;
+/// Maximum length in bytes of the text before the name: the number of the line, the sign of a diff,
+/// `export`.
+const MAX_LEAD_BYTES: usize = 48;
 
-/// Most comments and blank lines between two settings.
-const MAX_GAP: usize = 40;
+/// Maximum number of lines from a setting to the next one, with comments and blank lines between
+/// them.
+const MAX_DISTANCE_LINES: usize = 40;
 
 /// Values of settings that are not secrets, even under a name that sounds secret.
 #[rustfmt::skip]
@@ -29,30 +31,38 @@ const SWITCHES: &[&str] = &[
 ];
 
 /// A setting. The first line of a file that a call writes comes after the name of the argument.
-static SETTING: Pattern = Pattern::new(
+static SETTING: PrefixPattern = PrefixPattern::new(
     r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
 );
-/// An argument of a call, as the text of the call shows it.
-static ARGUMENT: Pattern = Pattern::new(r"[a-z_]{1,24}:[ \t]");
-static REMARK: Pattern = Pattern::new(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
 
-/// Returns start and length of the value of the setting whose name is from `start` to `end`, if it
+/// An argument of a call, as the text of the call shows it.
+static ARGUMENT: PrefixPattern = PrefixPattern::new(r"[a-z_]{1,24}:[ \t]");
+
+/// A comment or a blank line.
+static REMARK: PrefixPattern =
+    PrefixPattern::new(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
+
+/// Returns start and end of the value of the setting whose name is from `start` to `end`, if it
 /// is a setting and another one is next to it.
-pub(super) fn value(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, usize)> {
-    let is_upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+pub(super) fn setting_value(
+    scan: &SecretScan<'_>,
+    start: usize,
+    end: usize,
+) -> Option<(usize, usize)> {
     let name = scan.slice(start, end);
     if scan.byte(end) != b'='
-        || !name.bytes().all(is_upper)
+        || !name.bytes().all(is_variable_byte)
         || !scan.byte(start).is_ascii_uppercase()
     {
         return None;
     }
-    let (from, to) = line(scan, start)?;
+
+    let (from, to) = line_around(scan, start)?;
     let lead = SETTING.at_start(scan.slice(from, to))?.get(1)?.start();
     if from + lead != start {
         return None;
     }
-    let (value, length) = plain(scan.slice(end + 1, to))?;
+    let (value, length) = plain_value(scan.slice(end + 1, to))?;
     let value = end + 1 + value;
     has_neighbour(scan, from, to).then_some((value, value + length))
 }
@@ -68,20 +78,23 @@ const PUBLIC: &[&str] = &[
 
 /// Masks the random values of a text that has at least two settings, and otherwise only remarks.
 /// Other arguments of the call that writes the settings may come before them.
-pub(super) fn whole(scan: &mut Scan<'_>) {
+pub(super) fn mask_settings(scan: &mut SecretScan<'_>) {
     if !may_have_settings(scan.bytes()) {
         return;
     }
+    // Start and length of each value.
     let mut found = Vec::new();
-    let (mut start, mut settings) = (0, 0);
+    let mut settings = 0;
+    let mut start = 0;
     while start < scan.len() {
         let Some(end) = line_end(scan.bytes(), start) else { return };
         let line = scan.slice(start, end);
         if let Some(name) = SETTING.at_start(line).and_then(|found| found.get(1)) {
             settings += 1;
             let from = name.end() + 1;
-            if let Some((value, length)) = plain(line.get(from..).unwrap_or_default())
-                && is_kept(name.as_str(), line.get(from + value..from + value + length))
+            if let Some((value, length)) = plain_value(line.get(from..).unwrap_or_default())
+                && let Some(text) = line.get(from + value..from + value + length)
+                && is_secret_setting(name.as_str(), text)
             {
                 found.push((start + from + value, length));
             }
@@ -95,42 +108,35 @@ pub(super) fn whole(scan: &mut Scan<'_>) {
         }
         start = end + 1;
     }
+
     if settings > 1 {
-        found.iter().for_each(|(at, length)| scan.add(*at, at + length, "env_value", Rank::Named));
+        for (at, length) in found {
+            scan.add_secret(at, at + length, "env_value", Rank::Named);
+        }
     }
 }
 
-/// Whether at least two names end before a `=`. Most texts have none and need no regex.
+/// Returns whether at least two names end before a `=`. Most texts have none and need no regex.
 fn may_have_settings(text: &[u8]) -> bool {
-    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-    let before = |at: usize| at.checked_sub(1).and_then(|before| text.get(before));
-    memchr_iter(b'=', text)
-        .filter(|at| before(*at).is_some_and(|byte| is_name(*byte)))
-        .nth(1)
-        .is_some()
+    memchr_iter(b'=', text).filter(|at| *at > 0 && is_variable_byte(text[*at - 1])).nth(1).is_some()
 }
 
-/// Whether the value is random and its name is not that of a public value.
-fn is_kept(name: &str, value: Option<&str>) -> bool {
-    let is_public = || name.split('_').any(|word| PUBLIC.contains(&word));
-    value.is_some_and(|value| {
-        is_random(value)
-            && !is_uuid(value)
-            && !is_placeholder(value)
-            && !is_name(value)
-            && !is_public()
-    })
+/// Returns whether a value is random and its name is not that of a public value.
+fn is_secret_setting(name: &str, value: &str) -> bool {
+    is_random(value)
+        && !is_uuid(value)
+        && !is_placeholder(value)
+        && !is_name(value)
+        && !name.split('_').any(|word| PUBLIC.contains(&word))
 }
 
-/// Whether the value of a setting whose name sounds secret is a secret.
+/// Returns whether the value of a setting whose name sounds secret is a secret.
 pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
-    let password = strength == Strength::Password;
-    let switch = SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word));
     if value.len() < 4
-        || switch
+        || SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word))
         || is_placeholder(value)
         || is_name(value)
-        || (!password && value.contains(|c: char| c.is_ascii_whitespace()))
+        || (strength != Strength::Password && value.contains(|c: char| c.is_ascii_whitespace()))
     {
         return false;
     }
@@ -142,9 +148,9 @@ pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
 }
 
 /// Returns start and end of the line around a name that is near the beginning of the line.
-fn line(scan: &Scan<'_>, name: usize) -> Option<(usize, usize)> {
+fn line_around(scan: &SecretScan<'_>, name: usize) -> Option<(usize, usize)> {
     let bytes = scan.bytes();
-    let lowest = name.saturating_sub(MAX_LEAD);
+    let lowest = name.saturating_sub(MAX_LEAD_BYTES);
     let start = match memrchr(b'\n', bytes.get(lowest..name)?) {
         Some(at) => lowest + at + 1,
         None if lowest == 0 => 0,
@@ -155,7 +161,7 @@ fn line(scan: &Scan<'_>, name: usize) -> Option<(usize, usize)> {
 
 /// Returns the end of the line that begins at `start`, or `None` if the line is too long.
 fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let highest = bytes.len().min(start + MAX_LINE);
+    let highest = bytes.len().min(start + MAX_LINE_BYTES);
     match memchr(b'\n', bytes.get(start..highest)?) {
         Some(at) => Some(start + at),
         None => (highest == bytes.len()).then_some(highest),
@@ -164,54 +170,87 @@ fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
 
 /// Returns the start of the line that ends at `end`, or `None` if the line is too long.
 fn line_start(bytes: &[u8], end: usize) -> Option<usize> {
-    let lowest = end.saturating_sub(MAX_LINE);
+    let lowest = end.saturating_sub(MAX_LINE_BYTES);
     match memrchr(b'\n', bytes.get(lowest..end)?) {
         Some(at) => Some(lowest + at + 1),
         None => (lowest == 0).then_some(0),
     }
 }
 
-/// Whether another setting is next to the line, with nothing but remarks between them.
-fn has_neighbour(scan: &Scan<'_>, start: usize, end: usize) -> bool {
-    let bytes = scan.bytes();
-    let above = |from: usize| {
-        let end = from.checked_sub(1)?;
-        Some((line_start(bytes, end)?, end))
-    };
-    let below = |to: usize| {
-        let start = (to < bytes.len()).then_some(to + 1)?;
-        Some((start, line_end(bytes, start)?))
-    };
-    let meets_setting = |next: &dyn Fn(usize, usize) -> Option<(usize, usize)>| {
-        let (mut from, mut to) = (start, end);
-        for _ in 0..MAX_GAP {
-            let Some((start, end)) = next(from, to) else { return false };
-            (from, to) = (start, end);
-            let line = scan.slice(from, to);
-            if SETTING.at_start(line).is_some() {
-                return true;
-            }
-            if REMARK.at_start(line).is_none() {
-                return false;
-            }
+/// Returns whether another setting is next to the line, with nothing but remarks between them.
+fn has_neighbour(scan: &SecretScan<'_>, start: usize, end: usize) -> bool {
+    has_setting_above(scan, start) || has_setting_below(scan, end)
+}
+
+/// Returns whether a setting is above the line that begins at `start`, with nothing but remarks
+/// between them.
+fn has_setting_above(scan: &SecretScan<'_>, start: usize) -> bool {
+    let mut start = start;
+    for _ in 0..MAX_DISTANCE_LINES {
+        let Some(end) = start.checked_sub(1) else { return false };
+        let Some(above) = line_start(scan.bytes(), end) else { return false };
+        start = above;
+        match LineKind::of(scan.slice(start, end)) {
+            LineKind::Setting => return true,
+            LineKind::Remark => {}
+            LineKind::Other => return false,
         }
-        false
-    };
-    meets_setting(&|from, _| above(from)) || meets_setting(&|_, to| below(to))
+    }
+    false
+}
+
+/// Returns whether a setting is below the line that ends at `end`, with nothing but remarks between
+/// them.
+fn has_setting_below(scan: &SecretScan<'_>, end: usize) -> bool {
+    let mut end = end;
+    for _ in 0..MAX_DISTANCE_LINES {
+        if end >= scan.len() {
+            return false;
+        }
+        let start = end + 1;
+        let Some(below) = line_end(scan.bytes(), start) else { return false };
+        end = below;
+        match LineKind::of(scan.slice(start, end)) {
+            LineKind::Setting => return true,
+            LineKind::Remark => {}
+            LineKind::Other => return false,
+        }
+    }
+    false
+}
+
+/// The content of a line next to a setting.
+enum LineKind {
+    Setting,
+    /// A comment or a blank line.
+    Remark,
+    Other,
+}
+
+impl LineKind {
+    fn of(line: &str) -> Self {
+        if SETTING.at_start(line).is_some() {
+            Self::Setting
+        } else if REMARK.at_start(line).is_some() {
+            Self::Remark
+        } else {
+            Self::Other
+        }
+    }
 }
 
 /// Returns the offset of the value in the rest of a line, and its length. Returns `None` if the
 /// rest contains more than a value and a comment.
-fn plain(rest: &str) -> Option<(usize, usize)> {
+fn plain_value(rest: &str) -> Option<(usize, usize)> {
     let rest = rest.trim_ascii_end();
-    if let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+    if let Some(quote @ ('"' | '\'')) = rest.chars().next() {
         let (value, tail) = rest.get(1..)?.split_once(quote)?;
         let tail = tail.trim_ascii_start();
         return (tail.is_empty() || tail.starts_with('#')).then_some((1, value.len()));
     }
     let value = rest.split(" #").next().unwrap_or(rest).trim_ascii_end();
-    let is_command = |c: char| c.is_ascii_whitespace() || "()`;|<>".contains(c);
-    (!value.contains(is_command)).then_some((0, value.len()))
+    let has_more = value.contains(|c: char| c.is_ascii_whitespace() || "()`;|<>".contains(c));
+    (!has_more).then_some((0, value.len()))
 }
 
 #[cfg(test)]
@@ -219,9 +258,9 @@ mod tests {
     use super::*;
 
     fn setting<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-        let scan = Scan::new(text);
+        let scan = SecretScan::new(text);
         let at = text.find(name).expect("is there");
-        value(&scan, at, at + name.len()).map(|(from, to)| scan.slice(from, to))
+        setting_value(&scan, at, at + name.len()).map(|(from, to)| scan.slice(from, to))
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //! text around a value (`context.rs`, `commands.rs`, `dialogue.rs`), a private key (`pem.rs`,
 //! `web_key.rs`, `bitcoin_key.rs`, `seed_phrase.rs`) or an encrypted file (`ansible_vault.rs`).
 //! Values without a shape count as secrets if they look random and are not placeholders
-//! (`entropy.rs`). Users add rules of their own (`user_rule.rs`). The masked secrets of a session
-//! are counted (`secrets.rs`). The columns of rows are masked in `columns.rs`.
+//! (`entropy.rs`, and `encoded_login.rs` for logins in base64). Users add rules of their own
+//! (`user_rule.rs`). The masked secrets of a session are counted (`secrets.rs`). The columns of rows
+//! are masked in `columns.rs`.
 
 mod anchors;
 mod ansible_vault;
@@ -17,6 +18,7 @@ pub mod columns;
 mod commands;
 mod context;
 mod dialogue;
+mod encoded_login;
 mod entropy;
 mod env;
 mod names;
@@ -34,6 +36,6 @@ mod web_key;
 mod words;
 mod wrapped;
 
-pub use redactor::{Counts, Redactor};
-pub(crate) use secrets::{Found, Said, Secrets, look};
-pub use user_rule::{RuleError, UserRule, user_rules};
+pub use redactor::{Redactor, SecretCounts};
+pub(crate) use secrets::{MaskedColumns, MaskedSecrets, SessionSecrets, mask_text};
+pub use user_rule::{RuleError, UserRule, parse_user_rules};

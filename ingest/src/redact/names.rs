@@ -1,5 +1,7 @@
 //! Decides which names announce a secret value: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
 
+use super::words::ends_with_any;
+
 /// How strongly a name announces a secret. The stronger it does, the less its value has to look
 /// like one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub(super) enum Strength {
 
 /// Last words of a name that distinguish several values of one kind.
 #[rustfmt::skip]
-const WHICH: &[&str] = &[
+const DISTINCTIONS: &[&str] = &[
     "live", "test", "prod", "production", "dev", "staging", "stage", "local", "value", "string",
     "str", "plain", "raw", "text", "base64", "b64", "default", "new", "old", "current", "v1", "v2",
     "admin", "root", "prd", "stg", "eu", "us",
@@ -24,7 +26,7 @@ const WHICH: &[&str] = &[
 pub(super) const FOREIGN: &[&str] =
     &["contraseña", "пароль", "hasło", "密码", "密碼", "パスワード", "비밀번호"];
 
-/// Ends of names of passwords.
+/// Ends of the names of passwords.
 #[rustfmt::skip]
 const PASSWORDS: &[&str] = &[
     "password", "passwd", "passphrase", "passcode", "pwd", "passwort", "kennwort", "senha", "passe",
@@ -82,81 +84,100 @@ const SERVICES: &[(&str, &str)] = &[
 
 /// Returns the kind of secret that `name` announces and how strongly, or `None` if it announces
 /// none.
-pub(super) fn sound(name: &str) -> Option<(&'static str, Strength)> {
+pub(super) fn announced_secret(name: &str) -> Option<(&'static str, Strength)> {
     if FOREIGN.contains(&name) {
         return Some(("password", Strength::Password));
     }
-    let mut words = words(name);
-    while words.len() > 1
-        && words.last().is_some_and(|word| {
-            WHICH.contains(&word.as_str()) || word.bytes().all(|byte| byte.is_ascii_digit())
-        })
-    {
-        words.pop();
-    }
+    let words = kind_words(name);
     if words.iter().any(|word| matches!(word.as_str(), "public" | "publishable" | "pub")) {
         return None;
     }
-    let whole = words.concat();
-    let whole = without_number(&whole);
+    let joined = words.concat();
+    let joined = without_number(&joined);
     let last = without_number(words.last()?);
     let before = words.iter().rev().nth(1).map_or("", String::as_str);
-    let service = |otherwise| match words.first().map(String::as_str) {
-        Some("dd") => "datadog_key",
-        Some("cf") => "cloudflare_token",
-        _ => SERVICES
-            .iter()
-            .find(|(service, _)| whole.contains(service))
-            .map_or(otherwise, |(_, kind)| *kind),
-    };
-    let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
-    if ends(PASSWORDS) || (matches!(last, "pass" | "pw") && !before.is_empty()) {
+    let first = words.first().map_or("", String::as_str);
+
+    if ends_with_any(last, PASSWORDS) || (matches!(last, "pass" | "pw") && !before.is_empty()) {
         return Some(("password", Strength::Password));
     }
-    if whole.ends_with("clientsecret") {
-        return Some((service("client_secret"), Strength::Secret));
+    if joined.ends_with("clientsecret") {
+        return Some((service_kind(first, joined, "client_secret"), Strength::Secret));
     }
-    if ends(&["secret", "secrets"]) {
-        return Some((service("secret"), Strength::Secret));
+    if ends_with_any(last, &["secret", "secrets"]) {
+        return Some((service_kind(first, joined, "secret"), Strength::Secret));
     }
-    if let Some(&(_, kind)) = KEYS.iter().find(|(key, _)| whole.ends_with(key)) {
-        return Some((service(kind), Strength::Secret));
+    if let Some(&(_, kind)) = KEYS.iter().find(|(key, _)| joined.ends_with(key)) {
+        return Some((service_kind(first, joined, kind), Strength::Secret));
     }
     if let Some(start) = last.strip_suffix("token") {
-        let other = OTHER_TOKENS.iter().any(|word| *word == start || *word == before);
-        return (!other).then(|| (service("token"), Strength::Secret));
+        if OTHER_TOKENS.contains(&start) || OTHER_TOKENS.contains(&before) {
+            return None;
+        }
+        return Some((service_kind(first, joined, "token"), Strength::Secret));
     }
     match last {
         "credential" | "credentials" | "cred" | "creds" => Some(("credential", Strength::Secret)),
-        "pat" if !before.is_empty() => Some((service("token"), Strength::Secret)),
+        "pat" if !before.is_empty() => {
+            Some((service_kind(first, joined, "token"), Strength::Secret))
+        }
         "auth" => Some(("basic_auth", Strength::Weak)),
         "salt" => Some(("salt", Strength::Weak)),
         "key" if !before.is_empty() && !OTHER_KEYS.contains(&before) => {
-            Some((service("key"), Strength::Weak))
+            Some((service_kind(first, joined, "key"), Strength::Weak))
         }
         _ => None,
     }
 }
 
+/// Returns the words of a name without the last ones that only distinguish several values of one
+/// kind. At least one word stays.
+fn kind_words(name: &str) -> Vec<String> {
+    let mut words = split_words(name);
+    while words.len() > 1 && words.last().is_some_and(|word| is_distinction(word)) {
+        words.pop();
+    }
+    words
+}
+
+/// Returns whether a word distinguishes several values of one kind: `prod`, `2`.
+fn is_distinction(word: &str) -> bool {
+    DISTINCTIONS.contains(&word) || word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns the kind of the service that a name mentions, or `otherwise` if it mentions none. `first`
+/// is the first word of the name, and `joined` are all its words.
+fn service_kind(first: &str, joined: &str, otherwise: &'static str) -> &'static str {
+    match first {
+        "dd" => return "datadog_key",
+        "cf" => return "cloudflare_token",
+        _ => {}
+    }
+    let service = SERVICES.iter().find(|(service, _)| joined.contains(service));
+    service.map_or(otherwise, |(_, kind)| *kind)
+}
+
+/// Returns a word without the digits at its end.
 fn without_number(word: &str) -> &str {
     word.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// Splits a name into words in lower case: `AWSSecret_key2` is `aws`, `secret`, `key2`.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut previous = '_';
     let mut rest = name.chars().peekable();
     while let Some(c) = rest.next() {
-        let next_is_lower = rest.peek().is_some_and(char::is_ascii_lowercase);
-        let begins = c.is_ascii_uppercase()
-            && (!previous.is_ascii_uppercase() || next_is_lower)
+        let is_before_lower = rest.peek().is_some_and(char::is_ascii_lowercase);
+        let is_word_start = c.is_ascii_uppercase()
+            && (!previous.is_ascii_uppercase() || is_before_lower)
             && !matches!(previous, '_' | ' ');
-        if (begins || matches!(c, '_' | '-' | ' ')) && !word.is_empty() {
+        let is_separator = matches!(c, '_' | '-' | ' ');
+        if (is_word_start || is_separator) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
         }
-        if !matches!(c, '_' | '-' | ' ') {
+        if !is_separator {
             word.push(c.to_ascii_lowercase());
         }
         previous = c;
@@ -173,15 +194,15 @@ mod tests {
 
     #[test]
     fn names_fall_into_words() {
-        assert_eq!(words("AWSSecret_key2"), ["aws", "secret", "key2"]);
-        assert_eq!(words("x-apiKey"), ["x", "api", "key"]);
-        assert_eq!(words("_authToken"), ["auth", "token"]);
-        assert_eq!(words("DB_PASSWORD"), ["db", "password"]);
+        assert_eq!(split_words("AWSSecret_key2"), ["aws", "secret", "key2"]);
+        assert_eq!(split_words("x-apiKey"), ["x", "api", "key"]);
+        assert_eq!(split_words("_authToken"), ["auth", "token"]);
+        assert_eq!(split_words("DB_PASSWORD"), ["db", "password"]);
     }
 
     #[test]
     fn secrets_are_known_by_their_names() {
-        let kind = |name| sound(name).map(|(kind, _)| kind);
+        let kind = |name| announced_secret(name).map(|(kind, _)| kind);
         assert_eq!(kind("DB_PASSWORD_PROD"), Some("password"));
         assert_eq!(kind("smtpPass"), Some("password"));
         assert_eq!(kind("oauth2ClientSecret"), Some("client_secret"));
@@ -207,7 +228,7 @@ mod tests {
             "passwordField",
         ];
         for name in names {
-            assert_eq!(sound(name), None, "{name}");
+            assert_eq!(announced_secret(name), None, "{name}");
         }
     }
 }

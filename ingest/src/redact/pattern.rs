@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 use regex::{Captures, Regex};
 
 /// A regex that is compiled on first use. Most patterns are never needed in a run.
-pub(super) struct Pattern {
+pub(super) struct PrefixPattern {
     source: &'static str,
+    /// `None` if the source is not a regex.
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl Pattern {
+impl PrefixPattern {
     /// Creates a pattern without compiling it. Tests compile every `source`.
     pub(super) const fn new(source: &'static str) -> Self {
         Self { source, compiled: OnceLock::new() }
@@ -18,7 +19,7 @@ impl Pattern {
 
     /// Returns the match at the beginning of `text`.
     pub(super) fn at_start<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
-        let compile = || Regex::new(&format!("^(?:{})", self.source)).ok();
-        self.compiled.get_or_init(compile).as_ref()?.captures(text)
+        let regex = self.compiled.get_or_init(|| Regex::new(&format!("^(?:{})", self.source)).ok());
+        regex.as_ref()?.captures(text)
     }
 }

@@ -8,30 +8,31 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::anchors::Anchors;
 use super::commands::{self, COMMANDS};
-use super::pattern::Pattern;
+use super::pattern::PrefixPattern;
 use super::placeholder::MASK;
 use super::rules::{self, SHAPES};
-use super::scan::{Rank, Scan, Span};
+use super::scan::{Rank, SecretScan, SecretSpan};
 use super::user_rule::{RuleError, UserRule, compile_user_rules};
 use super::{
     ansible_vault, assign, bitcoin_key, context, dialogue, env, pem, seed_phrase, web_key,
 };
 
-/// Revision of the built-in rules. It is raised when the code of `redact` masks other things than
-/// before; stores are then re-read.
+/// Revision of the built-in rules. It is raised when the code of `redact` masks other texts than
+/// before. Stores are then re-read.
 const REVISION: u8 = 10;
 
-/// Highest number of rounds over one text. Masking in one round may expose a secret that was not
+/// Maximum number of rounds over one text. Masking in one round may expose a secret that was not
 /// found before, such as the last of tokens that touch. Usually there are two rounds, and the
 /// second one finds nothing. In one run of characters, at most half as many tokens are tried
 /// (`MAX_TRIES` in `scan.rs`).
-const ROUNDS: usize = 64;
+const MAX_ROUNDS: usize = 64;
 
 /// The rule that an anchor belongs to.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// `Shape` and `Command` hold the index of a rule in `SHAPES` and in `COMMANDS`.
+    /// The rule with this index in `SHAPES`.
     Shape(usize),
+    /// The rule with this index in `COMMANDS`.
     Command(usize),
     Assignment,
     Address,
@@ -90,48 +91,59 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
     ),
 ];
 
+impl Rule {
+    /// Returns whether the anchors of the rule match in upper and lower case.
+    fn is_case_insensitive(self) -> bool {
+        match self {
+            Self::Assignment
+            | Self::Address
+            | Self::Authorization
+            | Self::Bearer
+            | Self::Basic
+            | Self::Cookie
+            | Self::EncodedAddress
+            | Self::SeedPhrase
+            | Self::BitcoinKey => true,
+            Self::Shape(_)
+            | Self::Command(_)
+            | Self::KeyBlock
+            | Self::KeyBody
+            | Self::KeyDer
+            | Self::KeyEnd
+            | Self::WebKey
+            | Self::Dialogue
+            | Self::AnsibleVault => false,
+        }
+    }
+}
+
 /// The number of masked secrets of each kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts(pub BTreeMap<String, u64>);
+pub struct SecretCounts(pub BTreeMap<String, u64>);
 
 /// Finds and masks secrets. One redactor serves all threads.
 pub struct Redactor {
     anchors: Anchors<Rule>,
     /// One pattern for each of `SHAPES`, in their order.
-    shapes: Vec<Pattern>,
-    user: Vec<(String, Regex)>,
+    shapes: Vec<PrefixPattern>,
+    /// Name and regex of each rule of the user.
+    user_rules: Vec<(String, Regex)>,
     version: u64,
 }
 
 impl Redactor {
     /// Compiles the built-in rules and those of the user, which run over every text as a whole.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the name of a user's rule is not allowed, or if its regex cannot be
+    /// compiled or matches the empty text.
     pub fn new(user_rules: &[UserRule]) -> Result<Self, RuleError> {
-        let user = compile_user_rules(user_rules)?;
-        let shapes = SHAPES.iter().enumerate().flat_map(|(n, shape)| {
-            shape.anchors.iter().map(move |anchor| (*anchor, false, Rule::Shape(n)))
-        });
-        let commands = COMMANDS
-            .iter()
-            .enumerate()
-            .map(|(n, command)| (command.anchor, false, Rule::Command(n)));
-        let contexts = CONTEXTS.iter().flat_map(|(anchors, rule)| {
-            let any_case = !matches!(
-                rule,
-                Rule::KeyBlock
-                    | Rule::KeyBody
-                    | Rule::KeyDer
-                    | Rule::KeyEnd
-                    | Rule::WebKey
-                    | Rule::Dialogue
-                    | Rule::AnsibleVault
-            );
-            anchors.iter().map(move |anchor| (*anchor, any_case, *rule))
-        });
         Ok(Self {
-            anchors: Anchors::new(shapes.chain(commands).chain(contexts)),
-            shapes: SHAPES.iter().map(|shape| Pattern::new(shape.regex)).collect(),
-            user,
-            version: version(user_rules),
+            anchors: Anchors::new(collect_anchors()),
+            shapes: SHAPES.iter().map(|shape| PrefixPattern::new(shape.regex)).collect(),
+            user_rules: compile_user_rules(user_rules)?,
+            version: hash_rules(user_rules),
         })
     }
 
@@ -142,80 +154,105 @@ impl Redactor {
 
     /// Masks the secrets in `text` and adds them to `counts`. Masking a masked text changes
     /// nothing.
-    pub fn mask<'t>(&self, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
-        self.mask_telling(text, &mut |kind, _| {
+    pub fn mask<'t>(&self, text: &'t str, counts: &mut SecretCounts) -> Cow<'t, str> {
+        self.mask_with(text, &mut |kind, _| {
             *counts.0.entry(kind.to_owned()).or_default() += 1;
         })
     }
 
-    /// Masks the secrets in `text` and calls `tell` with the kind and the text of each secret.
-    pub(super) fn mask_telling<'t>(
+    /// Masks the secrets in `text` and calls `on_secret` with the kind and the text of each secret.
+    pub(super) fn mask_with<'t>(
         &self,
         text: &'t str,
-        tell: &mut dyn FnMut(&str, &str),
+        on_secret: &mut dyn FnMut(&str, &str),
     ) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        for _ in 0..ROUNDS {
-            let masked = {
-                let spans = self.find(&text);
-                if spans.is_empty() {
-                    break;
-                }
-                masked(&text, &spans, tell)
-            };
+        for _ in 0..MAX_ROUNDS {
+            let spans = self.find_secrets(&text);
+            if spans.is_empty() {
+                break;
+            }
+            let masked = replace_secrets(&text, &spans, on_secret);
             text = Cow::Owned(masked);
         }
         text
     }
 
-    fn find<'a>(&'a self, text: &'a str) -> Vec<Span<'a>> {
-        let mut scan = Scan::new(text);
-        self.anchors.each(text.as_bytes(), |at, rule| self.look(&mut scan, at, rule));
-        env::whole(&mut scan);
-        for (name, regex) in &self.user {
+    /// Returns the secrets of a text in their order.
+    fn find_secrets<'a>(&'a self, text: &'a str) -> Vec<SecretSpan<'a>> {
+        let mut scan = SecretScan::new(text);
+        self.anchors
+            .for_each_match(text.as_bytes(), |at, rule| self.apply_rule(&mut scan, at, rule));
+        env::mask_settings(&mut scan);
+        for (name, regex) in &self.user_rules {
             for found in regex.captures_iter(text) {
                 if let Some(secret) = found.get(1).or_else(|| found.get(0)) {
-                    scan.add(secret.start(), secret.end(), name, Rank::User);
+                    scan.add_secret(secret.start(), secret.end(), name, Rank::User);
                 }
             }
         }
         scan.finish()
     }
 
-    fn look(&self, scan: &mut Scan<'_>, at: usize, rule: Rule) {
+    /// Masks the secret that a rule finds at the place of its anchor.
+    fn apply_rule(&self, scan: &mut SecretScan<'_>, at: usize, rule: Rule) {
         match rule {
             Rule::Shape(n) => {
                 if let (Some(shape), Some(pattern)) = (SHAPES.get(n), self.shapes.get(n)) {
-                    rules::find(scan, at, shape, pattern);
+                    rules::mask_token(scan, at, shape, pattern);
                 }
             }
             Rule::Command(n) => {
                 if let Some(command) = COMMANDS.get(n) {
-                    commands::find(scan, at, command);
+                    commands::mask_command_password(scan, at, command);
                 }
             }
-            Rule::Assignment => assign::find(scan, at),
-            Rule::Address => context::address(scan, at + 1),
-            Rule::Authorization => context::authorization(scan, at),
-            Rule::Bearer => context::bearer(scan, at),
-            Rule::Basic => context::basic(scan, at),
-            Rule::Cookie => context::cookie(scan, at),
-            Rule::KeyBlock => pem::block(scan, at),
-            Rule::KeyBody => pem::body(scan, at),
-            Rule::KeyDer => pem::der(scan, at),
-            Rule::KeyEnd => pem::end(scan, at),
-            Rule::EncodedAddress => context::encoded_address(scan, at),
-            Rule::WebKey => web_key::find(scan, at),
-            Rule::Dialogue => dialogue::find(scan, at),
-            Rule::AnsibleVault => ansible_vault::find(scan, at),
-            Rule::SeedPhrase => seed_phrase::find(scan, at),
-            Rule::BitcoinKey => bitcoin_key::find(scan, at),
+            Rule::Assignment => assign::mask_named_value(scan, at),
+            Rule::Address => context::mask_address_password(scan, at + 1),
+            Rule::Authorization => context::mask_authorization(scan, at),
+            Rule::Bearer => context::mask_bearer_token(scan, at),
+            Rule::Basic => context::mask_basic_login(scan, at),
+            Rule::Cookie => context::mask_cookies(scan, at),
+            Rule::KeyBlock => pem::mask_key_block(scan, at),
+            Rule::KeyBody => pem::mask_key_body(scan, at),
+            Rule::KeyDer => pem::mask_der_key(scan, at),
+            Rule::KeyEnd => pem::mask_key_above_end(scan, at),
+            Rule::EncodedAddress => context::mask_encoded_password(scan, at),
+            Rule::WebKey => web_key::mask_web_key(scan, at),
+            Rule::Dialogue => dialogue::mask_typed_password(scan, at),
+            Rule::AnsibleVault => ansible_vault::mask_vault_body(scan, at),
+            Rule::SeedPhrase => seed_phrase::mask_seed_phrase(scan, at),
+            Rule::BitcoinKey => bitcoin_key::mask_bitcoin_keys(scan, at),
         }
     }
 }
 
-/// Returns the text with placeholders for its secrets, and calls `tell` with each of them.
-fn masked(text: &str, spans: &[Span<'_>], tell: &mut dyn FnMut(&str, &str)) -> String {
+/// Returns the anchors of all built-in rules, whether each matches in any case, and its rule.
+fn collect_anchors() -> Vec<(&'static str, bool, Rule)> {
+    let mut all = Vec::new();
+    for (number, shape) in SHAPES.iter().enumerate() {
+        for anchor in shape.anchors {
+            all.push((*anchor, false, Rule::Shape(number)));
+        }
+    }
+    for (number, command) in COMMANDS.iter().enumerate() {
+        all.push((command.anchor, false, Rule::Command(number)));
+    }
+    for (anchors, rule) in CONTEXTS {
+        for anchor in *anchors {
+            all.push((*anchor, rule.is_case_insensitive(), *rule));
+        }
+    }
+    all
+}
+
+/// Returns the text with placeholders for its secrets, and calls `on_secret` with the kind and the
+/// text of each of them.
+fn replace_secrets(
+    text: &str,
+    spans: &[SecretSpan<'_>],
+    on_secret: &mut dyn FnMut(&str, &str),
+) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut from = 0;
     for span in spans {
@@ -224,13 +261,14 @@ fn masked(text: &str, spans: &[Span<'_>], tell: &mut dyn FnMut(&str, &str)) -> S
         masked.push_str(span.kind);
         masked.push(']');
         from = span.end;
-        tell(span.kind, text.get(span.start..span.end).unwrap_or_default());
+        on_secret(span.kind, text.get(span.start..span.end).unwrap_or_default());
     }
     masked.push_str(text.get(from..).unwrap_or_default());
     masked
 }
 
-fn version(user_rules: &[UserRule]) -> u64 {
+/// Returns a hash of the built-in rules and those of the user.
+fn hash_rules(user_rules: &[UserRule]) -> u64 {
     let shapes = SHAPES.iter().flat_map(|shape| [shape.kind, shape.regex]);
     let commands = COMMANDS.iter().flat_map(|command| [command.kind, command.source]);
     let user = user_rules.iter().flat_map(|rule| [rule.name.as_str(), rule.regex.as_str()]);

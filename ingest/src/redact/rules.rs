@@ -6,17 +6,19 @@
 //! `commands.rs` and `pem.rs`.
 
 use super::entropy::is_made_up;
-use super::pattern::Pattern;
-use super::scan::{Rank, Scan, is_token};
+use super::pattern::PrefixPattern;
+use super::scan::{Rank, SecretScan, is_identifier_byte, is_token};
 use super::wrapped;
 
-/// Lengths in bytes of the shortest and the longest token.
-const LEAST: usize = 20;
-const MOST: usize = 8 << 10;
+/// Minimum length of a token in bytes.
+const MIN_TOKEN_BYTES: usize = 20;
+
+/// Maximum length of a token in bytes.
+const MAX_TOKEN_BYTES: usize = 8 << 10;
 
 /// Where a match may begin.
 #[derive(Clone, Copy)]
-pub(super) enum Lead {
+pub(super) enum TokenLead {
     /// At the anchor, with no letter or digit before it.
     Word,
     /// At the anchor, whatever is before it.
@@ -27,107 +29,133 @@ pub(super) enum Lead {
 }
 
 /// The shape of one kind of token.
-pub(super) struct Shape {
+pub(super) struct TokenShape {
     pub(super) kind: &'static str,
     /// Anchors of at least four bytes each. `?` matches a letter, digit, `_` or `-`, `#` matches a
     /// hex digit, `^` matches a digit.
     pub(super) anchors: &'static [&'static str],
     pub(super) regex: &'static str,
-    pub(super) lead: Lead,
+    pub(super) lead: TokenLead,
 }
 
-const fn word(kind: &'static str, anchors: &'static [&'static str], regex: &'static str) -> Shape {
-    Shape { kind, anchors, regex, lead: Lead::Word }
+/// Creates a shape that begins at its anchor, with no letter or digit before it.
+const fn word(
+    kind: &'static str,
+    anchors: &'static [&'static str],
+    regex: &'static str,
+) -> TokenShape {
+    TokenShape { kind, anchors, regex, lead: TokenLead::Word }
 }
 
-const fn inner(kind: &'static str, anchors: &'static [&'static str], regex: &'static str) -> Shape {
-    Shape { kind, anchors, regex, lead: Lead::Any }
+/// Creates a shape that begins at its anchor, with any text before it.
+const fn inner(
+    kind: &'static str,
+    anchors: &'static [&'static str],
+    regex: &'static str,
+) -> TokenShape {
+    TokenShape { kind, anchors, regex, lead: TokenLead::Any }
 }
 
+/// Creates a shape that begins with at most `max` bytes of a class before its anchor.
 const fn back(
     kind: &'static str,
     max: usize,
     class: fn(&u8) -> bool,
     anchors: &'static [&'static str],
     regex: &'static str,
-) -> Shape {
-    Shape { kind, anchors, regex, lead: Lead::Back(max, class) }
+) -> TokenShape {
+    TokenShape { kind, anchors, regex, lead: TokenLead::Back(max, class) }
 }
 
-const fn is_tilde_word(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'~' | b'.')
-}
-
-impl Shape {
-    /// Whether every anchor is the beginning of the token itself and has at least [`TELLING`] fixed
-    /// characters. Such a token is found even after a `-` or `_`, because names of files are joined
-    /// to tokens this way.
-    fn is_telling(&self) -> bool {
-        let is_fixed = |byte: &u8| !matches!(byte, b'?' | b'#' | b'^');
+impl TokenShape {
+    /// Returns whether every anchor is the beginning of the token itself and has at least
+    /// [`MIN_FIXED_CHARS`]. Such a token is found even after a `-` or `_`, because names of files
+    /// are joined to tokens this way.
+    fn is_distinctive(&self) -> bool {
         self.anchors.iter().all(|anchor| {
+            let wildcards = anchor.bytes().filter(|byte| matches!(byte, b'?' | b'#' | b'^'));
             !anchor.contains(['=', ':', '/', ' ', '"', '\''])
-                && anchor.bytes().filter(is_fixed).count() >= TELLING
+                && anchor.len() - wildcards.count() >= MIN_FIXED_CHARS
         })
     }
 }
 
-/// Fewest fixed characters of an anchor that identify a token inside a longer word.
-const TELLING: usize = 4;
+/// Minimum number of characters other than wildcards in an anchor that identifies a token inside a
+/// longer word.
+const MIN_FIXED_CHARS: usize = 4;
 
+/// Returns whether a byte is a letter, a digit, `_`, `~` or `.`.
+const fn is_tilde_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'~' | b'.')
+}
+
+/// Returns whether a byte is a letter, a digit, `_` or `-`.
 const fn is_word_or_dash(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'-')
 }
 
 /// Masks the token of a shape whose anchor is at `at`.
-pub(super) fn find(scan: &mut Scan<'_>, at: usize, shape: &'static Shape, pattern: &Pattern) {
+pub(super) fn mask_token(
+    scan: &mut SecretScan<'_>,
+    at: usize,
+    shape: &'static TokenShape,
+    pattern: &PrefixPattern,
+) {
     let start = match shape.lead {
-        Lead::Any => at,
-        Lead::Word if scan.begins_word(at) => at,
-        Lead::Word if shape.is_telling() && matches!(scan.before(at), b'-' | b'_') => at,
-        Lead::Word => return,
-        Lead::Back(most, class) => {
+        TokenLead::Any => at,
+        TokenLead::Word if scan.may_begin_token(at) => at,
+        TokenLead::Word
+            if shape.is_distinctive() && matches!(scan.byte_before(at), b'-' | b'_') =>
+        {
+            at
+        }
+        TokenLead::Word => return,
+        TokenLead::Back(max_length, class) => {
             let lead = scan.bytes().get(..at).unwrap_or_default().iter().rev();
-            let length = lead.take(most + 1).take_while(|byte| class(byte)).count();
-            if length > most {
+            let length = lead.take(max_length + 1).take_while(|byte| class(byte)).count();
+            if length > max_length {
                 return;
             }
             at - length
         }
     };
+
     // `path/to` begins like a token, and many words do.
-    let is_short = scan.skip(start, LEAST, is_token) - start < LEAST;
+    let is_short = scan.skip_while(start, MIN_TOKEN_BYTES, is_token) - start < MIN_TOKEN_BYTES;
     if !scan.may_try(start) {
         return;
     }
     if is_short {
-        return wrapped::find(scan, start, shape.kind, pattern);
+        return wrapped::mask_wrapped_token(scan, start, shape.kind, pattern);
     }
-    let window = scan.window(start, MOST);
+
+    let window = scan.text_from(start, MAX_TOKEN_BYTES);
     let Some(found) = pattern.at_start(window) else {
-        return wrapped::find(scan, start, shape.kind, pattern);
+        return wrapped::mask_wrapped_token(scan, start, shape.kind, pattern);
     };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
-    let next = scan.byte(start + secret.end());
     // A secret that fills the window ends only because the window ends, and `=` ends a padded one.
-    let is_word = next.is_ascii_alphanumeric() || next == b'_';
-    let goes_on = is_word && secret.end() < window.len() && !secret.as_str().ends_with('=');
-    if !goes_on && !was_made_up(secret.as_str()) {
-        scan.found_token(start);
-        scan.add(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
+    let is_cut = is_identifier_byte(scan.byte(start + secret.end()))
+        && secret.end() < window.len()
+        && !secret.as_str().ends_with('=');
+    if !is_cut && !is_made_up_token(secret.as_str()) {
+        scan.note_token_found(start);
+        scan.add_secret(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
     }
 }
 
-/// Whether a text in the shape of a token was made up. Some shapes include `=` and what follows,
-/// which may not belong to the token. In that case the part before the `=` has to be made up, too.
-fn was_made_up(secret: &str) -> bool {
+/// Returns whether a text in the shape of a token was made up. Some shapes include a `=` and the
+/// text after it, which may not belong to the token. In that case the part before the `=` has to be
+/// made up, too.
+fn is_made_up_token(secret: &str) -> bool {
     let secret = secret.get(4..).unwrap_or_default();
     let body = secret.split('=').next().unwrap_or_default();
-    is_made_up(secret) && (body.len() < LEAST - 4 || is_made_up(body))
+    is_made_up(secret) && (body.len() < MIN_TOKEN_BYTES - 4 || is_made_up(body))
 }
 
 /// All shapes, grouped by the kind of service.
 #[rustfmt::skip]
-pub(super) const SHAPES: &[Shape] = &[
+pub(super) const SHAPES: &[TokenShape] = &[
     // Code hosts and registries.
     word("github_token", &["ghp_?"], r"ghp_[A-Za-z0-9]{36,251}"),
     word("github_fine_grained", &["github_pat_"], r"github_pat_[A-Za-z0-9_]{40,}"),

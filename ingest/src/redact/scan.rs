@@ -1,10 +1,10 @@
 //! The state of a search for secrets in one text: its bytes, and the secrets found so far.
 
-use super::placeholder::{MASK, MAX_KIND_BYTES};
+use super::placeholder::{MASK, MAX_KIND_BYTES, is_kind_byte};
 
-/// A part of the text to be masked, and the kind of its secret.
+/// A part of the text to be masked, and the kind of its secret. Positions are in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span<'a> {
+pub(super) struct SecretSpan<'a> {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) kind: &'a str,
@@ -25,35 +25,38 @@ pub(super) enum Rank {
     User,
 }
 
-/// Length in bytes of the longest placeholder.
-const MAX_MASK: usize = MASK.len() + MAX_KIND_BYTES + 1;
+/// Length of the longest placeholder in bytes.
+const MAX_PLACEHOLDER_BYTES: usize = MASK.len() + MAX_KIND_BYTES + 1;
 
-/// Highest number of failed tries to match a token within `RUN` bytes of a run of characters. It
-/// also limits the values that begin inside another value.
+/// Maximum number of failed tries to match a token within [`MAX_RUN_BYTES`] of a run of token
+/// characters. It also limits the values that begin inside another value.
 const MAX_TRIES: usize = 32;
-const RUN: usize = 8 << 10;
+const MAX_RUN_BYTES: usize = 8 << 10;
 
-/// One text and the progress of the rules in it. Bytes outside the text read as zero.
-pub(super) struct Scan<'a> {
+/// One text and the progress of the rules in it. Positions are in bytes. Bytes outside the text
+/// read as zero.
+pub(super) struct SecretScan<'a> {
     text: &'a str,
     /// End of the last name that was examined.
     pub(super) name_end: usize,
     /// Position up to which the last private key was followed.
     pub(super) key_end: usize,
-    /// Position up to which web keys were examined. A web key whose type is before it is done.
+    /// Position up to which web keys were examined. A web key whose type is before this position
+    /// needs no further look.
     pub(super) web_key_end: usize,
-    /// End of the last run of token characters in which a token was tried. `tries` counts the
-    /// failed tries in it.
+    /// End of the last run of token characters in which a token was tried.
     run_end: usize,
-    tries: usize,
-    /// End of the last unquoted value. `values_in_vain` counts the values that begin in it and were
-    /// not secrets.
+    /// Number of failed tries in that run.
+    failed_tries: usize,
+    /// End of the last unquoted value.
     last_value_end: usize,
-    values_in_vain: usize,
-    spans: Vec<Span<'a>>,
+    /// Number of values that begin inside that value and were not secrets.
+    failed_values: usize,
+    spans: Vec<SecretSpan<'a>>,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> SecretScan<'a> {
+    /// Begins a search in `text`.
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
@@ -61,104 +64,129 @@ impl<'a> Scan<'a> {
             key_end: 0,
             web_key_end: 0,
             run_end: 0,
-            tries: 0,
+            failed_tries: 0,
             last_value_end: 0,
-            values_in_vain: 0,
+            failed_values: 0,
             spans: Vec::new(),
         }
     }
 
+    /// Returns the length of the text in bytes.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
+    /// Returns the text as bytes.
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }
 
+    /// Returns the byte at `at`, or zero outside the text.
     pub(super) fn byte(&self, at: usize) -> u8 {
-        looked_at(1);
+        count_examined_bytes(1);
         self.bytes().get(at).copied().unwrap_or(0)
     }
 
     /// Returns the byte before `at`.
-    pub(super) fn before(&self, at: usize) -> u8 {
-        at.checked_sub(1).map_or(0, |at| self.byte(at))
+    pub(super) fn byte_before(&self, at: usize) -> u8 {
+        self.nth_byte_before(at, 1)
+    }
+
+    /// Returns the byte that is `distance` bytes before `at`.
+    fn nth_byte_before(&self, at: usize, distance: usize) -> u8 {
+        at.checked_sub(distance).map_or(0, |at| self.byte(at))
     }
 
     /// Returns a part of the text. It is empty if the range is outside the text or cuts a
     /// character.
     pub(super) fn slice(&self, start: usize, end: usize) -> &'a str {
-        looked_at(end.min(self.len()).saturating_sub(start));
+        count_examined_bytes(end.min(self.len()).saturating_sub(start));
         self.text.get(start..end).unwrap_or_default()
     }
 
+    /// Returns whether the text continues with `part` at `at`.
+    pub(super) fn has_text_at(&self, at: usize, part: &str) -> bool {
+        self.slice(at, at + part.len()) == part
+    }
+
+    /// Returns whether `part` ends right before `at`.
+    pub(super) fn has_text_before(&self, at: usize, part: &str) -> bool {
+        self.slice(at.saturating_sub(part.len()), at) == part
+    }
+
     /// Returns the text from `start` on, at most about `length` bytes of it.
-    pub(super) fn window(&self, start: usize, length: usize) -> &'a str {
+    pub(super) fn text_from(&self, start: usize, length: usize) -> &'a str {
         self.slice(start, self.text.floor_char_boundary(start.saturating_add(length)))
     }
 
     /// Returns the text before `end`, at most about `length` bytes of it.
-    pub(super) fn lead(&self, end: usize, length: usize) -> &'a str {
+    pub(super) fn text_before(&self, end: usize, length: usize) -> &'a str {
         self.slice(self.text.ceil_char_boundary(end.saturating_sub(length)), end)
     }
 
     /// Returns the end of the bytes from `at` on that fit, after at most `most` bytes.
-    pub(super) fn skip(&self, at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
+    pub(super) fn skip_while(&self, at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes().get(at..).unwrap_or_default();
         let count = rest.iter().take(most).take_while(|byte| fits(**byte)).count();
-        looked_at(count);
+        count_examined_bytes(count);
         at + count
     }
 
-    /// Whether a token may begin at `at`. No letter or digit may be before it, except for those of
-    /// an escape as in `\nghp_` and `%3Dghp_`. After a `-` that follows a letter, a digit,
+    /// Returns whether a token may begin at `at`. No letter or digit may be before it, except for
+    /// those of an escape as in `\nghp_` and `%3Dghp_`. After a `-` that follows a letter, a digit,
     /// `_` or another `-`, a token begins only if a secret ends right before the `-`.
-    pub(super) fn begins_word(&self, at: usize) -> bool {
-        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let before = |distance: usize| at.checked_sub(distance).map_or(0, |at| self.byte(at));
-        if before(1) == b'-' {
-            return (!is_word(before(2)) && before(2) != b'-')
+    pub(super) fn may_begin_token(&self, at: usize) -> bool {
+        let last = self.byte_before(at);
+        let second_last = self.nth_byte_before(at, 2);
+        if last == b'-' {
+            return (!is_identifier_byte(second_last) && second_last != b'-')
                 || self.spans.last().is_some_and(|span| span.end + 1 == at);
         }
-        let hex = |digits: usize| (1..=digits).all(|distance| before(distance).is_ascii_hexdigit());
-        !is_word(before(1))
-            || (before(2) == b'\\' && matches!(before(1), b'n' | b'r' | b't' | b'b' | b'f'))
-            || (before(3) == b'%' && hex(2))
-            || (before(6) == b'\\' && before(5) == b'u' && hex(4))
-            || (before(1) == b'm' && self.ends_colour(at - 1))
+
+        !is_identifier_byte(last)
+            || (second_last == b'\\' && matches!(last, b'n' | b'r' | b't' | b'b' | b'f'))
+            || (self.nth_byte_before(at, 3) == b'%' && self.has_hex_digits_before(at, 2))
+            || (self.nth_byte_before(at, 6) == b'\\'
+                && self.nth_byte_before(at, 5) == b'u'
+                && self.has_hex_digits_before(at, 4))
+            || (last == b'm' && self.is_colour_end(at - 1))
     }
 
-    /// Whether the `m` at `at` ends a terminal's colour code: `\u001b[1;31m`.
-    fn ends_colour(&self, at: usize) -> bool {
+    /// Returns whether the `count` bytes before `at` are hexadecimal digits.
+    fn has_hex_digits_before(&self, at: usize, count: usize) -> bool {
+        (1..=count).all(|distance| self.nth_byte_before(at, distance).is_ascii_hexdigit())
+    }
+
+    /// Returns whether the `m` at `at` ends a terminal's colour code: `\u001b[1;31m`.
+    fn is_colour_end(&self, at: usize) -> bool {
         let mut from = at;
-        while at - from < 12 && matches!(self.before(from), b'0'..=b'9' | b';') {
+        while at - from < 12 && matches!(self.byte_before(from), b'0'..=b'9' | b';') {
             from -= 1;
         }
         let escape = from.saturating_sub(1);
-        self.before(from) == b'['
+        self.byte_before(from) == b'['
             && ["\u{1b}", "\\x1b", "\\x1B", "\\u001b", "\\u001B", "\\033", "\\e"]
                 .iter()
-                .any(|code| self.slice(escape.saturating_sub(code.len()), escape) == *code)
+                .any(|code| self.has_text_before(escape, code))
     }
 
     /// Counts a try to match a token at `start` and returns whether it may be made. A try may read
-    /// far, so only [`MAX_TRIES`] of one run may fail.
+    /// many bytes, so only [`MAX_TRIES`] of one run may fail.
     pub(super) fn may_try(&mut self, start: usize) -> bool {
         if start >= self.run_end {
-            self.run_end = self.skip(start, RUN, is_token);
-            self.tries = 0;
+            self.run_end = self.skip_while(start, MAX_RUN_BYTES, is_token);
+            self.failed_tries = 0;
         }
-        self.tries += 1;
-        self.tries <= MAX_TRIES
+        self.failed_tries += 1;
+        self.failed_tries <= MAX_TRIES
     }
 
     /// Notes that the last try found a token at `start`. A token that begins inside another still
     /// counts as a failed try, because there may be as many of them as the outer one has
     /// characters.
-    pub(super) fn found_token(&mut self, start: usize) {
+    pub(super) fn note_token_found(&mut self, start: usize) {
         if self.spans.last().is_none_or(|span| span.end <= start) {
-            self.tries -= 1;
+            self.failed_tries -= 1;
         }
     }
 
@@ -172,28 +200,28 @@ impl<'a> Scan<'a> {
         fits: impl Fn(u8) -> bool,
     ) -> Option<usize> {
         if start >= self.last_value_end {
-            self.values_in_vain = 0;
-        } else if self.values_in_vain >= MAX_TRIES {
+            self.failed_values = 0;
+        } else if self.failed_values >= MAX_TRIES {
             return None;
         }
-        self.values_in_vain += 1;
-        self.last_value_end = self.skip(start, most, fits);
+        self.failed_values += 1;
+        self.last_value_end = self.skip_while(start, most, fits);
         Some(self.last_value_end)
     }
 
     /// Adds a secret, unless a placeholder overlaps it.
-    pub(super) fn add(&mut self, start: usize, end: usize, kind: &'a str, rank: Rank) {
-        let whole = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
-        if whole && !self.is_masked(start, end) {
-            self.spans.push(Span { start, end, kind, rank });
-            self.values_in_vain = 0;
+    pub(super) fn add_secret(&mut self, start: usize, end: usize, kind: &'a str, rank: Rank) {
+        let is_valid = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
+        if is_valid && !self.is_masked(start, end) {
+            self.spans.push(SecretSpan { start, end, kind, rank });
+            self.failed_values = 0;
         }
     }
 
-    /// Whether a placeholder overlaps the given part of the text. Text that only begins like a
+    /// Returns whether a placeholder overlaps the given part of the text. Text that only begins like a
     /// placeholder protects nothing.
     fn is_masked(&self, start: usize, end: usize) -> bool {
-        let from = start.saturating_sub(MAX_MASK);
+        let from = start.saturating_sub(MAX_PLACEHOLDER_BYTES);
         let to = self.len().min(end + MASK.len() - 1);
         let part = self.bytes().get(from..to).unwrap_or_default();
         memchr::memmem::find_iter(part, MASK)
@@ -203,22 +231,22 @@ impl<'a> Scan<'a> {
     /// Returns the end of the placeholder that begins at `at`, or `None` if none begins there.
     fn placeholder_end(&self, at: usize) -> Option<usize> {
         let name = at + MASK.len();
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        let end = self.skip(name, MAX_KIND_BYTES, fits);
+        let end = self.skip_while(name, MAX_KIND_BYTES, is_kind_byte);
         (end > name && self.byte(end) == b']').then_some(end + 1)
     }
 
     /// Returns the secrets in the order of the text. Overlapping ones are merged: the longest gives
     /// the kind, and among equally long ones the one with the higher [`Rank`].
-    pub(super) fn finish(self) -> Vec<Span<'a>> {
+    pub(super) fn finish(self) -> Vec<SecretSpan<'a>> {
         let mut found = self.spans;
         found.sort_by_key(|span| (span.start, std::cmp::Reverse((span.end, span.rank))));
-        let mut spans: Vec<Span<'a>> = Vec::with_capacity(found.len());
+        let mut spans: Vec<SecretSpan<'a>> = Vec::with_capacity(found.len());
         for span in found {
             match spans.last_mut() {
                 Some(last) if span.start < last.end => {
                     if (span.end - span.start, span.rank) > (last.end - last.start, last.rank) {
-                        (last.kind, last.rank) = (span.kind, span.rank);
+                        last.kind = span.kind;
+                        last.rank = span.rank;
                     }
                     last.end = last.end.max(span.end);
                 }
@@ -234,36 +262,51 @@ thread_local! {
     static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts the bytes that rules look at, or may look at. It counts in tests of this crate only.
+/// Counts the bytes that rules look at, or may look at, in tests of this crate only.
 #[inline(always)]
-fn looked_at(bytes: usize) {
+fn count_examined_bytes(bytes: usize) {
     #[cfg(test)]
     LOOKED_AT.set(LOOKED_AT.get() + bytes);
     #[cfg(not(test))]
     let _ = bytes;
 }
 
-/// Whether a token may contain the byte.
+/// Returns whether a token may contain the byte.
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b':' | b'%')
 }
 
-/// Whether a byte is a quote of some language.
+/// Returns whether a byte is a quote of some language.
 pub(super) fn is_quote(byte: u8) -> bool {
     matches!(byte, b'"' | b'\'' | b'`')
 }
 
+/// Returns whether a byte is a letter, a digit or `_`, as in the identifiers of most languages.
+pub(super) fn is_identifier_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Returns whether the name of a setting may contain the byte: `api_key`, `x-auth-token`.
+pub(super) fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// Returns whether the name of an environment variable may contain the byte: `DB_PASSWORD2`.
+pub(super) fn is_variable_byte(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::redactor::{Counts, Redactor};
+    use super::super::redactor::{Redactor, SecretCounts};
     use super::*;
 
     /// Returns the number of bytes looked at in `bytes` bytes of a repeated piece.
     fn work(redactor: &Redactor, piece: &str, bytes: usize) -> usize {
         let text = piece.repeat(bytes / piece.len());
         LOOKED_AT.set(0);
-        redactor.mask(&text, &mut Counts::default());
+        redactor.mask(&text, &mut SecretCounts::default());
         LOOKED_AT.get()
     }
 

@@ -6,37 +6,39 @@ use std::collections::{BTreeMap, HashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::placeholder::{MASK, MAX_KIND_BYTES};
-use super::redactor::{Counts, Redactor};
+use super::redactor::{Redactor, SecretCounts};
 
 /// The secrets masked in a text: the kind and the hash of each.
-pub(crate) type Found = Vec<(String, u64)>;
+pub(crate) type MaskedSecrets = Vec<(String, u64)>;
 
 /// Masks a text and returns it together with the secrets that were masked.
-pub(crate) fn look<'t>(redactor: Option<&Redactor>, text: &'t str) -> (Cow<'t, str>, Found) {
-    let mut found = Found::new();
-    let masked = redactor.map_or(Cow::Borrowed(text), |redactor| {
-        redactor.mask_telling(text, &mut |kind, secret| {
-            found.push((kind.to_owned(), xxh3_64(secret.as_bytes())));
-        })
+pub(crate) fn mask_text<'t>(
+    redactor: Option<&Redactor>,
+    text: &'t str,
+) -> (Cow<'t, str>, MaskedSecrets) {
+    let Some(redactor) = redactor else { return (Cow::Borrowed(text), MaskedSecrets::new()) };
+    let mut found = MaskedSecrets::new();
+    let masked = redactor.mask_with(text, &mut |kind, secret| {
+        found.push((kind.to_owned(), xxh3_64(secret.as_bytes())));
     });
     (masked, found)
 }
 
 /// Masks a column. Also masks the secrets of the column in the event's text and adds them to
 /// `found`.
-fn beside_text<'c>(
+fn mask_column_and_text<'c>(
     redactor: Option<&Redactor>,
     column: &'c str,
     text: &mut Cow<'_, str>,
-    found: &mut Found,
+    found: &mut MaskedSecrets,
 ) -> Cow<'c, str> {
-    let mut told = Vec::new();
-    let masked = redactor.map_or(Cow::Borrowed(column), |redactor| {
-        redactor.mask_telling(column, &mut |kind, secret| {
-            told.push((kind.to_owned(), secret.to_owned()));
-        })
+    let Some(redactor) = redactor else { return Cow::Borrowed(column) };
+    let mut secrets = Vec::new();
+    let masked = redactor.mask_with(column, &mut |kind, secret| {
+        secrets.push((kind.to_owned(), secret.to_owned()));
     });
-    for (kind, secret) in told {
+
+    for (kind, secret) in secrets {
         let hash = xxh3_64(secret.as_bytes());
         let places = mask_word(text, &secret, &kind);
         if places > 0 {
@@ -48,23 +50,26 @@ fn beside_text<'c>(
     masked
 }
 
-/// From this length in bytes on, a secret is masked inside longer words too. A shorter one may be a
-/// part of them.
-const TELLING: usize = 8;
+/// Minimum length in bytes of a secret that is masked inside longer words too. A shorter one may be
+/// a part of such a word.
+const MIN_EMBEDDED_BYTES: usize = 8;
 
 /// Masks a secret wherever it occurs in `text` and returns the number of places.
 fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let (mut masked, mut from, mut places) = (String::new(), 0, 0);
+    let mut masked = String::new();
+    let mut from = 0;
+    let mut places = 0;
     for (at, _) in text.match_indices(secret) {
-        let (before, after) = (&text[..at], &text[at + secret.len()..]);
-        let is_part = before.ends_with(is_word) || after.starts_with(is_word);
-        if before.ends_with(MASK) || is_part && secret.len() < TELLING {
+        let end = at + secret.len();
+        let before = &text[..at];
+        let is_part = before.ends_with(is_word_char) || text[end..].starts_with(is_word_char);
+        if before.ends_with(MASK) || is_part && secret.len() < MIN_EMBEDDED_BYTES {
             continue;
         }
         masked.push_str(&text[from..at]);
         masked.extend([MASK, kind, "]"]);
-        (from, places) = (at + secret.len(), places + 1);
+        from = end;
+        places += 1;
     }
     if places > 0 {
         masked.push_str(&text[from..]);
@@ -73,8 +78,12 @@ fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
     places
 }
 
+fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 /// Columns of an event, without secrets.
-pub(crate) struct Said<'t> {
+pub(crate) struct MaskedColumns<'t> {
     pub(crate) text: Cow<'t, str>,
     pub(crate) command: Cow<'t, str>,
     pub(crate) files: Vec<String>,
@@ -82,42 +91,45 @@ pub(crate) struct Said<'t> {
 
 /// The secrets of one session.
 #[derive(Default)]
-pub(crate) struct Secrets {
-    counts: Counts,
+pub(crate) struct SessionSecrets {
+    counts: SecretCounts,
     /// Hashes of the secrets in events.
     in_events: HashSet<u64>,
     /// Hashes and kinds of the secrets in the session's own columns. Most of them occur in an event
     /// as well.
-    beside: BTreeMap<u64, String>,
+    in_columns: BTreeMap<u64, String>,
 }
 
-impl Secrets {
+impl SessionSecrets {
     /// Masks and counts the secrets of an event. Every place in the text counts. Command and files
     /// come from a call's arguments, as the text does, and show more of the context of a secret:
     /// `--token` and its value are two lines of a text that lists words. A secret masked in them is
     /// masked in the text as well and counted there, or, if the text does not contain it, counted
     /// once.
-    pub(crate) fn event<'t>(
+    pub(crate) fn mask_event<'t>(
         &mut self,
         redactor: Option<&Redactor>,
         text: &'t str,
         command: &'t str,
         files: &[String],
-    ) -> Said<'t> {
-        let (mut text, mut found) = look(redactor, text);
-        let command = beside_text(redactor, command, &mut text, &mut found);
-        let mut masked =
-            |file: &String| beside_text(redactor, file, &mut text, &mut found).into_owned();
-        let files = files.iter().map(&mut masked).collect();
+    ) -> MaskedColumns<'t> {
+        let (mut text, mut found) = mask_text(redactor, text);
+        let command = mask_column_and_text(redactor, command, &mut text, &mut found);
+        let mut masked_files = Vec::with_capacity(files.len());
+        for file in files {
+            masked_files
+                .push(mask_column_and_text(redactor, file, &mut text, &mut found).into_owned());
+        }
+
         for (kind, secret) in found {
             *self.counts.0.entry(kind).or_default() += 1;
             self.in_events.insert(secret);
         }
-        Said { text, command, files }
+        MaskedColumns { text, command, files: masked_files }
     }
 
-    /// Counts the placeholders in a text that was read before.
-    pub(crate) fn masked_before(&mut self, text: &str) {
+    /// Counts the placeholders in a text that was masked before.
+    pub(crate) fn count_placeholders(&mut self, text: &str) {
         for (at, _) in text.match_indices(MASK) {
             let name = &text[at + MASK.len()..];
             let name = &name[..name.floor_char_boundary(MAX_KIND_BYTES + 1)];
@@ -128,14 +140,14 @@ impl Secrets {
     }
 
     /// Notes the secrets that were masked in a column of the session.
-    pub(crate) fn beside(&mut self, found: Found) {
-        self.beside.extend(found.into_iter().map(|(kind, secret)| (secret, kind)));
+    pub(crate) fn note_column_secrets(&mut self, found: MaskedSecrets) {
+        self.in_columns.extend(found.into_iter().map(|(kind, secret)| (secret, kind)));
     }
 
     /// Counts the secrets of events by kind, and once each secret that occurs in no event.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> SecretCounts {
         let mut counts = self.counts.clone();
-        for (secret, kind) in &self.beside {
+        for (secret, kind) in &self.in_columns {
             if !self.in_events.contains(secret) {
                 *counts.0.entry(kind.clone()).or_default() += 1;
             }
@@ -149,13 +161,13 @@ mod tests {
     use super::super::user_rule::UserRule;
     use super::*;
 
-    /// What is counted in an event, where boats are secrets.
+    /// Checks how many secrets of an event are counted, where the names of boats are secrets.
     fn check(text: &str, command: &str, files: &[&str], boats: u64) {
         let rule = UserRule { name: "boat".to_owned(), regex: "Kittiwake|Petrel".to_owned() };
         let redactor = Redactor::new(&[rule]).expect("a rule");
-        let mut secrets = Secrets::default();
+        let mut secrets = SessionSecrets::default();
         let files: Vec<_> = files.iter().map(|file| (*file).to_owned()).collect();
-        let said = secrets.event(Some(&redactor), text, command, &files);
+        let said = secrets.mask_event(Some(&redactor), text, command, &files);
         for column in [said.text, said.command, said.files.join(" ").into()] {
             assert!(!column.contains("Kittiwake") && !column.contains("Petrel"), "{column}");
         }
@@ -184,8 +196,8 @@ mod tests {
         let redactor = Redactor::new(&[]).expect("the built-in rules");
         let check = |words: &[&str], note: &str, shown: &str, places: u64| {
             let text = format!("command:\n  - {}\n{note}", words.join("\n  - "));
-            let (mut secrets, command) = (Secrets::default(), words.join(" "));
-            let said = secrets.event(Some(&redactor), &text, &command, &[]);
+            let (mut secrets, command) = (SessionSecrets::default(), words.join(" "));
+            let said = secrets.mask_event(Some(&redactor), &text, &command, &[]);
             assert_eq!(said.text.lines().skip(1).collect::<Vec<_>>().join(" "), shown);
             assert_eq!(secrets.counts().0.values().sum::<u64>(), places, "{shown}");
         };
@@ -209,10 +221,10 @@ mod tests {
     fn what_a_command_alone_tells_is_counted() {
         let redactor = Redactor::new(&[]).expect("the built-in rules");
         let command = "sshpass -p fj0rdn0rth ssh mira@10.0.0.7";
-        let (_, found) = look(Some(&redactor), command);
-        let mut secrets = Secrets::default();
+        let (_, found) = mask_text(Some(&redactor), command);
+        let mut secrets = SessionSecrets::default();
         let text = format!("command: {command}");
-        let said = secrets.event(Some(&redactor), &text, command, &[]);
+        let said = secrets.mask_event(Some(&redactor), &text, command, &[]);
         assert!(!said.text.contains("fj0rd"), "{}", said.text);
         assert_eq!((found.len(), secrets.counts().0.values().sum::<u64>()), (1, 1));
     }

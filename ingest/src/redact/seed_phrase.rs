@@ -5,19 +5,23 @@
 //! a preposition. A sentence has such words, or shorter ones, long before twelve words have passed.
 
 use super::placeholder::MASK;
-use super::scan::{Rank, Scan};
+use super::scan::{Rank, SecretScan, is_name_byte};
+use super::value::is_blank;
 
-/// Most bytes between the name and the first word.
-const MAX_LINK: usize = 40;
+/// Number of bytes in which the name is searched.
+const NAME_WINDOW_BYTES: usize = 24;
 
-/// Most bytes between two words: quotes, commas, the numbers of a list.
-const MAX_BETWEEN: usize = 12;
+/// Maximum number of bytes from the name to the first word.
+const MAX_LINK_BYTES: usize = 40;
 
-/// Longest phrase, in bytes.
-const MAX_PHRASE: usize = 640;
+/// Maximum number of bytes between two words: quotes, commas, the numbers of a list.
+const MAX_BETWEEN_BYTES: usize = 12;
+
+/// Maximum length of a phrase in bytes.
+const MAX_PHRASE_BYTES: usize = 640;
 
 /// Possible numbers of words of a phrase, the largest first.
-const COUNTS: &[usize] = &[24, 21, 18, 15, 12];
+const WORD_COUNTS: &[usize] = &[24, 21, 18, 15, 12];
 
 /// Frequent words of sentences that are not in the list of BIP 39.
 #[rustfmt::skip]
@@ -31,81 +35,106 @@ const WORDS_OF_SENTENCES: &[&str] = &[
 ];
 
 /// Masks the phrase after the name at `at`.
-pub(super) fn find(scan: &mut Scan<'_>, at: usize) {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    let mut name = at;
-    while at - name < MAX_LINK && is_part(scan.before(name)) {
-        name -= 1;
-    }
-    // The kind of a placeholder is not a name.
-    if scan.slice(name.saturating_sub(MASK.len()), name) == MASK {
+pub(super) fn mask_seed_phrase(scan: &mut SecretScan<'_>, at: usize) {
+    if is_in_placeholder(scan, at) {
         return;
     }
-    let text = scan.window(at, MAX_LINK + MAX_PHRASE);
-    let Some(from) = phrase_begins(text) else { return };
-    let (mut ends, mut here) = (Vec::new(), from);
+    let text = scan.text_from(at, MAX_LINK_BYTES + MAX_PHRASE_BYTES);
+    let Some(from) = find_phrase_start(text) else { return };
+    let word_ends = collect_word_ends(text, from);
+
+    let Some(count) = WORD_COUNTS.iter().find(|count| **count <= word_ends.len()) else { return };
+    // A longer run of words is a list of something else.
+    if word_ends.len() > count + 2 {
+        return;
+    }
+    if let Some(end) = word_ends.get(count - 1) {
+        scan.add_secret(at + from, at + end, "seed_phrase", Rank::Around);
+    }
+}
+
+/// Returns whether the name at `at` is the kind of a placeholder.
+fn is_in_placeholder(scan: &SecretScan<'_>, at: usize) -> bool {
+    let mut name = at;
+    while at - name < MAX_LINK_BYTES && is_name_byte(scan.byte_before(name)) {
+        name -= 1;
+    }
+    scan.has_text_before(name, MASK)
+}
+
+/// Returns the end of each word of the phrase that begins at `from`.
+fn collect_word_ends(text: &str, from: usize) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut here = from;
     loop {
         let rest = text.get(here..).unwrap_or_default();
         let length = rest.bytes().take_while(u8::is_ascii_lowercase).count();
         let word = rest.get(..length).unwrap_or_default();
-        let goes_on = rest.as_bytes().get(length).is_some_and(|byte| is_part(*byte));
-        if !(3..=8).contains(&length) || goes_on || WORDS_OF_SENTENCES.contains(&word) {
-            break;
+        let is_part_of_name = rest.as_bytes().get(length).is_some_and(|byte| is_name_byte(*byte));
+        if !(3..=8).contains(&length) || is_part_of_name || WORDS_OF_SENTENCES.contains(&word) {
+            return ends;
         }
         here += length;
         ends.push(here);
+
         let between = rest.bytes().skip(length).take_while(|byte| is_separator(*byte)).count();
-        if between == 0 || between > MAX_BETWEEN {
-            break;
+        if between == 0 || between > MAX_BETWEEN_BYTES {
+            return ends;
         }
         here += between;
     }
-    // A longer run of words is a list of something else.
-    let count = COUNTS.iter().find(|count| **count <= ends.len());
-    if let Some(count) = count.filter(|count| ends.len() <= **count + 2)
-        && let Some(end) = ends.get(count - 1)
-    {
-        scan.add(at + from, at + end, "seed_phrase", Rank::Around);
-    }
 }
 
+/// Returns whether the byte may separate two words of a phrase.
 fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte.is_ascii_digit() || b"\"'`,\\.):>".contains(&byte)
 }
 
 /// Returns where the first word begins after the name, a sign and an opening quote: `mnemonic = "`,
 /// `seed phrase is `, `MNEMONIC: [`.
-fn phrase_begins(text: &str) -> Option<usize> {
-    const SIGNS: &[&str] = &[":=", "=", ":", " is", " was", " are", "("];
-    let bytes = text.as_bytes();
-    let named = ["mnemonic", "phrase", "words", "seed"]
+fn find_phrase_start(text: &str) -> Option<usize> {
+    let window = text.get(..NAME_WINDOW_BYTES)?.to_ascii_lowercase();
+    let name_ends = ["mnemonic", "phrase", "words", "seed"]
         .iter()
-        .filter_map(|word| Some(text.get(..24)?.to_ascii_lowercase().find(word)? + word.len()))
-        .max()?;
-    let behind = bytes.iter().skip(named);
-    let rest_of_name = behind
-        .take_while(|byte| {
-            byte.is_ascii_uppercase() || matches!(**byte, b'_' | b'"' | b'\'' | b'\\' | b'*')
-        })
-        .count();
-    let after_name = named + rest_of_name;
-    let blank =
-        bytes.iter().skip(after_name).take_while(|byte| matches!(**byte, b' ' | b'\t')).count();
-    let rest = text.get(after_name + blank..)?;
-    let spaced = text.get(after_name..)?;
-    let sign = SIGNS.iter().find_map(|sign| {
-        let end = |text: &str, from| text.starts_with(sign).then_some(from + sign.len());
-        end(spaced, after_name).or_else(|| end(rest, after_name + blank))
+        .filter_map(|word| Some(window.find(word)? + word.len()));
+    let name_end = name_ends.max()?;
+    let after_name = end_of_run(text, name_end, |byte| {
+        byte.is_ascii_uppercase() || matches!(byte, b'_' | b'"' | b'\'' | b'\\' | b'*')
     });
+    let after_blanks = end_of_run(text, after_name, is_blank);
+
+    let rest = text.get(after_blanks..)?;
     // `seed "word ..."`: quotes are a sign as well.
-    let from = sign.or_else(|| rest.starts_with(['"', '\'']).then_some(after_name + blank))?;
-    let opening = bytes
-        .iter()
-        .skip(from)
-        .take_while(|byte| is_separator(**byte) || matches!(**byte, b'[' | b'(' | b'-' | b'*'));
-    let begins = from + opening.count();
-    (begins <= MAX_LINK + 24 && begins > from).then_some(begins).or_else(|| {
-        (begins == from && text.as_bytes().get(from - 1).is_some_and(|byte| b"=:(".contains(byte)))
-            .then_some(begins)
-    })
+    let from = match sign_end(text, [after_name, after_blanks]) {
+        Some(sign_end) => sign_end,
+        None if rest.starts_with(['"', '\'']) => after_blanks,
+        None => return None,
+    };
+    let begins = end_of_run(text, from, |byte| {
+        is_separator(byte) || matches!(byte, b'[' | b'(' | b'-' | b'*')
+    });
+    if begins > from {
+        return (begins <= MAX_LINK_BYTES + NAME_WINDOW_BYTES).then_some(begins);
+    }
+    let is_after_sign = text.as_bytes().get(from - 1).is_some_and(|byte| b"=:(".contains(byte));
+    is_after_sign.then_some(begins)
+}
+
+/// Returns the end of the sign that is at one of two places.
+fn sign_end(text: &str, places: [usize; 2]) -> Option<usize> {
+    const SIGNS: &[&str] = &[":=", "=", ":", " is", " was", " are", "("];
+    for sign in SIGNS {
+        for place in places {
+            if text.get(place..)?.starts_with(sign) {
+                return Some(place + sign.len());
+            }
+        }
+    }
+    None
+}
+
+/// Returns the end of the bytes from `at` on that fit.
+fn end_of_run(text: &str, at: usize, fits: impl Fn(u8) -> bool) -> usize {
+    let rest = text.as_bytes().get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| fits(**byte)).count()
 }

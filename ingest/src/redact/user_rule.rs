@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde::Deserialize;
 
-use super::placeholder::MAX_KIND_BYTES;
+use super::placeholder::{MAX_KIND_BYTES, is_kind_byte};
 
 /// A rule of the user. It masks the first group of its regex, or the whole match if it has no
 /// group.
@@ -23,21 +23,18 @@ pub enum RuleError {
     #[error("the rules cannot be read: {0}")]
     File(String),
     /// The name of a rule is empty, too long or has other characters.
-    #[error(
-        "the name {0:?} of a rule must have 1 to 40 characters, which may be lower-case letters, \
-         digits and `_`"
-    )]
+    #[error("the rule name {0:?} is invalid: use 1 to 40 lower-case letters, digits or `_`")]
     Name(String),
     /// The regex of a rule cannot be compiled.
-    #[error("the regex of rule {name} is none: {error}")]
+    #[error("the regex of rule {name} cannot be compiled: {error}")]
     Regex {
         /// The name of the rule.
         name: String,
-        /// The error of the regex.
+        /// The error from compiling the regex.
         error: regex::Error,
     },
     /// The regex of a rule matches the empty text.
-    #[error("the regex of rule {0} matches the empty text, which is everywhere")]
+    #[error("the regex of rule {0} matches the empty text, so it would match everywhere")]
     Empty(String),
 }
 
@@ -48,7 +45,12 @@ pub enum RuleError {
 /// name = "badge_number"
 /// regex = "HB-[0-9]{8}"
 /// ```
-pub fn user_rules(text: &str) -> Result<Vec<UserRule>, RuleError> {
+///
+/// # Errors
+///
+/// Returns [`RuleError::File`] if the text is not TOML of this form. Names and regexes are checked
+/// by [`Redactor::new`](super::Redactor::new).
+pub fn parse_user_rules(text: &str) -> Result<Vec<UserRule>, RuleError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct File {
@@ -63,10 +65,11 @@ pub fn user_rules(text: &str) -> Result<Vec<UserRule>, RuleError> {
 pub(super) fn compile_user_rules(
     user_rules: &[UserRule],
 ) -> Result<Vec<(String, Regex)>, RuleError> {
-    let mut user = Vec::with_capacity(user_rules.len());
+    let mut compiled_rules = Vec::with_capacity(user_rules.len());
     for UserRule { name, regex } in user_rules {
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        if name.is_empty() || name.len() > MAX_KIND_BYTES || !name.bytes().all(fits) {
+        let is_valid_name =
+            (1..=MAX_KIND_BYTES).contains(&name.len()) && name.bytes().all(is_kind_byte);
+        if !is_valid_name {
             return Err(RuleError::Name(name.clone()));
         }
         let compiled =
@@ -74,7 +77,7 @@ pub(super) fn compile_user_rules(
         if compiled.is_match("") {
             return Err(RuleError::Empty(name.clone()));
         }
-        user.push((name.clone(), compiled));
+        compiled_rules.push((name.clone(), compiled));
     }
-    Ok(user)
+    Ok(compiled_rules)
 }

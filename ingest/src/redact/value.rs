@@ -1,17 +1,19 @@
 //! Finds the value that belongs to a name, in any quoting and escaping: in code, settings, command
 //! lines and sentences.
 
-use super::scan::{Scan, is_quote};
+use super::scan::{SecretScan, is_identifier_byte, is_quote};
 
-/// Longest names and values, in bytes.
-pub(super) const MAX_NAME: usize = 64;
-const MAX_VALUE: usize = 4096;
+/// Maximum length of a name in bytes.
+pub(super) const MAX_NAME_BYTES: usize = 64;
 
-/// Most blanks between two parts of a setting, in bytes.
-pub(super) const MAX_BETWEEN: usize = 40;
+/// Maximum length of a value in bytes.
+const MAX_VALUE_BYTES: usize = 4096;
+
+/// Maximum number of blanks between two parts of a setting.
+pub(super) const MAX_BETWEEN_BYTES: usize = 40;
 
 /// Phrases between a secret's name and the secret in a sentence.
-const IS: &[&str] = &[
+const LINKING_PHRASES: &[&str] = &[
     " is now ",
     " is set to ",
     " is: ",
@@ -29,7 +31,7 @@ const IS: &[&str] = &[
 ];
 
 /// Verbs before a name in a sentence that changes its value.
-const SETS: &[&str] = &["set ", "change", "reset", "rotate", "update"];
+const CHANGING_VERBS: &[&str] = &["set ", "change", "reset", "rotate", "update"];
 
 /// Text that a dialogue prints after a name whose value is not set yet.
 const UNSET: &str = " [None]";
@@ -37,10 +39,13 @@ const UNSET: &str = " [None]";
 /// The full-width colon of Chinese and Japanese.
 const WIDE_COLON: &str = "：";
 
-/// How many bytes before the name the verbs of [`SETS`] are searched.
-const MAX_VERB: usize = 40;
+/// Number of bytes before the name in which the verbs of [`CHANGING_VERBS`] are searched.
+const VERB_WINDOW_BYTES: usize = 40;
 
-/// Calls that code wraps a text in.
+/// Words before the name in commands that set its value.
+const SETTING_COMMANDS: &[&str] = &[" set ", "setx ", " -gx "];
+
+/// Calls that wrap a text in code.
 const WRAPPERS: &[&str] = &[
     "String::from(",
     "Some(",
@@ -56,7 +61,7 @@ const WRAPPERS: &[&str] = &[
 
 /// The way a value follows its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum ValueLink {
     /// `name = value`, `name: value`, `--name value`.
     Set,
     /// `("name", value)`.
@@ -75,221 +80,271 @@ pub(super) enum Link {
     Bare,
 }
 
-/// The position of a value, and whether it is in quotes.
-pub(super) struct Value {
+/// The position of a value, and whether it is in quotes. The quotes are not part of it.
+pub(super) struct ValueSpan {
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) quoted: bool,
+    pub(super) is_quoted: bool,
 }
 
 /// Returns where the value of the name from `start` to `end` begins.
-pub(super) fn value_after(scan: &Scan<'_>, start: usize, end: usize) -> Option<usize> {
-    value_begins(scan, start, end).map(|(from, _)| from)
+pub(super) fn find_value_start(scan: &SecretScan<'_>, start: usize, end: usize) -> Option<usize> {
+    find_linked_value(scan, start, end).map(|(from, _)| from)
 }
 
 /// Returns where the value of the name from `start` to `end` begins, and how it follows the name.
-pub(super) fn value_begins(scan: &Scan<'_>, start: usize, end: usize) -> Option<(usize, Link)> {
-    // `**Password**: ...`
-    let end = if scan.slice(end, end + 2) == "**" { end + 2 } else { end };
-    // `AWS Secret Access Key [None]: ...`
-    let end = if scan.slice(end, end + UNSET.len()) == UNSET { end + UNSET.len() } else { end };
-    let mut at = scan.skip(end, 3, |byte| byte == b'\\');
-    let quoted = is_quote(scan.byte(at));
-    if quoted {
+pub(super) fn find_linked_value(
+    scan: &SecretScan<'_>,
+    start: usize,
+    end: usize,
+) -> Option<(usize, ValueLink)> {
+    let end = skip_decoration(scan, end);
+    let mut at = scan.skip_while(end, 3, |byte| byte == b'\\');
+    let is_quoted = is_quote(scan.byte(at));
+    if is_quoted {
         at += 1;
     } else if at != end {
         return None;
     }
-    if let Some(from) = value_key(scan, at) {
-        return Some((from, Link::Set));
+    if let Some(from) = find_value_key(scan, at) {
+        return Some((from, ValueLink::Set));
     }
     // `environ["NAME"] = ...`, `getenv("NAME") or ...`
-    let behind = scan.byte(at) == b']' || quoted && scan.byte(at) == b')';
-    if behind {
+    let is_closed = scan.byte(at) == b']' || is_quoted && scan.byte(at) == b')';
+    if is_closed {
         at += 1;
     }
-    let is_code = !quoted || behind;
-    let sign = scan.skip(at, MAX_BETWEEN, is_blank);
+
+    let is_code = !is_quoted || is_closed;
+    let sign = scan.skip_while(at, MAX_BETWEEN_BYTES, is_blank);
     let next = scan.byte(sign + 1);
-    let after = |length: usize| {
-        let from = scan.skip(sign + length, MAX_BETWEEN, is_blank);
-        // `**Password:** ...`
-        if scan.slice(from, from + 2) == "**" { scan.skip(from + 2, 8, is_blank) } else { from }
-    };
     match scan.byte(sign) {
         b'=' if matches!(next, b'=' | b'~') => None,
-        b'=' => Some(set(scan, after(if next == b'>' { 2 } else { 1 }))),
+        b'=' => {
+            let length = if next == b'>' { 2 } else { 1 };
+            Some(assigned_value_start(scan, after_sign(scan, sign + length)))
+        }
         b':' => {
             // `a::b`, `urn:a:b`
-            let in_path =
-                scan.before(start) == b':' && scan.before(start - 1).is_ascii_alphanumeric();
-            if next == b':' || in_path {
+            let is_path_part = scan.byte_before(start) == b':'
+                && scan.byte_before(start - 1).is_ascii_alphanumeric();
+            if next == b':' || is_path_part {
                 return None;
             }
             // `:=` of Go, `${NAME:-value}` of shells
-            let from = after(if matches!(next, b'=' | b'-') { 2 } else { 1 });
-            Some(set(scan, if quoted { from } else { behind_type(scan, from) }))
+            let length = if matches!(next, b'=' | b'-') { 2 } else { 1 };
+            let from = after_sign(scan, sign + length);
+            Some(assigned_value_start(scan, if is_quoted { from } else { skip_type(scan, from) }))
         }
-        b',' if quoted => Some((after(1), Link::Argument)),
+        b',' if is_quoted => Some((after_sign(scan, sign + 1), ValueLink::Argument)),
         // `env.NAME || "..."`, `env.NAME ?? "..."`, `environ.get("NAME") or "..."`
-        b'|' | b'?' if is_code && next == scan.byte(sign) => Some((after(2), Link::Argument)),
-        b'o' if is_code && sign > at && scan.slice(sign, sign + 3) == "or " => {
-            Some((after(3), Link::Argument))
+        b'|' | b'?' if is_code && next == scan.byte(sign) => {
+            Some((after_sign(scan, sign + 2), ValueLink::Argument))
         }
-        b'>' if !quoted && scan.before(start) == b'<' => Some((sign + 1, Link::Element)),
-        b'(' if !quoted && is_quote(next) => Some((sign + 1, Link::Call)),
+        b'o' if is_code && sign > at && scan.has_text_at(sign, "or ") => {
+            Some((after_sign(scan, sign + 3), ValueLink::Argument))
+        }
+        b'>' if !is_quoted && scan.byte_before(start) == b'<' => {
+            Some((sign + 1, ValueLink::Element))
+        }
+        b'(' if !is_quoted && is_quote(next) => Some((sign + 1, ValueLink::Call)),
         // Settings of SQL, C and Gradle: `PASSWORD '...'`
-        quote if is_quote(quote) && quote != b'`' && !quoted && sign > at => {
-            Some((sign, Link::Argument))
+        quote if is_quote(quote) && quote != b'`' && !is_quoted && sign > at => {
+            Some((sign, ValueLink::Argument))
         }
-        _ if scan.slice(sign, sign + WIDE_COLON.len()) == WIDE_COLON => {
-            Some((after(WIDE_COLON.len()), Link::Set))
+        _ if scan.has_text_at(sign, WIDE_COLON) => {
+            Some((after_sign(scan, sign + WIDE_COLON.len()), ValueLink::Set))
         }
-        _ => {
-            let flag = scan.slice(start.saturating_sub(2), start) == "--";
-            if flag && !quoted && scan.byte(at) == b'\n' {
-                // The next word of a list of words.
-                let dash = scan.skip(at + 1, MAX_BETWEEN, is_blank);
-                return (scan.slice(dash, dash + 2) == "- ").then_some((dash + 2, Link::Set));
-            }
-            let is = |word: &&&str| scan.slice(at, at + word.len()).eq_ignore_ascii_case(word);
-            if let Some(word) = IS.iter().find(is) {
-                let before = || scan.slice(start.saturating_sub(MAX_VERB), start).to_lowercase();
-                let told = **word != *" to " || SETS.iter().any(|verb| before().contains(verb));
-                return (!quoted && !flag && told).then(|| (at + word.len(), Link::Prose));
-            }
-            let is_set =
-                |command: &str| scan.slice(start.saturating_sub(command.len()), start) == command;
-            let link = if flag { Link::Set } else { Link::Command };
-            let is_given = flag || [" set ", "setx ", " -gx "].into_iter().any(is_set);
-            let link = if is_given { link } else { Link::Bare };
-            (!quoted && sign > at).then_some((sign, link))
-        }
+        _ if is_quoted => None,
+        _ => find_value_without_sign(scan, start, at, sign),
     }
 }
 
+/// Returns the position after marks that are part of neither the name nor the sign.
+fn skip_decoration(scan: &SecretScan<'_>, end: usize) -> usize {
+    let mut end = end;
+    // `**Password**: ...`
+    if scan.has_text_at(end, "**") {
+        end += "**".len();
+    }
+    // `AWS Secret Access Key [None]: ...`
+    if scan.has_text_at(end, UNSET) {
+        end += UNSET.len();
+    }
+    end
+}
+
+/// Returns the position after the blanks that follow a sign.
+fn after_sign(scan: &SecretScan<'_>, sign_end: usize) -> usize {
+    let from = scan.skip_while(sign_end, MAX_BETWEEN_BYTES, is_blank);
+    // `**Password:** ...`
+    if scan.has_text_at(from, "**") { scan.skip_while(from + 2, 8, is_blank) } else { from }
+}
+
+/// Returns where the value begins if no sign separates it from the name that ends at `at`, and how
+/// it follows the name. `from` is the position after blanks.
+fn find_value_without_sign(
+    scan: &SecretScan<'_>,
+    start: usize,
+    at: usize,
+    from: usize,
+) -> Option<(usize, ValueLink)> {
+    let is_flag = scan.has_text_before(start, "--");
+    if is_flag && scan.byte(at) == b'\n' {
+        // The next word of a list of words.
+        let dash = scan.skip_while(at + 1, MAX_BETWEEN_BYTES, is_blank);
+        return scan.has_text_at(dash, "- ").then_some((dash + 2, ValueLink::Set));
+    }
+
+    let phrase = LINKING_PHRASES
+        .iter()
+        .find(|phrase| scan.slice(at, at + phrase.len()).eq_ignore_ascii_case(phrase));
+    if let Some(phrase) = phrase {
+        let is_sentence = !is_flag && (*phrase != " to " || has_verb_before(scan, start));
+        return is_sentence.then_some((at + phrase.len(), ValueLink::Prose));
+    }
+
+    if from == at {
+        return None;
+    }
+    let link = if is_flag {
+        ValueLink::Set
+    } else if SETTING_COMMANDS.iter().any(|command| scan.has_text_before(start, command)) {
+        ValueLink::Command
+    } else {
+        ValueLink::Bare
+    };
+    Some((from, link))
+}
+
+/// Returns whether one of [`CHANGING_VERBS`] is before the name that begins at `start`.
+fn has_verb_before(scan: &SecretScan<'_>, start: usize) -> bool {
+    let before = scan.slice(start.saturating_sub(VERB_WINDOW_BYTES), start).to_lowercase();
+    CHANGING_VERBS.iter().any(|verb| before.contains(verb))
+}
+
 /// Returns where the value begins that is set at `from`: there, in a list, or on the next line.
-fn set(scan: &Scan<'_>, from: usize) -> (usize, Link) {
+fn assigned_value_start(scan: &SecretScan<'_>, from: usize) -> (usize, ValueLink) {
     // `[`, and the signs of a folded text in YAML
-    let open = scan.skip(from, 2, |byte| matches!(byte, b'[' | b'>' | b'|' | b'-'));
+    let open = scan.skip_while(from, 2, |byte| matches!(byte, b'[' | b'>' | b'|' | b'-'));
     let is_below = matches!(scan.byte(open), b'\n' | b'\r') || scan.byte(from) == b'[';
     if !is_below {
-        return (from, Link::Set);
+        return (from, ValueLink::Set);
     }
-    let begins = scan.skip(open, MAX_BETWEEN, |byte| b" \t\r\n-".contains(&byte));
-    (begins, Link::Below)
+    let begins = scan.skip_while(open, MAX_BETWEEN_BYTES, |byte| b" \t\r\n-".contains(&byte));
+    (begins, ValueLink::Below)
 }
 
 /// Returns where the value begins in `"NAME", "value": ...`, in `key="NAME" value=...` and, over
 /// two lines, in `name: NAME`, `value: ...`.
-fn value_key(scan: &Scan<'_>, at: usize) -> Option<usize> {
-    let comma = scan.skip(at, 1, |byte| byte == b',');
-    let word = scan.skip(comma, 40, |byte| is_blank(byte) || matches!(byte, b'\r' | b'\n'));
+fn find_value_key(scan: &SecretScan<'_>, at: usize) -> Option<usize> {
+    let comma = scan.skip_while(at, 1, |byte| byte == b',');
+    let word = scan.skip_while(comma, 40, |byte| is_blank(byte) || matches!(byte, b'\r' | b'\n'));
     if word == at {
         return None;
     }
-    let quote = |at| {
-        let at = scan.skip(at, 3, |byte| byte == b'\\');
-        scan.skip(at, 1, is_quote)
-    };
-    let word = quote(word);
+    let word = skip_quote(scan, word);
     let end = word + "value".len();
     if !scan.slice(word, end).eq_ignore_ascii_case("value") {
         return None;
     }
-    let sign = scan.skip(quote(end), 4, is_blank);
-    matches!(scan.byte(sign), b':' | b'=').then(|| scan.skip(sign + 1, 4, is_blank))
+    let sign = scan.skip_while(skip_quote(scan, end), 4, is_blank);
+    let is_sign = matches!(scan.byte(sign), b':' | b'=');
+    is_sign.then(|| scan.skip_while(sign + 1, 4, is_blank))
+}
+
+/// Returns the position after a quote and the backslashes before it. Either may be absent.
+fn skip_quote(scan: &SecretScan<'_>, at: usize) -> usize {
+    let quote = scan.skip_while(at, 3, |byte| byte == b'\\');
+    scan.skip_while(quote, 1, is_quote)
 }
 
 /// Returns the position after a type (`KEY: &str = "..."`), or `from` if there is none.
-fn behind_type(scan: &Scan<'_>, from: usize) -> usize {
-    let is_type = |byte: u8| byte.is_ascii_alphanumeric() || b"&'<>[]|.? _".contains(&byte);
-    let sign = scan.skip(from, 48, is_type);
-    let quote = scan.skip(sign + 1, 4, is_blank);
+fn skip_type(scan: &SecretScan<'_>, from: usize) -> usize {
+    let sign = scan.skip_while(from, 48, |byte| {
+        byte.is_ascii_alphanumeric() || b"&'<>[]|.? _".contains(&byte)
+    });
+    let quote = scan.skip_while(sign + 1, 4, is_blank);
     if sign > from && scan.byte(sign) == b'=' && is_quote(scan.byte(quote)) { quote } else { from }
 }
 
 /// Returns the value that begins at `from`. Returns `None` if it is code or too long, or if it is
-/// inside a value in which many others began that were not secrets ([`Scan::value_end`]).
-pub(super) fn value(scan: &mut Scan<'_>, from: usize, link: Link, in_query: bool) -> Option<Value> {
-    if link == Link::Element {
-        let end = scan.skip(from, MAX_VALUE, |byte| !matches!(byte, b'<' | b'\n'));
-        return (scan.byte(end) == b'<').then_some(Value { start: from, end, quoted: true });
+/// inside a value in which many others began that were not secrets ([`SecretScan::value_end`]).
+pub(super) fn read_value(
+    scan: &mut SecretScan<'_>,
+    from: usize,
+    link: ValueLink,
+    in_query: bool,
+) -> Option<ValueSpan> {
+    if link == ValueLink::Element {
+        let end = scan.skip_while(from, MAX_VALUE_BYTES, |byte| !matches!(byte, b'<' | b'\n'));
+        let value = ValueSpan { start: from, end, is_quoted: true };
+        return (scan.byte(end) == b'<').then_some(value);
     }
-    let wrapper = WRAPPERS.iter().find(|word| scan.slice(from, from + word.len()) == **word);
+
+    let wrapper = WRAPPERS.iter().find(|word| scan.has_text_at(from, word));
     let from = from + wrapper.map_or(0, |word| word.len());
     // `b"..."`, `r"..."`
-    let prefix = scan.skip(from, 2, |byte| matches!(byte | 0x20, b'b' | b'r' | b'u'));
-    let quote = scan.skip(prefix, 3, |byte| byte == b'\\');
+    let prefix = scan.skip_while(from, 2, |byte| matches!(byte | 0x20, b'b' | b'r' | b'u'));
+    let quote = scan.skip_while(prefix, 3, |byte| byte == b'\\');
     if is_quote(scan.byte(quote)) {
-        let end = closing(scan, quote, quote - prefix)?;
-        return Some(Value { start: quote + 1, end, quoted: true });
+        let end = closing_quote(scan, quote, quote - prefix)?;
+        return Some(ValueSpan { start: quote + 1, end, is_quoted: true });
     }
     if wrapper.is_some() {
         return None;
     }
-    let is_end = |byte: u8| {
-        // This is a `match` instead of a search in a list because a text full of settings spends
-        // most of its time here.
-        matches!(
-            byte,
-            b' ' | b'\t'
-                | b'\r'
-                | b'\n'
-                | b'"'
-                | b'\''
-                | b'`'
-                | b','
-                | b';'
-                | b'\\'
-                | b'|'
-                | b'<'
-                | b'>'
-                | b'('
-                | b')'
-                | b'{'
-                | b'}'
-                | b'['
-                | b']'
-        ) || (in_query && byte == b'&')
-            || (link == Link::Prose && !byte.is_ascii())
-    };
-    let mut end = scan.value_end(from, MAX_VALUE, |byte| !is_end(byte))?;
+
+    let mut end = scan.value_end(from, MAX_VALUE_BYTES, |byte| {
+        !(is_value_end(byte) || in_query && byte == b'&')
+            && (link != ValueLink::Prose || byte.is_ascii())
+    })?;
     // The first pair of a form: `password=...&next=/`.
     if let Some(pair) = pair_end(scan.slice(from, end)) {
-        return Some(Value { start: from, end: from + pair, quoted: false });
+        return Some(ValueSpan { start: from, end: from + pair, is_quoted: false });
     }
     let is_code = match scan.byte(end) {
         b'<' => scan.byte(end + 1) != b'/',
         next => matches!(next, b'(' | b'[' | b'{'),
     };
-    if end - from == MAX_VALUE || is_code {
+    if end - from == MAX_VALUE_BYTES || is_code {
         return None;
     }
-    while end > from && matches!(scan.before(end), b'.' | b':') {
+    while end > from && matches!(scan.byte_before(end), b'.' | b':') {
         end -= 1;
     }
-    Some(Value { start: from, end, quoted: false })
+    Some(ValueSpan { start: from, end, is_quoted: false })
+}
+
+/// Returns whether a byte ends an unquoted value. This is a `match` instead of a search in a list
+/// because a text full of settings spends most of its time here.
+#[rustfmt::skip]
+fn is_value_end(byte: u8) -> bool {
+    matches!(
+        byte,
+        b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'\'' | b'`' | b',' | b';' | b'\\' | b'|'
+            | b'<' | b'>' | b'(' | b')' | b'{' | b'}' | b'[' | b']'
+    )
 }
 
 /// Returns where the next pair of a form begins: `...&name=`.
 fn pair_end(text: &str) -> Option<usize> {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     memchr::memchr_iter(b'&', text.as_bytes()).find(|at| {
         let name = text.as_bytes().get(at + 1..).unwrap_or_default();
-        let length = name.iter().take(MAX_NAME).take_while(|byte| is_part(byte)).count();
+        let bytes = name.iter().take(MAX_NAME_BYTES);
+        let length = bytes.take_while(|byte| is_identifier_byte(**byte)).count();
         length > 0 && name.get(length) == Some(&b'=')
     })
 }
 
 /// Returns the end of the quoted text whose opening quote is at `quote`, after `slashes`
 /// backslashes. If the quoted text is cut off, it ends where the whole text ends.
-fn closing(scan: &Scan<'_>, quote: usize, slashes: usize) -> Option<usize> {
+fn closing_quote(scan: &SecretScan<'_>, quote: usize, slashes: usize) -> Option<usize> {
     let sign = scan.byte(quote);
     let start = quote + 1;
     let mut at = start;
-    while at - start <= MAX_VALUE {
-        at = scan.skip(at, MAX_VALUE, |byte| byte != sign && byte != b'\n');
+    while at - start <= MAX_VALUE_BYTES {
+        at = scan.skip_while(at, MAX_VALUE_BYTES, |byte| byte != sign && byte != b'\n');
         if at == scan.len() {
             return (at > start).then_some(at);
         }
@@ -297,7 +352,7 @@ fn closing(scan: &Scan<'_>, quote: usize, slashes: usize) -> Option<usize> {
             return None;
         }
         let mut before = at;
-        while before > start && scan.before(before) == b'\\' {
+        while before > start && scan.byte_before(before) == b'\\' {
             before -= 1;
         }
         let escapes = at - before;
@@ -312,6 +367,7 @@ fn closing(scan: &Scan<'_>, quote: usize, slashes: usize) -> Option<usize> {
     None
 }
 
+/// Returns whether a byte is a space or a tab.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }

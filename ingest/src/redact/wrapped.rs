@@ -7,70 +7,76 @@
 //! ```
 
 use super::entropy::is_random;
-use super::pattern::Pattern;
-use super::scan::{Rank, Scan, is_quote, is_token};
+use super::pattern::PrefixPattern;
+use super::scan::{Rank, SecretScan, is_identifier_byte, is_quote, is_token};
 
-/// Fewest characters of a token before its first line break.
-const MIN_FIRST_PIECE: usize = 8;
+/// Minimum number of characters of a token before its first line break.
+const MIN_FIRST_PIECE_CHARS: usize = 8;
 
-/// Most characters of a token in one line. Longer runs are data, which nobody wraps by hand.
-const MAX_PIECE: usize = 256;
+/// Maximum number of characters of a token in one line. Longer runs are data, which nobody wraps by
+/// hand.
+const MAX_PIECE_CHARS: usize = 256;
 
-/// Most bytes of a joined token. Web tokens in several lines are the longest.
-const MAX_TOKEN: usize = 2 << 10;
+/// Maximum length of a joined token in bytes. Web tokens in several lines are the longest.
+const MAX_TOKEN_BYTES: usize = 2 << 10;
 
-/// Most bytes of a line break with the signs and blanks around it.
-const MAX_BREAK: usize = 40;
+/// Maximum length in bytes of a line break with the signs and blanks around it.
+const MAX_BREAK_BYTES: usize = 40;
 
 /// A line break, real or escaped, that continues a token. It includes the indentation and the
 /// opening quote of the next piece.
-static LINE_BREAK: Pattern = Pattern::new(
+static LINE_BREAK: PrefixPattern = PrefixPattern::new(
     r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)[ \t>|]{0,16}(?:\+[ \t]{1,4})?\\{0,3}["'`]?"#,
 );
 
-/// Whether a [line break](LINE_BREAK) may begin with this byte.
+/// Returns whether a [line break](LINE_BREAK) may begin with this byte.
 fn may_begin_break(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'\\' | b'+') || is_quote(byte)
 }
 
 /// The pieces of a token put together.
-struct Joined {
+struct JoinedToken {
     text: String,
     /// Where each piece begins in the joined text and in the scanned one.
-    pieces: Vec<Piece>,
+    pieces: Vec<TokenPiece>,
 }
 
-struct Piece {
+/// The part of a token in one line. Positions are in bytes.
+struct TokenPiece {
     joined_start: usize,
     start: usize,
 }
 
-impl Joined {
+impl JoinedToken {
     /// Joins the run of token characters at `start` with those of the lines that follow. Returns
     /// `None` if the run does not end with a line break.
-    fn read(scan: &Scan<'_>, start: usize) -> Option<Self> {
+    fn join_lines(scan: &SecretScan<'_>, start: usize) -> Option<Self> {
         let mut joined = Self { text: String::new(), pieces: Vec::new() };
         let mut piece_start = start;
-        while joined.text.len() < MAX_TOKEN {
-            let most = MAX_PIECE.min(MAX_TOKEN - joined.text.len());
-            let end = scan.skip(piece_start, most, is_token);
-            if joined.pieces.is_empty() && !(MIN_FIRST_PIECE..MAX_PIECE).contains(&(end - start)) {
-                return None;
+        while joined.text.len() < MAX_TOKEN_BYTES {
+            let max_length = MAX_PIECE_CHARS.min(MAX_TOKEN_BYTES - joined.text.len());
+            let end = scan.skip_while(piece_start, max_length, is_token);
+            if joined.pieces.is_empty() {
+                let is_cut = (MIN_FIRST_PIECE_CHARS..MAX_PIECE_CHARS).contains(&(end - start))
+                    && may_begin_break(scan.byte(end));
+                if !is_cut {
+                    return None;
+                }
             }
-            if !may_begin_break(scan.byte(end)) && joined.pieces.is_empty() {
-                return None;
-            }
+
             let joined_start = joined.text.len();
             joined.text.push_str(scan.slice(piece_start, end));
-            joined.pieces.push(Piece { joined_start, start: piece_start });
-            let Some(line_break) = LINE_BREAK.at_start(scan.window(end, MAX_BREAK)) else { break };
+            joined.pieces.push(TokenPiece { joined_start, start: piece_start });
+            let Some(line_break) = LINE_BREAK.at_start(scan.text_from(end, MAX_BREAK_BYTES)) else {
+                break;
+            };
             piece_start = end + line_break.get(0)?.end();
         }
         (joined.pieces.len() > 1).then_some(joined)
     }
 
-    /// Returns where the first `length` joined bytes end in the scanned text, and whether a line
-    /// break comes before that place.
+    /// Returns where the first `length` joined bytes end in the scanned text, and whether they
+    /// include a line break.
     fn place_of_end(&self, length: usize) -> Option<(usize, bool)> {
         let number = self.pieces.partition_point(|piece| piece.joined_start < length);
         let piece = self.pieces.get(number.checked_sub(1)?)?;
@@ -80,16 +86,20 @@ impl Joined {
 
 /// Masks the token of a kind that begins at `start` and continues on the next lines. Words of a
 /// text may form the shape of a token by chance, so the token also has to look random.
-pub(super) fn find(scan: &mut Scan<'_>, start: usize, kind: &'static str, pattern: &Pattern) {
-    let Some(joined) = Joined::read(scan, start) else { return };
+pub(super) fn mask_wrapped_token(
+    scan: &mut SecretScan<'_>,
+    start: usize,
+    kind: &'static str,
+    pattern: &PrefixPattern,
+) {
+    let Some(joined) = JoinedToken::join_lines(scan, start) else { return };
     let Some(found) = pattern.at_start(&joined.text) else { return };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     let Some((from, _)) = joined.place_of_end(secret.start() + 1) else { return };
     let Some((end, is_wrapped)) = joined.place_of_end(secret.end()) else { return };
-    let next = scan.byte(end);
-    let is_whole = !next.is_ascii_alphanumeric() && next != b'_';
+    let is_whole = !is_identifier_byte(scan.byte(end));
     if is_wrapped && is_whole && is_random(secret.as_str()) {
-        scan.found_token(start);
-        scan.add(from - 1, end, kind, Rank::Shape);
+        scan.note_token_found(start);
+        scan.add_secret(from - 1, end, kind, Rank::Shape);
     }
 }

@@ -5,8 +5,8 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 
 use super::target::{Sink, Target};
-use super::worker::{Trouble, Worker};
-use crate::plan::Work;
+use super::worker::{ReadError, Worker};
+use crate::plan::LogWork;
 use crate::plan::compare::rules_version;
 use crate::provider::format::LineDecoder;
 use crate::source::candidate::Container;
@@ -16,53 +16,60 @@ use crate::stream::{Stream, StreamState};
 
 /// The state needed to continue a log later; saved as JSON in `sources.state`.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Saved {
+pub(super) struct SavedState {
     pub(super) stream: StreamState,
     pub(super) decoder: serde_json::Value,
 }
 
 /// The position up to which a file was read.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor {
+pub(super) struct ReadCursor {
+    /// Bytes read into events.
     pub(super) consumed: u64,
+    /// Lines read.
     pub(super) line: u64,
+    /// JSON objects read.
     pub(super) objects: u64,
-    /// Whether the whole file was read.
-    pub(super) at_end: bool,
+    /// True if the whole file was read.
+    pub(super) is_at_end: bool,
 }
 
 impl<T: Target> Worker<'_, T> {
     /// Hands the collected rows and the checkpoint they lead to over to the sink.
-    pub(super) fn hand_over(
+    pub(super) fn write_checkpoint(
         &mut self,
-        work: &Work,
-        cursor: &Cursor,
+        work: &LogWork,
+        cursor: &ReadCursor,
         decoder: Option<&dyn LineDecoder>,
         content: &mut Content,
         stream: &mut Stream,
         sink: &mut T::Sink,
-    ) -> Result<(), Trouble<T::Error>> {
-        let print = Fingerprint::take(content, cursor.consumed)?;
+    ) -> Result<(), ReadError<T::Error>> {
+        let print = Fingerprint::of_content(content, cursor.consumed)?;
         let state = match decoder {
             Some(decoder) => {
-                let saved = Saved { stream: stream.state().clone(), decoder: decoder.save() };
+                let saved =
+                    SavedState { stream: stream.state().clone(), decoder: decoder.save_state() };
                 serde_json::to_string(&saved).ok()
             }
             None if stream.messages().is_empty() => None,
             None => serde_json::to_string(stream.messages()).ok(),
+        };
+        // In the middle of a file the checkpoint must not look like the end: the differing size is
+        // what makes the next run continue.
+        let size = if !cursor.is_at_end {
+            -1
+        } else if work.file.container == Container::Plain {
+            work.file.size.max(cursor.consumed).cast_signed()
+        } else {
+            work.file.size.cast_signed()
         };
         let source = SourceRow {
             path: work.file.key(),
             status: SourceStatus::Ok,
             session_id: Some(work.session_id.clone()),
             provider: Some(work.claim.provider),
-            // In the middle of a file the checkpoint must not look like the end: the differing size
-            // is what makes the next run continue.
-            size: match (cursor.at_end, work.file.container) {
-                (true, Container::Plain) => work.file.size.max(cursor.consumed).cast_signed(),
-                (true, _) => work.file.size.cast_signed(),
-                (false, _) => -1,
-            },
+            size,
             modified_us: work.file.modified_us,
             consumed: cursor.consumed.cast_signed(),
             lines: cursor.line.cast_signed(),
@@ -77,24 +84,25 @@ impl<T: Target> Worker<'_, T> {
             reason: work.reason.map(str::to_owned),
             segment: 0,
         };
-        let problems = self.problems(stream);
-        let segment = sink.segment().map_err(Trouble::Store)?;
+
+        let problems = self.take_problems(stream);
+        let segment = sink.segment().map_err(ReadError::Store)?;
         if !stream.batch().is_empty() {
             let batch = stream.batch().finish(&self.schema, segment);
-            sink.events(&batch).map_err(Trouble::Store)?;
+            sink.events(&batch).map_err(ReadError::Store)?;
         }
-        sink.checkpoint(stream.session_row(), source, problems).map_err(Trouble::Store)
+        sink.checkpoint(stream.session_row(), source, problems).map_err(ReadError::Store)
     }
 
     /// Keeps the content read before of a log that cannot be read now, until the log changes.
-    pub(super) fn keep(
+    pub(super) fn keep_known_rows(
         &mut self,
-        work: &Work,
+        work: &LogWork,
         session: &SessionRow,
         source: &SourceRow,
         stream: &mut Stream,
         sink: &mut T::Sink,
-    ) -> Result<(), Trouble<T::Error>> {
+    ) -> Result<(), ReadError<T::Error>> {
         let session = SessionRow {
             source_path: work.file.key(),
             source_gone: false,
@@ -107,18 +115,18 @@ impl<T: Target> Worker<'_, T> {
             status: SourceStatus::Ok,
             size: work.file.size.cast_signed(),
             modified_us: work.file.modified_us,
-            state: self.target.state(&source.path).map_err(Trouble::Store)?,
+            state: self.target.state(&source.path).map_err(ReadError::Store)?,
             ..source.clone()
         };
-        let problems = self.problems(stream);
-        sink.checkpoint(session, source, problems).map_err(Trouble::Store)
+        let problems = self.take_problems(stream);
+        sink.checkpoint(session, source, problems).map_err(ReadError::Store)
     }
 
     /// Takes and counts the problems since the last checkpoint.
-    fn problems(&mut self, stream: &mut Stream) -> Vec<Problem> {
+    fn take_problems(&mut self, stream: &mut Stream) -> Vec<Problem> {
         let problems = std::mem::take(&mut stream.problems);
         for problem in &problems {
-            self.report.problem(problem);
+            self.report.add_problem(problem);
         }
         for (kind, count) in std::mem::take(&mut stream.unlisted) {
             *self.report.problems.entry(kind).or_default() += count;

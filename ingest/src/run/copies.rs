@@ -5,59 +5,59 @@ use std::collections::{HashMap, HashSet};
 
 use super::target::Target;
 use super::worker::Worker;
-use crate::plan::{Change, Work};
-use crate::provider::format::Format;
+use crate::plan::{LogChange, LogWork};
+use crate::provider::format::LogFormat;
 use crate::stream::replay::History;
-use crate::text::names::short;
+use crate::text::names::truncate_name;
 
 impl<T: Target> Worker<'_, T> {
     /// Returns the lost records if a log that was read before must be counted again. That is so if
     /// its originals received or lost records that this log also has. `None` if nothing changed for
     /// this log.
-    pub(super) fn shifted(
+    pub(super) fn find_shifted_records(
         &self,
-        work: &Work,
-        format: &Format,
-        records: &mut Records<'_>,
+        work: &LogWork,
+        format: &LogFormat,
+        records: &mut UnitRecords<'_>,
     ) -> Result<Option<HashSet<u64>>, T::Error> {
-        if !matches!(work.change, Change::Same | Change::Grown | Change::Gone) {
+        if !matches!(work.change, LogChange::Same | LogChange::Grown | LogChange::Gone) {
             return Ok(None);
         }
-        let (mut new, mut lost, mut before) = (HashSet::new(), HashSet::new(), HashSet::new());
+
+        let mut new = HashSet::new();
+        let mut lost = HashSet::new();
+        let mut before = HashSet::new();
         for ancestor in &work.ancestors {
             let Some(read) = records.read.get(ancestor.as_str()) else { continue };
-            let (from_start, read) = (read.from_start, read.hashes.clone());
-            let committed = self.committed(ancestor, records)?;
+            let is_from_start = read.is_from_start;
+            let read = read.hashes.clone();
+            let committed = self.committed_records(ancestor, records)?;
             before.extend(committed);
-            let had: &[u64] = if from_start { committed } else { &[] };
-            lost.extend(surplus(had, &read));
-            new.extend(surplus(&read, had));
+            let replaced: &[u64] = if is_from_start { committed } else { &[] };
+            lost.extend(surplus_records(replaced, &read));
+            new.extend(surplus_records(&read, replaced));
         }
-        if format.unique_ids {
+        if format.has_unique_ids {
             new.retain(|hash| !before.contains(hash));
         }
         if new.is_empty() && lost.is_empty() {
             return Ok(None);
         }
+
         let own: HashSet<u64> =
-            self.committed(&work.session_id, records)?.iter().copied().collect();
-        let is_common = |others: &HashSet<u64>, own_of_them: usize| {
-            let common = others.intersection(&own).count();
-            // Records without unique ids may be equal by chance.
-            let enough =
-                if format.unique_ids { 1 } else { others.len().min(own_of_them).div_ceil(2) };
-            common >= enough.max(1)
-        };
+            self.committed_records(&work.session_id, records)?.iter().copied().collect();
         let counted = own.difference(&before).count();
-        let shifted = is_common(&new, counted) || is_common(&lost, own.len() - counted);
-        Ok(shifted.then_some(lost))
+        let copied = own.len() - counted;
+        let is_shifted = new.intersection(&own).count() >= min_common(format, new.len(), counted)
+            || lost.intersection(&own).count() >= min_common(format, lost.len(), copied);
+        Ok(is_shifted.then_some(lost))
     }
 
     /// Returns the records of a session as they were committed before this run.
-    fn committed<'r>(
+    fn committed_records<'r>(
         &self,
         session_id: &str,
-        records: &'r mut Records<'_>,
+        records: &'r mut UnitRecords<'_>,
     ) -> Result<&'r [u64], T::Error> {
         if !records.committed.contains_key(session_id) {
             let committed = self.target.record_hashes(session_id)?;
@@ -67,56 +67,73 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Collects the records that this log may repeat.
-    pub(super) fn history(
+    pub(super) fn collect_history(
         &self,
-        work: &Work,
-        format: &Format,
-        records: &mut Records<'_>,
+        work: &LogWork,
+        format: &LogFormat,
+        records: &mut UnitRecords<'_>,
     ) -> Result<History, T::Error> {
         let mut streams = Vec::new();
         for ancestor in &work.ancestors {
             let mut hashes = Vec::new();
             // A log read from its start replaces everything that was committed of it.
-            if !records.read.get(ancestor.as_str()).is_some_and(|read| read.from_start) {
-                hashes.extend(self.committed(ancestor, records)?);
+            if !records.read.get(ancestor.as_str()).is_some_and(|read| read.is_from_start) {
+                hashes.extend(self.committed_records(ancestor, records)?);
             }
             // The target does not show as committed what this run read of the ancestor.
             let read = records.read.get(ancestor.as_str());
             hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
             streams.push(hashes);
         }
-        let is_capture = |id: &String| id.starts_with(short(&work.claim.native_id));
-        let captures = work.ancestors.iter().all(is_capture);
-        Ok(History::new(streams, format.unique_ids, captures))
+
+        let native_id = truncate_name(&work.claim.native_id);
+        let is_same_session = work.ancestors.iter().all(|id| id.starts_with(native_id));
+        Ok(History::new(streams, format.has_unique_ids, is_same_session))
     }
 }
 
 /// Records of the sessions of a unit, for the sessions that share history with them.
 #[derive(Default)]
-pub(super) struct Records<'w> {
+pub(super) struct UnitRecords<'w> {
     /// Records read in this run, by session id.
     pub(super) read: HashMap<&'w str, ReadRecords>,
     /// Records committed before this run, by session id; only for sessions already asked about.
     committed: HashMap<String, Vec<u64>>,
 }
 
+/// Returns how many of the `changed` records of its originals a log must have to be counted again.
+/// `own` is the number of its records that could be among them.
+fn min_common(format: &LogFormat, changed: usize, own: usize) -> usize {
+    if format.has_unique_ids {
+        return 1;
+    }
+    // Records without unique ids may be equal by chance.
+    changed.min(own).div_ceil(2).max(1)
+}
+
 /// Returns the records that occur more often in `one` than in `other`.
-fn surplus(one: &[u64], other: &[u64]) -> HashSet<u64> {
-    let mut left = HashMap::<u64, usize>::new();
-    other.iter().for_each(|hash| *left.entry(*hash).or_default() += 1);
-    let is_over = |hash: &&u64| match left.get_mut(hash) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            false
+fn surplus_records(one: &[u64], other: &[u64]) -> HashSet<u64> {
+    let mut remaining = HashMap::<u64, usize>::new();
+    for hash in other {
+        *remaining.entry(*hash).or_default() += 1;
+    }
+
+    let mut surplus = HashSet::new();
+    for hash in one {
+        match remaining.get_mut(hash) {
+            Some(count) if *count > 0 => *count -= 1,
+            Some(_) | None => {
+                surplus.insert(*hash);
+            }
         }
-        _ => true,
-    };
-    one.iter().filter(is_over).copied().collect()
+    }
+    surplus
 }
 
 /// Identities of the records read from a log, in order.
 #[derive(Default)]
 pub(super) struct ReadRecords {
-    pub(super) from_start: bool,
+    /// True if the log was read from its start, so that its records replace the committed ones.
+    pub(super) is_from_start: bool,
     pub(super) hashes: Vec<u64>,
 }

@@ -2,136 +2,134 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SourceRow;
 
-use super::checkpoint::{Cursor, Saved};
-use super::copies::{ReadRecords, Records};
-use super::records::{document_records, line_end, line_records, oversized};
+use super::checkpoint::{ReadCursor, SavedState};
+use super::copies::{ReadRecords, UnitRecords};
+use super::records::{decode_document, decode_line_records, finish_lines, push_oversized_line};
 use super::report::ProviderReport;
 use super::target::{Sink, Target};
-use super::worker::{BATCH_BYTES, BATCH_EVENTS, Trouble, Worker, session_row};
-use crate::plan::relatives::has_other_ancestors;
-use crate::plan::{Change, Work};
-use crate::provider::format;
-use crate::provider::format::{LineDecoder, Reader, Tally};
-use crate::source::container::{Content, MAX_DOCUMENT, giant_turn, too_large};
-use crate::source::lines::{Line, Lines};
-use crate::stream::{Dropped, Messages, RecordAt, Stream, StreamState};
+use super::worker::{BATCH_BYTES, BATCH_EVENTS, ReadError, Worker, session_row};
+use crate::plan::relatives::has_changed_ancestors;
+use crate::plan::{LogChange, LogWork};
+use crate::provider::format::{LineDecoder, LogReader, RecordTally};
+use crate::provider::format_of;
+use crate::source::container::{
+    Content, MAX_DOCUMENT_BYTES, lock_giant_document, oversized_message,
+};
+use crate::source::lines::{LogLine, LogLines};
+use crate::stream::{DocumentMessages, DroppedMessages, RecordAt, Stream, StreamState};
 use crate::text::json::Parser;
 
 impl<T: Target> Worker<'_, T> {
-    /// Does units of work until none is left.
-    pub(crate) fn work(
+    /// Does units of work until no unit remains. A worker without work opens no sink.
+    pub(crate) fn run_units(
         &mut self,
-        units: &[Vec<Work>],
+        units: &[Vec<LogWork>],
         next: &AtomicUsize,
         failed: &AtomicBool,
     ) -> Result<(), T::Error> {
-        let mut sink = None;
-        while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let sink = match &mut sink {
-                Some(sink) => sink,
-                none => none.insert(self.target.sink()?),
-            };
-            let mut records = Records::default();
-            for work in unit {
-                if failed.load(Ordering::Relaxed) || self.progress.cancelled() {
+        let mut unit = units.get(next.fetch_add(1, Ordering::Relaxed));
+        if unit.is_none() {
+            return Ok(());
+        }
+
+        let mut sink = self.target.sink()?;
+        while let Some(works) = unit {
+            let mut records = UnitRecords::default();
+            for work in works {
+                if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
                     break;
                 }
-                let read = self.file(work, &mut records, sink)?;
-                if unit.len() > 1 {
+                let read = self.read_file(work, &mut records, &mut sink)?;
+                if works.len() > 1 {
                     records.read.insert(&work.session_id, read);
                 }
             }
+            unit = units.get(next.fetch_add(1, Ordering::Relaxed));
         }
-        sink.map_or(Ok(()), Sink::finish)
+        sink.finish()
     }
 
     /// Reads one file. Returns the identities of the records read.
-    fn file(
+    fn read_file(
         &mut self,
-        work: &Work,
-        records: &mut Records<'_>,
+        work: &LogWork,
+        records: &mut UnitRecords<'_>,
         sink: &mut T::Sink,
     ) -> Result<ReadRecords, T::Error> {
-        let format = format(work.claim.provider);
-        let shifted = self.shifted(work, format, records)?;
-        let anew = shifted.is_some();
-        if work.change == Change::Same && !anew {
+        let format = format_of(work.claim.provider);
+        let shifted = self.find_shifted_records(work, format, records)?;
+        if work.change == LogChange::Same && shifted.is_none() {
             return Ok(ReadRecords::default());
         }
-        if work.change == Change::Gone {
-            if anew || has_other_ancestors(work) {
-                let history = self.history(work, format, records)?;
-                self.recount(work, history, &shifted.unwrap_or_default(), sink)?;
+        if work.change == LogChange::Gone {
+            if shifted.is_some() || has_changed_ancestors(work) {
+                let history = self.collect_history(work, format, records)?;
+                self.recount_gone_log(work, history, &shifted.unwrap_or_default(), sink)?;
             }
             return Ok(ReadRecords::default());
         }
-        let saved = match work.change {
-            _ if anew => None,
-            // Looked up by the path at which the log was read: it may have moved since.
-            Change::Grown => match &work.source {
-                Some(source) => self.target.state(&source.path)?,
-                None => None,
-            },
-            Change::New | Change::Rewritten | Change::Same | Change::Gone => None,
-        };
-        let saved: Option<Saved> = saved.and_then(|json| serde_json::from_str(&json).ok());
+
         // A log without saved state cannot be continued, so it is read again from its start.
-        let grown = work.change == Change::Grown && saved.is_some();
-        let history = self.history(work, format, records)?;
-        let own = if format.unique_ids {
-            let hashes =
-                if grown { self.target.record_hashes(&work.session_id)? } else { Vec::new() };
-            Some(hashes.into_iter().collect::<HashSet<u64>>())
-        } else {
-            None
-        };
-        let session = session_row(work, grown, sink.segment()?);
+        let saved = if shifted.is_some() { None } else { self.read_saved_state(work)? };
+        let is_continued = saved.is_some();
+        let history = self.collect_history(work, format, records)?;
+        let mut own: Option<HashSet<u64>> = format.has_unique_ids.then(HashSet::new);
+        if let Some(own) = &mut own
+            && is_continued
+        {
+            own.extend(self.target.record_hashes(&work.session_id)?);
+        }
+        let session = session_row(work, is_continued, sink.segment()?);
         let (state, decoder) = match saved {
-            Some(saved) if grown => (saved.stream, Some(saved.decoder)),
-            _ => (StreamState::default(), None),
+            Some(saved) => (saved.stream, Some(saved.decoder)),
+            None => (StreamState::default(), None),
         };
         let mut stream =
             Stream::new(work.claim.provider, session, state, own, history, self.redactor.clone());
+
         let events_before = stream.session.events;
         let result = match format.reader {
-            Reader::Lines(open) => {
+            LogReader::Lines(open) => {
                 let decoder = open(&work.claim, decoder.as_ref());
-                let source = work.source.as_deref().filter(|_| grown);
-                self.lines(work, source, decoder, &mut stream, sink)
+                let source = if is_continued { work.source.as_deref() } else { None };
+                self.read_lines(work, source, decoder, &mut stream, sink)
             }
-            Reader::Document(read) => self.document(work, read, &mut stream, sink),
+            LogReader::Document(read) => self.read_document(work, read, &mut stream, sink),
         };
-        self.count(work, grown, &stream, stream.session.events - events_before);
+        self.count_log(work, is_continued, &stream, stream.session.events - events_before);
         match result {
             Ok(()) => {}
-            Err(Trouble::Log(error)) => {
-                let message = error.to_string();
-                let problem = Problem {
-                    path: work.file.key(),
-                    line: 0,
-                    byte: 0,
-                    kind: ProblemKind::Unreadable,
-                    message,
-                };
-                self.report.files_failed += 1;
-                self.report.problem(&problem);
-            }
-            Err(Trouble::Store(error)) => return Err(error),
+            Err(ReadError::Log(error)) => self.report_unreadable(work, &error),
+            Err(ReadError::Store(error)) => return Err(error),
         }
-        Ok(ReadRecords { from_start: !grown, hashes: stream.take_sequence() })
+        Ok(ReadRecords { is_from_start: !is_continued, hashes: stream.take_sequence() })
     }
 
-    fn count(&mut self, work: &Work, grown: bool, stream: &Stream, events: i64) {
+    /// Reads the state from which a log that grew is continued. `None` if the log did not grow or
+    /// has no state.
+    fn read_saved_state(&self, work: &LogWork) -> Result<Option<SavedState>, T::Error> {
+        if work.change != LogChange::Grown {
+            return Ok(None);
+        }
+        // Looked up by the path at which the log was read: it may have moved since.
+        let Some(source) = &work.source else { return Ok(None) };
+        let state = self.target.state(&source.path)?;
+        Ok(state.and_then(|json| serde_json::from_str(&json).ok()))
+    }
+
+    /// Counts a log that was read, with the number of events that it gave.
+    fn count_log(&mut self, work: &LogWork, is_continued: bool, stream: &Stream, events: i64) {
         let report = &mut self.report;
         match work.change {
-            Change::New => report.files_new += 1,
-            Change::Grown if grown => report.files_grown += 1,
-            Change::Grown | Change::Rewritten | Change::Same | Change::Gone => {
+            LogChange::New => report.files_new += 1,
+            LogChange::Grown if is_continued => report.files_grown += 1,
+            LogChange::Grown | LogChange::Rewritten | LogChange::Same | LogChange::Gone => {
                 report.files_rewritten += 1;
             }
         }
@@ -143,175 +141,172 @@ impl<T: Target> Worker<'_, T> {
         numbers.events += events.cast_unsigned();
     }
 
-    fn lines(
+    /// Reports a log that could not be read.
+    fn report_unreadable(&mut self, work: &LogWork, error: &io::Error) {
+        self.report.files_failed += 1;
+        self.report.add_problem(&Problem {
+            path: work.file.key(),
+            line: 0,
+            byte: 0,
+            kind: ProblemKind::Unreadable,
+            message: error.to_string(),
+        });
+    }
+
+    /// Reads a log of lines. `source` is its checkpoint; `None` if it is read from its start.
+    fn read_lines(
         &mut self,
-        work: &Work,
+        work: &LogWork,
         source: Option<&SourceRow>,
-        mut decoder: Box<dyn LineDecoder>,
+        decoder: Box<dyn LineDecoder>,
         stream: &mut Stream,
         sink: &mut T::Sink,
-    ) -> Result<(), Trouble<T::Error>> {
+    ) -> Result<(), ReadError<T::Error>> {
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
-        let mut file = self.open(work, stream)?;
+        let mut file = self.open_content(work, stream)?;
         if let Some(reason) = work.reason
             && source.is_none_or(|source| source.reason.is_none())
         {
             let message = format!(
-                "its beginning is not recognised any more ({reason}); it is read on as a log of {}",
+                "the beginning of the log is no longer recognised ({reason}); \
+                 the log is still read as one of {}",
                 work.claim.provider
             );
-            stream.problem(RecordAt::default(), ProblemKind::UnknownFormat, message);
+            stream.push_problem(RecordAt::default(), ProblemKind::UnknownFormat, message);
         }
+
         // If the last record read had no newline, its line is counted already.
-        let mut counted = inside_line(&mut file, start)?;
+        let is_line_counted = is_inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
-        let mut cursor = Cursor {
-            consumed: start,
-            line: source.map_or(0, |row| row.lines.cast_unsigned()),
-            objects: source.map_or(0, |row| row.objects.cast_unsigned()),
-            at_end: false,
+        let mut lines = LogLines::new(file, start);
+        let mut reading = LineReading {
+            decoder,
+            parser: Parser::default(),
+            tally: RecordTally::default(),
+            cursor: ReadCursor {
+                consumed: start,
+                line: source.map_or(0, |row| row.lines.cast_unsigned()),
+                objects: source.map_or(0, |row| row.objects.cast_unsigned()),
+                is_at_end: false,
+            },
+            is_line_counted,
         };
-        let mut lines = Lines::new(file, start);
-        let mut parser = Parser::default();
-        let mut tally = Tally::default();
-        let mut noted = start;
+        let mut reported = start;
         while let Some(line) = lines.next_line()? {
-            let new = u64::from(!std::mem::take(&mut counted));
-            match line {
-                // Decodes whole objects only, so that the result does not depend on how much of the
-                // line was there when the log was read before.
-                Line::Tail { offset, bytes } => {
-                    let (whole, rest) = bytes.split_at(parser.whole(bytes));
-                    let (number, end) = (cursor.line + new, offset + whole.len() as u64);
-                    if !whole.is_empty() {
-                        (cursor.line, cursor.consumed) = (number, end);
-                        tally.lines += new;
-                        let decoder = decoder.as_mut();
-                        line_records(
-                            whole,
-                            offset,
-                            number,
-                            &mut parser,
-                            decoder,
-                            stream,
-                            &mut tally,
-                        );
-                    }
-                    if !rest.trim_ascii().is_empty() {
-                        let length = rest.len() as u64;
-                        self.incomplete(work, RecordAt { offset: end, length, line: number });
-                    }
-                    break;
+            if let ControlFlow::Break(incomplete) = reading.decode_line(line, stream) {
+                if let Some(at) = incomplete {
+                    self.report_incomplete_record(work, at);
                 }
-                Line::Whole { offset, bytes } => {
-                    cursor.line += new;
-                    tally.lines += new;
-                    line_records(
-                        bytes,
-                        offset,
-                        cursor.line,
-                        &mut parser,
-                        decoder.as_mut(),
-                        stream,
-                        &mut tally,
-                    );
-                }
-                Line::Oversized { offset, length, ended, .. } => {
-                    if !ended {
-                        self.incomplete(work, RecordAt { offset, length, line: cursor.line + new });
-                        break;
-                    }
-                    cursor.line += new;
-                    tally.lines += new;
-                    oversized(RecordAt { offset, length, line: cursor.line }, stream);
-                }
+                break;
             }
-            cursor.consumed = lines.offset();
+            reading.cursor.consumed = lines.offset();
             if stream.batch().text_bytes() >= BATCH_BYTES || stream.batch().len() >= BATCH_EVENTS {
-                self.progress.advanced(cursor.consumed - noted);
-                noted = cursor.consumed;
-                let objects = cursor.objects + tally.objects;
-                let at = Cursor { objects, ..cursor };
-                self.hand_over(work, &at, Some(decoder.as_ref()), lines.source(), stream, sink)?;
-                if self.progress.cancelled() {
+                self.progress.add_bytes_read(reading.cursor.consumed - reported);
+                reported = reading.cursor.consumed;
+                let cursor = reading.position();
+                let decoder: &dyn LineDecoder = reading.decoder.as_ref();
+                self.write_checkpoint(
+                    work,
+                    &cursor,
+                    Some(decoder),
+                    lines.file_mut(),
+                    stream,
+                    sink,
+                )?;
+                if self.progress.is_cancelled() {
                     return Ok(());
                 }
             }
         }
-        cursor.at_end = true;
-        let end = RecordAt { offset: cursor.consumed, length: 0, line: cursor.line };
-        line_end(decoder.as_mut(), end, stream);
-        self.progress.advanced(cursor.consumed - noted);
-        self.report.bytes_read += cursor.consumed - start;
-        cursor.objects += tally.objects;
-        self.tally(work, &tally, cursor.consumed - start);
-        self.hand_over(work, &cursor, Some(decoder.as_ref()), lines.source(), stream, sink)
+
+        reading.cursor.is_at_end = true;
+        let consumed = reading.cursor.consumed;
+        let end = RecordAt { offset: consumed, length: 0, line: reading.cursor.line };
+        finish_lines(reading.decoder.as_mut(), end, stream);
+        self.progress.add_bytes_read(consumed - reported);
+        self.report.bytes_read += consumed - start;
+        self.add_tally(work, &reading.tally, consumed - start);
+        let cursor = reading.position();
+        let decoder: &dyn LineDecoder = reading.decoder.as_ref();
+        self.write_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream, sink)
     }
 
-    fn document(
+    /// Reads a document as a whole.
+    fn read_document(
         &mut self,
-        work: &Work,
-        read: fn(&[u8], &mut Stream, &mut Tally),
+        work: &LogWork,
+        read: fn(&[u8], &mut Stream, &mut RecordTally),
         stream: &mut Stream,
         sink: &mut T::Sink,
-    ) -> Result<(), Trouble<T::Error>> {
-        let _turn = giant_turn(work.file.size);
-        let mut file = self.open(work, stream)?;
+    ) -> Result<(), ReadError<T::Error>> {
+        let _turn = lock_giant_document(work.file.size);
+        let mut file = self.open_content(work, stream)?;
         let mut bytes = Vec::new();
         let length = file.length()?;
-        let mut tally = Tally::default();
-        if length > MAX_DOCUMENT {
+        let mut tally = RecordTally::default();
+        if length > MAX_DOCUMENT_BYTES {
             let at = RecordAt { offset: 0, length, line: 0 };
-            stream.problem(at, ProblemKind::OversizedDocument, too_large(length));
+            stream.push_problem(at, ProblemKind::OversizedDocument, oversized_message(length));
             if let (Some(session), Some(source)) = (&work.session, &work.source) {
-                return self.keep(work, session, source, stream, sink);
+                return self.keep_known_rows(work, session, source, stream, sink);
             }
         } else {
             file.read_to_end(&mut bytes)?;
-            document_records(&bytes, read, stream, &mut tally);
-            if let Some(dropped) = self.dropped(work, stream).map_err(Trouble::Store)? {
-                let segment = sink.segment().map_err(Trouble::Store)?;
+            decode_document(&bytes, read, stream, &mut tally);
+            if let Some(dropped) =
+                self.read_dropped_messages(work, stream).map_err(ReadError::Store)?
+            {
+                let segment = sink.segment().map_err(ReadError::Store)?;
                 let before = work.session.clone().unwrap_or_default();
-                stream.start_over(session_row(work, false, segment), &before, dropped);
-                tally = Tally::default();
-                document_records(&bytes, read, stream, &mut tally);
+                stream.restart_document(session_row(work, false, segment), &before, dropped);
+                tally = RecordTally::default();
+                decode_document(&bytes, read, stream, &mut tally);
             }
         }
+
         let consumed = bytes.len() as u64;
         // Frees the document, because the store is about to hold its texts again.
         drop(bytes);
-        self.progress.advanced(consumed);
+        self.progress.add_bytes_read(consumed);
         self.report.bytes_read += consumed;
-        self.tally(work, &tally, consumed);
-        let cursor = Cursor { consumed, line: tally.lines, objects: tally.objects, at_end: true };
-        self.hand_over(work, &cursor, None, &mut file, stream, sink)
+        self.add_tally(work, &tally, consumed);
+        let cursor =
+            ReadCursor { consumed, line: tally.lines, objects: tally.objects, is_at_end: true };
+        self.write_checkpoint(work, &cursor, None, &mut file, stream, sink)
     }
 
     /// Returns the messages that a document held when it was read before and no longer holds.
-    fn dropped(&self, work: &Work, stream: &Stream) -> Result<Option<Dropped>, T::Error> {
-        let before = work.session.as_ref().and(work.source.as_ref());
-        let Some(source) = before else { return Ok(None) };
-        let before = Messages::of(self.target.state(&source.path)?.as_deref());
-        let gone = before.map(|before| before.gone(stream.messages())).unwrap_or_default();
+    /// `None` if there are none.
+    fn read_dropped_messages(
+        &self,
+        work: &LogWork,
+        stream: &Stream,
+    ) -> Result<Option<DroppedMessages>, T::Error> {
+        let (Some(_), Some(source)) = (&work.session, &work.source) else { return Ok(None) };
+        let state = self.target.state(&source.path)?;
+        let Some(before) = DocumentMessages::from_state(state.as_deref()) else { return Ok(None) };
+        let gone = before.find_gone(stream.messages());
         if gone.is_empty() {
             return Ok(None);
         }
-        let read = |events: &[_]| self.target.events(&work.session_id, events);
-        Dropped::read(gone, read).map(Some)
+        DroppedMessages::read_events(gone, |events| self.target.events(&work.session_id, events))
+            .map(Some)
     }
 
-    fn open(&mut self, work: &Work, stream: &mut Stream) -> io::Result<Content> {
+    /// Opens the content of a file. Reports if only a part of it could be unpacked.
+    fn open_content(&mut self, work: &LogWork, stream: &mut Stream) -> io::Result<Content> {
         self.report.files_opened += 1;
         let content = Content::open(&work.file)?;
-        if let Some(cut) = content.cut() {
+        if let Some(cut) = content.cut_reason() {
             let kind = ProblemKind::UnpackedInPart;
-            stream.problem(RecordAt::default(), kind, cut.to_owned());
+            stream.push_problem(RecordAt::default(), kind, cut.to_owned());
         }
         Ok(content)
     }
 
-    fn tally(&mut self, work: &Work, tally: &Tally, bytes: u64) {
-        self.report.tally(tally);
+    /// Counts the records and bytes read from a log.
+    fn add_tally(&mut self, work: &LogWork, tally: &RecordTally, bytes: u64) {
+        self.report.add_tally(tally);
         let numbers: &mut ProviderReport =
             self.report.by_provider.entry(work.claim.provider.to_string()).or_default();
         numbers.objects += tally.objects;
@@ -319,21 +314,98 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Reports an incomplete record in this run only: the next run may find the rest.
-    fn incomplete(&mut self, work: &Work, at: RecordAt) {
-        let message = format!("the file ends inside a record, {} bytes in", at.length);
-        let kind = ProblemKind::IncompleteLine;
-        self.report.problem(&Problem {
+    fn report_incomplete_record(&mut self, work: &LogWork, at: RecordAt) {
+        self.report.add_problem(&Problem {
             path: work.file.key(),
             line: at.line,
             byte: at.offset,
-            kind,
-            message,
+            kind: ProblemKind::IncompleteLine,
+            message: format!("the file ends inside a record, after {} bytes of it", at.length),
         });
     }
 }
 
+/// A log of lines that is being read.
+struct LineReading {
+    decoder: Box<dyn LineDecoder>,
+    parser: Parser,
+    /// The records of this run.
+    tally: RecordTally,
+    /// The position reached. Its objects are those of earlier runs.
+    cursor: ReadCursor,
+    /// True if the next line was counted when its beginning was read.
+    is_line_counted: bool,
+}
+
+impl LineReading {
+    /// Decodes the records of a line. Breaks if the log ends with the line; the value is the
+    /// position of an incomplete record.
+    fn decode_line(
+        &mut self,
+        line: LogLine<'_>,
+        stream: &mut Stream,
+    ) -> ControlFlow<Option<RecordAt>> {
+        let new_lines = u64::from(!std::mem::take(&mut self.is_line_counted));
+        match line {
+            // Decodes whole objects only, so that the result does not depend on how much of the
+            // line was there when the log was read before.
+            LogLine::Tail { offset, bytes } => {
+                let (whole, rest) = bytes.split_at(self.parser.complete_length(bytes));
+                let number = self.cursor.line + new_lines;
+                let end = offset + whole.len() as u64;
+                if !whole.is_empty() {
+                    self.cursor.line = number;
+                    self.cursor.consumed = end;
+                    self.tally.lines += new_lines;
+                    self.decode_records(whole, offset, stream);
+                }
+                if rest.trim_ascii().is_empty() {
+                    return ControlFlow::Break(None);
+                }
+                let at = RecordAt { offset: end, length: rest.len() as u64, line: number };
+                return ControlFlow::Break(Some(at));
+            }
+            LogLine::Whole { offset, bytes } => {
+                self.cursor.line += new_lines;
+                self.tally.lines += new_lines;
+                self.decode_records(bytes, offset, stream);
+            }
+            LogLine::Oversized { offset, length, has_newline: ended, .. } => {
+                let at = RecordAt { offset, length, line: self.cursor.line + new_lines };
+                if !ended {
+                    return ControlFlow::Break(Some(at));
+                }
+                self.cursor.line += new_lines;
+                self.tally.lines += new_lines;
+                push_oversized_line(at, stream);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Decodes the records in a line, whose number is that of the cursor.
+    fn decode_records(&mut self, bytes: &[u8], offset: u64, stream: &mut Stream) {
+        let decoder = self.decoder.as_mut();
+        let line = self.cursor.line;
+        decode_line_records(
+            bytes,
+            offset,
+            line,
+            &mut self.parser,
+            decoder,
+            stream,
+            &mut self.tally,
+        );
+    }
+
+    /// Returns the position reached, with the objects of this run.
+    fn position(&self) -> ReadCursor {
+        ReadCursor { objects: self.cursor.objects + self.tally.objects, ..self.cursor }
+    }
+}
+
 /// Returns whether `start` is inside a line: the byte before it is not a newline.
-fn inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
+fn is_inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
     let Some(before) = start.checked_sub(1) else { return Ok(false) };
     let mut byte = [0];
     file.seek(SeekFrom::Start(before))?;

@@ -11,7 +11,7 @@ use schemas::table::{PROBLEMS, SESSIONS, SOURCES};
 
 use super::target::{Sink, Target};
 use crate::redact::columns::ColumnMasker;
-use crate::redact::{Found, Redactor};
+use crate::redact::{MaskedSecrets, Redactor};
 
 /// A store whose rows are masked by the table of columns before they are written.
 pub(crate) struct MaskedTarget<'t, T> {
@@ -65,13 +65,14 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
     }
 
     fn events(&mut self, batch: &RecordBatch) -> Result<(), Self::Error> {
-        let mut found = Found::new();
+        let mut found = MaskedSecrets::new();
+        let masked = self.masker.mask_events(self.redactor, batch, &mut found);
         // All batches come from ingest, so their columns are those of the table.
-        let masked = self.masker.events(self.redactor, batch, &mut found);
         let masked = masked.expect("columns of the events table");
+
         let ids = masked.column_by_name("session_id").and_then(|ids| ids.as_string_opt::<i32>());
         if let Some(id) = ids.and_then(|ids| ids.iter().next()).flatten() {
-            self.begin(id);
+            self.begin_session(id);
         }
         self.secrets.extend(found.into_iter().map(|(kind, secret)| (secret, kind)));
         self.sink.events(&masked)
@@ -83,13 +84,19 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
         source: SourceRow,
         problems: Vec<Problem>,
     ) -> Result<(), Self::Error> {
-        let mut session = self.masker.row(self.redactor, &SESSIONS, &session, &mut Found::new());
-        let source = self.masker.row(self.redactor, &SOURCES, &source, &mut Found::new());
-        self.begin(&session.session_id);
+        let mut session =
+            self.masker.mask_row(self.redactor, &SESSIONS, &session, &mut MaskedSecrets::new());
+        let source =
+            self.masker.mask_row(self.redactor, &SOURCES, &source, &mut MaskedSecrets::new());
+
+        self.begin_session(&session.session_id);
         add_counts(&mut session.redactions, &self.secrets);
+
         let problems = problems
             .iter()
-            .map(|one| self.masker.row(self.redactor, &PROBLEMS, one, &mut Found::new()))
+            .map(|problem| {
+                self.masker.mask_row(self.redactor, &PROBLEMS, problem, &mut MaskedSecrets::new())
+            })
             .collect();
         self.sink.checkpoint(session, source, problems)
     }
@@ -100,7 +107,8 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
 }
 
 impl<S> MaskedSink<'_, S> {
-    fn begin(&mut self, session_id: &str) {
+    /// Forgets the secrets of the last session if rows of another one follow.
+    fn begin_session(&mut self, session_id: &str) {
         if self.session_id != session_id {
             session_id.clone_into(&mut self.session_id);
             self.secrets.clear();

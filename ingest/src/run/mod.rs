@@ -13,39 +13,189 @@ mod worker;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::table::PROBLEMS;
 
 use self::masked_target::MaskedTarget;
-use self::report::Report;
+use self::report::IngestReport;
 pub use self::target::{Progress, Sink, Target};
 use self::worker::Worker;
 use crate::plan::Plan;
 use crate::redact::columns::ColumnMasker;
-use crate::redact::{Found, Redactor};
+use crate::redact::{MaskedSecrets, Redactor};
 use crate::stream::batch::events_schema;
+
+/// Maximum number of workers.
+const MAX_WORKERS: usize = 8;
+
+/// Bytes to read from which on one more worker is started. A small gain is not worth a second
+/// segment.
+const BYTES_PER_WORKER: u64 = 4 << 20;
 
 /// Carries out `plan`, masking secrets by the rules of `redactor`.
 ///
 /// # Errors
 /// Returns errors of the store only. Problems with logs are in the report.
+///
+/// # Examples
+/// Reads a log into a store that only counts events:
+///
+/// ```rust
+/// use std::convert::Infallible;
+/// use std::ops::Range;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use arrow::array::RecordBatch;
+/// use ingest::discover::discover;
+/// use ingest::plan::{Known, plan};
+/// use ingest::run::{Sink, Target, run};
+/// use schemas::problem::Problem;
+/// use schemas::session::{EventRow, SessionRow, SourceRow};
+///
+/// #[derive(Clone, Default)]
+/// struct EventCounter(Arc<AtomicUsize>);
+///
+/// impl Target for EventCounter {
+///     type Error = Infallible;
+///     type Sink = Self;
+///
+///     fn sink(&self) -> Result<Self, Infallible> {
+///         Ok(self.clone())
+///     }
+///
+///     fn record_hashes(&self, _session_id: &str) -> Result<Vec<u64>, Infallible> {
+///         Ok(Vec::new())
+///     }
+///
+///     fn state(&self, _path: &str) -> Result<Option<String>, Infallible> {
+///         Ok(None)
+///     }
+///
+///     fn events(
+///         &self,
+///         _session_id: &str,
+///         _ranges: &[Range<i32>],
+///     ) -> Result<Vec<EventRow>, Infallible> {
+///         Ok(Vec::new())
+///     }
+/// }
+///
+/// impl Sink for EventCounter {
+///     type Error = Infallible;
+///
+///     fn segment(&mut self) -> Result<i64, Infallible> {
+///         Ok(1)
+///     }
+///
+///     fn events(&mut self, batch: &RecordBatch) -> Result<(), Infallible> {
+///         self.0.fetch_add(batch.num_rows(), Ordering::Relaxed);
+///         Ok(())
+///     }
+///
+///     fn checkpoint(
+///         &mut self,
+///         _session: SessionRow,
+///         _source: SourceRow,
+///         _problems: Vec<Problem>,
+///     ) -> Result<(), Infallible> {
+///         Ok(())
+///     }
+///
+///     fn finish(self) -> Result<(), Infallible> {
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let dir = tempfile::tempdir()?;
+/// let record = r#"{"type":"user","sessionId":"s1","message":{"role":"user","content":"Hi"}}"#;
+/// std::fs::write(dir.path().join("s1.jsonl"), format!("{record}\n"))?;
+///
+/// let plan = plan(discover(&[dir.path().to_owned()]), &Known::default(), None);
+/// let counter = EventCounter::default();
+/// let report = run(plan, &counter, None, &())?;
+///
+/// assert_eq!(report.files_new, 1);
+/// assert_eq!(report.events, 1);
+/// assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn run<T: Target>(
     plan: Plan,
     target: &T,
     redactor: Option<&Arc<Redactor>>,
     progress: &dyn Progress,
-) -> Result<Report, T::Error> {
+) -> Result<IngestReport, T::Error> {
     let target = &MaskedTarget { target, redactor: redactor.map(Arc::as_ref) };
-    let mut report =
-        Report { files: plan.files, files_unchanged: plan.unchanged, ..Report::default() };
-    // A log that continues under another name has not vanished.
-    let moved = plan.units.iter().flatten().filter_map(|work| {
-        work.source.as_ref().map(|row| &row.path).filter(|path| **path != work.file.key())
+    let mut report = IngestReport {
+        files: plan.files,
+        files_unchanged: plan.unchanged,
+        ..IngestReport::default()
+    };
+    count_settled(&plan, &mut report);
+    for problem in &plan.problems {
+        report.files_failed += u64::from(problem.kind == ProblemKind::Unreadable);
+        report.add_problem(problem);
+    }
+    progress.set_total(plan.units.iter().map(Vec::len).sum::<usize>() as u64, plan.bytes);
+    write_settled_rows(&plan, target)?;
+
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let error = Mutex::new(None);
+    std::thread::scope(|scope| {
+        let mut handles = Vec::new();
+        for _ in 0..worker_count(&plan) {
+            handles.push(scope.spawn(|| {
+                let mut worker = Worker {
+                    target,
+                    progress,
+                    redactor: redactor.cloned(),
+                    schema: events_schema(),
+                    report: IngestReport::default(),
+                };
+                if let Err(cause) = worker.run_units(&plan.units, &next, &failed) {
+                    failed.store(true, Ordering::Relaxed);
+                    error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+                }
+                worker.report
+            }));
+        }
+        for handle in handles {
+            match handle.join() {
+                Ok(numbers) => report.add_worker_report(numbers),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
     });
-    let moved: HashSet<&String> = moved.collect();
+
+    let mut masker = ColumnMasker::default();
+    for problem in &mut report.problem_list {
+        *problem = masker.mask_row(target.redactor, &PROBLEMS, problem, &mut MaskedSecrets::new());
+    }
+    match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(report),
+    }
+}
+
+/// Counts the files that the plan settled.
+fn count_settled(plan: &Plan, report: &mut IngestReport) {
+    // A log that continues under another name has not vanished.
+    let mut moved = HashSet::new();
+    for work in plan.units.iter().flatten() {
+        if let Some(row) = &work.source
+            && row.path != work.file.key()
+        {
+            moved.insert(&row.path);
+        }
+    }
+
     for row in &plan.settled {
         match row.status {
             SourceStatus::Gone if moved.contains(&row.path) => {}
@@ -57,65 +207,21 @@ pub fn run<T: Target>(
             SourceStatus::Ok => {}
         }
     }
-    for problem in &plan.problems {
-        report.files_failed += u64::from(problem.kind == ProblemKind::Unreadable);
-        report.problem(problem);
-    }
-    progress.planned(plan.units.iter().map(Vec::len).sum::<usize>() as u64, plan.bytes);
-    settle(&plan, target)?;
-    let next = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
-    let error = Mutex::new(None);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    // One more worker for every 4 MiB: a small gain is not worth a second segment.
-    let workers =
-        workers.min(plan.units.len()).min(1 + usize::try_from(plan.bytes >> 22).unwrap_or(workers));
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..workers)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut worker = Worker {
-                        target,
-                        progress,
-                        redactor: redactor.cloned(),
-                        schema: events_schema(),
-                        report: Report::default(),
-                    };
-                    let result = worker.work(&plan.units, &next, &failed);
-                    if let Err(cause) = result {
-                        failed.store(true, Ordering::Relaxed);
-                        error
-                            .lock()
-                            .unwrap_or_else(std::sync::PoisonError::into_inner)
-                            .get_or_insert(cause);
-                    }
-                    worker.report
-                })
-            })
-            .collect();
-        for handle in handles {
-            match handle.join() {
-                Ok(numbers) => report.add(numbers),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    let mut masker = ColumnMasker::default();
-    for problem in &mut report.problem_list {
-        *problem = masker.row(target.redactor, &PROBLEMS, problem, &mut Found::new());
-    }
-    match error.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(report),
-    }
+}
+
+/// Returns the number of workers that a plan needs; 0 if there is nothing to read.
+fn worker_count(plan: &Plan) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
+    let by_bytes = usize::try_from(plan.bytes / BYTES_PER_WORKER).unwrap_or(cores);
+    cores.min(plan.units.len()).min(1 + by_bytes)
 }
 
 /// Writes the rows that change without reading a file.
-fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
+fn write_settled_rows<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
     if plan.settled.is_empty() && plan.sessions.is_empty() {
         return Ok(());
     }
-    let mut sink = target.sink()?;
+
     let mut sessions = HashMap::new();
     for session in &plan.sessions {
         sessions.entry(session.session_id.as_str()).or_insert(session);
@@ -126,6 +232,8 @@ fn settle<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
             problems.entry(&problem.path).or_default().push(problem.clone());
         }
     }
+
+    let mut sink = target.sink()?;
     for row in &plan.settled {
         let session = row.session_id.as_deref().and_then(|id| sessions.get(id).copied());
         let problems = problems.remove(row.path.as_str()).unwrap_or_default();

@@ -4,81 +4,82 @@
 use schemas::EventType;
 use schemas::problem::ProblemKind;
 
-use crate::provider::format::{LineDecoder, Outcome, Tally};
-use crate::source::panics::caught;
+use crate::provider::format::{LineDecoder, RecordOutcome, RecordTally};
+use crate::source::panics::catch_panic;
 use crate::stream::{Draft, RecordAt, Stream};
-use crate::text::json::{Found, Parser};
+use crate::text::json::{LineItem, Parser};
 
 /// Decodes the records of one line.
-pub(crate) fn line_records(
+pub(crate) fn decode_line_records(
     bytes: &[u8],
     offset: u64,
     line: u64,
     parser: &mut Parser,
     decoder: &mut dyn LineDecoder,
     stream: &mut Stream,
-    tally: &mut Tally,
+    tally: &mut RecordTally,
 ) {
     // An empty object has nothing to decode or show.
     if bytes.trim_ascii() == b"{}" {
-        return tally.object(Outcome::Merged("empty_object"));
+        return tally.count_object(RecordOutcome::Merged("empty_object"));
     }
-    parser.each(bytes, &mut |found| match found {
-        Found::Object(object, range) => {
+    parser.for_each_item(bytes, &mut |found| match found {
+        LineItem::Object(object, range) => {
             let at =
                 RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
-            match caught(|| decoder.record(object, &bytes[range], at, stream)) {
+            match catch_panic(|| decoder.decode_record(object, &bytes[range], at, stream)) {
                 Some(outcome) => {
-                    debug_assert!(outcome == Outcome::Events || stream.pushed() == 0);
-                    tally.object(outcome.seen(stream));
+                    debug_assert!(outcome == RecordOutcome::Events || stream.pushed_count() == 0);
+                    tally.count_object(outcome.merged_if_empty(stream));
                 }
                 None => {
-                    failed(at, stream);
-                    tally.object(Outcome::Merged("decoder_failed"));
+                    push_decoder_failure(at, stream);
+                    tally.count_object(RecordOutcome::Merged("decoder_failed"));
                 }
             }
         }
-        Found::Problem(kind, range, message) => {
+        LineItem::Problem(kind, range, message) => {
             let at =
                 RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
-            stream.problem(at, kind, message);
+            stream.push_problem(at, kind, message);
         }
     });
 }
 
 /// Lets a decoder of lines report what follows the last record.
-pub(crate) fn line_end(decoder: &mut dyn LineDecoder, at: RecordAt, stream: &mut Stream) {
-    if caught(|| decoder.end(at, stream)).is_none() {
-        failed(at, stream);
+pub(crate) fn finish_lines(decoder: &mut dyn LineDecoder, at: RecordAt, stream: &mut Stream) {
+    if catch_panic(|| decoder.finish_reading(at, stream)).is_none() {
+        push_decoder_failure(at, stream);
     }
 }
 
 /// Decodes the records of a document.
-pub(crate) fn document_records(
+pub(crate) fn decode_document(
     bytes: &[u8],
-    read: fn(&[u8], &mut Stream, &mut Tally),
+    read: fn(&[u8], &mut Stream, &mut RecordTally),
     stream: &mut Stream,
-    tally: &mut Tally,
+    tally: &mut RecordTally,
 ) {
-    if caught(|| read(bytes, stream, tally)).is_none() {
-        failed(RecordAt { offset: 0, length: bytes.len() as u64, line: 0 }, stream);
+    if catch_panic(|| read(bytes, stream, tally)).is_none() {
+        push_decoder_failure(RecordAt { offset: 0, length: bytes.len() as u64, line: 0 }, stream);
     }
     stream.end_document();
 }
 
-/// Records a line that is too long to decode as a notification, which keeps its place and says
-/// where the line is.
-pub(crate) fn oversized(at: RecordAt, stream: &mut Stream) {
+/// Pushes a notification for a line that is too long to decode. It keeps the place of the line and
+/// says where the line is.
+pub(crate) fn push_oversized_line(at: RecordAt, stream: &mut Stream) {
     let message = format!("a line of {} bytes was not decoded", at.length);
     stream.begin_record(at, None, None);
     let draft = Draft { subtype: Some("oversized_record"), text: &message, ..Draft::default() };
     stream.push(EventType::Notification, draft);
-    stream.problem(at, ProblemKind::OversizedRecord, message);
+    stream.push_problem(at, ProblemKind::OversizedRecord, message);
 }
 
-fn failed(at: RecordAt, stream: &mut Stream) {
-    let message = "the decoder failed here, which is a defect of sessions; please report it";
-    stream.problem(at, ProblemKind::DecoderFailed, message.to_owned());
+/// Reports that the decoder panicked on a record.
+fn push_decoder_failure(at: RecordAt, stream: &mut Stream) {
+    let message = "the decoder failed here, which is a bug in sessions; please report it";
+    stream.push_problem(at, ProblemKind::DecoderFailed, message.to_owned());
 }
 
 #[cfg(test)]
@@ -94,23 +95,29 @@ mod tests {
     struct Brittle;
 
     impl LineDecoder for Brittle {
-        fn record(&mut self, _: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+        fn decode_record(
+            &mut self,
+            _: Value<'_>,
+            raw: &[u8],
+            at: RecordAt,
+            out: &mut Stream,
+        ) -> RecordOutcome {
             out.begin_record(at, None, None);
             out.push(EventType::Message, Draft { text: "read", ..Draft::default() });
             assert!(!raw.ends_with(b"bad\"}"), "a defect");
-            Outcome::Events
+            RecordOutcome::Events
         }
 
-        fn end(&mut self, _: RecordAt, _: &mut Stream) {
+        fn finish_reading(&mut self, _: RecordAt, _: &mut Stream) {
             panic!("a defect");
         }
 
-        fn save(&self) -> serde_json::Value {
+        fn save_state(&self) -> serde_json::Value {
             serde_json::Value::Null
         }
     }
 
-    fn broken(_: &[u8], _: &mut Stream, _: &mut Tally) {
+    fn broken(_: &[u8], _: &mut Stream, _: &mut RecordTally) {
         panic!("a defect");
     }
 
@@ -120,11 +127,11 @@ mod tests {
         let state = StreamState::default();
         let mut stream =
             Stream::new(Provider::Generic, session, state, None, History::default(), None);
-        let mut tally = Tally::default();
+        let mut tally = RecordTally::default();
         let (mut parser, line) = (Parser::default(), br#"{"a":"good"}{"a":"bad"}{"a":"good"}"#);
-        line_records(line, 100, 7, &mut parser, &mut Brittle, &mut stream, &mut tally);
-        document_records(b"{}", broken, &mut stream, &mut tally);
-        line_end(&mut Brittle, RecordAt { offset: 200, length: 0, line: 8 }, &mut stream);
+        decode_line_records(line, 100, 7, &mut parser, &mut Brittle, &mut stream, &mut tally);
+        decode_document(b"{}", broken, &mut stream, &mut tally);
+        finish_lines(&mut Brittle, RecordAt { offset: 200, length: 0, line: 8 }, &mut stream);
         assert_eq!((tally.objects, stream.batch().len()), (3, 3));
         let found: Vec<_> =
             stream.problems.iter().map(|problem| (problem.line, problem.byte)).collect();

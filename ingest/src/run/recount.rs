@@ -8,8 +8,8 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::target::{Sink, Target};
 use super::worker::{BATCH_EVENTS, Worker, session_row};
-use crate::plan::Work;
-use crate::provider::format;
+use crate::plan::LogWork;
+use crate::provider::format_of;
 use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::replay::History;
 use crate::stream::{Stream, StreamState};
@@ -17,32 +17,35 @@ use crate::stream::{Stream, StreamState};
 impl<T: Target> Worker<'_, T> {
     /// Rewrites the rows of a session, given the records that it may repeat (`history`) and those
     /// that its originals have `lost`.
-    pub(super) fn recount(
+    pub(super) fn recount_gone_log(
         &mut self,
-        work: &Work,
+        work: &LogWork,
         history: History,
         lost: &HashSet<u64>,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
         let (Some(session), Some(source)) = (&work.session, &work.source) else { return Ok(()) };
+
         let segment = sink.segment()?;
         let linked = session_row(work, true, segment);
-        let own = format(work.claim.provider).unique_ids.then(HashSet::new);
+        let own = format_of(work.claim.provider).has_unique_ids.then(HashSet::new);
         let state = StreamState::default();
         let provider = work.claim.provider;
-        let mut stream = Stream::new(provider, uncounted(linked), state, own, history, None);
+        let mut stream = Stream::new(provider, without_counts(linked), state, own, history, None);
+
         let events = i32::try_from(session.events).unwrap_or(i32::MAX);
         let mut batch = EventBatch::default();
         for from in (0..events).step_by(BATCH_EVENTS) {
             let range = from..from.saturating_add(BATCH_EVENTS as i32);
             for event in self.target.events(&work.session_id, std::slice::from_ref(&range))? {
-                let is_replay = stream.recount(&event, lost);
+                let is_replay = stream.recount_event(&event, lost);
                 batch.push(&EventCells { is_replay, ..EventCells::of(&event) });
             }
             if !batch.is_empty() {
                 sink.events(&batch.finish(&self.schema, segment))?;
             }
         }
+
         let counted = stream.session_row();
         let session = SessionRow {
             source_gone: true,
@@ -65,7 +68,7 @@ impl<T: Target> Worker<'_, T> {
 }
 
 /// Returns the session with all counts of events reset.
-fn uncounted(session: SessionRow) -> SessionRow {
+fn without_counts(session: SessionRow) -> SessionRow {
     let mut session = SessionRow {
         started_at: None,
         ended_at: None,
@@ -81,6 +84,6 @@ fn uncounted(session: SessionRow) -> SessionRow {
         ..session
     };
     session.set_usage(Usage::default());
-    session.set_recorded(Usage::default());
+    session.set_recorded_usage(Usage::default());
     session
 }

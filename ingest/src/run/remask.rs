@@ -14,35 +14,45 @@ use schemas::table::{PROBLEMS, SESSIONS};
 
 use crate::plan::compare::rules_version;
 use crate::redact::columns::ColumnMasker;
-use crate::redact::{Found, Redactor, Secrets, look};
-use crate::stream::Messages;
+use crate::redact::{MaskedSecrets, Redactor, SessionSecrets, mask_text};
+use crate::stream::DocumentMessages;
 use crate::stream::ledger::Ledger;
 use crate::text::sanitize::clean;
 
 /// Masks the rows of one session again.
-pub struct Remask<'r> {
+pub struct RowRemasker<'r> {
     redactor: &'r Redactor,
     /// The segment that the rows are written to.
     segment: i64,
-    secrets: Secrets,
+    secrets: SessionSecrets,
     masker: ColumnMasker,
 }
 
-impl<'r> Remask<'r> {
+impl<'r> RowRemasker<'r> {
     /// Creates a masker whose rows look as if they had been read into `segment`.
     pub fn new(redactor: &'r Redactor, segment: i64) -> Self {
-        Self { redactor, segment, secrets: Secrets::default(), masker: ColumnMasker::default() }
+        Self {
+            redactor,
+            segment,
+            secrets: SessionSecrets::default(),
+            masker: ColumnMasker::default(),
+        }
     }
 
     /// Masks rows of `events`, which have all columns.
-    pub fn events(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-        let (texts, commands) = self.texts(batch);
+    ///
+    /// # Errors
+    /// Returns an error of Arrow if the masked columns do not form a batch with the schema of
+    /// `batch`.
+    pub fn mask_events(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let (texts, commands) = self.mask_texts(batch);
         let sizes = texts.iter().flatten().map(|text| i32::try_from(text.len()));
         let sizes: Int32Array = sizes.map(|size| Some(size.unwrap_or(i32::MAX))).collect();
-        let mut found = Found::new();
-        let named = self.masker.events(Some(self.redactor), batch, &mut found)?;
-        let files = named.column_by_name("files").map(|files| self.list(files, &mut found));
-        self.secrets.beside(found);
+        let mut found = MaskedSecrets::new();
+        let named = self.masker.mask_events(Some(self.redactor), batch, &mut found)?;
+        let files = named.column_by_name("files").map(|files| self.mask_list(files, &mut found));
+        self.secrets.note_column_secrets(found);
+
         let replaced: [(&str, Option<ArrayRef>); 5] = [
             ("text", Some(Arc::new(texts))),
             ("text_bytes", Some(Arc::new(sizes))),
@@ -60,68 +70,83 @@ impl<'r> Remask<'r> {
     }
 
     /// Masks the session's row and adds the secrets masked in it and in its events to its counts.
-    pub fn session(mut self, row: &SessionRow) -> SessionRow {
-        let mut found = Found::new();
-        let mut masked = self.masker.row(Some(self.redactor), &SESSIONS, row, &mut found);
-        self.secrets.beside(found);
+    pub fn mask_session(mut self, row: &SessionRow) -> SessionRow {
+        let mut found = MaskedSecrets::new();
+        let mut masked = self.masker.mask_row(Some(self.redactor), &SESSIONS, row, &mut found);
+        self.secrets.note_column_secrets(found);
         masked.live_from = self.segment;
-        Ledger::of(&masked).write(&mut masked, self.secrets.counts());
+        Ledger::from_row(&masked).write_to_row(&mut masked, self.secrets.counts());
         masked
     }
 
     /// Masks the row of the log's file. The state of a decoder of lines is dropped, because it may
     /// hold text that is masked now; without it a log that comes back is read again. The state of a
     /// document is kept: it identifies messages by hash.
-    pub fn source(&self, row: &SourceRow) -> SourceRow {
+    pub fn mask_source(&self, row: &SourceRow) -> SourceRow {
         let redaction_rules = rules_version(Some(self.redactor));
-        let state = row.state.clone().filter(|state| Messages::of(Some(state)).is_some());
+        let state =
+            row.state.clone().filter(|state| DocumentMessages::from_state(Some(state)).is_some());
         SourceRow { redaction_rules, state, ..row.clone() }
     }
 
     /// Masks a problem of the log.
-    pub fn problem(&mut self, problem: &Problem) -> Problem {
-        self.masker.row(Some(self.redactor), &PROBLEMS, problem, &mut Found::new())
+    pub fn mask_problem(&mut self, problem: &Problem) -> Problem {
+        self.masker.mask_row(Some(self.redactor), &PROBLEMS, problem, &mut MaskedSecrets::new())
     }
 
-    /// Masks texts and commands together, as when they were read.
-    fn texts(&mut self, batch: &RecordBatch) -> (StringArray, StringArray) {
-        let column = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
-        let (texts, commands) = (column("text"), column("command"));
-        fn cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
-            column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-        }
-        let mut masked: (Vec<String>, Vec<Option<String>>) = (Vec::new(), Vec::new());
+    /// Masks texts and commands together, as when they were read. Returns both columns.
+    fn mask_texts(&mut self, batch: &RecordBatch) -> (StringArray, StringArray) {
+        let texts = text_column(batch, "text");
+        let commands = text_column(batch, "command");
+        let mut masked_texts: Vec<String> = Vec::new();
+        let mut masked_commands: Vec<Option<String>> = Vec::new();
         for row in 0..batch.num_rows() {
-            let text = clean(cell(texts, row).unwrap_or_default());
-            let command = cell(commands, row).map(clean);
+            let text = clean(text_cell(texts, row).unwrap_or_default());
+            let command = text_cell(commands, row).map(clean);
             let command_line = command.as_deref().unwrap_or_default();
-            let said = self.secrets.event(Some(self.redactor), &text, command_line, &[]);
-            masked.0.push(said.text.into_owned());
-            let command_line = said.command.into_owned();
-            masked.1.push(command.as_ref().map(|_| command_line));
+            let said = self.secrets.mask_event(Some(self.redactor), &text, command_line, &[]);
+            masked_texts.push(said.text.into_owned());
+            let masked_command = said.command.into_owned();
+            masked_commands.push(command.is_some().then_some(masked_command));
         }
-        (StringArray::from(masked.0), StringArray::from(masked.1))
+        (StringArray::from(masked_texts), StringArray::from(masked_commands))
     }
 
-    fn list(&self, column: &ArrayRef, found: &mut Found) -> ArrayRef {
+    /// Masks the texts in a column of lists. Secrets are added to `found`.
+    fn mask_list(&self, column: &ArrayRef, found: &mut MaskedSecrets) -> ArrayRef {
         let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type())
         else {
             return Arc::clone(column);
         };
         let Some(texts) = list.values().as_string_opt::<i32>() else { return Arc::clone(column) };
+
         let mut masked: Vec<Option<String>> = Vec::with_capacity(texts.len());
         for text in texts {
-            let cleaned = text.map(clean);
-            masked.push(cleaned.map(|text| {
-                let (masked, secrets) = look(Some(self.redactor), &text);
-                found.extend(secrets);
-                masked.into_owned()
-            }));
+            let Some(text) = text else {
+                masked.push(None);
+                continue;
+            };
+            let cleaned = clean(text);
+            let (text, secrets) = mask_text(Some(self.redactor), &cleaned);
+            found.extend(secrets);
+            masked.push(Some(text.into_owned()));
         }
         let values: ArrayRef = Arc::new(StringArray::from(masked));
-        let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+        let offsets = list.offsets().clone();
+        let nulls = list.nulls().cloned();
         Arc::new(ListArray::new(Arc::clone(field), offsets, values, nulls))
     }
+}
+
+/// Returns a column of texts. `None` if the batch has no such column.
+fn text_column<'b>(batch: &'b RecordBatch, name: &str) -> Option<&'b StringArray> {
+    batch.column_by_name(name)?.as_string_opt::<i32>()
+}
+
+/// Returns a text of a column. `None` if the column is missing or the text is null.
+fn text_cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
+    let column = column?;
+    column.is_valid(row).then(|| column.value(row))
 }
 
 #[cfg(test)]
@@ -150,8 +175,8 @@ mod tests {
         rows.push(&event);
         rows.push(&EventCells { session_id: "s", ..EventCells::default() });
         let batch = rows.finish(&events_schema(), 3);
-        let mut remask = Remask::new(&redactor, 9);
-        let masked = remask.events(&batch).expect("masks");
+        let mut remask = RowRemasker::new(&redactor, 9);
+        let masked = remask.mask_events(&batch).expect("masks");
         assert_eq!(masked.schema(), batch.schema());
         let row = |batch: &RecordBatch, at: usize| {
             let text = |name: &str| {
@@ -170,7 +195,7 @@ mod tests {
         assert!(files.contains("README.md") && !files.contains("Kittiwake"), "{files}");
         assert_eq!(row(&masked, 1), row(&batch, 1));
         let of_row = SessionRow { title: Some("Of Kittiwake".to_owned()), ..SessionRow::default() };
-        let session = remask.session(&of_row);
+        let session = remask.mask_session(&of_row);
         assert_eq!(session.title.as_deref(), Some("Of [REDACTED:boat]"));
         assert_eq!((session.live_from, session.redactions.as_deref()), (9, Some(r#"{"boat":2}"#)));
     }

@@ -5,68 +5,91 @@ use std::collections::BTreeMap;
 use schemas::problem::Problem;
 use serde::Serialize;
 
-use crate::provider::format::Tally;
+use crate::provider::format::RecordTally;
 
-/// Number of problems listed in a report. All problems are counted and kept in the store.
-const LISTED: usize = 50;
+/// Maximum number of problems listed in a report. All problems are counted and kept in the store.
+const MAX_LISTED_PROBLEMS: usize = 50;
 
 /// The numbers of one run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct IngestReport {
+    /// Files found.
     pub files: u64,
+    /// Files that did not change since they were read.
     pub files_unchanged: u64,
+    /// Logs that were not known before.
     pub files_new: u64,
+    /// Logs that were continued at their checkpoint.
     pub files_grown: u64,
+    /// Known logs that were read from their start.
     pub files_rewritten: u64,
+    /// Known logs that no longer exist or were overwritten.
     pub files_vanished: u64,
+    /// Files without a record.
     pub files_empty: u64,
     /// Files that are not logs but describe the log next to them.
     pub files_beside: u64,
+    /// Files that no decoder recognises.
     pub files_unknown: u64,
+    /// Files that could not be read.
     pub files_failed: u64,
+    /// Files opened to read their content.
     pub files_opened: u64,
+    /// Bytes read from logs, after decompression.
     pub bytes_read: u64,
+    /// Lines read.
     pub lines: u64,
     /// JSON objects decoded.
     pub objects: u64,
     /// Objects that are part of another event or give no event, by reason.
     pub objects_merged: BTreeMap<&'static str, u64>,
+    /// Sessions whose log was read.
     pub sessions: u64,
+    /// Events read, copied ones included.
     pub events: u64,
+    /// Copied events in the sessions whose log was read.
     pub replay_events: u64,
+    /// The numbers of each provider, by its name.
     pub by_provider: BTreeMap<String, ProviderReport>,
+    /// Number of problems by kind.
     pub problems: BTreeMap<&'static str, u64>,
-    /// The first problems of this run, at most `LISTED`.
+    /// The first problems of this run, at most 50.
     pub problem_list: Vec<Problem>,
     /// Damaged segments that were set aside; their logs are read again where they still exist.
     pub segments_set_aside: u64,
     /// Notes for the user about the store's folder, in whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// Duration of the run in milliseconds.
     pub elapsed_ms: u64,
+    /// Megabytes read per second.
     pub mb_per_second: f64,
 }
 
 /// The numbers of one provider.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderReport {
+    /// Logs read.
     pub files: u64,
+    /// Bytes read from logs, after decompression.
     pub bytes: u64,
+    /// JSON objects decoded.
     pub objects: u64,
+    /// Events read, copied ones included.
     pub events: u64,
 }
 
-impl Report {
+impl IngestReport {
     /// Counts a problem, and lists it if there is room.
-    pub fn problem(&mut self, problem: &Problem) {
+    pub fn add_problem(&mut self, problem: &Problem) {
         *self.problems.entry(problem.kind.as_str()).or_default() += 1;
-        if self.problem_list.len() < LISTED {
+        if self.problem_list.len() < MAX_LISTED_PROBLEMS {
             self.problem_list.push(problem.clone());
         }
     }
 
     /// Counts records.
-    pub fn tally(&mut self, tally: &Tally) {
+    pub fn add_tally(&mut self, tally: &RecordTally) {
         self.lines += tally.lines;
         self.objects += tally.objects;
         for (reason, count) in &tally.merged {
@@ -75,7 +98,7 @@ impl Report {
     }
 
     /// Adds the numbers of another worker.
-    pub fn add(&mut self, other: Self) {
+    pub fn add_worker_report(&mut self, other: Self) {
         self.files_new += other.files_new;
         self.files_grown += other.files_grown;
         self.files_rewritten += other.files_rewritten;
@@ -100,7 +123,7 @@ impl Report {
         for (kind, count) in other.problems {
             *self.problems.entry(kind).or_default() += count;
         }
-        let room = LISTED.saturating_sub(self.problem_list.len());
+        let room = MAX_LISTED_PROBLEMS.saturating_sub(self.problem_list.len());
         self.problem_list.extend(other.problem_list.into_iter().take(room));
     }
 }

@@ -8,6 +8,7 @@ use schemas::session::{EventRow, SessionRow, SourceRow};
 
 /// Receives rows. Each worker owns one sink.
 pub trait Sink {
+    /// The error of the store.
     type Error: std::error::Error + Send;
 
     /// Returns the number of the segment that the next rows go to.
@@ -17,7 +18,8 @@ pub trait Sink {
     fn events(&mut self, batch: &RecordBatch) -> Result<(), Self::Error>;
 
     /// Takes the session and its file as of the rows handed over so far, and the problems since the
-    /// last checkpoint. The sink may commit here, and only here.
+    /// last checkpoint. The session has an empty id if the file is not a log. The sink may commit
+    /// here, and only here.
     fn checkpoint(
         &mut self,
         session: SessionRow,
@@ -31,7 +33,9 @@ pub trait Sink {
 
 /// The store, as ingest uses it.
 pub trait Target: Sync {
+    /// The error of the store.
     type Error: std::error::Error + Send;
+    /// The sink of one worker.
     type Sink: Sink<Error = Self::Error>;
 
     /// Returns a sink for one worker.
@@ -40,7 +44,7 @@ pub trait Target: Sync {
     /// Returns the identities of the records of a session, in order, from its committed events.
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Self::Error>;
 
-    /// Returns the decoder state saved for a file.
+    /// Returns the decoder state saved for a file; `None` if there is none.
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
     /// Reads the committed events of a session whose indices are in the ranges `of`, which ascend.
@@ -50,11 +54,13 @@ pub trait Target: Sync {
 /// Receives progress while a plan runs, and can cancel it.
 pub trait Progress: Sync {
     /// Reports how many files and bytes will be read.
-    fn planned(&self, _files: u64, _bytes: u64) {}
+    fn set_total(&self, _files: u64, _bytes: u64) {}
+
     /// Reports how many more bytes were read.
-    fn advanced(&self, _bytes: u64) {}
+    fn add_bytes_read(&self, _bytes: u64) {}
+
     /// Returns whether to end the run at the next checkpoint. Asked between records.
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }

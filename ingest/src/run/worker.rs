@@ -7,48 +7,55 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use schemas::session::SessionRow;
 
-use super::report::Report;
+use super::report::IngestReport;
 use super::target::{Progress, Target};
-use crate::plan::Work;
+use crate::plan::LogWork;
 use crate::redact::Redactor;
-use crate::text::names::short;
+use crate::text::names::truncate_name;
 
-/// Bytes of text, and number of events, from which on a batch is handed over.
+/// Bytes of text from which on a batch is handed over.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
+
+/// Number of events from which on a batch is handed over.
 pub(super) const BATCH_EVENTS: usize = 8192;
 
+/// Reads the logs of its units.
 pub(super) struct Worker<'t, T: Target> {
     pub(super) target: &'t T,
     pub(super) progress: &'t dyn Progress,
     pub(super) redactor: Option<Arc<Redactor>>,
     pub(super) schema: SchemaRef,
-    pub(super) report: Report,
+    pub(super) report: IngestReport,
 }
 
 /// An error that ended the reading of a file.
-pub(super) enum Trouble<E> {
+pub(super) enum ReadError<E> {
+    /// The log could not be read. The run continues with the next log.
     Log(io::Error),
+    /// The store failed, which ends the run.
     Store(E),
 }
 
-impl<E> From<io::Error> for Trouble<E> {
+impl<E> From<io::Error> for ReadError<E> {
     fn from(error: io::Error) -> Self {
         Self::Log(error)
     }
 }
 
-/// Returns the row that a session starts with in this run.
-pub(super) fn session_row(work: &Work, grown: bool, segment: i64) -> SessionRow {
+/// Returns the row that a session starts with in this run. It continues the known row if
+/// `is_continued` is true.
+pub(super) fn session_row(work: &LogWork, is_continued: bool, segment: i64) -> SessionRow {
     let mut row = match &work.session {
-        Some(session) if grown => SessionRow::clone(session),
-        _ => SessionRow { live_from: segment, ..SessionRow::default() },
+        Some(session) if is_continued => SessionRow::clone(session),
+        Some(_) | None => SessionRow { live_from: segment, ..SessionRow::default() },
     };
     row.session_id.clone_from(&work.session_id);
     row.provider = work.claim.provider;
     row.source_path = work.file.key();
-    row.native_id = Some(short(&work.claim.native_id).to_owned());
-    row.agent_id = work.claim.agent_id.as_deref().map(|id| short(id).to_owned());
-    row.parent_session_id = work.parent_session_id.as_deref().map(|id| short(id).to_owned());
+    row.native_id = Some(truncate_name(&work.claim.native_id).to_owned());
+    row.agent_id = work.claim.agent_id.as_deref().map(|id| truncate_name(id).to_owned());
+    row.parent_session_id =
+        work.parent_session_id.as_deref().map(|id| truncate_name(id).to_owned());
     row.relation = work.relation.map(|relation| relation.to_string());
     row.source_gone = false;
     row

@@ -1,19 +1,20 @@
-//! Describes sessions that are not a file of their own: they are spread over several files, or share
-//! a database with others. Each is assembled into one document, which is then read like a file.
+//! Describes sessions that do not have a file to themselves: they are spread over several files, or
+//! share a database with others. Each is assembled into one document, which is then read like a
+//! file.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One way in which an agent keeps sessions that are not files.
+/// One way in which an agent stores sessions that do not have a file to themselves.
 pub struct Assembly {
-    /// Name that tells this assembly from others.
+    /// Name that distinguishes this assembly from others.
     pub name: &'static str,
     /// Whether several sessions share a file. The path of such a session is `<file>#<session id>`.
     pub shares_file: bool,
-    /// Returns whether the file at a path holds such sessions.
+    /// Returns whether the file at a path contains such sessions.
     pub is_source: fn(&Path) -> bool,
-    /// Returns whether a folder holds only parts of sessions. Such folders are not searched.
+    /// Returns whether a folder contains only parts of sessions. Such folders are not searched.
     pub is_part: fn(&Path) -> bool,
     /// Lists the sessions in a file.
     pub sessions: fn(&Path) -> io::Result<Vec<AssembledSession>>,
@@ -21,11 +22,11 @@ pub struct Assembly {
     pub assemble: fn(&Path) -> io::Result<Vec<u8>>,
 }
 
-/// A session that is not a file of its own.
+/// A session that does not have a file to itself.
 pub struct AssembledSession {
-    /// The path that stands for the session.
+    /// The path under which the session is known.
     pub path: PathBuf,
-    /// Approximate size of the document.
+    /// Approximate size of the document in bytes.
     pub bytes: u64,
     /// Time of the latest change, in microseconds since 1970.
     pub updated_us: i64,

@@ -10,42 +10,55 @@ use super::assembly::Assembly;
 /// How the content of a candidate is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
+    /// A file that is not compressed.
     Plain,
+    /// A file compressed with Zstandard.
     Zstd,
+    /// A file compressed with gzip.
     Gzip,
-    /// A session that is not a file of its own.
+    /// A session that does not have a file to itself.
     Assembled(&'static Assembly),
 }
 
 impl Container {
     /// Splits a file name into the compression that its extension shows and the name without it.
     pub(crate) fn of_name(name: &str) -> (Self, &str) {
-        match (name.strip_suffix(".zst"), name.strip_suffix(".gz")) {
-            (Some(plain), _) => (Self::Zstd, plain),
-            (None, Some(plain)) => (Self::Gzip, plain),
-            (None, None) => (Self::Plain, name),
+        if let Some(plain) = name.strip_suffix(".zst") {
+            (Self::Zstd, plain)
+        } else if let Some(plain) = name.strip_suffix(".gz") {
+            (Self::Gzip, plain)
+        } else {
+            (Self::Plain, name)
         }
     }
 }
 
-/// A file that may be a log.
+/// A file, or a part of one, that may be a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct LogCandidate {
+    /// The path of the file; `<file>#<session id>` if sessions share the file.
     pub path: PathBuf,
+    /// Size in bytes: of the file as it is stored, or approximately of the assembled document.
     pub size: u64,
+    /// Time of the latest change, in microseconds since 1970; 0 if it is unknown.
     pub modified_us: i64,
+    /// How the content is stored.
     pub container: Container,
 }
 
-impl Candidate {
+impl LogCandidate {
     /// Returns the candidate for a single file.
-    pub fn named(path: PathBuf) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the metadata of the file cannot be read.
+    pub fn from_path(path: PathBuf) -> io::Result<Self> {
         let metadata = std::fs::metadata(&path)?;
-        Ok(Self::file(path, &metadata))
+        Ok(Self::from_metadata(path, &metadata))
     }
 
     /// Returns the candidate for a file with this metadata.
-    pub(crate) fn file(path: PathBuf, metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(path: PathBuf, metadata: &Metadata) -> Self {
         let modified =
             metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_us =
@@ -56,7 +69,7 @@ impl Candidate {
     }
 
     /// Returns the path as the store keeps it: without the extension of a compression, so that a
-    /// log stays the same one when it is compressed.
+    /// log stays the same log when it is compressed.
     pub fn key(&self) -> String {
         let path = self.path.to_string_lossy();
         Container::of_name(&path).1.to_owned()

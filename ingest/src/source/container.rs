@@ -1,5 +1,5 @@
-//! Opens the content of a log: a plain file, a compressed one, or one assembled from other files
-//! (Codex compresses logs older than a week).
+//! Opens the content of a log: a plain file, a compressed one, or a document assembled from other
+//! files. Codex compresses logs older than a week.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -9,44 +9,50 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::SpooledTempFile;
 
 use super::assembly::Assembly;
-use super::candidate::{Candidate, Container};
+use super::candidate::{Container, LogCandidate};
 
-/// Decompressed bytes held in memory. Longer content goes to a temporary file without a name.
-const IN_MEMORY: usize = 16 << 20;
+/// Maximum number of decompressed bytes held in memory. Longer content goes to a temporary file
+/// without a name.
+const MAX_MEMORY_BYTES: usize = 16 << 20;
 
-/// Bytes that any compressed file may unpack to, whatever its size: this much does no harm.
-const UNPACKED_FREELY: u64 = 256 << 20;
+/// Number of bytes that any compressed file may unpack to, whatever its size: this much does no
+/// harm.
+const ALWAYS_UNPACKED_BYTES: u64 = 256 << 20;
 
-/// Factor by which content beyond [`UNPACKED_FREELY`] may exceed its compressed file. Logs shrink 5
-/// to 20 times, a log that repeats a picture in a hundred records shrinks a hundred times. A bomb
-/// shrinks 1,000 times (gzip) to 30,000 times (zstd).
-const UNPACKED_RATIO: u64 = 1000;
+/// Maximum factor by which content beyond [`ALWAYS_UNPACKED_BYTES`] may exceed its compressed file.
+/// Logs shrink 5 to 20 times, a log that repeats a picture in a hundred records shrinks a hundred
+/// times. A bomb shrinks 1,000 times (gzip) to 30,000 times (zstd).
+const MAX_UNPACKED_RATIO: u64 = 1000;
 
-/// Bytes that no compressed file may exceed unpacked: twice the largest known log, of 3.8 GB.
-const UNPACKED_MOST: u64 = 8 << 30;
+/// Maximum number of bytes that a compressed file may unpack to: twice the largest known log, of
+/// 3.8 GB.
+const MAX_UNPACKED_BYTES: u64 = 8 << 30;
 
-/// Size in bytes beyond which a document is a giant. A document is held in memory whole, and more
-/// than once while it is assembled and decoded.
-const GIANT_BYTES: u64 = 8 << 20;
+/// A document of more bytes than this is a giant. A document is held in memory whole, and more than
+/// once while it is assembled and decoded.
+const GIANT_THRESHOLD_BYTES: u64 = 8 << 20;
 
-/// Size in bytes beyond which a document is not read, because a document is held in memory whole.
-pub(crate) const MAX_DOCUMENT: u64 = 64 << 20;
+/// Maximum size in bytes of a document that is read, because a document is held in memory whole.
+pub(crate) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// Returns the problem message for a document of `length` bytes that is too large.
-pub(crate) fn too_large(length: u64) -> String {
-    format!("a document of {length} bytes is more than {MAX_DOCUMENT} and was not read")
+pub(crate) fn oversized_message(length: u64) -> String {
+    format!(
+        "the document has {length} bytes and was not read: the limit is {MAX_DOCUMENT_BYTES} bytes"
+    )
 }
 
 static GIANT_DOCUMENT: Mutex<()> = Mutex::new(());
 
-/// Waits until no other thread holds a giant document, if `bytes` is the size of a giant. The guard
-/// holds the turn.
-pub(crate) fn giant_turn(bytes: u64) -> Option<MutexGuard<'static, ()>> {
-    (bytes > GIANT_BYTES).then(|| GIANT_DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner))
+/// Waits until no other thread holds a giant document, if `bytes` is the size of a giant. Other
+/// threads wait until the guard is dropped.
+pub(crate) fn lock_giant_document(bytes: u64) -> Option<MutexGuard<'static, ()>> {
+    (bytes > GIANT_THRESHOLD_BYTES)
+        .then(|| GIANT_DOCUMENT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns the files that may hold a log, plain or compressed.
-pub(crate) fn files_of(log: &Path) -> [PathBuf; 3] {
+/// Returns the files that may contain a log, plain or compressed.
+pub(crate) fn log_paths(log: &Path) -> [PathBuf; 3] {
     ["", ".zst", ".gz"].map(|extension| {
         let mut file = log.as_os_str().to_owned();
         file.push(extension);
@@ -55,12 +61,13 @@ pub(crate) fn files_of(log: &Path) -> [PathBuf; 3] {
 }
 
 /// Returns whether a log exists, plain or compressed.
-pub(crate) fn is_there(log: &Path) -> bool {
-    files_of(log).iter().any(|file| file.is_file())
+pub(crate) fn has_log(log: &Path) -> bool {
+    log_paths(log).iter().any(|file| file.is_file())
 }
 
 /// The content of a log, readable from any position.
 pub(crate) enum Content {
+    /// A plain file.
     File(File),
     /// Unpacked content, and the reason if it is not complete.
     Unpacked(SpooledTempFile, Option<String>),
@@ -72,27 +79,33 @@ impl Content {
     /// Opens a candidate's content. The content of a damaged compressed file ends at the damage; it
     /// is an error only if nothing precedes the damage. Content that unpacks to more than the limit
     /// is cut there.
-    pub(crate) fn open(file: &Candidate) -> io::Result<Self> {
+    pub(crate) fn open(file: &LogCandidate) -> io::Result<Self> {
         match file.container {
             Container::Plain => Ok(Self::File(File::open(&file.path)?)),
-            Container::Zstd | Container::Gzip => unpack(packed(file)?, most(file)),
+            Container::Zstd | Container::Gzip => {
+                unpack_content(open_compressed(file)?, unpack_limit(file))
+            }
             Container::Assembled(assembly) => {
-                Ok(Self::Memory(Cursor::new(assemble(file, assembly)?)))
+                Ok(Self::Memory(Cursor::new(assemble_document(file, assembly)?)))
             }
         }
     }
 
     /// Opens the content for reading from its beginning, without seeking.
-    pub(crate) fn stream(file: &Candidate) -> io::Result<Box<dyn Read>> {
+    pub(crate) fn open_stream(file: &LogCandidate) -> io::Result<Box<dyn Read>> {
         Ok(match file.container {
             Container::Plain => Box::new(File::open(&file.path)?),
-            Container::Zstd | Container::Gzip => Box::new(packed(file)?.take(most(file))),
-            Container::Assembled(assembly) => Box::new(Cursor::new(assemble(file, assembly)?)),
+            Container::Zstd | Container::Gzip => {
+                Box::new(open_compressed(file)?.take(unpack_limit(file)))
+            }
+            Container::Assembled(assembly) => {
+                Box::new(Cursor::new(assemble_document(file, assembly)?))
+            }
         })
     }
 
     /// Returns why this is not the complete content of a compressed file, and what the user can do.
-    pub(crate) fn cut(&self) -> Option<&str> {
+    pub(crate) fn cut_reason(&self) -> Option<&str> {
         match self {
             Self::Unpacked(_, cut) => cut.as_deref(),
             Self::File(_) | Self::Memory(_) => None,
@@ -114,7 +127,7 @@ impl Content {
 }
 
 /// Opens a compressed file as a decompressing reader.
-fn packed(file: &Candidate) -> io::Result<Box<dyn Read>> {
+fn open_compressed(file: &LogCandidate) -> io::Result<Box<dyn Read>> {
     let packed = File::open(&file.path)?;
     Ok(match file.container {
         Container::Zstd => Box::new(zstd::Decoder::new(packed)?),
@@ -124,13 +137,14 @@ fn packed(file: &Candidate) -> io::Result<Box<dyn Read>> {
 }
 
 /// Returns the number of bytes that a compressed file may unpack to.
-fn most(file: &Candidate) -> u64 {
-    file.size.saturating_mul(UNPACKED_RATIO).clamp(UNPACKED_FREELY, UNPACKED_MOST)
+fn unpack_limit(file: &LogCandidate) -> u64 {
+    file.size.saturating_mul(MAX_UNPACKED_RATIO).clamp(ALWAYS_UNPACKED_BYTES, MAX_UNPACKED_BYTES)
 }
 
-/// Unpacks and keeps at most `most` bytes.
-fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
-    let mut spool = SpooledTempFile::new(IN_MEMORY);
+/// Unpacks and keeps at most `max_bytes`. Fails if the first bytes cannot be unpacked, or if the
+/// unpacked bytes cannot be kept.
+fn unpack_content(mut packed: impl Read, max_bytes: u64) -> io::Result<Content> {
+    let mut spool = SpooledTempFile::new(MAX_MEMORY_BYTES);
     let mut buffer = vec![0; 128 << 10];
     let mut kept = 0;
     let cut = loop {
@@ -141,19 +155,20 @@ fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
             Err(error) if kept == 0 => return Err(error),
             Err(error) => {
                 break Some(format!(
-                    "the compressed data is damaged behind {kept} bytes, which were read: {error}"
+                    "the compressed data is damaged after {kept} bytes, which were read: {error}"
                 ));
             }
         };
-        let room = usize::try_from(most - kept).unwrap_or(usize::MAX);
+
+        let room = usize::try_from(max_bytes - kept).unwrap_or(usize::MAX);
         let fitting = bytes.get(..room).unwrap_or(bytes);
         // A full disk is not the end of the log but an error, after which the next run tries again.
         spool.write_all(fitting)?;
         kept += fitting.len() as u64;
         if fitting.len() < bytes.len() {
             break Some(format!(
-                "it unpacks to more than {most} bytes, of which only these were read; if it is a \
-                 log, unpack it beside itself: the plain file then counts, without a limit"
+                "it unpacks to more than {max_bytes} bytes, and only these were read; if it is a \
+                 log, unpack it next to the compressed file: the plain file is read without a limit"
             ));
         }
     };
@@ -162,10 +177,10 @@ fn unpack(mut packed: impl Read, most: u64) -> io::Result<Content> {
 }
 
 /// Assembles the document of a session. Fails with [`io::ErrorKind::FileTooLarge`] if the document
-/// exceeds [`MAX_DOCUMENT`].
-fn assemble(file: &Candidate, assembly: &Assembly) -> io::Result<Vec<u8>> {
-    if file.size > MAX_DOCUMENT {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_large(file.size)));
+/// exceeds [`MAX_DOCUMENT_BYTES`].
+fn assemble_document(file: &LogCandidate, assembly: &Assembly) -> io::Result<Vec<u8>> {
+    if file.size > MAX_DOCUMENT_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, oversized_message(file.size)));
     }
     (assembly.assemble)(&file.path)
 }
@@ -196,11 +211,11 @@ mod tests {
 
     /// What comes out, and why it is not all.
     fn unpacked(packed: impl Read, most: u64) -> (Vec<u8>, Option<String>) {
-        let mut content = unpack(packed, most).expect("unpacks");
+        let mut content = unpack_content(packed, most).expect("unpacks");
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes).expect("reads");
         assert_eq!(content.length().expect("length"), bytes.len() as u64);
-        (bytes, content.cut().map(str::to_owned))
+        (bytes, content.cut_reason().map(str::to_owned))
     }
 
     #[test]
@@ -216,7 +231,7 @@ mod tests {
             let (bytes, cut) = unpacked(stream(), most);
             assert_eq!(bytes.len() as u64, most);
             let cut = cut.expect("a reason");
-            assert!(cut.contains(&most.to_string()) && cut.contains("unpack it beside"), "{cut}");
+            assert!(cut.contains(&most.to_string()) && cut.contains("unpack it next to"), "{cut}");
         }
     }
 
@@ -235,15 +250,15 @@ mod tests {
         }
         let (bytes, cut) = unpacked(Failing(true), 100);
         assert_eq!(bytes, b"abc");
-        assert!(cut.expect("a reason").ends_with("behind 3 bytes, which were read: crooked"));
-        assert!(unpack(Failing(false), 100).is_err());
+        assert!(cut.expect("a reason").ends_with("after 3 bytes, which were read: crooked"));
+        assert!(unpack_content(Failing(false), 100).is_err());
     }
 
     #[test]
     fn the_limit_leaves_room_for_every_real_log() {
         let limit = |size: u64| {
             let (path, container) = ("x.jsonl.zst".into(), Container::Zstd);
-            most(&Candidate { path, size, modified_us: 0, container })
+            unpack_limit(&LogCandidate { path, size, modified_us: 0, container })
         };
         assert_eq!(limit(1000), 256 << 20);
         assert_eq!(limit(1 << 20), 1000 << 20, "a bomb of 1 MB");

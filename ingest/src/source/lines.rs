@@ -3,36 +3,55 @@
 use std::io::{self, Read};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of the first read of a file, and growth step of the buffer: it fits the nearer caches, and
-/// most logs are small.
-const CHUNK: usize = 128 << 10;
+/// Number of bytes in the first read of a file, and by which the buffer grows: they fit the nearer
+/// caches, and most logs are small.
+const CHUNK_BYTES: usize = 128 << 10;
 
-/// Bytes of the first read if only the beginning of a file is needed.
-pub(crate) const SMALL_CHUNK: usize = 32 << 10;
+/// Number of bytes in the first read if only the beginning of a file is needed.
+pub(crate) const SMALL_CHUNK_BYTES: usize = 32 << 10;
 
 /// Maximum length in bytes of a line that is decoded. A longer line is reported and skipped without
-/// being held in memory, so that ingest stays under 400 MB whatever the size of a line.
-pub const MAX_LINE: usize = 32 << 20;
+/// being held in memory, so that ingest stays under 400 MB of memory, whatever the size of a line.
+pub const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// Buffer size in bytes beyond which a buffer is a giant. Only one reader of the process holds a
-/// giant at a time.
-const GIANT: usize = 8 << 20;
+/// A buffer of more bytes than this is a giant. Only one reader of the process holds a giant at a
+/// time.
+const GIANT_THRESHOLD_BYTES: usize = 8 << 20;
 
 static GIANT_BUFFER: Mutex<()> = Mutex::new(());
 
 /// The bytes between two newlines, with their position in the file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'a> {
-    /// A line with its newline; `bytes` is without line ending and byte order mark.
-    Whole { offset: u64, bytes: &'a [u8] },
+pub enum LogLine<'a> {
+    /// A line that ends with a newline.
+    Whole {
+        /// Position of `bytes` in the file, in bytes.
+        offset: u64,
+        /// The line without its line ending and a byte order mark.
+        bytes: &'a [u8],
+    },
     /// The end of the file without a newline. The decoder decides whether it is complete.
-    Tail { offset: u64, bytes: &'a [u8] },
-    /// A line over [`MAX_LINE`]; `head` is its beginning.
-    Oversized { offset: u64, length: u64, head: &'a [u8], ended: bool },
+    Tail {
+        /// Position of `bytes` in the file, in bytes.
+        offset: u64,
+        /// The line without a carriage return at its end and a byte order mark.
+        bytes: &'a [u8],
+    },
+    /// A line of more than [`MAX_LINE_BYTES`] bytes.
+    Oversized {
+        /// Position of the line in the file, in bytes.
+        offset: u64,
+        /// Length of the line in bytes, without its newline.
+        length: u64,
+        /// The beginning of the line.
+        head: &'a [u8],
+        /// Whether a newline ends the line; false at the end of the file.
+        has_newline: bool,
+    },
 }
 
 /// Reads lines from a file that is positioned at `offset`.
-pub struct Lines<R> {
+pub struct LogLines<R> {
     file: R,
     buffer: Vec<u8>,
     /// The part of `buffer` not yet handed out.
@@ -42,19 +61,24 @@ pub struct Lines<R> {
     searched: usize,
     /// File offset of `buffer[start]`.
     offset: u64,
-    at_end: bool,
+    /// Whether the end of the file was reached.
+    is_at_end: bool,
+    /// Maximum length of a line in bytes.
     max_line: usize,
+    /// Size of a read in bytes.
     chunk: usize,
+    /// Held while the buffer is a giant.
     giant: Option<MutexGuard<'static, ()>>,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LogLines<R> {
     /// Creates a reader of lines. `offset` is the current position of `file`.
     pub fn new(file: R, offset: u64) -> Self {
-        Self::with_bounds(file, offset, MAX_LINE, CHUNK)
+        Self::with_bounds(file, offset, MAX_LINE_BYTES, CHUNK_BYTES)
     }
 
-    /// Like [`Self::new`] with another maximum length of a line and another size of reads.
+    /// Creates a reader like [`Self::new`] with another maximum length of a line and another size
+    /// of reads, both in bytes.
     pub fn with_bounds(file: R, offset: u64, max_line: usize, chunk: usize) -> Self {
         Self {
             file,
@@ -63,7 +87,7 @@ impl<R: Read> Lines<R> {
             end: 0,
             searched: 0,
             offset,
-            at_end: false,
+            is_at_end: false,
             max_line,
             chunk,
             giant: None,
@@ -71,7 +95,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns the file that is read. A caller that moves its position must restore it.
-    pub(crate) fn source(&mut self) -> &mut R {
+    pub(crate) fn file_mut(&mut self) -> &mut R {
         &mut self.file
     }
 
@@ -80,9 +104,13 @@ impl<R: Read> Lines<R> {
         self.offset
     }
 
-    /// Returns the next line, or `None` at the end of the file. A call after an error continues
-    /// after the error.
-    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+    /// Returns the next line, or `None` at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read. A call after an error continues with the bytes
+    /// that were not handed out.
+    pub fn next_line(&mut self) -> io::Result<Option<LogLine<'_>>> {
         loop {
             let pending = &self.buffer[self.start..self.end];
             if let Some(found) = memchr::memchr(b'\n', &pending[self.searched..]) {
@@ -92,28 +120,36 @@ impl<R: Read> Lines<R> {
                     // reads were split.
                     return self.skip_oversized().map(Some);
                 }
-                let (offset, from) = (self.offset, self.start);
-                self.advance(length + 1);
-                let (offset, bytes) = trim(&self.buffer[from..from + length], offset);
-                return Ok(Some(Line::Whole { offset, bytes }));
+                let (offset, bytes) = self.take_bytes(length, 1);
+                return Ok(Some(LogLine::Whole { offset, bytes }));
             }
+
             self.searched = pending.len();
             if pending.len() > self.max_line {
                 return self.skip_oversized().map(Some);
             }
-            if self.at_end {
+            if self.is_at_end {
                 if pending.is_empty() {
                     return Ok(None);
                 }
-                let (offset, from, length) = (self.offset, self.start, pending.len());
-                self.advance(length);
-                let (offset, bytes) = trim(&self.buffer[from..from + length], offset);
-                return Ok(Some(Line::Tail { offset, bytes }));
+                let length = pending.len();
+                let (offset, bytes) = self.take_bytes(length, 0);
+                return Ok(Some(LogLine::Tail { offset, bytes }));
             }
-            self.fill()?;
+            self.fill_buffer()?;
         }
     }
 
+    /// Hands out the next `length` bytes and skips the `ending` bytes after them. Returns the
+    /// trimmed bytes with their offset in the file.
+    fn take_bytes(&mut self, length: usize, ending: usize) -> (u64, &[u8]) {
+        let from = self.start;
+        let offset = self.offset;
+        self.advance(length + ending);
+        trim_line(&self.buffer[from..from + length], offset)
+    }
+
+    /// Marks the next bytes as handed out.
     fn advance(&mut self, by: usize) {
         self.start += by;
         self.offset += by as u64;
@@ -121,7 +157,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Reads more bytes, after moving the pending ones to the front of the buffer.
-    fn fill(&mut self) -> io::Result<()> {
+    fn fill_buffer(&mut self) -> io::Result<()> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -136,28 +172,30 @@ impl<R: Read> Lines<R> {
         if self.buffer.len() - self.end < chunk / 2 {
             let wanted = (self.buffer.len() * 2).clamp(chunk, self.max_line + 2 * chunk);
             let wanted = wanted.max(self.end + chunk);
-            if wanted > GIANT && self.giant.is_none() {
+            if wanted > GIANT_THRESHOLD_BYTES && self.giant.is_none() {
                 self.giant = Some(GIANT_BUFFER.lock().unwrap_or_else(PoisonError::into_inner));
             }
             self.buffer.resize(wanted, 0);
         }
+
         let read = loop {
             match self.file.read(&mut self.buffer[self.end..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => break result?,
             }
         };
-        self.at_end = read == 0;
+        self.is_at_end = read == 0;
         self.end += read;
         Ok(())
     }
 
     /// Skips the rest of a line that is too long, and keeps its beginning.
-    fn skip_oversized(&mut self) -> io::Result<Line<'_>> {
-        const HEAD: usize = 4096;
+    fn skip_oversized(&mut self) -> io::Result<LogLine<'_>> {
+        const MAX_HEAD_BYTES: usize = 4096;
         let offset = self.offset;
-        let mut head =
-            self.buffer[self.start..self.start + HEAD.min(self.end - self.start)].to_vec();
+        let head_length = MAX_HEAD_BYTES.min(self.end - self.start);
+        let mut head = self.buffer[self.start..self.start + head_length].to_vec();
+
         let mut ended = false;
         loop {
             let pending = &self.buffer[self.start..self.end];
@@ -168,25 +206,30 @@ impl<R: Read> Lines<R> {
             }
             let length = pending.len();
             self.advance(length);
-            if self.at_end {
+            if self.is_at_end {
                 break;
             }
-            self.fill()?;
+            self.fill_buffer()?;
         }
+
         let length = self.offset - offset - u64::from(ended);
         // Shrinks the buffer again: one such line must not pin its memory.
-        let rest = self.buffer[self.start..self.end].to_vec();
-        (self.start, self.end) = (head.len(), head.len() + rest.len());
-        head.extend_from_slice(&rest);
-        let kept = self.start;
+        head.extend_from_slice(&self.buffer[self.start..self.end]);
         self.buffer = head;
-        Ok(Line::Oversized { offset, length, head: &self.buffer[..kept], ended })
+        self.start = head_length;
+        self.end = self.buffer.len();
+        Ok(LogLine::Oversized {
+            offset,
+            length,
+            head: &self.buffer[..head_length],
+            has_newline: ended,
+        })
     }
 }
 
 /// Removes a carriage return at the end and, at the start of the file, a byte order mark. Returns
 /// the offset of the remaining bytes, and the bytes.
-fn trim(line: &[u8], offset: u64) -> (u64, &[u8]) {
+fn trim_line(line: &[u8], offset: u64) -> (u64, &[u8]) {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match line.strip_prefix(MARK) {
@@ -213,15 +256,15 @@ mod tests {
     }
 
     fn split(data: &[u8], step: usize, max_line: usize) -> Vec<(u64, String)> {
-        let mut lines = Lines::with_bounds(Drip(data, step), 0, max_line, CHUNK);
+        let mut lines = LogLines::with_bounds(Drip(data, step), 0, max_line, CHUNK_BYTES);
         let mut out = Vec::new();
         while let Some(line) = lines.next_line().expect("no errors") {
             out.push(match line {
-                Line::Whole { offset, bytes } => (offset, String::from_utf8_lossy(bytes).into()),
-                Line::Tail { offset, bytes } => {
+                LogLine::Whole { offset, bytes } => (offset, String::from_utf8_lossy(bytes).into()),
+                LogLine::Tail { offset, bytes } => {
                     (offset, format!("tail {}", String::from_utf8_lossy(bytes)))
                 }
-                Line::Oversized { offset, length, ended, .. } => {
+                LogLine::Oversized { offset, length, has_newline: ended, .. } => {
                     (offset, format!("oversized {length} {ended}"))
                 }
             });
@@ -239,11 +282,11 @@ mod tests {
     #[test]
     fn a_line_over_the_bound_costs_only_itself() {
         let mut data = b"first\n".to_vec();
-        data.extend(vec![b'x'; 3 * CHUNK]);
+        data.extend(vec![b'x'; 3 * CHUNK_BYTES]);
         data.extend(b"\nlast\n");
-        let lines = split(&data, CHUNK, CHUNK);
-        assert_eq!(lines[1], (6, format!("oversized {} true", 3 * CHUNK)));
-        assert_eq!(lines[2], (6 + 3 * CHUNK as u64 + 1, "last".to_owned()));
+        let lines = split(&data, CHUNK_BYTES, CHUNK_BYTES);
+        assert_eq!(lines[1], (6, format!("oversized {} true", 3 * CHUNK_BYTES)));
+        assert_eq!(lines[2], (6 + 3 * CHUNK_BYTES as u64 + 1, "last".to_owned()));
     }
 
     #[test]

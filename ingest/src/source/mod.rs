@@ -1,4 +1,4 @@
-//! Opens the files of logs: plain, compressed or assembled, line by line or whole.
+//! Opens the files of logs: plain, compressed or assembled, line by line or as a whole.
 
 pub(crate) mod assembly;
 pub mod candidate;

@@ -9,9 +9,10 @@ thread_local! {
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code that reads a log. Returns `None` if it panicked. The panic is not printed, because it is reported
-/// as a problem of the log. Events that the decoder gave before stay; they are whole.
-pub(crate) fn caught<R>(decode: impl FnOnce() -> R) -> Option<R> {
+/// Runs code that reads a log. Returns `None` if it panicked. The panic is not printed, because it
+/// is reported as a problem of the log. Events that the decoder pushed before the panic are complete
+/// and stay.
+pub(crate) fn catch_panic<R>(decode: impl FnOnce() -> R) -> Option<R> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let print = std::panic::take_hook();

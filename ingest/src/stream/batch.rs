@@ -24,15 +24,16 @@ pub fn arrow_schema(table: &Table) -> SchemaRef {
             ColumnType::Date => DataType::Date32,
             ColumnType::Double => DataType::Float64,
         };
-        Field::new(column.name, kind, column.nullable)
+        Field::new(column.name, kind, column.is_nullable)
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Bytes of text that a batch reserves at first, and at most after a batch. Growing the buffer
-/// copies it.
-const ROOM: usize = 256 << 10;
-const MOST_ROOM: usize = 4 << 20;
+/// Bytes of text that a batch reserves at first. Growing the buffer copies it.
+const INITIAL_TEXT_BYTES: usize = 256 << 10;
+
+/// Most bytes of text that a batch reserves after its rows were taken.
+const MAX_RESERVED_TEXT_BYTES: usize = 4 << 20;
 
 /// The type of a cell of an event; `'a` is the lifetime of its texts.
 macro_rules! cell {
@@ -68,6 +69,7 @@ macro_rules! cell_of {
     };
 }
 
+/// The Arrow builder of a column.
 macro_rules! builder {
     (Text) => { StringBuilder };
     (Word) => { StringBuilder };
@@ -89,7 +91,9 @@ macro_rules! append {
         $builder.append_value($cell.as_str())
     };
     (optional TextList $builder:expr, $cell:expr) => {{
-        $cell.iter().for_each(|text| $builder.values().append_value(text));
+        for text in $cell {
+            $builder.values().append_value(text);
+        }
         $builder.append(!$cell.is_empty());
     }};
     (optional $kind:ident $builder:expr, $cell:expr) => {
@@ -144,6 +148,7 @@ macro_rules! given {
     ($given:ident $($what:tt)*) => { $($what)* };
 }
 
+/// Declares the cells of an event and the builders of a batch from the columns of `events`.
 macro_rules! declare {
     ($(column {
         [$(given $given:ident)? $(derived $derived:ident)?] $name:ident: $need:ident $kind:ident = $doc:literal
@@ -196,7 +201,7 @@ event_columns!(declare);
 
 impl EventCells<'_> {
     /// Returns cells that hold these counts alone.
-    pub fn of_usage(usage: Usage) -> Self {
+    pub fn from_usage(usage: Usage) -> Self {
         Self {
             input_tokens: usage.input,
             output_tokens: usage.output,
@@ -218,9 +223,10 @@ pub struct EventBatch {
 
 impl EventBatch {
     /// Creates a batch with room for the texts of a log.
-    pub fn with_room() -> Self {
+    pub fn with_text_capacity() -> Self {
         let mut batch = Self::default();
-        batch.builders.text = StringBuilder::with_capacity(ROOM >> 8, ROOM);
+        batch.builders.text =
+            StringBuilder::with_capacity(INITIAL_TEXT_BYTES >> 8, INITIAL_TEXT_BYTES);
         batch
     }
 
@@ -256,8 +262,9 @@ impl EventBatch {
         let rows = self.len();
         self.builders.segment.append_value_n(segment, rows);
         let columns = self.builders.finish();
-        let room = std::mem::take(&mut self.text_bytes).min(MOST_ROOM);
-        self.builders.text = StringBuilder::with_capacity(rows, room);
+
+        let reserved_bytes = std::mem::take(&mut self.text_bytes).min(MAX_RESERVED_TEXT_BYTES);
+        self.builders.text = StringBuilder::with_capacity(rows, reserved_bytes);
         RecordBatch::try_new(schema.clone(), columns).expect("columns of the events table")
     }
 }

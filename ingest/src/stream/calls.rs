@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::sanitize::clean;
 
-/// Open calls remembered at most. Only damaged logs have more calls without a result.
-const REMEMBERED: usize = 256;
+/// Maximum number of open calls remembered. Only damaged logs have more calls without a result.
+const MAX_OPEN_CALLS: usize = 256;
 
 /// A call that waits for its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,8 +43,9 @@ mod lines {
 pub(super) struct OpenCalls(VecDeque<OpenCall>);
 
 impl OpenCalls {
-    pub(super) fn open(&mut self, call: OpenCall) {
-        if self.0.len() == REMEMBERED {
+    /// Remembers a call. If there are too many, the oldest is forgotten.
+    pub(super) fn add_call(&mut self, call: OpenCall) {
+        if self.0.len() == MAX_OPEN_CALLS {
             self.0.pop_front();
         }
         self.0.push_back(call);
@@ -56,7 +57,7 @@ impl OpenCalls {
     }
 
     /// Removes and returns the last call with this id.
-    pub(super) fn close(&mut self, id: &str) -> Option<OpenCall> {
+    pub(super) fn take_call(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.0.iter().rposition(|call| call.id == id)?;
         self.0.remove(at)
     }
@@ -64,10 +65,13 @@ impl OpenCalls {
 
 /// Returns the paths cleaned of invisible characters. A path with line breaks becomes one path per
 /// line, because saved states hold one path per line.
-pub(super) fn cleaned_files(files: &[String]) -> Vec<String> {
-    let cleaned = files.iter().map(|file| clean(file));
-    let lines = cleaned.flat_map(|file| file.lines().map(str::to_owned).collect::<Vec<_>>());
-    lines.filter(|file| !file.is_empty()).collect()
+pub(super) fn split_paths(files: &[String]) -> Vec<String> {
+    let mut paths = Vec::with_capacity(files.len());
+    for file in files {
+        let cleaned = clean(file);
+        paths.extend(cleaned.lines().filter(|path| !path.is_empty()).map(str::to_owned));
+    }
+    paths
 }
 
 #[cfg(test)]
@@ -78,7 +82,7 @@ mod tests {
     #[test]
     fn files_of_a_call_are_the_same_after_they_were_saved() {
         let files = ["src/a\rb.rs", "\u{200b}", "c d\u{2028}e.rs", "x.rs"].map(str::to_owned);
-        let files = cleaned_files(&files);
+        let files = split_paths(&files);
         assert_eq!(files, ["src/a", "b.rs", "c d", "e.rs", "x.rs"]);
         let (id, command) = ("a".to_owned(), String::new());
         let call = OpenCall { id, step: 1, tool: None, files, command, at: None };

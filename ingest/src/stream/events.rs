@@ -1,7 +1,7 @@
-//! Assigns every event its coordinates, keeps the session's sums, and holds the state
-//! needed to continue later at the same place.
+//! Assigns every event its coordinates, keeps the session's sums, and holds the state needed to
+//! continue later at the same place.
 //!
-//! Decoders push drafts; this module knows no provider's format.
+//! Decoders push drafts. This module does not know the format of any provider.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,23 +11,24 @@ use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider};
 
 use super::batch::{EventBatch, EventCells};
-use super::calls::{OpenCall, cleaned_files};
+use super::calls::{OpenCall, split_paths};
 use super::draft::{Draft, RecordAt};
 use super::ledger::Ledger;
-use super::messages::{Dropped, Messages};
+use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;
-use crate::redact::{Redactor, Secrets};
-use crate::text::names::short;
+use crate::redact::{Redactor, SessionSecrets};
+use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
 
-/// Problems of one log listed in one run. The limit exists because a log of garbage has a problem
-/// on every line.
-const LISTED: usize = 1000;
+/// Maximum number of problems of one log listed in one run. The limit exists because a log of
+/// garbage has a problem on every line.
+const MAX_LISTED_PROBLEMS: usize = 1000;
 
 /// One log file on its way to the store.
 pub struct Stream {
+    /// The session of the log, without the sums that [`Self::session_row`] adds.
     pub session: SessionRow,
     /// Problems since they were last taken.
     pub problems: Vec<Problem>,
@@ -44,24 +45,29 @@ pub struct Stream {
     /// Identities of the records that gave events in this run, in order.
     pub(super) sequence: Vec<u64>,
     pub(super) record: RecordAt,
+    /// Identity of the present record; 0 if it has none.
     pub(super) record_hash: u64,
+    /// Time of the present record in microseconds since the epoch, if it has one.
     pub(super) record_time: Option<i64>,
-    pub(super) replay: bool,
+    /// True if the present record is a copy.
+    pub(super) is_replay: bool,
     /// True if this log has had the present record before.
-    pub(super) repeated: bool,
-    pub(super) sidechain: bool,
+    pub(super) is_repeated: bool,
+    /// True if a subagent writes inside this log.
+    pub(super) is_sidechain: bool,
     /// The subagent that writes, if it has no log of its own.
     pub(super) agent: Option<String>,
+    /// Number of events that the present record gave so far.
     pub(super) pushed: u32,
     pub(super) ledger: Ledger,
     pub(super) redactor: Option<Arc<Redactor>>,
     /// The secrets masked in this run.
-    pub(super) secrets: Secrets,
+    pub(super) secrets: SessionSecrets,
     /// Parent of the present record.
     pub(super) parent: Option<u64>,
     /// The messages of a document, if this log is one.
-    pub(super) messages: Messages,
-    pub(super) dropped: Dropped,
+    pub(super) messages: DocumentMessages,
+    pub(super) dropped: DroppedMessages,
     /// Hashes of the field sets of objects without unknown fields (`provider/drift.rs`).
     pub(crate) shapes: HashSet<u64>,
 }
@@ -81,18 +87,20 @@ impl Stream {
         // The session has the times of copied history only until it has its own.
         let mut session = session;
         if state.borrowed {
-            (session.started_at, session.ended_at) = (None, None);
+            session.started_at = None;
+            session.ended_at = None;
         }
+
         // A fork counts as repeating until its first record with an identity says otherwise.
         let replay = state.next_index == 0 && !history.is_empty() || state.replay;
-        let ledger = Ledger::of(&session);
+        let ledger = Ledger::from_row(&session);
         Self {
             ledger,
             redactor,
-            secrets: Secrets::default(),
+            secrets: SessionSecrets::default(),
             parent: None,
-            messages: Messages::default(),
-            dropped: Dropped::default(),
+            messages: DocumentMessages::default(),
+            dropped: DroppedMessages::default(),
             shapes: HashSet::new(),
             session,
             problems: Vec::new(),
@@ -100,16 +108,16 @@ impl Stream {
             unlisted: BTreeMap::new(),
             provider,
             state: StreamState { replay, ..state },
-            batch: EventBatch::with_room(),
+            batch: EventBatch::with_text_capacity(),
             history,
             own,
             sequence: Vec::new(),
             record: RecordAt::default(),
             record_hash: 0,
             record_time: None,
-            replay,
-            repeated: false,
-            sidechain: false,
+            is_replay: replay,
+            is_repeated: false,
+            is_sidechain: false,
             agent: None,
             pushed: 0,
         }
@@ -128,13 +136,18 @@ impl Stream {
     /// Returns the session with all its sums.
     pub fn session_row(&self) -> SessionRow {
         let mut row = self.session.clone();
-        self.ledger.write(&mut row, self.secrets.counts());
-        let counted = (!row.recorded().is_unknown()).then_some(Confidence::Measured);
+        self.ledger.write_to_row(&mut row, self.secrets.counts());
+
+        let counted = (!row.recorded_usage().is_unknown()).then_some(Confidence::Measured);
         let open = self.state.counts_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
         row.usage_confidence = Some(confidence.unwrap_or(Confidence::Unknown).to_string());
-        if let Some((first, last)) = self.state.copied.filter(|_| row.started_at.is_none()) {
-            (row.started_at, row.ended_at) = (Some(first), Some(last));
+
+        if row.started_at.is_none()
+            && let Some((first, last)) = self.state.copied
+        {
+            row.started_at = Some(first);
+            row.ended_at = Some(last);
         }
         row
     }
@@ -150,27 +163,28 @@ impl Stream {
     }
 
     /// Number of events that the present record gave so far.
-    pub fn pushed(&self) -> u32 {
+    pub fn pushed_count(&self) -> u32 {
         self.pushed
     }
 
     /// Marks the drafts that follow as written by a subagent inside this log. `agent` is its id, if
     /// known.
     pub fn set_sidechain(&mut self, agent: Option<&str>) {
-        self.sidechain = true;
-        self.agent = agent.map(|id| short(id).to_owned());
+        self.is_sidechain = true;
+        self.agent = agent.map(|id| truncate_name(id).to_owned());
     }
 
     /// Extends the session's time range. Times of copied history count only while there are no
     /// others.
-    pub fn widen(&mut self, time: Option<i64>) {
+    pub fn extend_time_range(&mut self, time: Option<i64>) {
         let Some(time) = time else { return };
-        if self.replay {
+        if self.is_replay {
             let (first, last) = self.state.copied.unwrap_or((time, time));
             self.state.copied = Some((first.min(time), last.max(time)));
             self.state.borrowed = self.session.started_at.is_none();
             return;
         }
+
         self.state.borrowed = false;
         let row = &mut self.session;
         row.started_at = Some(row.started_at.map_or(time, |at| at.min(time)));
@@ -179,12 +193,16 @@ impl Stream {
 
     /// Begins a turn with a real prompt: the events that follow belong to it.
     pub fn begin_turn(&mut self) {
+        let parent = self.parent.take();
         // A repeated record does not mean that the user went back.
-        if let Some(parent) = self.parent.take().filter(|_| !self.repeated) {
-            self.branch(parent);
+        if let Some(parent) = parent
+            && !self.is_repeated
+        {
+            self.link_to_parent(parent);
         }
+
         self.state.turn += 1;
-        if !self.replay {
+        if !self.is_replay {
             self.session.turns += 1;
         }
     }
@@ -192,121 +210,148 @@ impl Stream {
     /// Begins a model response. Returns its step.
     pub fn begin_step(&mut self) -> i32 {
         self.state.step += 1;
-        if !self.replay {
+        if !self.is_replay {
             self.session.steps += 1;
         }
         self.state.step
     }
 
     /// Reports a problem with the bytes at `at`.
-    pub fn problem(&mut self, at: RecordAt, kind: ProblemKind, mut message: String) {
-        if self.listed == LISTED {
+    pub fn push_problem(&mut self, at: RecordAt, kind: ProblemKind, mut message: String) {
+        if self.listed == MAX_LISTED_PROBLEMS {
             *self.unlisted.entry(kind.as_str()).or_default() += 1;
             return;
         }
         self.listed += 1;
-        if self.listed == LISTED {
-            message.push_str("; whatever else is wrong with this log is counted and not listed");
+        if self.listed == MAX_LISTED_PROBLEMS {
+            message.push_str("; further problems of this log are counted but not listed");
         }
         let path = self.session.source_path.clone();
         self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
     }
 
     /// Returns whether a call with this id waits for its result.
-    pub fn is_open(&self, call: &str) -> bool {
+    pub fn has_open_call(&self, call: &str) -> bool {
         self.state.open_calls.is_open(call)
     }
 
     /// Adds an event to the present step. Prompts and notifications belong to no response, so their
     /// step is 0.
     pub fn push(&mut self, kind: EventType, draft: Draft<'_>) {
-        let outside = matches!(kind, EventType::User | EventType::Notification);
-        self.push_in(kind, if outside { 0 } else { self.state.step }, draft);
+        let is_outside = matches!(kind, EventType::User | EventType::Notification);
+        let step = if is_outside { 0 } else { self.state.step };
+        self.push_in_step(kind, step, draft);
     }
 
     /// Adds an event to a given step. The lines of one response may be apart in the log.
-    pub fn push_in(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
+    pub fn push_in_step(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
         // An empty answer, as before a call, carries no information.
         if kind == EventType::Message && draft.subtype.is_none() && draft.text.trim().is_empty() {
             return;
         }
+
         // Invisible characters may split a secret, and matches must not end at a color escape.
         let text = clean(draft.text);
         let command = clean(draft.command);
-        let files = cleaned_files(draft.files);
-        let said = self.mask(&text, &command, &files);
-        let (mut command, mut files) = (said.command.into_owned(), said.files);
+        let files = split_paths(draft.files);
+        let said = self.mask_columns(&text, &command, &files);
+        let mut call = CallColumns {
+            step,
+            tool: None,
+            files: said.files,
+            command: said.command.into_owned(),
+            duration_ms: draft.duration_ms,
+        };
         let draft = Draft {
             text: &said.text,
-            subtype: draft.subtype.map(short),
-            tool_name: draft.tool_name.map(short),
-            tool_call_id: draft.tool_call_id.map(short),
-            spawned_agent_id: draft.spawned_agent_id.map(short),
-            request_id: draft.request_id.map(short),
+            subtype: draft.subtype.map(truncate_name),
+            tool_name: draft.tool_name.map(truncate_name),
+            tool_call_id: draft.tool_call_id.map(truncate_name),
+            spawned_agent_id: draft.spawned_agent_id.map(truncate_name),
+            request_id: draft.request_id.map(truncate_name),
             ..draft
         };
+
         let known_time = draft.timestamp.or(self.record_time);
         let time = known_time.or(self.state.last_time);
         if draft.timestamp.is_some() {
-            self.widen(draft.timestamp);
+            self.extend_time_range(draft.timestamp);
         }
-        let mut step_index = step;
-        let mut duration_ms = draft.duration_ms;
-        let mut known_tool = None;
-        match (kind, draft.tool_call_id) {
-            (EventType::ToolCall, Some(id)) => self.state.open_calls.open(OpenCall {
-                id: id.to_owned(),
-                step,
-                tool: draft.tool_name.map(str::to_owned),
-                files: files.clone(),
-                command: command.clone(),
-                at: known_time,
-            }),
-            (EventType::ToolResult, Some(id)) => {
-                if let Some(call) = self.state.open_calls.close(id) {
-                    step_index = call.step;
-                    known_tool = call.tool;
-                    files = call.files;
-                    command = call.command;
-                    // A time taken over from another record says nothing about the duration.
-                    let elapsed = known_time.zip(call.at);
-                    let elapsed = elapsed.map(|(end, start)| end.saturating_sub(start) / 1000);
-                    duration_ms = duration_ms.or(elapsed.filter(|ms| *ms >= 0));
-                }
-            }
-            _ => {}
+        if kind == EventType::ToolCall {
+            self.open_call(&draft, known_time, &call);
+        } else if kind == EventType::ToolResult {
+            self.close_call(&draft, known_time, &mut call);
         }
-        self.count(kind, &draft);
-        let tool_name = draft.tool_name.or(known_tool.as_deref());
+
+        self.count_event(kind, &draft);
+        let tool_name = draft.tool_name.or(call.tool.as_deref());
         self.batch.push(&EventCells {
             session_id: &self.session.session_id,
             event_index: self.state.next_index,
             turn_index: self.state.turn,
-            step_index,
+            step_index: call.step,
             event_type: kind,
             subtype: draft.subtype,
             timestamp: time,
             provider: self.provider,
             text: draft.text,
             tool_name,
-            tool_kind: tool_name.map(|name| tool_kind(name, &command).as_str()),
+            tool_kind: tool_name.map(|name| tool_kind(name, &call.command).as_str()),
             tool_call_id: draft.tool_call_id,
-            files: &files,
+            files: &call.files,
             spawned_agent_id: draft.spawned_agent_id.or(self.agent.as_deref()),
-            command: Some(command.as_str()).filter(|command| !command.is_empty()),
+            command: (!call.command.is_empty()).then_some(call.command.as_str()),
             is_error: draft.is_error,
             exit_code: draft.exit_code,
-            duration_ms,
+            duration_ms: call.duration_ms,
             model: self.session.model.as_deref(),
             git_branch: self.session.git_branch.as_deref(),
             request_id: draft.request_id,
-            is_replay: self.replay,
-            is_sidechain: self.sidechain,
+            is_replay: self.is_replay,
+            is_sidechain: self.is_sidechain,
             source_offset: self.record.offset.cast_signed(),
             source_length: self.record.length.cast_signed(),
             record_hash: self.record_hash.cast_signed(),
-            ..EventCells::of_usage(draft.usage)
+            ..EventCells::from_usage(draft.usage)
         });
+        self.finish_event();
+    }
+
+    /// Remembers a call until its result comes. `time` is that of the call, if it is known.
+    fn open_call(&mut self, draft: &Draft<'_>, time: Option<i64>, call: &CallColumns) {
+        let Some(id) = draft.tool_call_id else { return };
+        self.state.open_calls.add_call(OpenCall {
+            id: id.to_owned(),
+            step: call.step,
+            tool: draft.tool_name.map(str::to_owned),
+            files: call.files.clone(),
+            command: call.command.clone(),
+            at: time,
+        });
+    }
+
+    /// Lets a result take over the columns of its call. `time` is that of the result, if it is
+    /// known.
+    fn close_call(&mut self, draft: &Draft<'_>, time: Option<i64>, columns: &mut CallColumns) {
+        let Some(id) = draft.tool_call_id else { return };
+        let Some(call) = self.state.open_calls.take_call(id) else { return };
+        columns.step = call.step;
+        columns.tool = call.tool;
+        columns.files = call.files;
+        columns.command = call.command;
+
+        // A time taken over from another record says nothing about the duration.
+        if columns.duration_ms.is_none()
+            && let Some(end) = time
+            && let Some(start) = call.at
+        {
+            let elapsed_ms = end.saturating_sub(start) / 1000;
+            columns.duration_ms = (elapsed_ms >= 0).then_some(elapsed_ms);
+        }
+    }
+
+    /// Notes the record of the event that was pushed last, and moves to the next index.
+    fn finish_event(&mut self) {
         if self.pushed == 0 && self.record_hash != 0 {
             self.sequence.push(self.record_hash);
             // A record without events leaves no trace in the store, and a later run knows only the
@@ -317,31 +362,45 @@ impl Stream {
         }
         // A record without events does not decide about the records after it: no sequence holds it,
         // so it is never found in one.
-        self.state.replay = self.replay;
+        self.state.replay = self.is_replay;
         self.state.next_index += 1;
         self.pushed += 1;
     }
 
-    pub(super) fn count(&mut self, kind: EventType, draft: &Draft<'_>) {
+    /// Adds an event to the session's sums.
+    pub(super) fn count_event(&mut self, kind: EventType, draft: &Draft<'_>) {
         let row = &mut self.session;
         row.events += 1;
         if kind == EventType::TokenUsage {
-            row.set_recorded(row.recorded().plus(draft.usage));
+            row.set_recorded_usage(row.recorded_usage().plus(draft.usage));
         }
-        if self.replay {
+        if self.is_replay {
             row.replay_events += 1;
             return;
         }
+
         match kind {
-            EventType::User => row.user_messages += i64::from(!self.sidechain),
+            EventType::User => row.user_messages += i64::from(!self.is_sidechain),
             EventType::Message => row.messages += 1,
             EventType::ToolCall => row.tool_calls += 1,
             EventType::ToolResult => row.tool_errors += i64::from(draft.is_error == Some(true)),
             EventType::TokenUsage => {
                 row.set_usage(row.usage().plus(draft.usage));
-                self.ledger.usage(row.model.as_deref(), draft, &mut self.state.requests);
+                self.ledger.add_usage(row.model.as_deref(), draft, &mut self.state.requests);
             }
             EventType::Reasoning | EventType::Notification => {}
         }
     }
+}
+
+/// The columns that a tool result takes over from its call.
+struct CallColumns {
+    step: i32,
+    /// The tool of the call; `None` on the call itself.
+    tool: Option<String>,
+    files: Vec<String>,
+    /// The command line; empty if the call runs none.
+    command: String,
+    /// Duration of the call in milliseconds, if it is known.
+    duration_ms: Option<i64>,
 }

@@ -7,128 +7,151 @@ use std::collections::{BTreeMap, VecDeque};
 use schemas::Usage;
 use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
 
-use super::branches::Abandoned;
+use super::branches::AbandonedRanges;
 use super::draft::Draft;
 use crate::redact;
 
-/// Number of unknown names counted separately; further names are counted together.
-const DRIFT_NAMES: usize = 100;
+/// Maximum number of unknown names counted separately; further names are counted together.
+const MAX_DRIFT_NAMES: usize = 100;
 
-/// Number of characters kept of an unknown name.
-const DRIFT_NAME_CHARS: usize = 80;
+/// Maximum number of characters kept of an unknown name.
+const MAX_DRIFT_NAME_CHARS: usize = 80;
 
-/// Number of models counted separately, more than any session has. Further models are counted
-/// without a name, and so without a price.
-const MODELS: usize = 256;
+/// Maximum number of models counted separately, more than any session has. Further models are
+/// counted without a name, and so without a price.
+const MAX_MODELS: usize = 256;
 
 /// Counts by name.
-pub(crate) type Counts = BTreeMap<String, u64>;
+pub(crate) type NameCounts = BTreeMap<String, u64>;
 
+/// The sums of a session that are more than one number.
 #[derive(Default)]
 pub(crate) struct Ledger {
     models: Vec<ModelUsage>,
-    abandoned: Abandoned,
-    drift: Counts,
-    redactions: Counts,
+    abandoned: AbandonedRanges,
+    drift: NameCounts,
+    redactions: NameCounts,
 }
 
 /// The last requests, each with the length of its longest prompt in tokens. A request may be
 /// counted in pieces, with other requests in between.
 pub(crate) type LastRequests = VecDeque<(String, i64)>;
 
-/// Number of requests remembered.
-const REQUESTS: usize = 8;
+/// Maximum number of requests remembered.
+const MAX_REQUESTS: usize = 8;
 
 impl Ledger {
     /// Reads the ledger from a session's row.
-    pub(crate) fn of(row: &SessionRow) -> Self {
-        fn parse<T: serde::de::DeserializeOwned + Default>(json: Option<&String>) -> T {
+    pub(crate) fn from_row(row: &SessionRow) -> Self {
+        fn parse_json<T: serde::de::DeserializeOwned + Default>(json: Option<&String>) -> T {
             json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
         }
         Self {
-            models: parse(row.usage_by_model.as_ref()),
-            abandoned: Abandoned::of(row.abandoned.as_deref().unwrap_or_default()),
-            drift: parse(row.drift.as_ref()),
-            redactions: parse(row.redactions.as_ref()),
+            models: parse_json(row.usage_by_model.as_ref()),
+            abandoned: AbandonedRanges::parse_ranges(row.abandoned.as_deref().unwrap_or_default()),
+            drift: parse_json(row.drift.as_ref()),
+            redactions: parse_json(row.redactions.as_ref()),
         }
     }
 
     /// Writes the ledger into the row, adding the secrets masked since.
-    pub(crate) fn write(&self, row: &mut SessionRow, masked: redact::Counts) {
-        fn json<T: serde::Serialize>(value: &T, empty: bool) -> Option<String> {
-            if empty { None } else { serde_json::to_string(value).ok() }
+    pub(crate) fn write_to_row(&self, row: &mut SessionRow, masked: redact::SecretCounts) {
+        fn to_json<T: serde::Serialize>(value: &T, is_empty: bool) -> Option<String> {
+            if is_empty { None } else { serde_json::to_string(value).ok() }
         }
-        row.usage_by_model = json(&self.models, self.models.is_empty());
-        row.abandoned = self.abandoned.column();
-        row.drift = json(&self.drift, self.drift.is_empty());
+
+        row.usage_by_model = to_json(&self.models, self.models.is_empty());
+        row.abandoned = self.abandoned.to_column();
+        row.drift = to_json(&self.drift, self.drift.is_empty());
+
         let mut redactions = self.redactions.clone();
         for (kind, count) in masked.0 {
             *redactions.entry(kind).or_default() += count;
         }
-        row.redactions = json(&redactions, redactions.is_empty());
+        row.redactions = to_json(&redactions, redactions.is_empty());
     }
 
     /// Adds the tokens of an own event, and remembers its request.
-    pub(crate) fn usage(
+    pub(crate) fn add_usage(
         &mut self,
         model: Option<&str>,
         draft: &Draft<'_>,
         requests: &mut LastRequests,
     ) {
-        let prompt = Usage { output: None, ..draft.usage }.total();
-        let mut prompt = prompt;
+        let mut prompt_tokens = Usage { output: None, ..draft.usage }.total();
         if let Some(id) = draft.request_id {
-            match requests.iter_mut().find(|(known, _)| known == id) {
-                Some((_, longest)) => {
-                    prompt = prompt.max(*longest);
-                    *longest = prompt;
-                }
-                None => requests.push_front((id.to_owned(), prompt)),
-            }
-            requests.truncate(REQUESTS);
+            prompt_tokens = remember_prompt(requests, id, prompt_tokens);
         }
         // A shutdown record sums up many requests, so it has no prompt length.
-        let prompt = if draft.subtype == Some("shutdown") { 0 } else { prompt };
-        let over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
-        let place = |models: &[ModelUsage], model: Option<&str>| {
-            let same = |entry: &ModelUsage| entry.model.as_deref() == model;
-            models.iter().position(|entry| same(entry) && entry.prompt_over == over)
-        };
-        let full = self.models.len() >= MODELS;
-        let model = model.filter(|model| !full || place(&self.models, Some(*model)).is_some());
-        match place(&self.models, model).and_then(|at| self.models.get_mut(at)) {
+        if draft.subtype == Some("shutdown") {
+            prompt_tokens = 0;
+        }
+        let exceeded = LONG_PROMPTS.iter().rfind(|size| prompt_tokens > **size);
+        let prompt_over = exceeded.copied().unwrap_or(0);
+
+        let mut model = model;
+        let mut position = self.model_position(model, prompt_over);
+        if position.is_none() && self.models.len() >= MAX_MODELS {
+            model = None;
+            position = self.model_position(None, prompt_over);
+        }
+        match position.and_then(|at| self.models.get_mut(at)) {
             Some(entry) => entry.usage = entry.usage.plus(draft.usage),
             None => {
                 let model = model.map(str::to_owned);
-                self.models.push(ModelUsage { model, prompt_over: over, usage: draft.usage });
+                self.models.push(ModelUsage { model, prompt_over, usage: draft.usage });
             }
         }
     }
 
+    /// Returns the position of the sums of a model with prompts over this number of tokens.
+    fn model_position(&self, model: Option<&str>, prompt_over: i64) -> Option<usize> {
+        self.models
+            .iter()
+            .position(|entry| entry.model.as_deref() == model && entry.prompt_over == prompt_over)
+    }
+
     /// Counts an item unknown to the decoder.
-    pub(crate) fn drift(&mut self, kind: &str, name: &str) {
-        let end = name.char_indices().nth(DRIFT_NAME_CHARS).map_or(name.len(), |(at, _)| at);
+    pub(crate) fn count_unknown(&mut self, kind: &str, name: &str) {
+        let end = name.char_indices().nth(MAX_DRIFT_NAME_CHARS).map_or(name.len(), |(at, _)| at);
         let mut key = [kind, ":", &name[..end]].concat();
         if let Some(count) = self.drift.get_mut(&key) {
             *count += 1;
             return;
         }
-        if self.drift.len() >= DRIFT_NAMES {
+        if self.drift.len() >= MAX_DRIFT_NAMES {
             key = format!("{kind}:...");
         }
         *self.drift.entry(key).or_default() += 1;
     }
 
     /// Adds a range of abandoned events.
-    pub(crate) fn abandon(&mut self, first: i32, last: i32) {
-        self.abandoned.add(first, last);
+    pub(crate) fn add_abandoned(&mut self, first: i32, last: i32) {
+        self.abandoned.add_range(first, last);
     }
 
     /// Replaces all abandoned ranges by the ranges `first..end`.
-    pub(crate) fn abandon_only(&mut self, ranges: &[(i32, i32)]) {
-        self.abandoned = Abandoned::default();
-        ranges.iter().for_each(|(first, end)| self.abandoned.add(*first, end - 1));
+    pub(crate) fn replace_abandoned(&mut self, ranges: &[(i32, i32)]) {
+        self.abandoned = AbandonedRanges::default();
+        for (first, end) in ranges {
+            self.abandoned.add_range(*first, end - 1);
+        }
     }
+}
+
+/// Remembers the length of a prompt of a request, in tokens. Returns the length of the longest
+/// prompt of the request so far.
+fn remember_prompt(requests: &mut LastRequests, id: &str, prompt_tokens: i64) -> i64 {
+    let mut longest = prompt_tokens;
+    match requests.iter_mut().find(|(known, _)| known == id) {
+        Some((_, known_longest)) => {
+            longest = longest.max(*known_longest);
+            *known_longest = longest;
+        }
+        None => requests.push_front((id.to_owned(), prompt_tokens)),
+    }
+    requests.truncate(MAX_REQUESTS);
+    longest
 }
 
 #[cfg(test)]
@@ -142,7 +165,7 @@ mod tests {
         let usage = Usage { input: Some(5), output: Some(2), ..Usage::default() };
         let mut count = |usage: Usage, id: &str| {
             let draft = Draft { usage, request_id: Some(id), ..Draft::default() };
-            ledger.usage(Some("m"), &draft, &mut requests);
+            ledger.add_usage(Some("m"), &draft, &mut requests);
         };
         count(usage, "r");
         let long = Usage { cache_read: Some(300_000), ..Usage::default() };
@@ -150,13 +173,13 @@ mod tests {
         count(usage, "t");
         let rest = Usage { output: Some(9), ..Usage::default() };
         count(rest, "s");
-        ledger.drift("record", "odd");
-        ledger.abandon(10, 12);
-        ledger.abandon(3, 20);
-        ledger.abandon(30, 31);
-        let masked = redact::Counts(Counts::from([("github_token".to_owned(), 2)]));
+        ledger.count_unknown("record", "odd");
+        ledger.add_abandoned(10, 12);
+        ledger.add_abandoned(3, 20);
+        ledger.add_abandoned(30, 31);
+        let masked = redact::SecretCounts(NameCounts::from([("github_token".to_owned(), 2)]));
         let mut row = SessionRow::default();
-        ledger.write(&mut row, masked.clone());
+        ledger.write_to_row(&mut row, masked.clone());
         assert_eq!(row.abandoned.as_deref(), Some("3-20,30-31"));
         assert_eq!(row.drift.as_deref(), Some(r#"{"record:odd":1}"#));
         let models: Vec<ModelUsage> =
@@ -164,9 +187,9 @@ mod tests {
         assert_eq!(models.len(), 2);
         assert_eq!(models[1].usage.output, Some(9), "the rest of a long request is long too");
         let mut again = SessionRow::default();
-        Ledger::of(&row).write(&mut again, redact::Counts::default());
+        Ledger::from_row(&row).write_to_row(&mut again, redact::SecretCounts::default());
         assert_eq!(again, row);
-        Ledger::of(&row).write(&mut again, masked);
+        Ledger::from_row(&row).write_to_row(&mut again, masked);
         assert_eq!(again.redactions.as_deref(), Some(r#"{"github_token":4}"#));
     }
 
@@ -177,9 +200,9 @@ mod tests {
         let draft = Draft { usage, ..Draft::default() };
         for round in 0..2 {
             for model in 0..1000 {
-                ledger.usage(Some(&format!("m{model}")), &draft, &mut requests);
+                ledger.add_usage(Some(&format!("m{model}")), &draft, &mut requests);
             }
-            assert_eq!(ledger.models.len(), MODELS + 1, "{round}");
+            assert_eq!(ledger.models.len(), MAX_MODELS + 1, "{round}");
         }
         let sum: Usage = ledger.models.iter().fold(Usage::default(), |sum, m| sum.plus(m.usage));
         assert_eq!(sum.output, Some(2000));

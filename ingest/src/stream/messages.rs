@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 /// The messages of a document in their order; saved in `sources.state`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Messages {
-    messages: Vec<Message>,
+pub(crate) struct DocumentMessages {
+    messages: Vec<DocumentMessage>,
     /// Number of events in all messages.
     pub(super) events: i32,
     /// Number of messages read so far per id hash.
@@ -18,28 +18,48 @@ pub(crate) struct Messages {
     seen: HashMap<u64, usize>,
 }
 
-/// The hash of a message's id (0 without an id), the index of its first event, and the turn before
-/// it.
-pub(super) type Message = (u64, i32, i32);
+/// A message of a document; saved as a list of its three fields.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(u64, i32, i32)", into = "(u64, i32, i32)")]
+pub(super) struct DocumentMessage {
+    /// Hash of the message's id; 0 if it has none.
+    pub(super) id_hash: u64,
+    /// Index of the first event of the message.
+    pub(super) first_event: i32,
+    /// The turn before the message.
+    pub(super) turn_before: i32,
+}
+
+impl From<(u64, i32, i32)> for DocumentMessage {
+    fn from((id_hash, first_event, turn_before): (u64, i32, i32)) -> Self {
+        Self { id_hash, first_event, turn_before }
+    }
+}
+
+impl From<DocumentMessage> for (u64, i32, i32) {
+    fn from(message: DocumentMessage) -> Self {
+        (message.id_hash, message.first_event, message.turn_before)
+    }
+}
 
 /// The hash of a message's id, and the number of earlier messages with the same hash. Ids may be
 /// equal after masking.
-pub(super) type Key = (u64, usize);
+pub(super) type MessageKey = (u64, usize);
 
 /// A message that the document no longer holds.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Gone {
+pub(crate) struct GoneMessage {
     /// The last message before this one that still exists; `None` at the beginning.
-    behind: Option<Key>,
-    message: Message,
+    previous: Option<MessageKey>,
+    message: DocumentMessage,
     /// The event indices of the message in the store.
     events: Range<i32>,
 }
 
-impl Messages {
+impl DocumentMessages {
     /// Parses the messages from a file's saved state. `None` if the state is not that of a
     /// document.
-    pub(crate) fn of(state: Option<&str>) -> Option<Self> {
+    pub(crate) fn from_state(state: Option<&str>) -> Option<Self> {
         serde_json::from_str(state?).ok()
     }
 
@@ -47,37 +67,43 @@ impl Messages {
         self.messages.is_empty()
     }
 
-    pub(super) fn push(&mut self, message: Message) {
-        *self.seen.entry(message.0).or_default() += 1;
+    /// Adds the next message of the document.
+    pub(super) fn push(&mut self, message: DocumentMessage) {
+        *self.seen.entry(message.id_hash).or_default() += 1;
         self.messages.push(message);
     }
 
-    pub(super) fn last(&self) -> Option<Key> {
-        let (id, ..) = self.messages.last()?;
-        Some((*id, self.seen.get(id)? - 1))
+    /// Returns the key of the last message. `None` if there is no message.
+    pub(super) fn last(&self) -> Option<MessageKey> {
+        let id_hash = self.messages.last()?.id_hash;
+        Some((id_hash, self.seen.get(&id_hash)? - 1))
     }
 
-    fn keys(&self) -> impl Iterator<Item = Key> {
+    /// Returns the keys of all messages, in their order.
+    fn keys(&self) -> impl Iterator<Item = MessageKey> {
         let mut seen = HashMap::new();
-        self.messages.iter().map(move |(id, ..)| {
-            let of_id = seen.entry(*id).or_insert(0);
-            *of_id += 1;
-            (*id, *of_id - 1)
+        self.messages.iter().map(move |message| {
+            let count = seen.entry(message.id_hash).or_insert(0);
+            *count += 1;
+            (message.id_hash, *count - 1)
         })
     }
 
-    /// Returns the messages that are missing from `now`. A message without an id never counts as
-    /// missing.
-    pub(crate) fn gone(&self, now: &Self) -> Vec<Gone> {
-        let present: HashSet<Key> = now.keys().collect();
-        let ends = self.messages.iter().skip(1).map(|(_, first, _)| *first).chain([self.events]);
-        let mut behind = None;
+    /// Returns the messages that are missing from `now`, in their order. A message without an id or
+    /// without events never counts as missing.
+    pub(crate) fn find_gone(&self, now: &Self) -> Vec<GoneMessage> {
+        let present: HashSet<MessageKey> = now.keys().collect();
+        let next_firsts = self.messages.iter().skip(1).map(|next| next.first_event);
+        let ends = next_firsts.chain([self.events]);
+
+        let mut previous = None;
         let mut gone = Vec::new();
         for ((message, key), end) in self.messages.iter().zip(self.keys()).zip(ends) {
             if present.contains(&key) {
-                behind = Some(key);
-            } else if message.0 != 0 && message.1 < end {
-                gone.push(Gone { behind, message: *message, events: message.1..end });
+                previous = Some(key);
+            } else if message.id_hash != 0 && message.first_event < end {
+                let events = message.first_event..end;
+                gone.push(GoneMessage { previous, message: *message, events });
             }
         }
         gone
@@ -86,30 +112,33 @@ impl Messages {
 
 /// Events of messages that are gone, by the message that they followed.
 #[derive(Debug, Default)]
-pub(crate) struct Dropped(pub(super) HashMap<Option<Key>, Vec<(Message, Vec<EventRow>)>>);
+pub(crate) struct DroppedMessages(
+    pub(super) HashMap<Option<MessageKey>, Vec<(DocumentMessage, Vec<EventRow>)>>,
+);
 
-impl Dropped {
+impl DroppedMessages {
     /// Reads the events of the messages in `gone`. `read` returns the events with the given
     /// indices, ascending.
-    pub(crate) fn read<E>(
-        gone: Vec<Gone>,
+    pub(crate) fn read_events<E>(
+        gone: Vec<GoneMessage>,
         read: impl FnOnce(&[Range<i32>]) -> Result<Vec<EventRow>, E>,
     ) -> Result<Self, E> {
         let mut ranges: Vec<Range<i32>> = Vec::new();
-        for Gone { events, .. } in &gone {
-            match ranges.last_mut().filter(|last| last.end == events.start) {
-                Some(last) => last.end = events.end,
-                None => ranges.push(events.clone()),
+        for GoneMessage { events, .. } in &gone {
+            match ranges.last_mut() {
+                Some(last) if last.end == events.start => last.end = events.end,
+                Some(_) | None => ranges.push(events.clone()),
             }
         }
+
         let mut rows = read(&ranges)?.into_iter().peekable();
         let mut dropped = Self::default();
-        for Gone { behind, message, events } in gone {
-            let mut of_message = Vec::new();
+        for GoneMessage { previous, message, events } in gone {
+            let mut message_rows = Vec::new();
             while let Some(row) = rows.next_if(|row| row.event_index < events.end) {
-                of_message.push(row);
+                message_rows.push(row);
             }
-            dropped.0.entry(behind).or_default().push((message, of_message));
+            dropped.0.entry(previous).or_default().push((message, message_rows));
         }
         Ok(dropped)
     }
@@ -119,16 +148,24 @@ impl Dropped {
 mod tests {
     use super::*;
 
-    fn messages(list: &[(u64, i32)], events: i32) -> Messages {
-        let messages = list.iter().map(|(id, first)| (*id, *first, 0)).collect();
-        Messages { messages, events, ..Messages::default() }
+    fn messages(list: &[(u64, i32)], events: i32) -> DocumentMessages {
+        let messages = list
+            .iter()
+            .map(|(id, first)| DocumentMessage {
+                id_hash: *id,
+                first_event: *first,
+                turn_before: 0,
+            })
+            .collect();
+        DocumentMessages { messages, events, ..DocumentMessages::default() }
     }
 
     #[test]
     fn what_is_gone_stood_behind_what_is_left() {
         let before = messages(&[(1, 0), (3, 2), (0, 5), (5, 6), (7, 6), (9, 7), (3, 9)], 10);
-        let gone = before.gone(&messages(&[(3, 0), (0, 1), (11, 3)], 4));
-        let gone: Vec<_> = gone.into_iter().map(|g| (g.behind, g.message.0, g.events)).collect();
+        let gone = before.find_gone(&messages(&[(3, 0), (0, 1), (11, 3)], 4));
+        let gone: Vec<_> =
+            gone.into_iter().map(|g| (g.previous, g.message.id_hash, g.events)).collect();
         // One without events is none.
         let expected = [
             (None, 1, 0..2),
@@ -137,8 +174,10 @@ mod tests {
             (Some((0, 0)), 3, 9..10),
         ];
         assert_eq!(gone, expected);
-        assert_eq!(before.gone(&before), []);
-        let unnamed = before.gone(&messages(&[(3, 0)], 4));
-        assert!(unnamed.iter().all(|gone| gone.message.0 != 0 && gone.behind != Some((0, 0))));
+        assert_eq!(before.find_gone(&before), []);
+        let unnamed = before.find_gone(&messages(&[(3, 0)], 4));
+        let is_named =
+            |gone: &GoneMessage| gone.message.id_hash != 0 && gone.previous != Some((0, 0));
+        assert!(unnamed.iter().all(is_named));
     }
 }

@@ -1,6 +1,6 @@
-//! The way from a record to rows: coordinates, joined calls, sums, copies and abandoned branches.
+//! Turns decoded records into rows: coordinates, joined calls, sums, copies and abandoned branches.
 //!
-//! Decoders push drafts to a [`Stream`]. This room knows no provider's format.
+//! Decoders push drafts to a [`Stream`]. This module does not know the format of any provider.
 
 pub mod batch;
 mod branches;
@@ -19,8 +19,8 @@ mod state;
 pub(crate) mod tool_kind;
 pub(crate) mod tree;
 
-pub use self::draft::{Draft, RecordAt, micros};
+pub use self::draft::{Draft, RecordAt, parse_micros};
 pub use self::events::Stream;
-pub(crate) use self::messages::{Dropped, Messages};
+pub(crate) use self::messages::{DocumentMessages, DroppedMessages};
 pub use self::session::TitleFrom;
 pub use self::state::StreamState;

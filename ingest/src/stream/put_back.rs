@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::draft::{Draft, RecordAt};
 use super::events::Stream;
-use super::messages::{Dropped, Message, Messages};
+use super::messages::{DocumentMessage, DocumentMessages, DroppedMessages};
 use super::session::TitleFrom;
 use super::state::StreamState;
 
@@ -18,73 +18,88 @@ impl Stream {
     /// Begins a message of a document. `id` must stay the same when the document is rewritten.
     /// Missing messages that came before this one are put back first.
     pub fn begin_message(&mut self, id: Option<&str>) {
-        self.put_back_next();
-        let id = id.map_or(0, |id| xxh3_64(id.as_bytes()) | 1);
-        self.messages.push((id, self.state.next_index, self.state.turn));
+        self.restore_next_messages();
+        let id_hash = id.map_or(0, |id| xxh3_64(id.as_bytes()) | 1);
+        self.messages.push(DocumentMessage {
+            id_hash,
+            first_event: self.state.next_index,
+            turn_before: self.state.turn,
+        });
     }
 
     /// Ends the document. Missing messages that came at its end are put back last.
     pub(crate) fn end_document(&mut self) {
-        self.put_back_next();
+        self.restore_next_messages();
+
         // Messages that followed one which the decoder did not report this time.
-        let mut rest: Vec<_> = std::mem::take(&mut self.dropped.0).into_iter().collect();
-        rest.sort_by_key(|(_, messages)| messages.first().map(|((_, first, _), _)| *first));
-        rest.into_iter().for_each(|(_, messages)| self.put_back(messages));
+        let mut rest: Vec<_> = std::mem::take(&mut self.dropped.0).into_values().collect();
+        rest.sort_by_key(|messages| messages.first().map(|(message, _)| message.first_event));
+        for messages in rest {
+            self.restore_messages(messages);
+        }
         self.messages.events = self.state.next_index;
     }
 
     /// The messages read so far.
-    pub(crate) fn messages(&self) -> &Messages {
+    pub(crate) fn messages(&self) -> &DocumentMessages {
         &self.messages
     }
 
     /// Restarts the document of `session`, this time with the messages that it lost since the
     /// session was as in `before`.
-    pub(crate) fn start_over(
+    pub(crate) fn restart_document(
         &mut self,
         session: SessionRow,
         before: &SessionRow,
-        dropped: Dropped,
+        dropped: DroppedMessages,
     ) {
         let own = self.own.take().map(|_| HashSet::new());
-        let (history, redactor) = (std::mem::take(&mut self.history), self.redactor.take());
+        let history = std::mem::take(&mut self.history);
+        let redactor = self.redactor.take();
         let state = StreamState::default();
         *self = Self::new(self.provider, session, state, own, history, redactor);
         self.dropped = dropped;
+
         // The events do not say how far the counts of a message can be trusted.
-        let known = before.usage_confidence.as_ref().and_then(|known| known.parse().ok());
-        if let Some(known) = known.filter(|known| *known != Confidence::Unknown) {
-            self.set_confidence(known);
+        let known = before.usage_confidence.as_ref();
+        let confidence: Option<Confidence> = known.and_then(|known| known.parse().ok());
+        if let Some(confidence) = confidence
+            && confidence != Confidence::Unknown
+        {
+            self.set_confidence(confidence);
         }
     }
 
     /// Puts back the missing messages that followed the last message.
-    fn put_back_next(&mut self) {
+    fn restore_next_messages(&mut self) {
         if self.dropped.0.is_empty() {
             return;
         }
         let last = self.messages.last();
         let messages = self.dropped.0.remove(&last).unwrap_or_default();
-        self.put_back(messages);
+        self.restore_messages(messages);
     }
 
-    fn put_back(&mut self, messages: Vec<(Message, Vec<EventRow>)>) {
+    /// Puts back messages with their events, as an abandoned branch.
+    fn restore_messages(&mut self, messages: Vec<(DocumentMessage, Vec<EventRow>)>) {
         let mut steps = HashMap::new();
-        for ((id, _, turn), events) in messages {
-            let first = self.state.next_index;
-            self.messages.push((id, first, self.state.turn));
-            let (mut turn, mut record) = (turn, None);
+        for (message, events) in messages {
+            let first_event = self.state.next_index;
+            let turn_before = self.state.turn;
+            self.messages.push(DocumentMessage { first_event, turn_before, ..message });
+
+            let mut turn = message.turn_before;
+            let mut record_hash = None;
             for event in events {
-                if record.replace(event.record_hash) != Some(event.record_hash) {
-                    let identity = Some(event.record_hash.cast_unsigned());
-                    self.begin_record(
-                        RecordAt::default(),
-                        identity.filter(|hash| *hash != 0),
-                        None,
-                    );
+                if record_hash != Some(event.record_hash) {
+                    record_hash = Some(event.record_hash);
+                    let hash = event.record_hash.cast_unsigned();
+                    let identity = (hash != 0).then_some(hash);
+                    self.begin_record(RecordAt::default(), identity, None);
                 }
+
                 // A copied event stays a copy, and an own event may turn out to be one.
-                self.replay |= event.is_replay;
+                self.is_replay |= event.is_replay;
                 if event.turn_index > turn {
                     turn = event.turn_index;
                     self.begin_turn();
@@ -93,20 +108,22 @@ impl Stream {
                     0 => 0,
                     step => *steps.entry(step).or_insert_with(|| self.begin_step()),
                 };
-                self.put_back_event(event, step);
+                self.restore_event(event, step);
             }
-            self.abandon(first);
+            self.abandon_from(first_event);
         }
     }
 
     /// Puts back an event unchanged, except that its place in the document is no longer known.
-    fn put_back_event(&mut self, event: EventRow, step: i32) {
+    fn restore_event(&mut self, event: EventRow, step: i32) {
         let kind = event.event_type;
-        self.sidechain = event.is_sidechain;
+        self.is_sidechain = event.is_sidechain;
         if kind == EventType::User {
-            self.title(TitleFrom::Prompt, &event.text);
+            self.offer_title(TitleFrom::Prompt, &event.text);
         }
-        self.secrets.masked_before(&event.text);
+        self.secrets.count_placeholders(&event.text);
+
+        // The event keeps its own model and branch.
         let model = std::mem::replace(&mut self.session.model, event.model.clone());
         let branch = std::mem::replace(&mut self.session.git_branch, event.git_branch.clone());
         let draft = Draft {
@@ -124,7 +141,8 @@ impl Stream {
             request_id: event.request_id.as_deref(),
             timestamp: event.timestamp,
         };
-        self.push_in(kind, step, draft);
+        self.push_in_step(kind, step, draft);
+
         self.session.model = model.or(event.model);
         self.session.git_branch = branch.or(event.git_branch);
     }

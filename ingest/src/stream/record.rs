@@ -6,66 +6,68 @@ use super::draft::RecordAt;
 use super::events::Stream;
 use super::replay::History;
 
-/// Number of consecutive own records after which a fork no longer repeats history.
-const OWN_RUN: u32 = 32;
+/// Number of consecutive own records from which on a fork no longer repeats history.
+const OWN_RUN_THRESHOLD: u32 = 32;
 
 impl Stream {
     /// Begins a record; the drafts that follow come from it. `identity` is the same for copies of
     /// the record and differs from that of other records. `None` is for records without an
     /// identity, which are treated like the last record that gave an event.
     pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
-        let repeated = identity.is_some_and(|hash| self.has_read(hash));
-        self.replay = match identity {
-            Some(hash) => self.is_copy(|history, at| history.contains(hash, at)) || repeated,
+        let is_repeated = identity.is_some_and(|hash| self.has_read(hash));
+        self.is_replay = match identity {
+            Some(hash) => self.detect_copy(|history, at| history.contains(hash, at)) || is_repeated,
             None => self.state.replay,
         };
-        self.begin(at, identity.unwrap_or(0), time);
-        self.repeated = repeated;
+        self.set_record(at, identity.unwrap_or(0), time);
+        self.is_repeated = is_repeated;
     }
 
     /// Begins a record without an id. A copy has the same bytes. Unless the record has a time, the
     /// copy must also follow the order of the parent's records.
-    pub fn begin_unnamed(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
+    pub fn begin_record_by_content(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
         let content = xxh3_64(raw) | 1;
-        self.replay = self.is_copy(|history, at| match time {
+        self.is_replay = self.detect_copy(|history, at| match time {
             Some(_) => history.contains(content, at),
-            None => history.goes_on_with(content, at),
+            None => history.advance_past(content, at),
         });
-        self.begin(at, content, time);
+        self.set_record(at, content, time);
     }
 
     /// Begins a record without an id in a log whose records otherwise have ids. Another capture of
     /// the session has the same bytes. A fork may have changed them, so there the record is treated
     /// like the one before it.
-    pub fn begin_between(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
+    pub fn begin_record_lacking_id(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
         let content = xxh3_64(raw) | 1;
-        self.replay = match self.history.is_of_same_session() {
-            true => self.is_copy(|history, at| history.contains(content, at)),
-            false => self.state.replay,
+        self.is_replay = if self.history.is_of_same_session() {
+            self.detect_copy(|history, at| history.contains(content, at))
+        } else {
+            self.state.replay
         };
-        self.begin(at, content, time);
+        self.set_record(at, content, time);
     }
 
     /// Asks the history whether a record is a copy, unless the log no longer repeats history.
-    fn is_copy(&mut self, is_known: impl FnOnce(&History, &mut usize) -> bool) -> bool {
-        let watched = self.state.own_run < OWN_RUN;
-        let copied = watched && is_known(&self.history, &mut self.state.history_at);
-        self.state.own_run = if copied { 0 } else { self.state.own_run.saturating_add(1) };
-        copied
+    fn detect_copy(&mut self, is_known: impl FnOnce(&History, &mut usize) -> bool) -> bool {
+        let may_repeat = self.state.own_run < OWN_RUN_THRESHOLD;
+        let is_copy = may_repeat && is_known(&self.history, &mut self.state.history_at);
+        self.state.own_run = if is_copy { 0 } else { self.state.own_run.saturating_add(1) };
+        is_copy
     }
 
-    fn begin(&mut self, at: RecordAt, hash: u64, time: Option<i64>) {
+    /// Begins a record whose `replay` is already decided.
+    fn set_record(&mut self, at: RecordAt, hash: u64, time: Option<i64>) {
         self.record = at;
         self.record_hash = hash;
         self.record_time = time;
-        self.repeated = false;
-        self.sidechain = false;
+        self.is_repeated = false;
+        self.is_sidechain = false;
         self.agent = None;
         self.pushed = 0;
         self.parent = None;
         if time.is_some() {
             self.state.last_time = time;
-            self.widen(time);
+            self.extend_time_range(time);
         }
     }
 
@@ -75,14 +77,14 @@ impl Stream {
     }
 
     /// Returns whether a log that this one may repeat has a record of this identity.
-    pub fn repeats(&self, identity: u64) -> bool {
+    pub fn is_in_history(&self, identity: u64) -> bool {
         self.history.has_id(identity)
     }
 
-    /// Continues copied history at the record with this content, if the other log has it further
-    /// on.
-    pub fn seek(&mut self, content: u64) {
-        self.history.seek(content, &mut self.state.history_at);
+    /// Continues copied history at the record with this content, if it occurs later in the other
+    /// log.
+    pub fn seek_history(&mut self, content: u64) {
+        self.history.seek_content(content, &mut self.state.history_at);
     }
 
     /// Returns whether this log had a record of this identity. Always false for records without
@@ -92,19 +94,19 @@ impl Stream {
     }
 
     /// Returns whether the present record is a copy.
-    pub fn is_copying(&self) -> bool {
-        self.replay
+    pub fn is_record_copied(&self) -> bool {
+        self.is_replay
     }
 
     /// Overrides whether the present record is a copy, for decoders that know it from another
     /// source.
-    pub fn set_copied(&mut self, copied: bool) {
-        self.replay = copied;
-        self.state.replay = copied;
+    pub fn set_copied(&mut self, is_copy: bool) {
+        self.is_replay = is_copy;
+        self.state.replay = is_copy;
     }
 
     /// Sets the position of the drafts that follow, whose text is in another record.
-    pub fn place_at(&mut self, at: RecordAt) {
+    pub fn set_position(&mut self, at: RecordAt) {
         self.record = at;
     }
 }

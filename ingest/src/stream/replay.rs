@@ -11,28 +11,30 @@ pub struct History {
     /// by chance, so only a run that follows the order counts as copied.
     order: Vec<u64>,
     /// True if all streams are captures of the session that this stream captures too.
-    of_same_session: bool,
+    is_same_session: bool,
 }
 
 /// Number of records searched ahead in the parent's order for the next copied record. Records that
 /// gave no event are missing from the order on either side.
-const ORDER_WINDOW: usize = 64;
+const ORDER_WINDOW_RECORDS: usize = 64;
 
 impl History {
-    /// Creates the history from several streams, each in its order. `with_ids` is true if records
-    /// are known by ids; `of_same_session` if all streams are captures of the session that this one
+    /// Creates the history from several streams, each in its order. `has_ids` is true if records
+    /// are known by ids; `is_same_session` if all streams are captures of the session that this one
     /// captures too.
-    pub fn new(streams: Vec<Vec<u64>>, with_ids: bool, of_same_session: bool) -> Self {
-        let ids = with_ids.then(|| streams.iter().flatten().copied().collect());
+    pub fn new(streams: Vec<Vec<u64>>, has_ids: bool, is_same_session: bool) -> Self {
+        let ids = has_ids.then(|| streams.iter().flatten().copied().collect());
         // The longest stream: of several captures of one session, it holds most of the session.
         let order = streams.into_iter().max_by_key(Vec::len).unwrap_or_default();
-        Self { ids, order, of_same_session }
+        Self { ids, order, is_same_session }
     }
 
+    /// Returns whether the history is that of other captures of this stream's session.
     pub(crate) fn is_of_same_session(&self) -> bool {
-        self.of_same_session && !self.is_empty()
+        self.is_same_session && !self.is_empty()
     }
 
+    /// Returns whether there is no record that this stream may repeat.
     pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -41,7 +43,7 @@ impl History {
     pub(crate) fn contains(&self, hash: u64, at: &mut usize) -> bool {
         match &self.ids {
             Some(ids) => ids.contains(&hash),
-            None => self.goes_on_with(hash, at),
+            None => self.advance_past(hash, at),
         }
     }
 
@@ -50,8 +52,9 @@ impl History {
         self.ids.as_ref().is_some_and(|ids| ids.contains(&id))
     }
 
-    /// Moves on to the record with this content, which may be far ahead in the order.
-    pub(crate) fn seek(&self, content: u64, at: &mut usize) {
+    /// Moves to the record with this content, which may be far ahead in the order. Without such a
+    /// record, the position stays.
+    pub(crate) fn seek_content(&self, content: u64, at: &mut usize) {
         let ahead = self.order.get(*at..).unwrap_or_default();
         if let Some(found) = ahead.iter().position(|other| *other == content) {
             *at += found;
@@ -59,10 +62,10 @@ impl History {
     }
 
     /// Returns whether the record with this content comes next in the order, within
-    /// [`ORDER_WINDOW`] records of the position reached so far. Moves past it if so.
-    pub(crate) fn goes_on_with(&self, content: u64, at: &mut usize) -> bool {
+    /// [`ORDER_WINDOW_RECORDS`] records of the position reached so far. Moves past it if so.
+    pub(crate) fn advance_past(&self, content: u64, at: &mut usize) -> bool {
         let from = (*at).min(self.order.len());
-        let to = (from + ORDER_WINDOW).min(self.order.len());
+        let to = (from + ORDER_WINDOW_RECORDS).min(self.order.len());
         let found = self.order[from..to].iter().position(|other| *other == content);
         if let Some(found) = found {
             *at = from + found + 1;

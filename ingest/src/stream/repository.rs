@@ -8,30 +8,36 @@ use std::path::Path;
 const WORKTREES: &str = "worktrees";
 
 /// Returns the folder of the repository that contains `cwd`. The path decides if it names a folder
-/// of worktrees, else git's own files if the folder is on this machine.
-pub(crate) fn folder(cwd: &str) -> Option<String> {
-    told(cwd).or_else(|| look(Path::new(cwd)))
+/// of worktrees, else git's own files if the folder is on this machine. `None` if neither names a
+/// repository.
+pub(crate) fn find_repository_folder(cwd: &str) -> Option<String> {
+    folder_of_worktrees(cwd).or_else(|| find_git_folder(Path::new(cwd)))
 }
 
 /// Derives the repository from a folder of worktrees in the path: one inside the repository
 /// (`.worktrees`, `.claude/worktrees`, `.git/worktrees`), or one next to it (`harbor.worktrees`,
 /// `harbor__worktrees`).
-fn told(cwd: &str) -> Option<String> {
+fn folder_of_worktrees(cwd: &str) -> Option<String> {
     let at = cwd.find(&format!("{WORKTREES}/"))?;
     let before = &cwd[..at];
-    let inside = ["/.claude/", "/.git/", "/."].iter().find_map(|end| before.strip_suffix(end));
-    let beside = || {
-        let name = [".", "__"].iter().find_map(|sign| before.strip_suffix(sign))?;
-        (!name.ends_with(['/', '.', '_', '-'])).then_some(name)
-    };
-    inside.or_else(beside).filter(|folder| !folder.is_empty()).map(str::to_owned)
+
+    // Inside the repository, or else next to it.
+    let mut folder = ["/.claude/", "/.git/", "/."].iter().find_map(|end| before.strip_suffix(end));
+    if folder.is_none() {
+        let name = [".", "__"].iter().find_map(|sign| before.strip_suffix(sign));
+        folder = name.filter(|name| !name.ends_with(['/', '.', '_', '-']));
+    }
+    folder.filter(|folder| !folder.is_empty()).map(str::to_owned)
 }
 
 /// Returns the address that a folder on this machine was cloned from: the `url` of the remote
 /// `origin` in git's configuration. `None` if it has none, or if the folder is not on this machine.
-pub(crate) fn origin(folder: &str) -> Option<String> {
-    let config = Path::new(folder).join(".git/config");
-    let config = std::fs::read_to_string(config).ok().filter(|_| folder.starts_with('/'))?;
+pub(crate) fn read_origin_url(folder: &str) -> Option<String> {
+    if !folder.starts_with('/') {
+        return None;
+    }
+    let config = std::fs::read_to_string(Path::new(folder).join(".git/config")).ok()?;
+
     let mut lines = config.lines().map(str::trim);
     lines.by_ref().find(|line| *line == r#"[remote "origin"]"#)?;
     let of_origin = lines.take_while(|line| !line.starts_with('['));
@@ -42,30 +48,34 @@ pub(crate) fn origin(folder: &str) -> Option<String> {
 
 /// Returns whether a repository is given by its address, and not by a folder.
 pub(crate) fn is_address(repository: &str) -> bool {
-    address(repository).contains("://")
+    normalize_address(repository).contains("://")
 }
 
 /// Normalizes the address of a repository and removes the user. `git@host:owner/name.git`,
 /// `ssh://git@host/owner/name` and `https://token@host/owner/name.git` all become
 /// `https://host/owner/name`. A folder stays as it is.
-pub(crate) fn address(repository: &str) -> Cow<'_, str> {
+pub(crate) fn normalize_address(repository: &str) -> Cow<'_, str> {
     let schemes = ["https://", "http://", "ssh://", "git://"];
     let parts = match schemes.iter().find_map(|scheme| repository.strip_prefix(scheme)) {
         Some(rest) => rest.split_once('/'),
         None => repository.strip_prefix("git@").and_then(|rest| rest.split_once(':')),
     };
     let Some((host, name)) = parts else { return repository.into() };
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+
+    let mut host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     // Drops the SSH port, which is not the port of the web service.
-    let of_ssh = repository.starts_with("ssh://").then(|| host.split_once(':')).flatten();
-    let host = of_ssh.map_or(host, |(host, _)| host);
+    if repository.starts_with("ssh://")
+        && let Some((without_port, _)) = host.split_once(':')
+    {
+        host = without_port;
+    }
     let name = name.trim_end_matches('/');
     format!("https://{host}/{}", name.strip_suffix(".git").unwrap_or(name)).into()
 }
 
 /// Searches `cwd` and its parents for `.git`. In a worktree, `.git` is a file that names the
 /// repository's own folder.
-fn look(cwd: &Path) -> Option<String> {
+fn find_git_folder(cwd: &Path) -> Option<String> {
     if !cwd.is_absolute() {
         return None;
     }
@@ -82,8 +92,8 @@ fn look(cwd: &Path) -> Option<String> {
     })
 }
 
-/// Returns the last part of a path, with either separator.
-pub(crate) fn name(path: &str) -> Option<&str> {
+/// Returns the last part of a path, with either separator. `None` if the path has no part.
+pub(crate) fn last_path_part(path: &str) -> Option<&str> {
     path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().filter(|name| !name.is_empty())
 }
 
@@ -94,7 +104,7 @@ mod tests {
     #[test]
     fn worktrees_belong_to_their_repository() {
         assert_eq!(
-            folder("/home/x/harbor/.claude/worktrees/fix").as_deref(),
+            find_repository_folder("/home/x/harbor/.claude/worktrees/fix").as_deref(),
             Some("/home/x/harbor")
         );
         for cwd in [
@@ -103,12 +113,12 @@ mod tests {
             "/home/x/harbor.worktrees/fix/src",
             "/home/x/harbor__worktrees/fix",
         ] {
-            assert_eq!(folder(cwd).as_deref(), Some("/home/x/harbor"), "{cwd}");
+            assert_eq!(find_repository_folder(cwd).as_deref(), Some("/home/x/harbor"), "{cwd}");
         }
         for cwd in
             ["/nowhere/at/all", "/nowhere/worktrees/fix", "/worktrees/fix", "/my-worktrees/x"]
         {
-            assert_eq!(folder(cwd), None, "{cwd}");
+            assert_eq!(find_repository_folder(cwd), None, "{cwd}");
         }
         let dir = tempfile::tempdir().expect("tempdir");
         let at = |path: &str| dir.path().join(path).to_string_lossy().into_owned();
@@ -117,8 +127,8 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("fix")).expect("creates");
         let pointer = format!("gitdir: {}\n", at("harbor/.git/worktrees/fix"));
         std::fs::write(dir.path().join("fix/.git"), pointer).expect("writes");
-        assert_eq!(folder(&at("harbor/src")), Some(at("harbor")));
-        assert_eq!(folder(&at("fix")), Some(at("harbor")));
+        assert_eq!(find_repository_folder(&at("harbor/src")), Some(at("harbor")));
+        assert_eq!(find_repository_folder(&at("fix")), Some(at("harbor")));
     }
 
     #[test]
@@ -132,11 +142,11 @@ mod tests {
             "https://example.org/mira/harbor/",
             "https://mira:t0ken@example.org/mira/harbor",
         ] {
-            assert_eq!(address(other), "https://example.org/mira/harbor");
+            assert_eq!(normalize_address(other), "https://example.org/mira/harbor");
             assert!(is_address(other));
         }
         for same in ["/home/mira/harbor", r"C:\harbor", ""] {
-            assert_eq!(address(same), same);
+            assert_eq!(normalize_address(same), same);
             assert!(!is_address(same));
         }
     }
@@ -149,22 +159,22 @@ mod tests {
             std::fs::create_dir_all(dir.path().join(".git")).expect("creates");
             std::fs::write(dir.path().join(".git/config"), config).expect("writes");
         };
-        assert_eq!(origin(&here), None);
+        assert_eq!(read_origin_url(&here), None);
         write("[core]\n\tbare = false\n[remote \"fork\"]\n\turl = https://a.example/b/c\n");
-        assert_eq!(origin(&here), None);
+        assert_eq!(read_origin_url(&here), None);
         write(
             "[remote \"origin\"]\n\tfetch = +refs/*\n\turl = git@a.example:b/c.git\n[branch \"x\"]\n",
         );
-        assert_eq!(origin(&here).as_deref(), Some("git@a.example:b/c.git"));
+        assert_eq!(read_origin_url(&here).as_deref(), Some("git@a.example:b/c.git"));
         // Cloned from a folder.
         write("[remote \"origin\"]\n\turl = /srv/c\n");
-        assert_eq!(origin(&here), None);
+        assert_eq!(read_origin_url(&here), None);
     }
 
     #[test]
     fn names_are_the_last_part() {
-        assert_eq!(name("/a/b/"), Some("b"));
-        assert_eq!(name(r"C:\a\b"), Some("b"));
-        assert_eq!(name("/"), None);
+        assert_eq!(last_path_part("/a/b/"), Some("b"));
+        assert_eq!(last_path_part(r"C:\a\b"), Some("b"));
+        assert_eq!(last_path_part("/"), None);
     }
 }

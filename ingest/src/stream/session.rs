@@ -9,12 +9,12 @@ use schemas::{Confidence, EventType};
 use super::draft::Draft;
 use super::events::Stream;
 use super::repository;
-use crate::redact::{Said, look};
-use crate::text::names::short;
+use crate::redact::{MaskedColumns, mask_text};
+use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
 
-/// Length in characters at which titles taken from a log are cut.
-const TITLE_CHARS: usize = 120;
+/// Maximum number of characters of a title; longer titles are cut.
+const MAX_TITLE_CHARS: usize = 120;
 
 /// The source of a title. A higher source wins; among equal sources the later title wins, except
 /// that the first prompt stays.
@@ -22,43 +22,49 @@ const TITLE_CHARS: usize = 120;
 pub enum TitleFrom {
     /// A prompt of another session, from copied history.
     Copy = 1,
+    /// A prompt of this session.
     Prompt = 2,
+    /// A summary of the session in the log.
     Summary = 3,
+    /// A title that the agent gave the session.
     Agent = 4,
+    /// A title that the user gave the session.
     Person = 5,
 }
 
 impl Stream {
     /// Adds a real prompt, which begins a turn and may name the session.
-    pub fn prompt(&mut self, text: &str) {
+    pub fn push_prompt(&mut self, text: &str) {
         self.begin_turn();
-        self.title(TitleFrom::Prompt, text);
+        self.offer_title(TitleFrom::Prompt, text);
         self.push(EventType::User, Draft { text, ..Draft::default() });
     }
 
     /// Offers a title. Prompts of copied history name the session only while it has no title of its
     /// own.
-    pub fn title(&mut self, from: TitleFrom, text: &str) {
-        let is_copy = from == TitleFrom::Prompt && self.replay;
+    pub fn offer_title(&mut self, from: TitleFrom, text: &str) {
+        let is_copy = from == TitleFrom::Prompt && self.is_replay;
         let from = if is_copy { TitleFrom::Copy } else { from };
         let rank = from as u8;
-        let first_prompt = from <= TitleFrom::Prompt && self.state.title_rank >= rank;
-        if rank < self.state.title_rank || first_prompt {
+        let has_first_prompt = from <= TitleFrom::Prompt && self.state.title_rank >= rank;
+        if rank < self.state.title_rank || has_first_prompt {
             return;
         }
+
         let text = clean(text);
-        let (text, found) = look(self.redactor.as_deref(), &text);
-        let line = beginning(&text);
+        let (text, found) = mask_text(self.redactor.as_deref(), &text);
+        let line = first_words(&text);
         if line.is_empty() {
             return;
         }
+
         self.state.title_rank = rank;
         self.state.title_at = self.state.next_index;
-        let cut = line.char_indices().nth(TITLE_CHARS).map_or(line.len(), |(at, _)| at);
+        let cut = line.char_indices().nth(MAX_TITLE_CHARS).map_or(line.len(), |(at, _)| at);
         let ellipsis = if cut < line.len() { "…" } else { "" };
         let title = format!("{}{ellipsis}", &line[..cut]);
         if self.session.title.as_ref() != Some(&title) {
-            self.secrets.beside(found);
+            self.secrets.note_column_secrets(found);
             self.session.title = Some(title);
         }
     }
@@ -66,57 +72,62 @@ impl Stream {
     /// Sets the working directory, and the project named after it, once. The first directory names
     /// the session even if the agent changes directory later.
     pub fn set_cwd(&mut self, cwd: Option<&str>) {
-        let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty()) else { return };
-        if self.session.cwd.is_none() {
-            let cwd = clean(cwd);
-            let (cwd, found) = look(self.redactor.as_deref(), &cwd);
-            self.secrets.beside(found);
-            let cwd = short(&cwd).to_owned();
-            let folder = repository::folder(&cwd);
-            let name = repository::name(folder.as_deref().unwrap_or(&cwd));
-            self.session.project = name.map(str::to_owned);
-            let origin = folder.as_deref().and_then(repository::origin);
-            self.set_repository(origin.or(folder).as_deref());
-            self.session.cwd = Some(cwd);
+        let Some(cwd) = cwd else { return };
+        if cwd.is_empty() || self.session.cwd.is_some() {
+            return;
         }
+
+        let cwd = clean(cwd);
+        let (cwd, found) = mask_text(self.redactor.as_deref(), &cwd);
+        self.secrets.note_column_secrets(found);
+        let cwd = truncate_name(&cwd).to_owned();
+
+        let folder = repository::find_repository_folder(&cwd);
+        let name = repository::last_path_part(folder.as_deref().unwrap_or(&cwd));
+        self.session.project = name.map(str::to_owned);
+        let origin = folder.as_deref().and_then(repository::read_origin_url);
+        self.set_repository(origin.or(folder).as_deref());
+        self.session.cwd = Some(cwd);
     }
 
     /// Returns a text cleaned and with its secrets masked. The secrets are not counted.
-    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn clean_and_mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match clean(text) {
-            Cow::Borrowed(text) => look(self.redactor.as_deref(), text).0,
-            Cow::Owned(text) => Cow::Owned(look(self.redactor.as_deref(), &text).0.into_owned()),
+            Cow::Borrowed(text) => mask_text(self.redactor.as_deref(), text).0,
+            Cow::Owned(text) => {
+                Cow::Owned(mask_text(self.redactor.as_deref(), &text).0.into_owned())
+            }
         }
     }
 
     /// Returns a name such as `task_complete` as words. A name with a secret is masked and not
     /// split, because the words no longer have the shape of the secret.
     pub fn words_of_name(&self, name: &str) -> String {
-        let masked = self.masked(name);
+        let masked = self.clean_and_mask(name);
         if masked == name { name.replace('_', " ") } else { masked.into_owned() }
     }
 
     /// Masks the secrets in the text, command and files of an event, and counts them.
-    pub(super) fn mask<'t>(
+    pub(super) fn mask_columns<'t>(
         &mut self,
         text: &'t str,
         command: &'t str,
         files: &[String],
-    ) -> Said<'t> {
-        self.secrets.event(self.redactor.as_deref(), text, command, files)
+    ) -> MaskedColumns<'t> {
+        self.secrets.mask_event(self.redactor.as_deref(), text, command, files)
     }
 
     /// Sets the repository that the working directory belongs to. An address replaces a folder;
     /// otherwise the first value stays.
     pub fn set_repository(&mut self, repository: Option<&str>) {
-        let known = self.session.repository.as_deref();
-        let is_better = |repository: &&str| {
-            known.is_none_or(|known| {
-                !repository::is_address(known) && repository::is_address(repository)
-            })
-        };
-        let repository = repository.filter(is_better).map(repository::address);
-        self.replace(|row| &mut row.repository, repository.as_deref());
+        let Some(repository) = repository else { return };
+        if let Some(known) = &self.session.repository
+            && (repository::is_address(known) || !repository::is_address(repository))
+        {
+            return;
+        }
+        let address = repository::normalize_address(repository);
+        self.replace_changed(|row| &mut row.repository, Some(&address));
     }
 
     /// Reports how far the token counts can be trusted, if the events do not show it. The lowest
@@ -128,100 +139,111 @@ impl Stream {
 
     /// Sets whether counts are missing if the log ends here, as before a shutdown record that sums
     /// up.
-    pub fn set_open(&mut self, open: bool) {
-        self.state.counts_open = open;
+    pub fn set_counts_open(&mut self, is_open: bool) {
+        self.state.counts_open = is_open;
     }
 
     /// Counts an item unknown to the decoder; `kind` is record, field or block.
-    pub fn drift(&mut self, kind: &str, name: &str) {
-        let name = self.masked(short(name));
-        self.ledger.drift(kind, &name);
+    pub fn count_unknown(&mut self, kind: &str, name: &str) {
+        let name = self.clean_and_mask(truncate_name(name));
+        self.ledger.count_unknown(kind, &name);
     }
 
     /// Sets the parent of the present record. A prompt in this record may begin a branch.
-    pub fn hangs_on(&mut self, parent: Option<u64>) {
+    pub fn set_parent(&mut self, parent: Option<u64>) {
         self.parent = parent;
     }
 
     /// Links the next record to `parent`. If another record already had this parent, the user went
     /// back there, and the events since then are an abandoned branch.
-    pub fn branch(&mut self, parent: u64) {
+    pub fn link_to_parent(&mut self, parent: u64) {
         let now = self.state.next_index;
-        if let Some(since) = self.state.branches.hang(parent, now) {
-            self.abandon(since);
+        if let Some(since) = self.state.branches.link_record(parent, now) {
+            self.abandon_from(since);
         }
     }
 
     /// Adds the next entry `id` below `parent`, in a log that is a tree. Events that are not on the
     /// path from the root to this entry are an abandoned branch.
-    pub fn hang(&mut self, id: u64, parent: u64) {
-        if self.repeated {
+    pub fn add_tree_entry(&mut self, id: u64, parent: u64) {
+        if self.is_repeated {
             return;
         }
-        let Some(left) = self.state.tree.add(id, parent, self.state.next_index) else { return };
-        self.ledger.abandon_only(&left);
-        let is_left = left.iter().any(|(first, end)| (*first..*end).contains(&self.state.title_at));
-        self.forget_title(is_left);
+        let Some(ranges) = self.state.tree.add_entry(id, parent, self.state.next_index) else {
+            return;
+        };
+        self.ledger.replace_abandoned(&ranges);
+        let title_at = self.state.title_at;
+        if ranges.iter().any(|(first, end)| (*first..*end).contains(&title_at)) {
+            self.forget_title();
+        }
     }
 
-    /// Lets any other title replace one that was typed on an abandoned branch.
-    fn forget_title(&mut self, is_left: bool) {
-        if is_left && self.state.title_rank <= TitleFrom::Prompt as u8 {
+    /// Lets any other title replace a prompt that was typed on an abandoned branch.
+    fn forget_title(&mut self) {
+        if self.state.title_rank <= TitleFrom::Prompt as u8 {
             self.state.title_rank = 0;
         }
     }
 
     /// Marks the events from index `first` on as an abandoned branch.
-    pub fn abandon(&mut self, first: i32) {
+    pub fn abandon_from(&mut self, first: i32) {
         if first < self.state.next_index {
-            self.ledger.abandon(first, self.state.next_index - 1);
-            self.forget_title(self.state.title_at >= first);
+            self.ledger.add_abandoned(first, self.state.next_index - 1);
+            if self.state.title_at >= first {
+                self.forget_title();
+            }
         }
     }
 
     /// Sets the current git branch.
     pub fn set_branch(&mut self, branch: Option<&str>) {
-        self.replace(|row| &mut row.git_branch, branch);
+        self.replace_changed(|row| &mut row.git_branch, branch);
     }
 
     /// Sets the current model.
     pub fn set_model(&mut self, model: Option<&str>) {
-        self.replace(|row| &mut row.model, model);
+        self.replace_changed(|row| &mut row.model, model);
     }
 
     /// Sets the agent's version.
     pub fn set_version(&mut self, version: Option<&str>) {
-        self.replace(|row| &mut row.agent_version, version);
+        self.replace_changed(|row| &mut row.agent_version, version);
     }
 
     /// Replaces a value that changed. Absent and empty values change nothing.
-    fn replace(&mut self, of: fn(&mut SessionRow) -> &mut Option<String>, new: Option<&str>) {
+    fn replace_changed(
+        &mut self,
+        of: fn(&mut SessionRow) -> &mut Option<String>,
+        new: Option<&str>,
+    ) {
         let current = of(&mut self.session);
-        let Some(new) = new.filter(|new| !new.is_empty() && current.as_deref() != Some(*new))
-        else {
+        let Some(new) = new else { return };
+        if new.is_empty() || current.as_deref() == Some(new) {
             return;
-        };
+        }
+
         let new = clean(new);
-        let (masked, found) = look(self.redactor.as_deref(), &new);
-        let masked = short(&masked);
+        let (masked, found) = mask_text(self.redactor.as_deref(), &new);
+        let masked = truncate_name(&masked);
         // Compared again after masking: the unmasked value never equals the masked one that was
         // kept.
         if current.as_deref() != Some(masked) {
             *current = Some(masked.to_owned());
-            self.secrets.beside(found);
+            self.secrets.note_column_secrets(found);
         }
     }
 }
 
 /// Returns the words of a text on one line, up to a little more than a title can hold.
-fn beginning(text: &str) -> String {
+fn first_words(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
         if !line.is_empty() {
             line.push(' ');
         }
         line.push_str(word);
-        if line.len() > TITLE_CHARS * char::MAX_LEN_UTF8 {
+        if line.len() > MAX_TITLE_CHARS * char::MAX_LEN_UTF8 {
             break;
         }
     }
@@ -241,10 +263,10 @@ mod tests {
 
     #[test]
     fn a_title_is_the_first_words() {
-        assert_eq!(beginning(" a\n\tb  "), "a b");
-        let long = "𝄞 ".repeat(2 * TITLE_CHARS);
-        assert!(long.starts_with(&beginning(&long)));
-        assert!(beginning(&long).chars().count() > TITLE_CHARS);
+        assert_eq!(first_words(" a\n\tb  "), "a b");
+        let long = "𝄞 ".repeat(2 * MAX_TITLE_CHARS);
+        assert!(long.starts_with(&first_words(&long)));
+        assert!(first_words(&long).chars().count() > MAX_TITLE_CHARS);
     }
 
     /// A stream to which birds are secrets.
@@ -263,7 +285,7 @@ mod tests {
         let tell = |stream: &mut Stream| {
             stream.set_branch(Some("osprey"));
             stream.set_model(Some("plover"));
-            stream.title(TitleFrom::Person, "Of dunlin and godwit");
+            stream.offer_title(TitleFrom::Person, "Of dunlin and godwit");
         };
         tell(&mut stream);
         tell(&mut stream);
@@ -284,7 +306,7 @@ mod tests {
     #[test]
     fn names_that_a_decoder_does_not_know_are_masked() {
         let mut stream = among_birds(SessionRow::default(), StreamState::default());
-        stream.drift("field", "nest_of_osprey");
+        stream.count_unknown("field", "nest_of_osprey");
         let drift = stream.session_row().drift;
         assert_eq!(drift.as_deref(), Some(r#"{"field:nest_of_[REDACTED:osprey]":1}"#));
     }

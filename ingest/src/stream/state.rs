@@ -11,12 +11,16 @@ use super::tree::Tree;
 /// The state kept between two reads of a growing log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamState {
+    /// Index of the next event.
     pub(super) next_index: i32,
+    /// Present turn; 0 before the first prompt.
     pub(super) turn: i32,
+    /// Last model response, counted over the log; 0 before the first.
     pub(super) step: i32,
     /// Time of the last record that had one, in microseconds.
     pub(super) last_time: Option<i64>,
     pub(super) open_calls: OpenCalls,
+    /// Rank of the title's source; 0 if any other title may replace it.
     pub(super) title_rank: u8,
     /// Index of the next event when the title was taken.
     #[serde(default)]
@@ -25,7 +29,7 @@ pub struct StreamState {
     pub(super) own_run: u32,
     /// Position reached in the parent's sequence.
     pub(super) history_at: usize,
-    /// The last record was a copy.
+    /// True if the last record was a copy.
     pub(super) replay: bool,
     /// Parents of records, to find abandoned branches. Records are identified by hash.
     #[serde(default, skip_serializing_if = "Branches::is_empty")]
@@ -45,6 +49,7 @@ pub struct StreamState {
     /// True if the session has only the times of copied history, and none of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) borrowed: bool,
+    /// The last requests, to find the longest prompt of each.
     #[serde(default, skip_serializing_if = "LastRequests::is_empty")]
     pub(super) requests: LastRequests,
 }

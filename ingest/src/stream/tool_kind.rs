@@ -7,9 +7,9 @@ pub(crate) const PATCH_BEGIN: &str = "*** Begin Patch";
 
 /// Returns the kind of a tool by its name. A shell whose command is a patch counts as an edit.
 pub(crate) fn tool_kind(name: &str, command: &str) -> ToolKind {
-    let kind = ToolKind::of(name);
-    let patches = command.contains("apply_patch") && command.contains(PATCH_BEGIN);
-    if kind == ToolKind::Execute && patches { ToolKind::Edit } else { kind }
+    let kind = ToolKind::from_name(name);
+    let is_patch = command.contains("apply_patch") && command.contains(PATCH_BEGIN);
+    if kind == ToolKind::Execute && is_patch { ToolKind::Edit } else { kind }
 }
 
 #[cfg(test)]

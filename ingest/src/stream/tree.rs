@@ -5,89 +5,100 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Number of entries remembered, and number of times that the user went to another branch.
-const REMEMBERED: usize = 8192;
+/// Maximum number of entries remembered.
+const MAX_ENTRIES: usize = 8192;
+
+/// Maximum number of runs of entries. Every time that the user goes to another branch, a run begins.
+const MAX_RUNS: usize = 8192;
 
 /// The parent of the first entry of a session.
 pub(crate) const ROOT: u64 = 0;
 
 /// Events `first..end`.
-type Range = (i32, i32);
+type EventRange = (i32, i32);
 
+/// The entries of a log that is a tree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tree {
     /// The last entries, in the order of the log.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<TreeEntry>,
     /// Runs of entries that follow each other both in the log and in the tree.
-    runs: Vec<Run>,
+    runs: Vec<TreeRun>,
     /// Index of the first event of the first entry.
     root: Option<i32>,
 }
 
+/// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct TreeEntry {
     id: u64,
+    /// Index of the first event of the entry.
     begins: i32,
+    /// Position of its run in [`Tree::runs`].
     run: usize,
 }
 
+/// Entries that follow each other both in the log and in the tree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Run {
+struct TreeRun {
+    /// Index of the first event of the run.
     begins: i32,
     /// The run that this one continues, and the index at which the events of its parent entry end.
     on: Option<(usize, i32)>,
 }
 
 impl Tree {
+    /// Returns whether the tree has no entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Adds an entry below `parent` whose events begin at `now`. If `parent` is not the entry
     /// before it, returns all ranges of events that are abandoned now.
-    pub(crate) fn add(&mut self, id: u64, parent: u64, now: i32) -> Option<Vec<Range>> {
+    pub(crate) fn add_entry(&mut self, id: u64, parent: u64, now: i32) -> Option<Vec<EventRange>> {
         if self.runs.is_empty() {
-            self.runs.push(Run::default());
+            self.runs.push(TreeRun::default());
         }
-        let begun = *self.root.get_or_insert(now);
-        let goes_on = self.entries.back().is_none_or(|last| last.id == parent);
-        let on = if goes_on { None } else { self.place(parent, begun, now) };
+        let root = *self.root.get_or_insert(now);
+        let continues_last = self.entries.back().is_none_or(|last| last.id == parent);
+        let on = if continues_last { None } else { self.branching_point(parent, root, now) };
         if on.is_some() {
-            self.runs.push(Run { begins: now, on });
+            self.runs.push(TreeRun { begins: now, on });
         }
-        if self.entries.len() == REMEMBERED {
+
+        if self.entries.len() == MAX_ENTRIES {
             self.entries.pop_front();
         }
-        self.entries.push_back(Entry { id, begins: now, run: self.runs.len() - 1 });
-        on.map(|_| self.left())
+        self.entries.push_back(TreeEntry { id, begins: now, run: self.runs.len() - 1 });
+        on.is_some().then(|| self.abandoned_ranges())
     }
 
     /// Returns the run of an entry that is not the last, and where its events end. `None` if the
     /// entry is not known.
-    fn place(&self, parent: u64, begun: i32, now: i32) -> Option<(usize, i32)> {
-        if self.runs.len() == REMEMBERED {
+    fn branching_point(&self, parent: u64, root: i32, now: i32) -> Option<(usize, i32)> {
+        if self.runs.len() == MAX_RUNS {
             return None;
         }
         if parent == ROOT {
-            return Some((0, begun));
+            return Some((0, root));
         }
         let at = self.entries.iter().rposition(|entry| entry.id == parent)?;
         let end = self.entries.get(at + 1).map_or(now, |next| next.begins);
         Some((self.entries[at].run, end))
     }
 
-    /// Returns the events that are not between the root and the last run, ascending.
-    fn left(&self) -> Vec<Range> {
-        let mut left = Vec::new();
+    /// Returns the events that are not on the path from the root to the last run, ascending.
+    fn abandoned_ranges(&self) -> Vec<EventRange> {
+        let mut ranges = Vec::new();
         let mut run = self.runs.last();
-        while let Some(&Run { begins, on: Some((other, end)) }) = run {
+        while let Some(&TreeRun { begins, on: Some((other, end)) }) = run {
             if end < begins {
-                left.push((end, begins));
+                ranges.push((end, begins));
             }
             run = self.runs.get(other);
         }
-        left.reverse();
-        left
+        ranges.reverse();
+        ranges
     }
 }
 
@@ -117,7 +128,7 @@ mod tests {
                 let parent = if drawn > at { at } else { drawn };
                 parents.push(parent);
                 let id = |entry: usize| u64::try_from(entry).expect("fits");
-                if let Some(now_left) = tree.add(id(at + 1), id(parent), now) {
+                if let Some(now_left) = tree.add_entry(id(at + 1), id(parent), now) {
                     left = now_left;
                 }
                 events.extend((0..count).map(|_| at + 1));

@@ -9,11 +9,11 @@ use schemas::problem::ProblemKind;
 use simd_json::prelude::*;
 use simd_json::{INPUT_PADDING, Node, Tape};
 
-/// A decoded JSON value that borrows from the parser.
+/// A decoded JSON value, which borrows from the parser.
 pub type Value<'a> = simd_json::tape::Value<'a, 'a>;
 
 /// One item found on a line.
-pub enum Found<'a> {
+pub enum LineItem<'a> {
     /// An object, and its byte range in the line.
     Object(Value<'a>, Range<usize>),
     /// A value that is not an object, or text that is not JSON.
@@ -29,18 +29,18 @@ pub struct Parser {
 
 impl Default for Parser {
     fn default() -> Self {
-        let (scratch, buffers) = (Vec::new(), simd_json::Buffers::default());
-        Self { scratch, buffers, tape: Tape(Vec::new()) }
+        Self { scratch: Vec::new(), buffers: simd_json::Buffers::default(), tape: Tape(Vec::new()) }
     }
 }
 
-/// Bytes kept of the buffers between lines. Buffers that grew beyond this for one giant record are
-/// freed.
-const KEEP: usize = 8 << 20;
+/// Maximum size in bytes of a buffer that is kept between lines. Buffers that grew beyond this for
+/// one giant record are freed.
+const MAX_KEPT_BYTES: usize = 8 << 20;
 
 impl Parser {
-    /// Passes every object and every problem of `line` to `found`. Blank lines hold nothing.
-    pub fn each(&mut self, line: &[u8], found: &mut dyn FnMut(Found<'_>)) {
+    /// Passes every object and every problem of `line` to `found`, in the order of the line, except
+    /// that the repairs of a damaged line come first. A blank line contains neither.
+    pub fn for_each_item(&mut self, line: &[u8], found: &mut dyn FnMut(LineItem<'_>)) {
         let line_len = line.len();
         let start = line.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(line_len);
         let end = line.iter().rposition(|b| !b.is_ascii_whitespace()).map_or(start, |at| at + 1);
@@ -48,62 +48,72 @@ impl Parser {
         if body.is_empty() {
             return;
         }
+
         if body.iter().all(|b| *b == 0) {
             let message = format!("{} NUL bytes instead of a record", body.len());
-            return found(Found::Problem(ProblemKind::ControlCharacters, start..end, message));
+            return found(LineItem::Problem(ProblemKind::ControlCharacters, start..end, message));
         }
-        if !self.value(body, start..end, found) {
-            self.salvage(body, start, found);
+        if !self.decode_value(body, start..end, found) {
+            self.decode_damaged(body, start, found);
         }
-        let tape = self.tape.0.capacity() * size_of::<Node<'_>>();
-        if self.scratch.capacity().max(tape) > KEEP {
+
+        let tape_bytes = self.tape.0.capacity() * size_of::<Node<'_>>();
+        if self.scratch.capacity().max(tape_bytes) > MAX_KEPT_BYTES {
             *self = Self::default();
         }
     }
 
     /// Returns where the last complete object ends in a line that may still be written. Bytes that
     /// follow later change neither this object nor those before it.
-    pub fn whole(&mut self, line: &[u8]) -> usize {
+    pub fn complete_length(&mut self, line: &[u8]) -> usize {
         let mut end = 0;
-        self.each(line, &mut |found| {
-            if let Found::Object(_, at) = found {
+        self.for_each_item(line, &mut |found| {
+            if let LineItem::Object(_, at) = found {
                 end = at.end;
             }
         });
         end
     }
 
-    /// Decodes `body` as one value. Returns false if it is not JSON.
-    fn value(&mut self, body: &[u8], at: Range<usize>, found: &mut dyn FnMut(Found<'_>)) -> bool {
+    /// Decodes `body`, which is at the range `at` of the line, as one value. Returns false if it is
+    /// not JSON.
+    fn decode_value(
+        &mut self,
+        body: &[u8],
+        at: Range<usize>,
+        found: &mut dyn FnMut(LineItem<'_>),
+    ) -> bool {
         self.scratch.clear();
         self.scratch.reserve(body.len() + INPUT_PADDING);
         self.scratch.extend_from_slice(body);
         self.scratch.extend_from_slice(&[0; INPUT_PADDING]);
+
         let mut tape: Tape<'_> = std::mem::replace(&mut self.tape, Tape(Vec::new()));
-        let (scratch, buffers) = (&mut self.scratch, &mut self.buffers);
+        let scratch = &mut self.scratch;
+        let buffers = &mut self.buffers;
         let is_json = simd_json::fill_tape_padded(scratch, body.len(), buffers, &mut tape).is_ok();
         if is_json {
             let value = tape.as_value();
             if value.is_object() {
-                found(Found::Object(value, at));
+                found(LineItem::Object(value, at));
             } else {
-                let message = format!("a JSON {:?} where an object belongs", value.value_type());
-                found(Found::Problem(ProblemKind::NotAnObject, at, message));
+                let message = format!("expected a JSON object, found {:?}", value.value_type());
+                found(LineItem::Problem(ProblemKind::NotAnObject, at, message));
             }
         }
         self.tape = tape.reset();
         is_json
     }
 
-    /// Repairs the bytes, then decodes every value on the line.
-    fn salvage(&mut self, body: &[u8], start: usize, found: &mut dyn FnMut(Found<'_>)) {
-        let (text, repairs) = repair(body);
+    /// Repairs the bytes of `body`, which begins at `start` of the line, and decodes every value in
+    /// it.
+    fn decode_damaged(&mut self, body: &[u8], start: usize, found: &mut dyn FnMut(LineItem<'_>)) {
+        let (text, repairs) = repair_body(body);
         let whole = start..start + body.len();
         for (kind, message) in repairs {
-            found(Found::Problem(kind, whole.clone(), message));
+            found(LineItem::Problem(kind, whole.clone(), message));
         }
-        let place =
-            |range: Range<usize>| start + text.place(range.start)..start + text.place(range.end);
+
         let mut values = serde_json::Deserializer::from_str(&text.json)
             .into_iter::<&serde_json::value::RawValue>();
         loop {
@@ -111,16 +121,16 @@ impl Parser {
             match values.next() {
                 Some(Ok(raw)) => {
                     let end = values.byte_offset();
-                    let range = place(end - raw.get().len()..end);
-                    if !self.value(raw.get().as_bytes(), range.clone(), found) {
-                        let message = "no JSON".to_owned();
-                        found(Found::Problem(ProblemKind::BadJson, range, message));
+                    let range = text.line_range(start, end - raw.get().len()..end);
+                    if !self.decode_value(raw.get().as_bytes(), range.clone(), found) {
+                        let message = "not valid JSON".to_owned();
+                        found(LineItem::Problem(ProblemKind::BadJson, range, message));
                     }
                 }
                 Some(Err(error)) => {
-                    let at = place(from..text.json.len());
-                    let message = format!("no JSON: {}", describe(&error));
-                    return found(Found::Problem(ProblemKind::BadJson, at, message));
+                    let range = text.line_range(start, from..text.json.len());
+                    let message = format!("not valid JSON: {}", describe_error(&error));
+                    return found(LineItem::Problem(ProblemKind::BadJson, range, message));
                 }
                 None => return,
             }
@@ -129,89 +139,96 @@ impl Parser {
 }
 
 /// Returns serde_json's message without its line number, which is always 1 here.
-fn describe(error: &serde_json::Error) -> String {
+fn describe_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let cut = message.rfind(" at line ").unwrap_or(message.len());
     format!("{} at column {}", &message[..cut], error.column())
 }
 
-/// A line repaired to legible JSON.
+/// The text of a line after its repair.
 #[derive(Default)]
-struct Legible {
+struct RepairedLine {
     json: String,
-    /// Pairs of a position in `json` and the matching position in the line. Both advance together
-    /// from one pair to the next.
+    /// Pairs of a position in `json` and the matching position in the body, ascending. Both advance
+    /// together from one pair to the next.
     seams: Vec<(usize, usize)>,
 }
 
-impl Legible {
-    /// Returns the position in the line for a position in `json`.
-    fn place(&self, at: usize) -> usize {
+impl RepairedLine {
+    /// Returns the range of the line for a range of `json`. The body begins at `start` of the line.
+    fn line_range(&self, start: usize, range: Range<usize>) -> Range<usize> {
+        start + self.body_position(range.start)..start + self.body_position(range.end)
+    }
+
+    /// Returns the position in the body for a position in `json`.
+    fn body_position(&self, at: usize) -> usize {
         let next = self.seams.partition_point(|(here, _)| *here <= at);
         let before = next.checked_sub(1).and_then(|last| self.seams.get(last));
         before.map_or(at, |(here, there)| there + (at - here))
     }
 }
 
-/// Makes a line valid UTF-8 without raw control characters or lone surrogate escapes, and returns
-/// the problems repaired. Each repair depends only on its own place in the line.
-fn repair(body: &[u8]) -> (Legible, Vec<(ProblemKind, String)>) {
+/// Makes the body of a line valid UTF-8 without raw control characters or lone surrogate escapes,
+/// and returns the problems repaired. Each repair depends only on its own place in the line.
+fn repair_body(body: &[u8]) -> (RepairedLine, Vec<(ProblemKind, String)>) {
     use std::fmt::Write as _;
-    let mut legible = Legible::default();
-    let (mut invalid, mut controls) = (false, 0);
-    let (mut in_text, mut escaped) = (false, false);
+    let mut legible = RepairedLine::default();
+    let mut has_invalid = false;
+    let mut controls = 0;
+    let mut is_in_string = false;
+    let mut is_escaped = false;
+    // Position in the body after the bytes that were repaired.
     let mut at = 0;
     for chunk in body.utf8_chunks() {
         for c in chunk.valid().chars() {
             at += c.len_utf8();
-            let is_control = c < ' ' && (in_text || !matches!(c, '\t' | '\r'));
+            let is_control = c < ' ' && (is_in_string || !matches!(c, '\t' | '\r'));
             controls += usize::from(is_control);
-            if is_control && in_text {
+            if is_control && is_in_string {
                 let _ = write!(legible.json, "\\u{:04x}", u32::from(c));
                 legible.seams.push((legible.json.len(), at));
             } else {
                 // Between values only blanks are valid JSON.
                 legible.json.push(if is_control { ' ' } else { c });
             }
-            in_text ^= c == '"' && !escaped;
-            escaped = in_text && c == '\\' && !escaped;
+            is_in_string ^= c == '"' && !is_escaped;
+            is_escaped = is_in_string && c == '\\' && !is_escaped;
         }
         if !chunk.invalid().is_empty() {
-            invalid = true;
+            has_invalid = true;
             at += chunk.invalid().len();
             legible.json.push(char::REPLACEMENT_CHARACTER);
             legible.seams.push((legible.json.len(), at));
         }
     }
+
     let mut repairs = Vec::new();
-    if invalid {
+    if has_invalid {
         repairs.push((ProblemKind::InvalidUtf8, "invalid UTF-8 was replaced".to_owned()));
     }
     if controls > 0 {
         let message = format!("{controls} raw control characters were escaped");
         repairs.push((ProblemKind::ControlCharacters, message));
     }
-    if let Some(mended) = mend_surrogates(&legible.json) {
+    if let Some(repaired) = replace_lone_surrogates(&legible.json) {
         repairs.push((ProblemKind::LoneSurrogate, "half a surrogate pair was replaced".to_owned()));
-        legible.json = mended;
+        legible.json = repaired;
     }
     (legible, repairs)
 }
 
 /// Replaces `\uD8xx` without its other half by `\ufffd`. Returns `None` if there is nothing to
 /// replace.
-fn mend_surrogates(text: &str) -> Option<String> {
+fn replace_lone_surrogates(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
-    let unit = |at: usize| -> Option<u32> {
-        let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
-        u32::from_str_radix(hex, 16).ok()
-    };
     let mut out: Option<Vec<u8>> = None;
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         let escape = at + found;
-        at = match unit(escape) {
-            Some(0xd800..=0xdbff) if matches!(unit(escape + 6), Some(0xdc00..=0xdfff)) => {
+        at = match escaped_unit(text, escape) {
+            Some(0xd800..=0xdbff)
+                if matches!(escaped_unit(text, escape + 6), Some(0xdc00..=0xdfff)) =>
+            {
                 escape + 12
             }
             Some(0xd800..=0xdfff) => {
@@ -225,16 +242,24 @@ fn mend_surrogates(text: &str) -> Option<String> {
     out.and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
-/// Largest absolute value accepted as a whole number; beyond it the agents' own numbers are not
-/// exact.
-const MOST: u64 = 1 << 53;
+/// Returns the UTF-16 code unit of the escape `\uXXXX` at `at`.
+fn escaped_unit(text: &str, at: usize) -> Option<u32> {
+    let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
+    u32::from_str_radix(hex, 16).ok()
+}
 
-/// Reads fields that may be missing or of another type than expected.
-pub trait Fields<'a>: Sized {
+/// Largest absolute value accepted as a whole number. Beyond it, the agents' own numbers are not
+/// exact.
+const MAX_WHOLE_NUMBER: u64 = 1 << 53;
+
+/// Reads fields of a JSON object that may be missing or of another type than expected. All methods
+/// return `None`, or nothing, if the value is not an object.
+pub trait JsonFields<'a>: Sized {
+    /// Returns the field, also if it is null.
     fn field(&self, key: &str) -> Option<Value<'a>>;
 
     /// Returns the field unless it is null.
-    fn given(&self, key: &str) -> Option<Value<'a>> {
+    fn non_null(&self, key: &str) -> Option<Value<'a>> {
         self.field(key).filter(|value| !value.is_null())
     }
 
@@ -246,33 +271,35 @@ pub trait Fields<'a>: Sized {
         self.text(key).filter(|text| !text.is_empty())
     }
 
-    /// Returns a whole number, also if it is written as a float. Numbers far beyond any count or
-    /// time are `None`, so that hundreds of them can be added without overflow.
+    /// Returns a whole number, also if it is written as a float, whose fraction is dropped. Numbers
+    /// far beyond any count or time are `None`, so that hundreds of them can be added without
+    /// overflow.
     fn int(&self, key: &str) -> Option<i64>;
 
+    /// Returns a boolean field.
     fn flag(&self, key: &str) -> Option<bool>;
 
-    /// Returns the elements of an array field; nothing if the field is not an array.
+    /// Returns the elements of an array field, or nothing if the field is not an array.
     fn items(&self, key: &str) -> Vec<Value<'a>>;
 
     /// Returns the field if it is an object.
     fn object(&self, key: &str) -> Option<Value<'a>>;
 }
 
-impl<'a> Fields<'a> for Value<'a> {
+impl<'a> JsonFields<'a> for Value<'a> {
     fn field(&self, key: &str) -> Option<Value<'a>> {
         self.as_object()?.get(key)
     }
 
     fn text(&self, key: &str) -> Option<&'a str> {
-        string(self.field(key)?)
+        string_value(self.field(key)?)
     }
 
     fn int(&self, key: &str) -> Option<i64> {
         let value = self.field(key)?;
-        #[expect(clippy::cast_possible_truncation, reason = "what does not fit is too much")]
+        #[expect(clippy::cast_possible_truncation, reason = "saturated values are too large")]
         let int = value.as_i64().or_else(|| value.as_f64().map(|float| float as i64))?;
-        (int.unsigned_abs() <= MOST).then_some(int)
+        (int.unsigned_abs() <= MAX_WHOLE_NUMBER).then_some(int)
     }
 
     fn flag(&self, key: &str) -> Option<bool> {
@@ -290,25 +317,30 @@ impl<'a> Fields<'a> for Value<'a> {
     }
 }
 
-/// Decodes the JSON in a string. Returns false if it is not a single object.
-pub(crate) fn embedded(json: &str, parser: &mut Parser, mut found: impl FnMut(Value<'_>)) -> bool {
+/// Decodes the JSON in a string and passes its object to `found`. Returns false without passing
+/// anything if the string is not a single object.
+pub(crate) fn decode_embedded(
+    json: &str,
+    parser: &mut Parser,
+    mut found: impl FnMut(Value<'_>),
+) -> bool {
     if !json.trim_start().starts_with('{') {
         return false;
     }
-    let mut whole = false;
-    parser.each(json.as_bytes(), &mut |item| {
-        if let Found::Object(value, at) = item
+    let mut is_whole = false;
+    parser.for_each_item(json.as_bytes(), &mut |item| {
+        if let LineItem::Object(value, at) = item
             && at.len() == json.trim().len()
         {
-            whole = true;
+            is_whole = true;
             found(value);
         }
     });
-    whole
+    is_whole
 }
 
-/// Returns the text of a string value.
-pub fn string<'a>(value: Value<'a>) -> Option<&'a str> {
+/// Returns the text of a string value, or `None` if the value is not a string.
+pub fn string_value<'a>(value: Value<'a>) -> Option<&'a str> {
     value.into_string()
 }
 
@@ -319,12 +351,12 @@ mod tests {
     /// One line per finding: `object <range> <value of "a">` or `<kind> <range>`.
     fn check(line: &[u8], want: &[&str]) {
         let mut got = Vec::new();
-        Parser::default().each(line, &mut |found| {
+        Parser::default().for_each_item(line, &mut |found| {
             got.push(match found {
-                Found::Object(value, at) => {
+                LineItem::Object(value, at) => {
                     format!("object {at:?} {}", value.text("a").unwrap_or("-"))
                 }
-                Found::Problem(kind, at, _) => format!("{kind} {at:?}"),
+                LineItem::Problem(kind, at, _) => format!("{kind} {at:?}"),
             });
         });
         assert_eq!(got, want, "{}", String::from_utf8_lossy(line));
@@ -379,8 +411,8 @@ mod tests {
     #[test]
     fn numbers_beyond_reason_are_none() {
         let line = br#"{"a":12,"b":12.0,"c":9223372036854775807,"d":-1e300,"e":"12"}"#;
-        Parser::default().each(line, &mut |found| {
-            let Found::Object(object, _) = found else { panic!("an object") };
+        Parser::default().for_each_item(line, &mut |found| {
+            let LineItem::Object(object, _) = found else { panic!("an object") };
             let ints = ["a", "b", "c", "d", "e"].map(|key| object.int(key));
             assert_eq!(ints, [Some(12), Some(12), None, None, None]);
         });
@@ -400,7 +432,7 @@ mod tests {
             (b"{\"a\":1}\0\0\0\x1d", 7),
             (b"{}\xa7\0\0{}", 2),
         ] {
-            assert_eq!(parser.whole(line), want, "{}", String::from_utf8_lossy(line));
+            assert_eq!(parser.complete_length(line), want, "{}", String::from_utf8_lossy(line));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! characters that Unicode draws as nothing.
 //!
 //! Such characters may split a secret, so cleaning comes before masking. All printed or answered
-//! text passes the same function.
+//! text passes through the same function.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
             rest = &rest[length..];
         } else {
             rest = &rest[c.len_utf8()..];
-            cleaned.extend(kept_as(c, cleaned.chars().next_back(), rest));
+            cleaned.extend(replacement_of(c, cleaned.chars().next_back(), rest));
         }
         plain = find_suspect(rest).unwrap_or(rest.len());
     }
@@ -64,7 +64,8 @@ const FIRST_BYTES: [bool; 256] = {
     let mut firsts = [false; 256];
     let mut pair = 0;
     while pair < 1 << 16 {
-        let (first, second) = (pair >> 8, pair & 0xff);
+        let first = pair >> 8;
+        let second = pair & 0xff;
         firsts[first] |= begins_suspect(first as u8, second as u8);
         pair += 1;
     }
@@ -99,8 +100,12 @@ const fn begins_suspect(first: u8, second: u8) -> bool {
 /// Returns whether all bytes are printable ASCII, tabs or line feeds. Has no branches, so that the
 /// compiler vectorizes it.
 fn is_plain_ascii(bytes: &[u8; CHUNK_BYTES]) -> bool {
-    let is_odd = |byte: u8| (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
-    !bytes.iter().fold(false, |odd, byte| odd | is_odd(*byte))
+    let mut has_other = false;
+    for byte in bytes {
+        let is_control = (*byte < 0x20) & (*byte != b'\n') & (*byte != b'\t');
+        has_other |= is_control | (*byte >= 0x7f);
+    }
+    !has_other
 }
 
 /// Returns whether a character may have to be removed or replaced.
@@ -110,7 +115,7 @@ fn is_suspect(c: char) -> bool {
 
 /// Returns the character that replaces `c`, given the last one kept and the text after it. `None`
 /// removes it.
-fn kept_as(c: char, before: Option<char>, after: &str) -> Option<char> {
+fn replacement_of(c: char, before: Option<char>, after: &str) -> Option<char> {
     match c {
         '\n' | '\t' => Some(c),
         // After a carriage return, terminals overwrite the line.

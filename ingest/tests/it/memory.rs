@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arrow::array::RecordBatch;
 use ingest::discover::discover;
 use ingest::plan::{Known, plan};
-use ingest::run::report::Report;
+use ingest::run::report::IngestReport;
 use ingest::run::{Progress, Sink, Target, run};
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
@@ -35,26 +35,26 @@ struct Rows {
 
 impl Memory {
     /// Ingests what is below `path` and was not ingested yet.
-    pub fn ingest(&self, path: &Path) -> Report {
+    pub fn ingest(&self, path: &Path) -> IngestReport {
         self.ingest_all(&[path.to_owned()])
     }
 
-    pub fn ingest_all(&self, paths: &[PathBuf]) -> Report {
+    pub fn ingest_all(&self, paths: &[PathBuf]) -> IngestReport {
         self.ingest_with(paths, &())
     }
 
     /// Plans, and ends before the first log is read, as a run that is interrupted.
-    pub fn ingest_nothing(&self, path: &Path) -> Report {
+    pub fn ingest_nothing(&self, path: &Path) -> IngestReport {
         struct Cancelled;
         impl Progress for Cancelled {
-            fn cancelled(&self) -> bool {
+            fn is_cancelled(&self) -> bool {
                 true
             }
         }
         self.ingest_with(&[path.to_owned()], &Cancelled)
     }
 
-    fn ingest_with(&self, paths: &[PathBuf], progress: &dyn Progress) -> Report {
+    fn ingest_with(&self, paths: &[PathBuf], progress: &dyn Progress) -> IngestReport {
         self.segment.fetch_add(1, Ordering::Relaxed);
         let mut records: BTreeMap<String, Vec<(i64, u64)>> = BTreeMap::new();
         for event in self.events().into_iter().filter(|event| event.record_hash != 0) {

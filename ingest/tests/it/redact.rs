@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use ingest::redact::{Counts, Redactor, RuleError, UserRule, user_rules};
+use ingest::redact::{Redactor, RuleError, SecretCounts, UserRule, parse_user_rules};
 use proptest::prelude::*;
 
 const SECRETS: &str = include_str!("../redact/secrets.txt");
@@ -104,7 +104,7 @@ fn secrets() -> Vec<(String, String)> {
 }
 
 fn mask(text: &str) -> String {
-    REDACTOR.mask(text, &mut Counts::default()).into_owned()
+    REDACTOR.mask(text, &mut SecretCounts::default()).into_owned()
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn planted_secrets_are_masked_and_the_text_around_them_is_kept() {
                 }
             }
         }
-        let mut counts = Counts::default();
+        let mut counts = SecretCounts::default();
         let masked = REDACTOR.mask(&plain, &mut counts);
         if masked != wanted {
             failures.push(format!("{title}\n  wanted {wanted}\n  got    {masked}"));
@@ -258,17 +258,17 @@ fn what_only_begins_like_a_placeholder_protects_nothing() {
 #[test]
 fn clean_text_is_borrowed() {
     let text = "An ordinary text about tokens, passwords and keys: `let token = next();`";
-    let mut counts = Counts::default();
+    let mut counts = SecretCounts::default();
     assert!(matches!(REDACTOR.mask(text, &mut counts), std::borrow::Cow::Borrowed(_)));
-    assert_eq!(counts, Counts::default());
+    assert_eq!(counts, SecretCounts::default());
 }
 
 #[test]
 fn rules_of_the_user_are_added() {
     let rules =
-        user_rules("[[rule]]\nname = \"badge\"\nregex = \"HB-([0-9]{4})\"\n").expect("rules");
+        parse_user_rules("[[rule]]\nname = \"badge\"\nregex = \"HB-([0-9]{4})\"\n").expect("rules");
     let redactor = Redactor::new(&rules).expect("a redactor");
-    let mut counts = Counts::default();
+    let mut counts = SecretCounts::default();
     let once = redactor.mask("HB-1234 and HB-12345", &mut counts).into_owned();
     assert_eq!(once, "HB-[REDACTED:badge] and HB-[REDACTED:badge]5");
     assert_eq!(counts.0, BTreeMap::from([("badge".to_owned(), 2)]));
@@ -295,8 +295,8 @@ fn wrong_rules_are_named() {
     let error = rule("badge", "HB-(");
     assert!(matches!(error, RuleError::Regex { .. }));
     assert!(error.to_string().contains("badge"), "{error}");
-    assert!(matches!(user_rules("[[rule]]\nname = 1"), Err(RuleError::File(_))));
-    assert!(user_rules("").expect("no rules").is_empty());
+    assert!(matches!(parse_user_rules("[[rule]]\nname = 1"), Err(RuleError::File(_))));
+    assert!(parse_user_rules("").expect("no rules").is_empty());
 }
 
 /// Pieces of secrets, of what stands around them, and of neither.
@@ -337,7 +337,7 @@ fn tokens_glued_to_words_are_masked() {
     for token in tokens.map(|parts| parts.concat()) {
         for lead in ["", "backup-", "my_", "-home-", "rollout-2026-01-01-"] {
             let text = format!("see {lead}{token}.txt");
-            let masked = redactor.mask(&text, &mut Counts::default());
+            let masked = redactor.mask(&text, &mut SecretCounts::default());
             assert!(masked.contains("[REDACTED:") && !masked.contains(&token), "{masked}");
         }
     }

@@ -303,7 +303,7 @@ fn what_a_person_took_back_in_opencode_is_an_abandoned_branch() {
 #[test]
 fn giant_lines_cost_themselves_only() {
     let dir = tempfile::tempdir().expect("tempdir");
-    let giant = user("a", 2, &"x".repeat(ingest::source::lines::MAX_LINE + (8 << 20)));
+    let giant = user("a", 2, &"x".repeat(ingest::source::lines::MAX_LINE_BYTES + (8 << 20)));
     let log = user("a", 1, "before") + &giant + &user("a", 3, "after");
     write(&dir.path().join("a.jsonl"), &log, 1);
     // A log may begin with such a line.
@@ -396,7 +396,7 @@ fn a_log_of_garbage_is_counted_and_lists_its_first_problems() {
     assert_eq!(texts(&memory), ["before", "after"]);
     let problems = memory.problems();
     assert_eq!(problems.len(), 1000);
-    assert!(problems[999].message.ends_with("counted and not listed"), "{:?}", problems[999]);
+    assert!(problems[999].message.ends_with("counted but not listed"), "{:?}", problems[999]);
     assert!(!problems[998].message.ends_with("listed"), "{:?}", problems[998]);
 }
 

@@ -1,5 +1,5 @@
-//! Computes what tokens cost. The prices are in the table `prices.toml`, dated data kept in the
-//! repository, which a user's file of the same form can change.
+//! Computes the cost of tokens. The prices are in `prices.toml`, a dated table in the repository,
+//! which a user's file of the same form can change.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +29,10 @@ pub struct Rate {
     pub cache_write_1h: Option<f64>,
     /// Prices of requests with a long prompt, if they are higher.
     pub long: Option<LongRate>,
+    /// Factor by which all prices are multiplied at Bedrock's regional endpoints. `None` if they
+    /// cost the same there.
     regional: Option<f64>,
+    /// Other names of the model.
     #[serde(default)]
     aliases: Vec<String>,
 }
@@ -56,21 +59,25 @@ pub struct LongRate {
 /// The rates of input, output, cache reads, and cache writes for five minutes and for an hour.
 pub type Rates = [Option<f64>; 5];
 
-const FIELDS: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
+/// The fields that hold the [`Rates`], in their order.
+const RATE_FIELDS: [&str; 5] =
+    ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
 
 impl Rate {
-    /// Whether a request costs the long rates. `prompt_tokens` counts the whole prompt, cached
-    /// tokens included.
+    /// Returns whether a request costs the long rates. `prompt_tokens` counts the whole prompt,
+    /// cached tokens included.
     pub fn is_long(&self, prompt_tokens: i64) -> bool {
         self.long.as_ref().is_some_and(|long| prompt_tokens > long.above_tokens)
     }
 
-    /// Returns what usage costs in US dollars. Returns `None` if the log gives no counts, or if a
-    /// kind of tokens that was used has no known rate.
-    pub fn cost(&self, usage: &Usage, long: bool) -> Option<f64> {
+    /// Returns the cost of usage in US dollars. `is_long` is the result of [`Self::is_long`] for the
+    /// prompt. Returns `None` if the log gives no counts, or if a kind of tokens that was used has
+    /// no known rate.
+    pub fn cost(&self, usage: &Usage, is_long: bool) -> Option<f64> {
         if usage.is_unknown() {
             return None;
         }
+
         let one_hour = usage.cache_write_1h.unwrap_or(0);
         let counts = [
             usage.input.unwrap_or(0),
@@ -79,67 +86,78 @@ impl Rate {
             usage.cache_write.map_or(0, |all| all.saturating_sub(one_hour)),
             one_hour,
         ];
-        let used = counts.iter().zip(self.rates(long)).filter(|(count, _)| **count != 0);
-        let mut costs = used.map(|(count, rate)| rate.map(|rate| *count as f64 * rate / 1e6));
-        costs.try_fold(0.0, |sum, cost| cost.map(|cost| sum + cost))
+        let mut cost = 0.0;
+        for (count, rate) in counts.into_iter().zip(self.rates(is_long)) {
+            if count != 0 {
+                cost += count as f64 * rate? / 1e6;
+            }
+        }
+        Some(cost)
     }
 
-    /// Returns the rates of requests with a long prompt if `long` is true, and the normal rates
+    /// Returns the rates of requests with a long prompt if `is_long` is true, and the normal rates
     /// otherwise.
-    pub fn rates(&self, long: bool) -> Rates {
-        match self.long.as_ref().filter(|_| long) {
-            Some(long) => long.rates(),
-            None => [
-                Some(self.input),
-                Some(self.output),
-                self.cache_read,
-                self.cache_write_5m.or(Some(self.input)),
-                self.cache_write_1h,
-            ],
+    pub fn rates(&self, is_long: bool) -> Rates {
+        if let Some(long) = &self.long
+            && is_long
+        {
+            return long.rates();
         }
+        [
+            Some(self.input),
+            Some(self.output),
+            self.cache_read,
+            self.cache_write_5m.or(Some(self.input)),
+            self.cache_write_1h,
+        ]
     }
 
     /// Returns the same rates, each multiplied by a factor.
-    fn times(&self, factor: f64) -> Self {
-        let times = |rate: Option<f64>| rate.map(|rate| rate * factor);
+    fn scaled_by(&self, factor: f64) -> Self {
         let long = self.long.as_ref().map(|long| LongRate {
             above_tokens: long.above_tokens,
             input: long.input * factor,
             output: long.output * factor,
-            cache_read: times(long.cache_read),
-            cache_write_5m: times(long.cache_write_5m),
-            cache_write_1h: times(long.cache_write_1h),
+            cache_read: long.cache_read.map(|rate| rate * factor),
+            cache_write_5m: long.cache_write_5m.map(|rate| rate * factor),
+            cache_write_1h: long.cache_write_1h.map(|rate| rate * factor),
         });
         Self {
             input: self.input * factor,
             output: self.output * factor,
-            cache_read: times(self.cache_read),
-            cache_write_5m: times(self.cache_write_5m),
-            cache_write_1h: times(self.cache_write_1h),
+            cache_read: self.cache_read.map(|rate| rate * factor),
+            cache_write_5m: self.cache_write_5m.map(|rate| rate * factor),
+            cache_write_1h: self.cache_write_1h.map(|rate| rate * factor),
             long,
             regional: None,
             aliases: Vec::new(),
         }
     }
 
-    fn check(&self, model: &str) -> Result<(), PriceError> {
+    /// Checks the rates and the threshold of a model.
+    fn check_rates(&self, model: &str) -> Result<(), PriceError> {
         let rates = [self.rates(false), self.rates(true)];
-        let named = rates.iter().flat_map(|rates| FIELDS.into_iter().zip(*rates));
+        let named = rates.iter().flat_map(|rates| RATE_FIELDS.into_iter().zip(*rates));
         for (field, rate) in named.chain([("regional", self.regional)]) {
-            if let Some(value) = rate.filter(|rate| !rate.is_finite() || *rate < 0.0) {
+            if let Some(value) = rate
+                && (!value.is_finite() || value < 0.0)
+            {
                 return Err(PriceError::Rate { model: model.to_owned(), field, value });
             }
         }
-        match &self.long {
-            Some(long) if long.above_tokens <= 0 => {
-                Err(PriceError::Threshold { model: model.to_owned(), value: long.above_tokens })
-            }
-            _ => Ok(()),
+
+        if let Some(long) = &self.long
+            && long.above_tokens <= 0
+        {
+            let value = long.above_tokens;
+            return Err(PriceError::Threshold { model: model.to_owned(), value });
         }
+        Ok(())
     }
 }
 
 impl LongRate {
+    /// Returns the rates. Without a rate, cache writes for five minutes cost as much as other input.
     fn rates(&self) -> Rates {
         [
             Some(self.input),
@@ -159,7 +177,7 @@ pub enum PriceError {
     #[error("price table: {0}")]
     Form(String),
     /// The text of `as_of` is not a date.
-    #[error("price table: as_of is {0:?}, which is no date such as 2026-09-22")]
+    #[error("price table: as_of is {0:?}, which is not a date such as 2026-09-22")]
     Date(String),
     /// A rate is negative or not a finite number.
     #[error(
@@ -182,7 +200,7 @@ pub enum PriceError {
         value: i64,
     },
     /// Two models of the file have the same name or alias.
-    #[error("price table: the name {name:?} stands for {first:?} and for {second:?}")]
+    #[error("price table: the name {name:?} is used by both {first:?} and {second:?}")]
     Name {
         /// The name or alias.
         name: String,
@@ -196,23 +214,27 @@ pub enum PriceError {
 /// The content of a price file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct PriceFile {
+    /// The day of the prices, as `2026-09-22`.
     as_of: Option<String>,
     #[serde(default)]
     models: BTreeMap<String, Rate>,
 }
 
-impl File {
+impl PriceFile {
+    /// Parses and checks a price file.
     fn parse(text: &str) -> Result<Self, PriceError> {
         let file: Self =
             toml::from_str(text).map_err(|error| PriceError::Form(error.to_string()))?;
-        if let Some(date) = file.as_of.as_ref().filter(|d| d.parse::<jiff::civil::Date>().is_err())
+        if let Some(date) = &file.as_of
+            && date.parse::<jiff::civil::Date>().is_err()
         {
             return Err(PriceError::Date(date.clone()));
         }
+
         let mut owners = HashMap::new();
         for (model, rate) in &file.models {
-            rate.check(model)?;
+            rate.check_rates(model)?;
             for name in std::iter::once(model).chain(&rate.aliases) {
                 if let Some(first) = owners.insert(name, model) {
                     return Err(PriceError::Name {
@@ -229,18 +251,38 @@ impl File {
 
 /// A model of the table with its prices.
 #[derive(Debug, Clone)]
-struct Priced {
+struct PricedModel {
     model: String,
+    /// Prices at all other endpoints.
     rate: Rate,
     /// Prices at Bedrock's regional endpoints, if they differ.
     regional: Option<Rate>,
 }
 
 /// Prices of models, by name.
+///
+/// ```rust
+/// use schemas::Usage;
+/// use schemas::price::{PriceError, PriceTable};
+///
+/// let table = PriceTable::with_overrides(
+///     "[models.local]
+///     input = 1.5
+///     output = 6.0",
+/// )?;
+/// let usage = Usage { input: Some(2_000), output: Some(1_000), ..Usage::default() };
+/// let cost = table.cost("local", &usage, false).expect("a price");
+/// assert!((cost - 0.009).abs() < 1e-9);
+///
+/// // A model without a price does not cost nothing: its cost is not known.
+/// assert_eq!(table.cost("no-such-model", &usage, false), None);
+/// # Ok::<(), PriceError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct PriceTable {
     as_of: String,
-    models: Vec<Priced>,
+    models: Vec<PricedModel>,
+    /// The position in `models` of every name and alias.
     names: HashMap<String, usize>,
 }
 
@@ -248,9 +290,9 @@ impl PriceTable {
     /// Returns the table of the repository. A test shows that it can be read.
     pub fn built_in() -> Self {
         let mut table = Self::default();
-        if let Ok(file) = File::parse(BUILT_IN) {
+        if let Ok(file) = PriceFile::parse(BUILT_IN) {
             table.as_of = file.as_of.clone().unwrap_or_default();
-            table.add(file);
+            table.add_models(file);
         }
         table
     }
@@ -258,10 +300,13 @@ impl PriceTable {
     /// Returns the table of the repository together with the models of a user's file, which are
     /// added or replace those of the same name. The file may omit `as_of`, which has no effect
     /// there.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the file: its form, a rate, a threshold or a name.
     pub fn with_overrides(text: &str) -> Result<Self, PriceError> {
-        let file = File::parse(text)?;
+        let file = PriceFile::parse(text)?;
         let mut table = Self::built_in();
-        table.add(file);
+        table.add_models(file);
         Ok(table)
     }
 
@@ -270,37 +315,48 @@ impl PriceTable {
         &self.as_of
     }
 
-    /// Returns the prices of a model, which is found by the rules of the module `name`.
+    /// Returns the prices of a model, which is found by the rules of the module `name`. `None` if
+    /// the model has no price.
     pub fn rate(&self, model: &str) -> Option<&Rate> {
         let mut known_as = model;
-        let mut regional = false;
+        let mut is_regional = false;
         loop {
             if let Some(found) = self.names.get(known_as).and_then(|at| self.models.get(*at)) {
-                return Some(found.regional.as_ref().filter(|_| regional).unwrap_or(&found.rate));
+                return match &found.regional {
+                    Some(regional) if is_regional => Some(regional),
+                    Some(_) | None => Some(&found.rate),
+                };
             }
-            let (shorter, region) = name::without_decoration(known_as)?;
+            let (shorter, is_region) = name::without_decoration(known_as)?;
             known_as = shorter;
-            regional |= region;
+            is_regional |= is_region;
         }
     }
 
-    /// Returns what usage of a model costs in US dollars. `long` is the result of [`Rate::is_long`]
-    /// for the prompt. Returns `None` for a model without a price, which does not mean that it
-    /// costs nothing.
-    pub fn cost(&self, model: &str, usage: &Usage, long: bool) -> Option<f64> {
-        self.rate(model)?.cost(usage, long)
+    /// Returns the cost of usage of a model in US dollars. `is_long` is the result of
+    /// [`Rate::is_long`] for the prompt. Returns `None` for a model without a price, which does not
+    /// mean that it costs nothing.
+    pub fn cost(&self, model: &str, usage: &Usage, is_long: bool) -> Option<f64> {
+        self.rate(model)?.cost(usage, is_long)
     }
 
-    fn add(&mut self, file: File) {
+    /// Adds the models of a file, which replace those of the same name.
+    fn add_models(&mut self, file: PriceFile) {
         for (model, rate) in file.models {
             let at = self.models.len();
             // The other names of a replaced model now refer to the new one.
-            let before = self.models.iter().rposition(|known| known.model == model);
-            self.names.values_mut().filter(|known| Some(**known) == before).for_each(|k| *k = at);
-            let names = rate.aliases.iter().chain([&model]).map(|name| (name.clone(), at));
-            self.names.extend(names);
-            let regional = rate.regional.map(|factor| rate.times(factor));
-            self.models.push(Priced { model, rate, regional });
+            let replaced = self.models.iter().rposition(|known| known.model == model);
+            for known_at in self.names.values_mut() {
+                if Some(*known_at) == replaced {
+                    *known_at = at;
+                }
+            }
+
+            for name in rate.aliases.iter().chain([&model]) {
+                self.names.insert(name.clone(), at);
+            }
+            let regional = rate.regional.map(|factor| rate.scaled_by(factor));
+            self.models.push(PricedModel { model, rate, regional });
         }
     }
 }

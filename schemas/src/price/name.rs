@@ -1,7 +1,7 @@
-//! By which names a model finds its price.
+//! Removes the decorations of model names, so that a model is found in the price table.
 //!
-//! A name is looked up as it stands; failing that, without one decoration after another, and looked
-//! up again each time:
+//! A name is looked up as it is. If it is not found, one decoration after another is removed, and
+//! the name is looked up again each time:
 //!
 //! | decoration | example |
 //! |---|---|
@@ -11,10 +11,10 @@
 //! | Vertex's version | `claude-haiku-4-5@20251001` |
 //! | a date | `claude-opus-4-5-20251101`, `gpt-5.4-2026-03-05` |
 //!
-//! Nothing else is taken off, and no name is matched by likeness. The prefixes of those who serve
-//! open weights at prices of their own (`moonshotai/`, `z-ai/`, `qwen/`, a host's name) stay on.
+//! Nothing else is removed, and similar names do not match. The prefixes of those who serve open
+//! weights at prices of their own (`moonshotai/`, `z-ai/`, `qwen/`, a host's name) are kept.
 
-/// Prefixes that say through whom the maker's own offer was used.
+/// Prefixes of the providers and gateways through which the maker's own offer is used.
 const PREFIXES: &[&str] = &[
     "anthropic/",
     "azure/",
@@ -34,21 +34,26 @@ const PREFIXES: &[&str] = &[
     "zai/",
 ];
 
-/// Bedrock's regional endpoints; `global` costs what the model costs.
+/// Bedrock's regional endpoints. The endpoint `global` has the normal prices of the model.
 const REGIONS: &[&str] = &["apac", "au", "eu", "jp", "us", "us-gov"];
 
-/// The name with one decoration fewer, and whether that was one of Bedrock's regions.
+/// Returns the name with one decoration fewer, and whether that was one of Bedrock's regions.
+/// `None` if the name has no decoration.
 pub(super) fn without_decoration(name: &str) -> Option<(&str, bool)> {
-    let prefix = |prefix: &&str| name.strip_prefix(*prefix);
-    if let Some(bare) = name.strip_suffix("[1m]").or_else(|| PREFIXES.iter().find_map(prefix)) {
+    if let Some(bare) = name.strip_suffix("[1m]") {
         return Some((bare, false));
+    }
+    for prefix in PREFIXES {
+        if let Some(bare) = name.strip_prefix(*prefix) {
+            return Some((bare, false));
+        }
     }
     if name.starts_with("arn:aws:bedrock:") {
         return name.rsplit_once('/').map(|(_, bare)| (bare, false));
     }
     if let Some((region, bare)) = name.split_once(".anthropic.") {
-        let known = REGIONS.contains(&region);
-        return (known || region == "global").then_some((bare, known));
+        let is_region = REGIONS.contains(&region);
+        return (is_region || region == "global").then_some((bare, is_region));
     }
     if let Some(bare) = name.strip_prefix("anthropic.") {
         return Some((bare, false));
@@ -59,20 +64,23 @@ pub(super) fn without_decoration(name: &str) -> Option<(&str, bool)> {
     Some((bare, false))
 }
 
-/// `model@20250929`, `model@default`.
+/// Removes the version of `model@20250929` and `model@default`.
 fn without_vertex_version(name: &str) -> Option<&str> {
     let (bare, version) = name.split_once('@')?;
     (is_date(version) || version == "default").then_some(bare)
 }
 
-/// `claude-...-v1:0`, `claude-...-v1`.
+/// Removes the version of `claude-...-v1:0` and `claude-...-v1`.
 fn without_bedrock_version(name: &str) -> Option<&str> {
-    let (bare, version) = name.rsplit_once("-v").filter(|_| name.starts_with("claude-"))?;
+    if !name.starts_with("claude-") {
+        return None;
+    }
+    let (bare, version) = name.rsplit_once("-v")?;
     let mut numbers = version.splitn(2, ':');
     numbers.all(|number| !number.is_empty() && is_digits(number)).then_some(bare)
 }
 
-/// `model-20250929`, `model-2026-03-05`.
+/// Removes the date of `model-20250929` and `model-2026-03-05`.
 fn without_date(name: &str) -> Option<&str> {
     let (bare, last) = name.rsplit_once('-')?;
     if is_date(last) {
@@ -83,18 +91,18 @@ fn without_date(name: &str) -> Option<&str> {
     is_date(&format!("{year}{month}{last}")).then_some(bare)
 }
 
-/// Eight digits that are a day of this century.
+/// Returns whether a text has eight digits that are a day of this century.
 fn is_date(digits: &str) -> bool {
-    let part = |range: std::ops::RangeInclusive<u8>, at: std::ops::Range<usize>| {
-        digits.get(at).and_then(|text| text.parse::<u8>().ok()).is_some_and(|n| range.contains(&n))
-    };
-    digits.len() == 8
-        && is_digits(digits)
-        && part(20..=20, 0..2)
-        && part(1..=12, 4..6)
-        && part(1..=31, 6..8)
+    if digits.len() != 8 || !is_digits(digits) {
+        return false;
+    }
+    let century = &digits[..2];
+    let month = &digits[4..6];
+    let day = &digits[6..];
+    century == "20" && ("01"..="12").contains(&month) && ("01"..="31").contains(&day)
 }
 
+/// Returns whether a text has no other characters than digits.
 fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }

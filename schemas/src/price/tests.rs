@@ -19,7 +19,7 @@ fn close(cost: Option<f64>, expected: f64) {
 
 #[test]
 fn the_table_of_the_repository_can_be_read() {
-    let file = File::parse(BUILT_IN).expect("prices.toml");
+    let file = PriceFile::parse(BUILT_IN).expect("prices.toml");
     assert!(file.models.len() > 80);
     let table = PriceTable::built_in();
     assert_eq!(Some(table.as_of()), file.as_of.as_deref());

@@ -24,7 +24,7 @@ pub enum ColumnType {
 
 impl ColumnType {
     /// Returns the type's name in SQL.
-    pub const fn sql(self) -> &'static str {
+    pub const fn sql_type(self) -> &'static str {
         match self {
             Self::Text => "VARCHAR",
             Self::Int => "INTEGER",
@@ -47,11 +47,11 @@ pub struct Column {
     pub kind: ColumnType,
     /// True if the column may be null, which means that the log does not give the value. Unknown is
     /// not zero.
-    pub nullable: bool,
+    pub is_nullable: bool,
     /// What the column holds, as a sentence for readers.
     pub doc: &'static str,
     /// True for bookkeeping of the store, which is left out of the SQL views.
-    pub internal: bool,
+    pub is_internal: bool,
     /// How secrets are kept out of the column.
     pub masking: Masking,
 }
@@ -86,12 +86,12 @@ impl Masking {
 
 impl Column {
     /// Returns the same column, never masked for this reason.
-    pub(crate) const fn exempt(self, reason: &'static str) -> Self {
+    pub(crate) const fn exempt_from_masking(self, reason: &'static str) -> Self {
         Self { masking: Masking::Exempt(reason), ..self }
     }
 
     /// Returns the same column, holding JSON written by this program that contains foreign names.
-    pub(crate) const fn json(self) -> Self {
+    pub(crate) const fn with_masked_json(self) -> Self {
         Self { masking: Masking::MaskedJson, ..self }
     }
 }
@@ -110,14 +110,17 @@ pub struct Table {
     pub columns: &'static [Column],
 }
 
+/// Returns a column that is never null.
 pub(crate) const fn required(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { name, kind, nullable: false, doc, internal: false, masking: Masking::of(kind) }
+    Column { name, kind, is_nullable: false, doc, is_internal: false, masking: Masking::of(kind) }
 }
 
+/// Returns a column that is null if the log does not give the value.
 pub(crate) const fn optional(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { nullable: true, ..required(name, kind, doc) }
+    Column { is_nullable: true, ..required(name, kind, doc) }
 }
 
+/// Returns a column that holds bookkeeping of the store, and is never null.
 pub(crate) const fn internal(name: &'static str, kind: ColumnType, doc: &'static str) -> Column {
-    Column { internal: true, ..required(name, kind, doc) }
+    Column { is_internal: true, ..required(name, kind, doc) }
 }

@@ -14,10 +14,10 @@ use crate::usage::Usage;
 ///
 /// * `given` columns are in the cells of an event. `derived` ones are computed from these by the code
 ///   that writes the batch.
-/// * `Name` is the column as a value of [`EventColumn`](crate::table::EventColumn).
+/// * `Name` is the column as a value of [`EventColumn`].
 /// * `required` columns are never null. `optional` ones are null where the log gives no value.
 ///   `internal` ones are required bookkeeping of the store, which the SQL views leave out.
-/// * `Kind` is a [`ColumnType`](crate::table::ColumnType). For texts that are words of this program
+/// * `Kind` is a [`ColumnType`]. For texts that are words of this program
 ///   it is `EventType`, `Provider` or, for any other, `Word`. A `Text` is masked.
 #[macro_export]
 macro_rules! event_columns {
@@ -181,6 +181,7 @@ macro_rules! described {
     };
 }
 
+/// Declares the table, its columns by name, and the row as it is read back.
 macro_rules! declare {
     ($(column {
         [$(given $given:ident)? $(derived $derived:ident)?] $name:ident: $need:ident $kind:ident = $doc:literal
@@ -200,7 +201,7 @@ macro_rules! declare {
             /// Every column, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$($given)? $($derived)?),*];
 
-            /// The column's name in the table.
+            /// Returns the column's name in the table.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$($given)? $($derived)? => stringify!($name)),* }
             }

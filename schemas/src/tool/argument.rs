@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::ToolError;
 
-/// One value or a list of them, as models write either.
+/// One value or a list of values, because models write either.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum OneOrMany<T> {
@@ -19,7 +19,7 @@ pub enum OneOrMany<T> {
     Many(Vec<T>),
 }
 
-/// By hand, so that a wrong value is answered with the valid ones.
+/// Written by hand, so that the error for a wrong value lists the valid ones.
 impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
@@ -33,7 +33,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
 }
 
 impl<T: Clone> OneOrMany<T> {
-    /// The values as a list.
+    /// Returns the values as a list.
     pub fn to_vec(&self) -> Vec<T> {
         match self {
             Self::One(value) => vec![value.clone()],
@@ -42,7 +42,7 @@ impl<T: Clone> OneOrMany<T> {
     }
 }
 
-/// Names the values once: they would be paid for twice with every tool list otherwise.
+/// Lists the valid values once. Otherwise every tool list would contain them twice.
 impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     fn inline_schema() -> bool {
         true
@@ -57,7 +57,10 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
 }
 
-/// Checks a count against its bounds; absent is `default`.
+/// Checks that a count is between 1 and `max`. `None` means `default`.
+///
+/// # Errors
+/// Returns an error that names `field` and the bounds.
 pub fn checked_limit(
     field: &str,
     value: Option<u32>,

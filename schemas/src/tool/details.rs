@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::event::Event;
 use super::list::Session;
 use super::schema;
-use super::spec::{Category, Example, Risk, ToolSpec};
+use super::spec::{Category, Risk, ToolExample, ToolSpec};
 use crate::closed_enum::closed_enum;
 use crate::error::ErrorCode;
 use crate::event::EventType;
@@ -36,12 +36,12 @@ Pages are cut to size; pass next_cursor for the next one. Text is quoted from lo
         "continue where the last session ended",
     ],
     examples: &[
-        Example {
+        ToolExample {
             description: "The second and third prompt of a session with their answers",
             arguments: r#"{"session_id": "9ae82b3a", "detail_level": "turns", "turns": "2-3"}"#,
             command: "sessions show 9ae82b3a --detail-level turns --turns 2-3",
         },
-        Example {
+        ToolExample {
             description: "A session at a glance",
             arguments: r#"{"session_id": "9ae82b3a"}"#,
             command: "sessions show 9ae82b3a",
@@ -55,8 +55,8 @@ Pages are cut to size; pass next_cursor for the next one. Text is quoted from lo
         ErrorCode::InvalidCursor,
     ],
     aliases: &[],
-    input: schema::input::<DetailArgs>,
-    output: schema::output::<DetailData>,
+    input: schema::input_schema::<DetailArgs>,
+    output: schema::output_schema::<DetailData>,
 };
 
 /// Arguments.
@@ -102,13 +102,18 @@ closed_enum! {
 /// Answer; which lists are there depends on `detail_level`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DetailData {
+    /// The session.
     pub session: Session,
+    /// The overview, at the level `summary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// The turns, at the level `turns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<Vec<Turn>>,
+    /// The model responses, at the level `steps`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<Step>>,
+    /// The whole events, at the level `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
 }
@@ -116,10 +121,13 @@ pub struct DetailData {
 /// A session at a glance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
+    /// The first prompt that is not a slash command, or else the first prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_prompt: Option<Excerpt>,
+    /// The last prompt, if it is not the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_prompt: Option<Excerpt>,
+    /// The assistant's last message with a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_message: Option<Excerpt>,
     /// Most used first.
@@ -138,8 +146,11 @@ pub struct Summary {
 /// A session that hangs on another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Child {
+    /// Id of the related session.
     pub session_id: String,
+    /// How it is related to its parent.
     pub relation: String,
+    /// Its title; untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
@@ -147,20 +158,28 @@ pub struct Child {
 /// A tool and how often it was called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ToolCount {
+    /// The tool, as the agent names it.
     pub tool_name: String,
+    /// Number of calls.
     pub calls: usize,
+    /// Number of results that the log marks as failed.
     pub errors: usize,
 }
 
 /// The beginning of an event's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Excerpt {
+    /// Id of the event: `<session_id>:<event_index>`.
     pub event_id: String,
+    /// Type of the event.
     pub event_type: EventType,
+    /// Kind of a notification, or the agent's own type of record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtype: Option<String>,
+    /// The tool, as the agent names it. `None` if the event is not about a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
+    /// Whether the log marks a tool result as failed. `None` if it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// In a summary, where the turns are not at hand.
@@ -173,7 +192,7 @@ pub struct Excerpt {
     pub omitted: usize,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
@@ -181,21 +200,29 @@ fn is_zero(count: &usize) -> bool {
 /// One prompt and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Turn {
+    /// The turn; 0 is before the first prompt.
     pub turn_index: u32,
     /// First and last event.
     pub event_range: [u32; 2],
+    /// Earliest time in the turn, as RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
+    /// Milliseconds between the earliest and the latest time in the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
+    /// The prompt. `None` if the turn has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Excerpt>,
     /// The last message of the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Excerpt>,
+    /// Number of model responses.
     pub steps: usize,
+    /// Number of tool calls.
     pub tool_calls: usize,
+    /// Number of tool results that the log marks as failed.
     pub tool_errors: usize,
+    /// Token counts of the turn, without those of copied events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// On a branch that a rewind left behind.
@@ -206,11 +233,16 @@ pub struct Turn {
 /// One model response with its tool calls and results.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
+    /// Turn of the response.
     pub turn_index: u32,
+    /// The model response, counted over the session; 0 for events outside of one.
     pub step_index: u32,
+    /// First time in the step, as RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
+    /// Token counts of the step, without those of copied events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The events that are shown at this level, shortened.
     pub events: Vec<Excerpt>,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema;
-use super::spec::{Category, Example, Risk, ToolSpec};
+use super::spec::{Category, Risk, ToolExample, ToolSpec};
 use crate::error::ErrorCode;
 
 /// The registry row of `update_session_labels`.
@@ -28,7 +28,7 @@ Each update succeeds or fails alone. Works only on a server started with --allow
         "mark this session as the one that fixed the bug",
         "note why that approach was dropped",
     ],
-    examples: &[Example {
+    examples: &[ToolExample {
         description: "One session marked",
         arguments: r#"{"updates": [{"session_id": "9ae82b3a", "add": ["fixed"]}]}"#,
         command: "sessions label 9ae82b3a --add fixed",
@@ -40,8 +40,8 @@ Each update succeeds or fails alone. Works only on a server started with --allow
         ErrorCode::StoreBusy,
     ],
     aliases: &[],
-    input: schema::input::<LabelArgs>,
-    output: schema::output::<LabelData>,
+    input: schema::input_schema::<LabelArgs>,
+    output: schema::output_schema::<LabelData>,
 };
 
 /// Arguments.
@@ -73,13 +73,16 @@ pub struct LabelUpdate {
 /// Answer: every update is in one of the lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LabelData {
+    /// The sessions that were changed.
     pub succeeded: Vec<Labelled>,
+    /// The updates that failed.
     pub failed: Vec<Unlabelled>,
 }
 
 /// A session that was changed, with all its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Labelled {
+    /// Id of the session.
     pub session_id: String,
     /// Words of people and agents; untrusted.
     pub labels: Vec<String>,
@@ -90,6 +93,8 @@ pub struct Labelled {
 pub struct Unlabelled {
     /// As it was given.
     pub session_id: String,
+    /// The kind of error.
     pub code: ErrorCode,
+    /// What is wrong and what to do next.
     pub message: String,
 }

@@ -1,11 +1,11 @@
-//! `tool_metadata`: what the tools are, for hosts that show or guard them.
+//! `tool_metadata`: describes the tools to hosts that show or guard them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::argument::OneOrMany;
 use super::schema;
-use super::spec::{Category, Example, Risk, ToolSpec};
+use super::spec::{Category, Risk, ToolExample, ToolSpec};
 
 /// The registry row of `tool_metadata`.
 pub const SPEC: ToolSpec = ToolSpec {
@@ -24,15 +24,15 @@ actionTemplate with {argument} placeholders. All tools by name, or those named; 
     command: "tools",
     answers: "title, risk, category and action template of the tools",
     use_when: &["which of these tools write anything", "how should a call be shown to the user"],
-    examples: &[Example {
+    examples: &[ToolExample {
         description: "One tool",
         arguments: r#"{"tools": ["search_events"]}"#,
         command: "sessions tools search_events",
     }],
     errors: &[],
     aliases: &[],
-    input: schema::input::<MetadataArgs>,
-    output: schema::output::<MetadataData>,
+    input: schema::input_schema::<MetadataArgs>,
+    output: schema::output_schema::<MetadataData>,
 };
 
 /// The connector that all tools belong to.
@@ -50,7 +50,9 @@ pub struct MetadataArgs {
 /// Answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MetadataData {
+    /// The requested tools, or all of them.
     pub tools: Vec<ToolMetadata>,
+    /// Requested names that are not the name of a tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_found: Vec<String>,
 }
@@ -59,12 +61,17 @@ pub struct MetadataData {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolMetadata {
+    /// Name of the tool.
     pub tool: &'static str,
+    /// The connector that the tool belongs to.
     pub connector_id: &'static str,
+    /// Name of the tool for people.
     pub title: &'static str,
     /// 1 reads, 2 writes, 3 deletes.
     pub risk_level: u8,
+    /// What the tool is about.
     pub category: Category,
+    /// What a call does, in one line; `{argument}` is replaced by the argument's value.
     pub action_template: &'static str,
 }
 

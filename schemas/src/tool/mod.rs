@@ -1,7 +1,7 @@
-//! Arguments and answers of the tools, one file a tool, and the registry row of each.
+//! The arguments, the answer and the registry row of each tool, in one file per tool.
 //!
-//! The MCP tool and the command of the command line share these: the field names are the
-//! argument names of the one and the flags of the other.
+//! The MCP tool and the command of the command line share these: the names of the fields are the
+//! names of the tool's arguments and of the command's flags.
 
 pub mod analyze;
 mod argument;
@@ -17,17 +17,17 @@ mod spec;
 pub mod stats;
 
 pub use argument::{OneOrMany, checked_limit};
-pub use spec::{Alias, COMMON_ERRORS, Category, Example, Risk, ToolSpec};
+pub use spec::{COMMON_ERRORS, Category, Risk, ToolAlias, ToolExample, ToolSpec};
 
-/// Prefix of everything of ours in `_meta` and among the extensions: a name that the project's
-/// owner controls, the first part of the server's name in `server.json`.
+/// Prefix of the project's own keys in `_meta` and among the extensions. It is a name that the
+/// project's owner controls, and the first part of the server's name in `server.json`.
 pub const NAMESPACE: &str = "io.github.agent-sessions";
 
-/// Version of the arguments and answers of all tools; raised when one changes so that clients
-/// notice. It stands in every tool's `_meta` as `schema_version`.
+/// Version of the arguments and answers of all tools. It is raised when one of them changes in a way
+/// that clients notice. Every tool has it in its `_meta`, as `schema_version`.
 pub const CONTRACT_VERSION: u32 = 1;
 
-/// Every tool, in the order of names.
+/// All tools, sorted by name.
 pub const TOOLS: &[ToolSpec] = &[
     analyze::SPEC,
     event::SPEC,
@@ -40,15 +40,22 @@ pub const TOOLS: &[ToolSpec] = &[
     label::SPEC,
 ];
 
-/// The tool of this name or earlier name; with the latter, the alias too.
-pub fn find<'t>(tools: &'t [ToolSpec], name: &str) -> Option<(&'t ToolSpec, Option<Alias>)> {
-    let by_name = tools.iter().find(|tool| tool.name == name).map(|tool| (tool, None));
-    by_name.or_else(|| {
-        tools.iter().find_map(|tool| {
-            let alias = tool.aliases.iter().find(|alias| alias.name == name)?;
-            Some((tool, Some(*alias)))
-        })
-    })
+/// Finds the tool with this name or earlier name. The alias is set if the name is an earlier one.
+pub fn find_tool<'t>(
+    tools: &'t [ToolSpec],
+    name: &str,
+) -> Option<(&'t ToolSpec, Option<ToolAlias>)> {
+    for tool in tools {
+        if tool.name == name {
+            return Some((tool, None));
+        }
+    }
+    for tool in tools {
+        if let Some(alias) = tool.aliases.iter().find(|alias| alias.name == name) {
+            return Some((tool, Some(*alias)));
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -84,7 +91,7 @@ mod tests {
         for tool in TOOLS {
             let input = (tool.input)();
             let known: BTreeSet<_> =
-                schema::fields(&input).into_iter().map(|field| field.name).collect();
+                schema::describe_fields(&input).into_iter().map(|field| field.name).collect();
             for part in tool.action_template.split('{').skip(1) {
                 let (name, _) = part.split_once('}').expect("closed");
                 assert!(known.contains(name), "{}: {name}", tool.name);
@@ -93,7 +100,9 @@ mod tests {
                 let given: serde_json::Map<String, Value> =
                     serde_json::from_str(example.arguments).expect(example.arguments);
                 assert!(given.keys().all(|name| known.contains(name)), "{example:?}");
-                for required in schema::fields(&input).iter().filter(|field| field.required) {
+                for required in
+                    schema::describe_fields(&input).iter().filter(|field| field.is_required)
+                {
                     assert!(given.contains_key(&required.name), "{example:?}");
                 }
                 let command = format!("sessions {}", tool.command);
@@ -104,12 +113,12 @@ mod tests {
 
     #[test]
     fn an_earlier_name_finds_its_tool() {
-        const ALIASES: &[Alias] = &[Alias { name: "grep_sessions", sunset: "2027-06-01" }];
+        const ALIASES: &[ToolAlias] = &[ToolAlias { name: "grep_sessions", sunset: "2027-06-01" }];
         let tools = [ToolSpec { aliases: ALIASES, ..search::SPEC }];
-        let (tool, alias) = find(&tools, "grep_sessions").expect("found");
+        let (tool, alias) = find_tool(&tools, "grep_sessions").expect("found");
         assert_eq!(tool.name, "search_events");
         assert_eq!(alias.expect("alias").sunset, "2027-06-01");
-        assert!(find(&tools, "search_events").is_some_and(|(_, alias)| alias.is_none()));
-        assert!(find(&tools, "search").is_none());
+        assert!(find_tool(&tools, "search_events").is_some_and(|(_, alias)| alias.is_none()));
+        assert!(find_tool(&tools, "search").is_none());
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::closed_enum::closed_enum;
 use crate::error::ErrorCode;
 
-/// One tool as clients see it. Nothing is defaulted: every row says everything. The served tool,
+/// One tool as clients see it. No field has a default: every row gives all of them. The served tool,
 /// `tool_metadata`, the dashdash blocks, `--ai-help`, SKILL.md, the README's table and
 /// `docs/mcp.md` are made from it.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +14,7 @@ pub struct ToolSpec {
     pub name: &'static str,
     /// Name of the tool for people.
     pub title: &'static str,
-    /// First sentence is the purpose; at most 2 KB.
+    /// Description for models, at most 2 KB. Its first sentence is the purpose.
     pub description: &'static str,
     /// Hint for clients: true if a call changes nothing.
     pub read_only: bool,
@@ -30,20 +30,20 @@ pub struct ToolSpec {
     pub risk: Risk,
     /// What the tool is about.
     pub category: Category,
-    /// What a call does, in a line; `{argument}` stands for the argument's value.
+    /// What a call does, in one line; `{argument}` is replaced by the argument's value.
     pub action_template: &'static str,
     /// The command that does the same.
     pub command: &'static str,
-    /// What it answers, in a line for tables.
+    /// What the tool answers, in one line for tables.
     pub answers: &'static str,
-    /// Requests it is for, as people word them.
+    /// Requests that the tool is for, as users word them.
     pub use_when: &'static [&'static str],
     /// Calls that work on the sample sessions.
-    pub examples: &'static [Example],
-    /// What can go wrong, beside [`COMMON_ERRORS`].
+    pub examples: &'static [ToolExample],
+    /// Errors that the tool may return in addition to [`COMMON_ERRORS`].
     pub errors: &'static [ErrorCode],
     /// Earlier names, which still work.
-    pub aliases: &'static [Alias],
+    pub aliases: &'static [ToolAlias],
     /// Schema of the arguments.
     pub input: fn() -> Value,
     /// Schema of the answer's `data`.
@@ -51,7 +51,7 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// Every code that it may answer.
+    /// Returns all errors that the tool may return.
     pub fn all_errors(&self) -> impl Iterator<Item = ErrorCode> {
         self.errors.iter().chain(COMMON_ERRORS).copied()
     }
@@ -87,7 +87,7 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// As `riskLevel` has it.
+    /// Returns the value of `riskLevel`.
     pub const fn level(self) -> u8 {
         match self {
             Self::Read => 1,
@@ -99,25 +99,25 @@ impl Risk {
 
 /// A call and the command that does the same.
 #[derive(Debug, Clone, Copy)]
-pub struct Example {
+pub struct ToolExample {
     /// What the call is for, in one line.
     pub description: &'static str,
-    /// JSON.
+    /// The arguments as JSON.
     pub arguments: &'static str,
-    /// The whole command line, from `sessions` on.
+    /// The whole command line, beginning with `sessions`.
     pub command: &'static str,
 }
 
 /// An earlier name of a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct Alias {
+pub struct ToolAlias {
     /// The earlier name.
     pub name: &'static str,
-    /// The day from which it may be gone.
+    /// The day from which on the name may be removed.
     pub sunset: &'static str,
 }
 
-/// What every tool may answer.
+/// The errors that every tool may return.
 pub const COMMON_ERRORS: &[ErrorCode] = &[
     ErrorCode::InvalidArgument,
     ErrorCode::IndexEmpty,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::argument::OneOrMany;
 use super::schema;
-use super::spec::{Category, Example, Risk, ToolSpec};
+use super::spec::{Category, Risk, ToolExample, ToolSpec};
 use crate::closed_enum::closed_enum;
 use crate::error::ErrorCode;
 use crate::provider::Provider;
@@ -35,7 +35,7 @@ hour is of the day, week its first day; UTC.",
         "which tool fails most",
         "how did usage grow this month",
     ],
-    examples: &[Example {
+    examples: &[ToolExample {
         description: "Tools by use, with their error rates",
         arguments: r#"{"group_by": "tool", "limit": 3}"#,
         command: "sessions stats --by tool --limit 3",
@@ -46,8 +46,8 @@ hour is of the day, week its first day; UTC.",
         ErrorCode::AmbiguousSessionPrefix,
     ],
     aliases: &[],
-    input: schema::input::<StatsArgs>,
-    output: schema::output::<StatsData>,
+    input: schema::input_schema::<StatsArgs>,
+    output: schema::output_schema::<StatsData>,
 };
 
 /// Arguments.
@@ -95,7 +95,7 @@ closed_enum! {
         ToolKind = "tool_kind",
         /// The type of event.
         EventType = "event_type",
-        /// failed or ok; tool results only.
+        /// `failed` or `ok`; tool results only.
         Error = "error",
         /// The day in UTC, as `2026-10-14`.
         Day = "day",
@@ -115,12 +115,12 @@ closed_enum! {
 }
 
 impl GroupKey {
-    /// Whether its values are times that follow each other.
+    /// Returns whether the values of the key are times, which have an order.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Day | Self::Week | Self::Month | Self::Hour)
     }
 
-    /// Whether only tool calls and results have it.
+    /// Returns whether only tool calls and results have the key.
     pub const fn is_of_tools(self) -> bool {
         matches!(self, Self::Tool | Self::ToolKind | Self::Error | Self::File)
     }
@@ -151,8 +151,10 @@ closed_enum! {
 /// Answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StatsData {
+    /// The keys that events are grouped by.
     #[schemars(with = "Vec<String>")]
     pub group_by: Vec<GroupKey>,
+    /// The groups, in the order of `sort`.
     pub groups: Vec<Group>,
 }
 
@@ -164,14 +166,20 @@ pub struct Group {
     /// Of the session, when grouped by that; quoted log text, untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Number of sessions with an event in the group.
     pub sessions: usize,
+    /// Number of events, without copied ones.
     pub events: u64,
+    /// Number of tool calls, without copied ones.
     pub tool_calls: u64,
+    /// Number of tool results, without copied ones.
     pub tool_results: u64,
+    /// Number of tool results that their log marks as failed, without copied ones.
     pub tool_errors: u64,
     /// Errors over results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_rate: Option<f64>,
+    /// Token sums. `None` if the events of the group give no counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<GroupTokens>,
     /// From the price table; absent when no request in it is priced.
@@ -208,12 +216,15 @@ pub struct GroupTokens {
 /// How numbers spread: half of them are at most `p50`, 95 in a hundred at most `p95`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Spread {
+    /// The median.
     pub p50: u64,
+    /// The 95th percentile.
     pub p95: u64,
+    /// The sum.
     pub total: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(count: &i64) -> bool {
     *count == 0
 }

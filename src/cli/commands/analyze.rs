@@ -4,8 +4,8 @@ use schemas::Provider;
 use schemas::tool::OneOrMany;
 use schemas::tool::analyze::{AnalyzeArgs, Check};
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct AnalyzeFlags {
@@ -47,8 +47,12 @@ impl From<AnalyzeFlags> for AnalyzeArgs {
     }
 }
 
-pub(in crate::cli) fn run(flags: AnalyzeFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let answer = leak_tools(context.priced_tools()?).analyze(&flags.into(), &context.call)?;
-    context.printer.answer(&answer)?;
-    Ok(Outcome::from_found(!answer.data.findings.is_empty()))
+pub(in crate::cli) fn run(
+    flags: AnalyzeFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer =
+        leak_tools(context.create_priced_tools()?).analyze_session(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
+    Ok(CommandOutcome::from_found(!answer.data.findings.is_empty()))
 }

@@ -3,7 +3,7 @@
 use clap::Command;
 use clap_complete::{Shell, generate};
 
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::Printer;
 
 #[derive(Debug, clap::Args)]
@@ -17,9 +17,9 @@ pub(in crate::cli) fn run(
     flags: &CompletionFlags,
     mut program: Command,
     printer: &Printer,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, CommandFailure> {
     let mut script = Vec::new();
     generate(flags.shell, &mut program, "sessions", &mut script);
-    printer.data(&String::from_utf8_lossy(&script))?;
-    Ok(Outcome::Done)
+    printer.print_data(&String::from_utf8_lossy(&script))?;
+    Ok(CommandOutcome::Done)
 }

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use ingest::provider::format::Places;
+use ingest::provider::format::AgentFolders;
 
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::tools::Tools;
 
-pub(in crate::cli) fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
+pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
     let data = Tools::new(Arc::clone(&context.store))
-        .doctor(&Places::new(&environment::home(), &environment::variable))?;
-    context.printer.value(&data)?;
-    Ok(Outcome::Done)
+        .run_doctor(&AgentFolders::new(&environment::home_dir(), &environment::read_variable))?;
+    context.printer.print_value(&data)?;
+    Ok(CommandOutcome::Done)
 }

@@ -2,8 +2,8 @@
 
 use schemas::tool::event::{EventArgs, EventField};
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct EventFlags {
@@ -32,8 +32,12 @@ impl From<EventFlags> for EventArgs {
     }
 }
 
-pub(in crate::cli) fn run(flags: EventFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let answer = leak_tools(context.tools()).event(&flags.into(), &context.call)?;
-    context.printer.answer(&answer)?;
-    Ok(Outcome::from_found(answer.data.not_found.is_empty()))
+pub(in crate::cli) fn run(
+    flags: EventFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer =
+        leak_tools(context.create_tools()).get_event_details(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
+    Ok(CommandOutcome::from_found(answer.data.not_found.is_empty()))
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use schemas::{ExportFormat, Provider};
 
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
-use crate::cli::output_path::file_named;
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::output_path::output_file;
 use crate::config::settings;
 use crate::export::{self, ExportArgs};
-use crate::tools::{Selection, Tools};
+use crate::tools::{SessionSelection, Tools};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportFlags {
@@ -38,32 +38,38 @@ pub(in crate::cli) struct ExportFlags {
     force: bool,
 }
 
-pub(in crate::cli) fn run(flags: ExportFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+pub(in crate::cli) fn run(
+    flags: ExportFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
     let tools = Tools::new(Arc::clone(&context.store));
     let snapshot = tools.snapshot(&context.call)?;
     let args = ExportArgs {
         format: flags.format,
-        selection: Selection {
+        selection: SessionSelection {
             session_ids: flags.session_ids,
             provider: flags.provider,
             project: flags.project,
             since: flags.since,
         },
-        output: file_named(flags.output),
+        output: output_file(flags.output),
         force: flags.force,
     };
+
+    // The error of stdout that ended the export.
     let mut closed = None;
-    let mut print = |text: &str| {
-        closed = context.printer.data(text).err();
-        closed.is_none()
-    };
-    let done = export::export(snapshot, &args, &settings::prices()?, context.call.now, &mut print)?;
+    let prices = settings::read_prices()?;
+    let done =
+        export::export_sessions(snapshot, &args, &prices, context.call.now, &mut |text: &str| {
+            closed = context.printer.print_data(text).err();
+            closed.is_none()
+        })?;
     if let Some(error) = closed {
         return Err(error.into());
     }
     // Without an output, the data itself was printed.
     if args.output.is_some() {
-        context.printer.value(&done)?;
+        context.printer.print_value(&done)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

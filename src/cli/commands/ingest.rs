@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ingest::run::report::Report;
+use ingest::run::report::IngestReport;
 
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings;
-use crate::output::{Bar, Printer};
+use crate::output::{IngestBar, Printer};
 use crate::store::{Store, Verify};
 use crate::update::ingest_logs::{IngestOptions, ingest_logs};
 use crate::update::watch::watch_logs;
 
-/// Maximum time that an ingest waits for another one: servers take in what grew in moments.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum time that an ingest waits for another one. A server ingests grown logs within moments.
+const WRITER_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct IngestFlags {
@@ -32,30 +32,35 @@ pub(in crate::cli) struct IngestFlags {
     no_redact: bool,
 }
 
-pub(in crate::cli) fn run(flags: &IngestFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+pub(in crate::cli) fn run(
+    flags: &IngestFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
     let printer = context.printer;
     let options = IngestOptions {
         verify: if flags.verify { Verify::All } else { Verify::Some },
-        redactor: if flags.no_redact { None } else { Some(settings::redactor()?) },
-        patience: PATIENCE,
+        redactor: if flags.no_redact { None } else { Some(settings::create_redactor()?) },
+        patience: WRITER_PATIENCE,
     };
     if flags.watch {
         return run_watch(&context.store, flags, &options, printer);
     }
-    let bar = Bar::new(printer.quiet || printer.json);
+    let bar = IngestBar::new(printer.is_quiet || printer.is_json);
     let report = ingest_logs(&context.store, &flags.paths, &options, &bar);
     bar.finish();
     print_report(&report?, printer)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-/// Ingests until stdout is closed or the process is ended; only runs that found something are shown.
+/// Ingests until stdout is closed or the process is ended. Shows only the runs that found
+/// something.
 fn run_watch(
     store: &Store,
     flags: &IngestFlags,
     options: &IngestOptions,
     printer: &Printer,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, CommandFailure> {
+    // The error of stdout that ended the watch.
     let mut closed = None;
     watch_logs(store, &flags.paths, options, |report| {
         if report.sessions > 0 || report.files_failed > 0 {
@@ -63,12 +68,16 @@ fn run_watch(
         }
         closed.is_none()
     })?;
-    closed.map_or(Ok(Outcome::Done), |error| Err(error.into()))
+    match closed {
+        None => Ok(CommandOutcome::Done),
+        Some(error) => Err(error.into()),
+    }
 }
 
-fn print_report(report: &Report, printer: &Printer) -> std::io::Result<()> {
-    if printer.quiet && !printer.json {
+/// Prints the report of a run, unless the user asked for quiet output.
+fn print_report(report: &IngestReport, printer: &Printer) -> std::io::Result<()> {
+    if printer.is_quiet && !printer.is_json {
         return Ok(());
     }
-    printer.value(report)
+    printer.print_value(report)
 }

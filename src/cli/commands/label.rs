@@ -2,8 +2,8 @@
 
 use schemas::tool::label::{LabelArgs, LabelUpdate};
 
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct LabelFlags {
@@ -23,23 +23,31 @@ pub(in crate::cli) struct LabelFlags {
 
 impl From<LabelFlags> for LabelArgs {
     fn from(flags: LabelFlags) -> Self {
-        let some = |labels: &Vec<String>| (!labels.is_empty()).then(|| labels.clone());
-        let update = |session_id| LabelUpdate {
-            session_id,
-            add: some(&flags.add),
-            remove: some(&flags.remove),
-            note: flags.note.clone(),
-        };
-        Self { updates: flags.session_ids.iter().cloned().map(update).collect() }
+        let add = if flags.add.is_empty() { None } else { Some(flags.add) };
+        let remove = if flags.remove.is_empty() { None } else { Some(flags.remove) };
+        let mut updates = Vec::new();
+        for session_id in flags.session_ids {
+            let update = LabelUpdate {
+                session_id,
+                add: add.clone(),
+                remove: remove.clone(),
+                note: flags.note.clone(),
+            };
+            updates.push(update);
+        }
+        Self { updates }
     }
 }
 
-pub(in crate::cli) fn run(flags: LabelFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let answer = context.tools().label(&flags.into(), &context.call)?;
-    context.printer.answer(&answer)?;
+pub(in crate::cli) fn run(
+    flags: LabelFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer = context.create_tools().update_session_labels(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
     let failed = &answer.data.failed;
     if failed.iter().any(|failed| failed.code.exit_code() == 2) {
-        return Ok(Outcome::Wrong);
+        return Ok(CommandOutcome::Wrong);
     }
-    Ok(Outcome::from_found(failed.is_empty()))
+    Ok(CommandOutcome::from_found(failed.is_empty()))
 }

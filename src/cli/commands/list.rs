@@ -3,8 +3,8 @@
 use schemas::Provider;
 use schemas::tool::list::{ListArgs, ListFormat, ListSort};
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ListFlags {
@@ -57,8 +57,12 @@ impl From<ListFlags> for ListArgs {
     }
 }
 
-pub(in crate::cli) fn run(flags: ListFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let answer = leak_tools(context.priced_tools()?).list(&flags.into(), &context.call)?;
-    context.printer.answer(&answer)?;
-    Ok(Outcome::from_found(!answer.data.sessions.is_empty()))
+pub(in crate::cli) fn run(
+    flags: ListFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer =
+        leak_tools(context.create_priced_tools()?).list_sessions(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
+    Ok(CommandOutcome::from_found(!answer.data.sessions.is_empty()))
 }

@@ -9,8 +9,8 @@ use schemas::envelope::MetadataLevel;
 use schemas::{ErrorCode, ToolError, limits};
 
 use crate::app;
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::{environment, http_token};
 use crate::help::Help;
 use crate::server::{self, HttpOptions};
@@ -43,8 +43,8 @@ pub(in crate::cli) struct McpFlags {
 
 impl McpFlags {
     /// Returns the settings of the server.
-    fn options(&self, metadata: MetadataLevel) -> server::Options {
-        server::Options {
+    fn server_options(&self, metadata: MetadataLevel) -> server::ServerOptions {
+        server::ServerOptions {
             allow_labels: self.allow_labels,
             rate_limit: self.rate_limit,
             time_limit: Duration::from_millis(self.time_limit),
@@ -59,28 +59,28 @@ pub(in crate::cli) fn run(
     flags: &McpFlags,
     metadata: MetadataLevel,
     help: Help,
-    context: &Context<'_>,
-) -> Result<Outcome, Failure> {
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
     let store = &context.store;
     let options = flags.http.map(|address| http_options(store, address, flags)).transpose()?;
-    let parts = server::Parts {
+    let parts = server::ServerParts {
         // Over HTTP the folder of the server is not that of the agent.
-        tools: app::serving_tools(Arc::clone(store), options.is_none())?,
-        options: flags.options(metadata),
+        tools: app::create_server_tools(Arc::clone(store), options.is_none())?,
+        options: flags.server_options(metadata),
         help,
         roots: environment::known_roots(),
     };
     match options {
-        None => server::serve_stdio(parts).map_err(internal)?,
+        None => server::serve_stdio(parts).map_err(server_failure)?,
         Some((options, how)) => {
-            let ready = |address: SocketAddr| {
-                let line = format!("serving http://{address}{}; {how}", server::PATH);
-                let _ = context.printer.note(&line);
-            };
-            server::serve_http(parts, options, ready).map_err(internal)?;
+            server::serve_http(parts, options, |address| {
+                let line = format!("serving http://{address}{}; {how}", server::MCP_PATH);
+                let _ = context.printer.print_note(&line);
+            })
+            .map_err(server_failure)?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Returns the settings for serving over HTTP, and a remark about the token.
@@ -90,26 +90,29 @@ fn http_options(
     flags: &McpFlags,
 ) -> Result<(HttpOptions, String), ToolError> {
     if !flags.no_auth {
-        let (token, file) = http_token::http_token(store, flags.token_file.as_deref())?;
-        let place = file.map_or_else(
-            || "the token is that of the environment".to_owned(),
-            |file| format!("the token is in {}", file.display()),
-        );
-        let options = HttpOptions { address, token: Some(token), body_time: server::BODY_TIME };
+        let (token, file) = http_token::read_or_create_token(store, flags.token_file.as_deref())?;
+        let place = match file {
+            Some(file) => format!("the token is in {}", file.display()),
+            None => "the token is that of SESSIONS_HTTP_TOKEN".to_owned(),
+        };
+        let options = HttpOptions { address, token: Some(token), body_time: server::MAX_BODY_TIME };
         return Ok((options, place));
     }
     if !address.ip().is_loopback() {
         let message = format!(
             "--no-auth is allowed on loopback only, and {address} can be reached from other machines. Leave --no-auth out, or serve on 127.0.0.1"
         );
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", "no_auth"));
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "no_auth")
+        );
     }
-    let options = HttpOptions { address, token: None, body_time: server::BODY_TIME };
-    Ok((options, "no token is asked for".to_owned()))
+    let options = HttpOptions { address, token: None, body_time: server::MAX_BODY_TIME };
+    Ok((options, "no token is required".to_owned()))
 }
 
-fn internal(error: std::io::Error) -> Failure {
-    Failure::Tool(ToolError::new(
+/// Returns the failure of a server that could not start or had to stop.
+fn server_failure(error: std::io::Error) -> CommandFailure {
+    CommandFailure::Tool(ToolError::new(
         ErrorCode::InternalError,
         format!("The MCP server ended: {error}"),
     ))

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use schemas::tool::query::{QueryArgs, QueryFormat};
 use schemas::{ErrorCode, ToolError, limits};
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
-use crate::cli::output_path::file_named;
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::output_path::output_file;
 use crate::files::outfile::{self, file_error};
-use crate::sql::{self, Cut, Query, Summary};
+use crate::sql::{self, SqlLimit, SqlQuery, SqlSummary};
 use crate::tools::{Call, Tools, WriteError};
 
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub(in crate::cli) struct QueryFlags {
     force: bool,
 }
 
-impl From<WriteError> for Failure {
+impl From<WriteError> for CommandFailure {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Tool(error) => Self::Tool(error),
@@ -43,69 +43,78 @@ impl From<WriteError> for Failure {
     }
 }
 
-pub(in crate::cli) fn run(flags: QueryFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let tools = leak_tools(context.counting_tools()?);
-    let (call, printer) = (&context.call, context.printer);
+pub(in crate::cli) fn run(
+    flags: QueryFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let tools = leak_tools(context.create_query_tools()?);
+    let call = &context.call;
+    let printer = context.printer;
     if flags.schema {
-        printer.data(&sql::schema_text())?;
-        return Ok(Outcome::Done);
+        printer.print_data(&sql::schema_text())?;
+        return Ok(CommandOutcome::Done);
     }
     let Some(sql) = flags.sql else {
-        return Err(wrong(
+        return Err(invalid_argument(
             "query: no SQL given. Try `sessions query 'SELECT provider, count(*) FROM sessions GROUP BY 1'`, or --schema for the views",
         ));
     };
-    if printer.json {
+    if printer.is_json {
         if flags.output.is_some() || flags.file.is_some() {
-            return Err(wrong(
+            return Err(invalid_argument(
                 "--json prints the answer of the MCP tool. Leave it out to use --output or -o",
             ));
         }
-        let answer = tools.query(&QueryArgs { sql, max_rows: Some(flags.max_rows) }, call)?;
-        printer.json(&answer)?;
-        return Ok(Outcome::from_found(!answer.data.rows.is_empty()));
+        let answer = tools.query_sql(&QueryArgs { sql, max_rows: Some(flags.max_rows) }, call)?;
+        printer.print_json(&answer)?;
+        return Ok(CommandOutcome::from_found(!answer.data.rows.is_empty()));
     }
-    let file = file_named(flags.file);
+
+    let file = output_file(flags.file);
     let ending = file.as_deref().and_then(Path::extension).and_then(|end| end.to_str());
     let format =
-        flags.output.or(ending.and_then(QueryFormat::of_ending)).unwrap_or(QueryFormat::Table);
-    let query = Query {
+        flags.output.or(ending.and_then(QueryFormat::from_extension)).unwrap_or(QueryFormat::Table);
+    let query = SqlQuery {
         sql: &sql,
         format: Some(format),
         max_rows: flags.max_rows as usize,
         max_bytes: limits::SQL_OUTPUT_BYTES,
-        time: call.query_left(),
+        max_time: call.remaining_query_time(),
     };
+
     let summary = match &file {
-        Some(path) => to_file(tools, &query, path, flags.force, call)?,
+        Some(path) => write_to_file(tools, &query, path, flags.force, call)?,
         None if format.is_binary() && printer.is_terminal() => {
-            return Err(wrong(&format!("{format} is not for a terminal. Name a file with -o")));
+            return Err(invalid_argument(&format!(
+                "{format} cannot be printed on a terminal. Name a file with -o"
+            )));
         }
         None => {
-            let mut out = printer.rows();
+            let mut out = printer.row_writer();
             let summary = tools.write_query(&query, &mut out, call)?;
             out.flush()?;
             summary
         }
     };
-    if summary.cut == Some(Cut::Rows) {
-        printer.note(&format!("only the first {} rows; --max-rows shows more", summary.rows))?;
+
+    if summary.cut == Some(SqlLimit::Rows) {
+        printer
+            .print_note(&format!("only the first {} rows; --max-rows shows more", summary.rows))?;
     }
-    Ok(Outcome::from_found(summary.rows > 0))
+    Ok(CommandOutcome::from_found(summary.rows > 0))
 }
 
 /// Writes the rows into a file.
-fn to_file(
+fn write_to_file(
     tools: &Tools,
-    query: &Query<'_>,
+    query: &SqlQuery<'_>,
     path: &Path,
     force: bool,
     call: &Call<'_>,
-) -> Result<Summary, Failure> {
-    let mut summary = Summary::default();
-    let advice =
-        "It holds something else, so it stays. --force replaces it; or name another file with -o";
-    outfile::put(
+) -> Result<SqlSummary, CommandFailure> {
+    let mut summary = SqlSummary::default();
+    let advice = "Replace it with --force, or name another file with -o";
+    outfile::write_output(
         path,
         || force,
         advice,
@@ -120,6 +129,7 @@ fn to_file(
     Ok(summary)
 }
 
-fn wrong(message: &str) -> Failure {
-    Failure::Tool(ToolError::new(ErrorCode::InvalidArgument, message))
+/// Returns the failure of arguments that do not make sense.
+fn invalid_argument(message: &str) -> CommandFailure {
+    CommandFailure::Tool(ToolError::new(ErrorCode::InvalidArgument, message))
 }

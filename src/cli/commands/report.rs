@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use schemas::Provider;
 
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::is_stdout;
 use crate::config::settings;
-use crate::output::Written;
-use crate::report::{self, Report};
-use crate::tools::{Selection, Tools};
+use crate::output::ReportWritten;
+use crate::report::{self, SessionsReport};
+use crate::tools::{SessionSelection, Tools};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ReportFlags {
@@ -29,24 +29,28 @@ pub(in crate::cli) struct ReportFlags {
     provider: Option<Provider>,
 }
 
-pub(in crate::cli) fn run(flags: ReportFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+pub(in crate::cli) fn run(
+    flags: ReportFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
     let tools = Tools::new(Arc::clone(&context.store));
     let snapshot = tools.snapshot(&context.call)?;
-    let selection = Selection {
+    let selection = SessionSelection {
         session_ids: Vec::new(),
         provider: flags.provider,
         project: flags.project,
         since: flags.since,
     };
-    let report = Report::read(snapshot, &selection, &settings::prices()?, context.call.now)?;
-    let html = report.html()?;
+    let report =
+        SessionsReport::read(snapshot, &selection, &settings::read_prices()?, context.call.now)?;
+    let html = report.render_html()?;
     if is_stdout(&flags.output) {
-        context.printer.data(&html)?;
-        return Ok(Outcome::Done);
+        context.printer.print_data(&html)?;
+        return Ok(CommandOutcome::Done);
     }
-    let bytes = report::save(&html, &flags.output)?;
+    let bytes = report::save_page(&html, &flags.output)?;
     let output = flags.output.display().to_string();
-    let written = Written { output, sessions: report.sessions(), bytes };
-    context.printer.value(&written)?;
-    Ok(Outcome::Done)
+    let written = ReportWritten { output, sessions: report.session_count(), bytes };
+    context.printer.print_value(&written)?;
+    Ok(CommandOutcome::Done)
 }

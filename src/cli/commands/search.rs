@@ -4,8 +4,8 @@ use schemas::tool::OneOrMany;
 use schemas::tool::search::SearchArgs;
 use schemas::{EventType, Provider};
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SearchFlags {
@@ -54,8 +54,11 @@ impl From<SearchFlags> for SearchArgs {
     }
 }
 
-pub(in crate::cli) fn run(flags: SearchFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let answer = leak_tools(context.tools()).search(&flags.into(), &context.call)?;
-    context.printer.answer(&answer)?;
-    Ok(Outcome::from_found(!answer.data.matches.is_empty()))
+pub(in crate::cli) fn run(
+    flags: SearchFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer = leak_tools(context.create_tools()).search_events(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
+    Ok(CommandOutcome::from_found(!answer.data.matches.is_empty()))
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use ingest::provider::format::Places;
+use ingest::provider::format::AgentFolders;
 use schemas::Timestamp;
 use schemas::client::Client;
 
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::output::Printer;
 use crate::setup;
@@ -25,7 +25,7 @@ pub(in crate::cli) fn run(
     flags: &SetupFlags,
     store: Option<&Path>,
     printer: &Printer,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, CommandFailure> {
     let mut arguments = Vec::new();
     if let Some(store) = store {
         // The client starts the server elsewhere, and without this environment.
@@ -33,25 +33,29 @@ pub(in crate::cli) fn run(
         arguments.extend(["--store".to_owned(), store.to_string_lossy().into_owned()]);
     }
     arguments.push("mcp".to_owned());
-    let (home, variable) = (environment::home(), environment::variable);
-    let places = Places::new(&home, &variable);
+
+    let home = environment::home_dir();
+    let variable = environment::read_variable;
+    let places = AgentFolders::new(&home, &variable);
     let registration =
-        setup::registration(flags.client, &places, &environment::program(), &arguments);
+        setup::plan_registration(flags.client, &places, &environment::program_path(), &arguments);
     if flags.write {
-        let written = registration.write(Timestamp::now())?;
-        printer.value(&written)?;
-        return Ok(Outcome::Done);
+        let written = registration.write_config(Timestamp::now())?;
+        printer.print_value(&written)?;
+        return Ok(CommandOutcome::Done);
     }
-    if printer.json {
-        printer.json(&registration)?;
+    if printer.is_json {
+        printer.print_json(&registration)?;
     } else {
-        printer.data(&registration.config)?;
-        let or = registration.command.map(|command| format!(", or run: {command}"));
-        printer.note(&format!(
-            "This belongs into {}; --write puts it there{}",
-            registration.path.display(),
-            or.unwrap_or_default()
-        ))?;
+        printer.print_data(&registration.config)?;
+        let mut advice = format!(
+            "Add this to {}, or run the command again with --write",
+            registration.path.display()
+        );
+        if let Some(command) = registration.command {
+            advice.push_str(&format!(", or run: {command}"));
+        }
+        printer.print_note(&advice)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -2,8 +2,8 @@
 
 use schemas::tool::details::{DetailArgs, DetailLevel};
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ShowFlags {
@@ -40,8 +40,12 @@ impl From<ShowFlags> for DetailArgs {
     }
 }
 
-pub(in crate::cli) fn run(flags: ShowFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let answer = leak_tools(context.priced_tools()?).details(&flags.into(), &context.call)?;
-    context.printer.answer(&answer)?;
-    Ok(Outcome::Done)
+pub(in crate::cli) fn run(
+    flags: ShowFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer = leak_tools(context.create_priced_tools()?)
+        .get_session_details(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
+    Ok(CommandOutcome::Done)
 }

@@ -3,12 +3,12 @@
 
 use std::io::BufReader;
 
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::Printer;
 use crate::sql;
 
-pub(in crate::cli) fn run(printer: &Printer) -> Result<Outcome, Failure> {
+pub(in crate::cli) fn run(printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     let input = BufReader::new(std::io::stdin());
-    sql::serve(input, printer.rows(), &mut printer.report())?;
-    Ok(Outcome::Done)
+    sql::serve_request(input, printer.row_writer(), &mut printer.report_writer())?;
+    Ok(CommandOutcome::Done)
 }

@@ -2,8 +2,8 @@
 
 use schemas::tool::stats::{GroupKey, StatsSort};
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 
 #[derive(Debug, clap::Args)]
@@ -22,13 +22,16 @@ pub(in crate::cli) struct StatsFlags {
     limit: Option<u32>,
 }
 
-pub(in crate::cli) fn run(flags: StatsFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
+pub(in crate::cli) fn run(
+    flags: StatsFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
     let args = flags.filter.into_args(flags.group_by, flags.sort, flags.limit);
-    let answer = leak_tools(context.counting_tools()?).stats(&args, &context.call)?;
+    let answer = leak_tools(context.create_query_tools()?).session_stats(&args, &context.call)?;
     let printer = context.printer;
-    printer.answer(&answer)?;
-    if !printer.json && answer.metadata.results_truncated {
-        printer.note(answer.hint.as_deref().unwrap_or(""))?;
+    printer.print_answer(&answer)?;
+    if !printer.is_json && answer.metadata.results_truncated {
+        printer.print_note(answer.hint.as_deref().unwrap_or(""))?;
     }
-    Ok(Outcome::from_found(!answer.data.groups.is_empty()))
+    Ok(CommandOutcome::from_found(!answer.data.groups.is_empty()))
 }

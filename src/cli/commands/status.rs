@@ -1,11 +1,11 @@
 //! `sessions status`: reports what the store holds and how fresh it is.
 
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 
-pub(in crate::cli) fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let status = context.tools().status(&environment::known_roots())?;
-    context.printer.value(&status)?;
-    Ok(Outcome::Done)
+pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
+    let status = context.create_tools().collect_status(&environment::known_roots())?;
+    context.printer.print_value(&status)?;
+    Ok(CommandOutcome::Done)
 }

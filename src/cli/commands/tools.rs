@@ -3,8 +3,8 @@
 use schemas::tool::OneOrMany;
 use schemas::tool::metadata::MetadataArgs;
 
-use crate::cli::context::Context;
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ToolFlags {
@@ -19,8 +19,11 @@ impl From<ToolFlags> for MetadataArgs {
     }
 }
 
-pub(in crate::cli) fn run(flags: ToolFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let answer = context.tools().metadata(&flags.into(), &context.call)?;
-    context.printer.answer(&answer)?;
-    Ok(Outcome::Done)
+pub(in crate::cli) fn run(
+    flags: ToolFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer = context.create_tools().tool_metadata(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
+    Ok(CommandOutcome::Done)
 }

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use schemas::limits;
 use schemas::tool::stats::GroupKey;
 
-use crate::cli::context::{Context, leak_tools};
-use crate::cli::exit::{Failure, Outcome};
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 use crate::output::usage_table;
 
@@ -25,26 +25,32 @@ enum Period {
     Monthly,
 }
 
-pub(in crate::cli) fn run(flags: UsageFlags, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let tools = leak_tools(context.counting_tools()?);
-    let (call, printer) = (&context.call, context.printer);
+pub(in crate::cli) fn run(
+    flags: UsageFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let tools = leak_tools(context.create_query_tools()?);
+    let call = &context.call;
+    let printer = context.printer;
     let key = match flags.period {
         Period::Daily => GroupKey::Day,
         Period::Weekly => GroupKey::Week,
         Period::Monthly => GroupKey::Month,
     };
-    if printer.json {
+
+    if printer.is_json {
         let args = flags.filter.into_args(vec![key], None, Some(limits::STATS_LIMIT_MAX));
-        let answer = tools.stats(&args, call)?;
-        printer.json(&answer)?;
-        return Ok(Outcome::from_found(!answer.data.groups.is_empty()));
+        let answer = tools.session_stats(&args, call)?;
+        printer.print_json(&answer)?;
+        return Ok(CommandOutcome::from_found(!answer.data.groups.is_empty()));
     }
-    let answer = tools.all_stats(&flags.filter.into_args(vec![key], None, None), call)?;
+
+    let answer = tools.all_session_stats(&flags.filter.into_args(vec![key], None, None), call)?;
     let has_tokens = answer.data.groups.iter().any(|group| group.tokens.is_some());
     if has_tokens {
-        printer.data(&usage_table(&answer.data))?;
+        printer.print_data(&usage_table(&answer.data))?;
     } else {
-        printer.note(answer.hint.as_deref().unwrap_or("The logs name no tokens."))?;
+        printer.print_note(answer.hint.as_deref().unwrap_or("The logs do not record tokens."))?;
     }
-    Ok(Outcome::from_found(has_tokens))
+    Ok(CommandOutcome::from_found(has_tokens))
 }

@@ -17,15 +17,32 @@ pub struct QueryError {
 /// The kinds of mistakes in a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueryErrorKind {
-    TooLong { bytes: usize },
+    TooLong {
+        bytes: usize,
+    },
     NothingToFind,
     OpenQuote,
-    NoValue { qualifier: String },
-    WrongTime { value: String, reason: String },
-    UnknownQualifier { written: String },
-    MissingTerm { operator: String },
-    ExcludedBesideOr,
-    WrongRegex { begin: usize, reason: String },
+    NoValue {
+        qualifier: String,
+    },
+    WrongTime {
+        value: String,
+        reason: String,
+    },
+    UnknownQualifier {
+        /// The qualifier and its value, as written.
+        written: String,
+    },
+    /// `OR`, `AND` or `NOT` without a term that it needs.
+    MissingTerm {
+        operator: String,
+    },
+    ExcludedNextToOr,
+    WrongRegex {
+        /// 1-based character at which the regular expression begins.
+        begin: usize,
+        reason: String,
+    },
 }
 
 impl QueryError {
@@ -45,7 +62,11 @@ impl fmt::Display for QueryError {
         let at = self.position.unwrap_or_default();
         match &self.kind {
             QueryErrorKind::TooLong { bytes } => {
-                write!(f, "{bytes} bytes are too many. At most {}", limits::QUERY_BYTES)
+                write!(
+                    f,
+                    "it has {bytes} bytes; at most {} are allowed. Shorten it",
+                    limits::QUERY_BYTES
+                )
             }
             QueryErrorKind::NothingToFind => {
                 write!(f, "nothing to search for. Give at least one word, \"phrase\" or /regex/")
@@ -61,26 +82,27 @@ impl fmt::Display for QueryError {
             QueryErrorKind::WrongTime { reason, .. } => write!(f, "character {at}: {reason}"),
             QueryErrorKind::UnknownQualifier { written } => write!(
                 f,
-                "'{written}' at character {at} is no qualifier. Known: {QUALIFIERS}. Quote it to search for it as text"
+                "'{written}' at character {at} is not a known qualifier. The qualifiers are {QUALIFIERS}. Quote it to search for it as text"
             ),
             QueryErrorKind::MissingTerm { operator } => {
                 let side = if operator == "NOT" { "after it" } else { "on either side" };
-                let lists = match operator.as_str() {
-                    "OR" => "; values of a qualifier go into one list, tool:Bash,Edit",
-                    _ => "",
+                let lists = if operator == "OR" {
+                    "; values of a qualifier go into one list, tool:Bash,Edit"
+                } else {
+                    ""
                 };
                 write!(
                     f,
                     "the {operator} at character {at} needs a term {side}{lists}. Quote it to search for it as text"
                 )
             }
-            QueryErrorKind::ExcludedBesideOr => write!(
+            QueryErrorKind::ExcludedNextToOr => write!(
                 f,
-                "the OR at character {at} stands beside an excluded term. Exclude terms outside of OR"
+                "the OR at character {at} is next to an excluded term. Exclude terms outside of OR"
             ),
             QueryErrorKind::WrongRegex { begin, reason } => write!(
                 f,
-                "the regular expression at character {begin} is not valid: {reason} (character {at}). In quotes it is searched for as text"
+                "the regular expression at character {begin} is not valid: {reason} (character {at}). Quote it to search for it as text"
             ),
         }
     }

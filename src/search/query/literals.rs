@@ -3,121 +3,152 @@
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// Maximum number of alternatives in a group; the index is queried for each.
-const MOST: usize = 64;
+const MAX_ALTERNATIVES: usize = 64;
 
 /// Maximum number of bytes of a literal; further bytes are ignored.
-const LONGEST: usize = 64;
+const MAX_LITERAL_BYTES: usize = 64;
 
 /// Minimum number of bytes that all alternatives must share for this shared part to replace
 /// them.
-const ENOUGH: usize = 4;
+const MIN_COMMON_BYTES: usize = 4;
+
+/// Maximum number of copies of a repeated part whose literals are collected.
+const MAX_COPIES: u32 = 8;
+
+/// A run is kept as a group only if the filter of a block that contains none of its literals
+/// reports at most this many of them on average.
+const MAX_CHANCE: f64 = 0.5;
 
 /// Returns the probability that a block's filter reports a literal of `length` bytes that the
 /// block does not contain: a quarter for every run of three bytes, half of that for every run of
 /// five.
-fn chance(length: usize) -> f64 {
-    let runs = |of: usize| (length + 1).saturating_sub(of).min(64) as i32;
-    0.25f64.powi(runs(3)) * 0.5f64.powi(runs(5))
+fn false_report_chance(length: usize) -> f64 {
+    0.25f64.powi(count_runs(length, 3)) * 0.5f64.powi(count_runs(length, 5))
+}
+
+/// Returns the number of runs of `run` bytes in a literal of `length` bytes, at most 64.
+fn count_runs(length: usize, run: usize) -> i32 {
+    (length + 1).saturating_sub(run).min(64) as i32
 }
 
 /// Returns groups of lower-case ASCII literals: every match contains one literal of each group.
-pub(super) fn literals(hir: &Hir) -> Vec<Vec<String>> {
-    let mut walk = Walk::default();
-    walk.along(hir);
-    walk.end();
+pub(super) fn extract_literals(hir: &Hir) -> Vec<Vec<String>> {
+    let mut walk = LiteralWalk::default();
+    walk.visit_expression(hir);
+    walk.end_run();
     walk.groups
 }
 
 /// Collects literals while walking along a match.
 #[derive(Default)]
-struct Walk {
+struct LiteralWalk {
     groups: Vec<Vec<String>>,
     /// The literals that may directly precede this place, all of one length; empty if nothing
     /// is known about the preceding text.
     run: Vec<String>,
 }
 
-impl Walk {
-    fn along(&mut self, hir: &Hir) {
+impl LiteralWalk {
+    fn visit_expression(&mut self, hir: &Hir) {
         match hir.kind() {
             // An assertion matches no characters.
             HirKind::Empty | HirKind::Look(_) => {}
             HirKind::Literal(literal) => {
-                let letters = str::from_utf8(&literal.0).unwrap_or("\u{fffd}").chars();
-                letters.for_each(|letter| self.one_of(small(letter).map(|c| vec![c])));
+                for letter in str::from_utf8(&literal.0).unwrap_or("\u{fffd}").chars() {
+                    self.extend_run(lower_ascii(letter).map(|letter| vec![letter]));
+                }
             }
-            HirKind::Class(class) => self.one_of(letters(class)),
-            HirKind::Capture(capture) => self.along(&capture.sub),
-            HirKind::Concat(parts) => parts.iter().for_each(|part| self.along(part)),
+            HirKind::Class(class) => self.extend_run(class_letters(class)),
+            HirKind::Capture(capture) => self.visit_expression(&capture.sub),
+            HirKind::Concat(parts) => {
+                for part in parts {
+                    self.visit_expression(part);
+                }
+            }
             HirKind::Repetition(repetition) => {
-                let copies = repetition.min.min(8);
+                let copies = repetition.min.min(MAX_COPIES);
                 for _ in 0..copies {
                     // Further copies of a long enough literal add nothing, however deeply they
                     // are nested.
-                    if self.run.first().is_some_and(|run| run.len() >= LONGEST) {
+                    if self.is_run_full() {
                         break;
                     }
-                    self.along(&repetition.sub);
+                    self.visit_expression(&repetition.sub);
                 }
                 if repetition.max != Some(copies) {
-                    self.end();
+                    self.end_run();
                 }
             }
             HirKind::Alternation(branches) => {
-                self.end();
-                let telling = |branch: &Hir| {
-                    let shortest = |group: &Vec<String>| group.first().map(String::len);
-                    literals(branch).into_iter().max_by_key(shortest)
-                };
-                let any: Option<Vec<_>> = branches.iter().map(telling).collect();
-                self.groups.extend(any.map(|any| any.concat()).filter(|any| any.len() <= MOST));
+                self.end_run();
+                // One group that joins a group of every branch.
+                let any: Option<Vec<_>> = branches.iter().map(longest_group).collect();
+                let Some(any) = any else { return };
+                let any = any.concat();
+                if any.len() <= MAX_ALTERNATIVES {
+                    self.groups.push(any);
+                }
             }
         }
     }
 
+    /// Returns true if further bytes of the run are ignored.
+    fn is_run_full(&self) -> bool {
+        self.run.first().is_some_and(|run| run.len() >= MAX_LITERAL_BYTES)
+    }
+
     /// Extends the run by one of these letters; `None` ends the run.
-    fn one_of(&mut self, letters: Option<Vec<char>>) {
-        let Some(letters) = letters else { return self.end() };
+    fn extend_run(&mut self, letters: Option<Vec<char>>) {
+        let Some(letters) = letters else { return self.end_run() };
         // The index uses no more bytes, and nested repetitions would make the run very long.
-        if self.run.first().is_some_and(|run| run.len() >= LONGEST) {
+        if self.is_run_full() {
             return;
         }
-        if self.run.len() * letters.len() > MOST {
-            self.end();
+        if self.run.len() * letters.len() > MAX_ALTERNATIVES {
+            self.end_run();
         }
         if self.run.is_empty() {
             self.run.push(String::new());
         }
-        let longer = self.run.iter().flat_map(|run| {
-            letters.iter().map(move |letter| {
-                let mut run = run.clone();
-                run.push(*letter);
-                run
-            })
-        });
-        self.run = longer.collect();
+
+        let mut longer = Vec::new();
+        for run in &self.run {
+            for letter in &letters {
+                longer.push(format!("{run}{letter}"));
+            }
+        }
+        self.run = longer;
     }
 
     /// Ends the run and keeps it as a group if it is selective. The text before the next part
     /// is unknown.
-    fn end(&mut self) {
+    fn end_run(&mut self) {
         let run = std::mem::take(&mut self.run);
-        let common = common(&run);
-        if common.len() >= ENOUGH {
+        let common = longest_common_part(&run);
+        if common.len() >= MIN_COMMON_BYTES {
             self.groups.push(vec![common.to_owned()]);
-        } else if run.first().is_some_and(|first| chance(first.len()) * run.len() as f64 <= 0.5) {
+            return;
+        }
+        let Some(first) = run.first() else { return };
+        if false_report_chance(first.len()) * run.len() as f64 <= MAX_CHANCE {
             self.groups.push(run);
         }
     }
 }
 
+/// Returns the group of literals of `hir` with the longest first literal; `None` if there is no
+/// group.
+fn longest_group(hir: &Hir) -> Option<Vec<String>> {
+    extract_literals(hir).into_iter().max_by_key(|group| group.first().map(String::len))
+}
+
 /// Returns the longest part that all literals share at the same place; they have equal lengths.
-fn common(run: &[String]) -> &str {
+fn longest_common_part(run: &[String]) -> &str {
     let Some((first, others)) = run.split_first() else { return "" };
-    let same = |at: usize| others.iter().all(|other| other.as_bytes()[at] == first.as_bytes()[at]);
-    let (mut best, mut from) = (0..0, 0);
-    for at in 0..first.len() {
-        if !same(at) {
+    let mut best = 0..0;
+    let mut from = 0;
+    for (at, byte) in first.bytes().enumerate() {
+        if others.iter().any(|other| other.as_bytes()[at] != byte) {
             from = at + 1;
         } else if at + 1 - from > best.len() {
             best = from..at + 1;
@@ -126,16 +157,16 @@ fn common(run: &[String]) -> &str {
     &first[best]
 }
 
-/// Returns the lower-case letters of a class; `None` if it has more than [`MOST`] characters or one
-/// without an ASCII form.
-fn letters(class: &Class) -> Option<Vec<char>> {
+/// Returns the lower-case letters of a class. Returns `None` if it has more than
+/// [`MAX_ALTERNATIVES`] characters or one without an ASCII form.
+fn class_letters(class: &Class) -> Option<Vec<char>> {
     let Class::Unicode(class) = class else { return None };
-    let count = |range: &regex_syntax::hir::ClassUnicodeRange| range.len();
-    if class.ranges().iter().map(count).sum::<usize>() > MOST {
+    let count: usize = class.ranges().iter().map(|range| range.len()).sum();
+    if count > MAX_ALTERNATIVES {
         return None;
     }
     let all = class.ranges().iter().flat_map(|range| range.start()..=range.end());
-    let mut letters = all.map(small).collect::<Option<Vec<_>>>()?;
+    let mut letters = all.map(lower_ascii).collect::<Option<Vec<_>>>()?;
     letters.sort_unstable();
     letters.dedup();
     Some(letters)
@@ -144,11 +175,12 @@ fn letters(class: &Class) -> Option<Vec<char>> {
 /// Returns the lower-case form of an ASCII letter, also for the two other letters (ſ and the
 /// Kelvin sign) that match one if case does not matter. Other letters give `None`: the index folds
 /// them by narrower rules than a regular expression.
-fn small(letter: char) -> Option<char> {
+fn lower_ascii(letter: char) -> Option<char> {
     match letter {
         '\u{17f}' => Some('s'),
         '\u{212a}' => Some('k'),
-        _ => letter.is_ascii().then(|| letter.to_ascii_lowercase()),
+        _ if letter.is_ascii() => Some(letter.to_ascii_lowercase()),
+        _ => None,
     }
 }
 
@@ -158,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(source: &str, want: &[&[&str]]) {
-        let got = literals(&regex_syntax::parse(source).expect(source));
+        let got = extract_literals(&regex_syntax::parse(source).expect(source));
         assert_eq!(got, want, "{source}");
     }
 
@@ -192,7 +224,7 @@ mod tests {
             let regex = regex::RegexBuilder::new(&source).case_insensitive(true).build().expect(&source);
             for found in regex.find_iter(&text) {
                 let found = found.as_str().to_ascii_lowercase();
-                for group in literals(&regex_syntax::parse(&source).expect("parses")) {
+                for group in extract_literals(&regex_syntax::parse(&source).expect("parses")) {
                     prop_assert!(group.iter().any(|literal| found.contains(literal)), "{source} {found} {group:?}");
                 }
             }

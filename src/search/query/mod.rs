@@ -1,6 +1,7 @@
 //! The query language: parses queries and compiles their terms to patterns.
 
 mod error;
+mod filter;
 mod lex;
 mod literals;
 pub(super) mod multi;
@@ -9,5 +10,6 @@ pub(super) mod pattern;
 mod qualifiers;
 
 pub use error::{QueryError, QueryErrorKind};
-pub use parse::{Clause, Field, Filter, Query};
+pub use filter::{FieldFilter, FilterField};
+pub use parse::{Clause, Query};
 pub use qualifiers::is_qualifier;

@@ -3,12 +3,12 @@
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
 /// Finds any of several needles: with SIMD if they are few, else with an automaton.
-pub(crate) enum Multi {
+pub(crate) enum AnyNeedleFinder {
     Packed(packed::Searcher),
     Automaton(AhoCorasick),
 }
 
-impl Multi {
+impl AnyNeedleFinder {
     /// Returns `None` if there are no needles, or too many for an automaton, which no query
     /// has.
     pub(crate) fn new<N: AsRef<[u8]>>(needles: &[N]) -> Option<Self> {
@@ -17,27 +17,22 @@ impl Multi {
         }
         // A needle that begins with another is found with it. As a separate hit it could hide
         // the other one if the end of a text cuts it off.
-        let needles: Vec<&[u8]> = needles.iter().map(AsRef::as_ref).collect();
-        let shortest = |at: &usize| {
-            let others = needles.iter().enumerate().filter(|(other, _)| other != at);
-            let begins = |(other, prefix): (usize, &&[u8])| {
-                needles[*at].starts_with(prefix)
-                    && (needles[*at].len() > prefix.len() || other < *at)
-            };
-            !others.into_iter().any(begins)
-        };
-        let needles: Vec<&[u8]> =
-            (0..needles.len()).filter(shortest).map(|at| needles[at]).collect();
-        let kind = packed::MatchKind::LeftmostFirst;
-        let mut builder = packed::Config::new().match_kind(kind).builder();
-        match builder.extend(&needles).build() {
-            Some(packed) => Some(Self::Packed(packed)),
-            None => {
-                let mut builder = AhoCorasick::builder();
-                builder.match_kind(MatchKind::LeftmostFirst);
-                builder.build(&needles).ok().map(Self::Automaton)
+        let all: Vec<&[u8]> = needles.iter().map(AsRef::as_ref).collect();
+        let mut needles: Vec<&[u8]> = Vec::new();
+        for (at, &needle) in all.iter().enumerate() {
+            if !is_covered(&all, at) {
+                needles.push(needle);
             }
         }
+
+        let kind = packed::MatchKind::LeftmostFirst;
+        let mut builder = packed::Config::new().match_kind(kind).builder();
+        if let Some(packed) = builder.extend(&needles).build() {
+            return Some(Self::Packed(packed));
+        }
+        let mut builder = AhoCorasick::builder();
+        builder.match_kind(MatchKind::LeftmostFirst);
+        builder.build(&needles).ok().map(Self::Automaton)
     }
 
     /// Returns the start and the length of the first hit.
@@ -54,26 +49,34 @@ impl Multi {
     }
 }
 
+/// Returns true if the needle at position `at` begins with another one or repeats an earlier one.
+fn is_covered(needles: &[&[u8]], at: usize) -> bool {
+    let needle = needles[at];
+    needles.iter().enumerate().any(|(other, prefix)| {
+        other != at && needle.starts_with(prefix) && (needle.len() > prefix.len() || other < at)
+    })
+}
+
 /// Finds every hit of every needle, including overlapping ones.
-pub(crate) struct Every {
-    any: Option<Multi>,
+pub(crate) struct EveryNeedleFinder {
+    any: Option<AnyNeedleFinder>,
     /// The needles with their numbers, sorted by bytes, so that those with a common prefix are
     /// adjacent.
     needles: Vec<(Vec<u8>, usize)>,
 }
 
-impl Every {
+impl EveryNeedleFinder {
     /// Creates a searcher for numbered needles.
     pub(crate) fn new<'n>(needles: impl Iterator<Item = (usize, &'n str)>) -> Self {
         let mut needles: Vec<_> =
             needles.map(|(number, needle)| (needle.as_bytes().to_vec(), number)).collect();
         needles.sort_unstable();
         let bytes: Vec<&[u8]> = needles.iter().map(|(needle, _)| needle.as_slice()).collect();
-        Self { any: Multi::new(&bytes), needles }
+        Self { any: AnyNeedleFinder::new(&bytes), needles }
     }
 
     /// Calls `found` with the number, start and end of each hit, in the order of their starts.
-    pub(crate) fn each(&self, haystack: &[u8], found: &mut dyn FnMut(usize, usize, usize)) {
+    pub(crate) fn for_each_hit(&self, haystack: &[u8], found: &mut dyn FnMut(usize, usize, usize)) {
         let Some(any) = &self.any else { return };
         let mut from = 0;
         while let Some((at, length)) = any.find(&haystack[from..]) {
@@ -81,10 +84,10 @@ impl Every {
             // The hit is the shortest needle with this beginning.
             let first =
                 self.needles.partition_point(|(needle, _)| needle.as_slice() < &rest[..length]);
-            let alike = self.needles[first..].iter();
-            for (needle, number) in
-                alike.take_while(|(needle, _)| needle.starts_with(&rest[..length]))
-            {
+            for (needle, number) in &self.needles[first..] {
+                if !needle.starts_with(&rest[..length]) {
+                    break;
+                }
                 if rest.starts_with(needle) {
                     found(*number, from + at, from + at + needle.len());
                 }
@@ -101,19 +104,19 @@ mod tests {
     #[test]
     fn a_longer_needle_hides_no_shorter_one() {
         for needles in [["quokkas", "quokka"], ["quokka", "quokkas"], ["quokka", "quokka"]] {
-            let multi = Multi::new(&needles).expect("needles");
+            let multi = AnyNeedleFinder::new(&needles).expect("needles");
             assert_eq!(multi.find(b"a quokkas"), Some((2, 6)));
         }
-        assert!(Multi::new::<&str>(&[]).is_none());
-        assert!(!Multi::new(&["ab", "cd"]).expect("needles").is_match(b"a b c d"));
+        assert!(AnyNeedleFinder::new::<&str>(&[]).is_none());
+        assert!(!AnyNeedleFinder::new(&["ab", "cd"]).expect("needles").is_match(b"a b c d"));
     }
 
     #[test]
     fn every_place_is_found() {
         let found = |needles: &[&str], haystack: &str| {
             let mut found = Vec::new();
-            let every = Every::new(needles.iter().copied().enumerate());
-            every.each(haystack.as_bytes(), &mut |number, start, end| {
+            let every = EveryNeedleFinder::new(needles.iter().copied().enumerate());
+            every.for_each_hit(haystack.as_bytes(), &mut |number, start, end| {
                 assert_eq!(&haystack[start..end], needles[number]);
                 found.push((start, number));
             });

@@ -5,8 +5,9 @@ use schemas::tool::search::{ParsedQuery, SearchSort};
 use schemas::{Timestamp, limits};
 
 use super::error::{QueryError, QueryErrorKind};
+use super::filter::{FieldFilter, FilterField};
 use super::lex::{self, Token, TokenKind};
-use super::pattern::{self, Pattern};
+use super::pattern::{self, QueryPattern, RegexMistake};
 use crate::store::Grams;
 
 /// A parsed query.
@@ -14,71 +15,32 @@ use crate::store::Grams;
 pub struct Query {
     pub clauses: Vec<Clause>,
     /// Qualifiers that name a value.
-    pub filters: Vec<Filter>,
+    pub filters: Vec<FieldFilter>,
     /// True if upper and lower case differ: `case:yes`.
-    pub case_sensitive: bool,
+    pub is_case_sensitive: bool,
     /// `Some(true)` selects failed events, `Some(false)` the others: `is:error`, `-is:error`.
     pub errors: Option<bool>,
     /// True if copied history is included: `is:replay`.
-    pub with_replay: bool,
+    pub includes_replay: bool,
     /// Exclusive upper bound of the time, in microseconds: `until:`.
     pub until: Option<i64>,
     pub sort: SearchSort,
     /// True if the search continues after the page is full until everything is counted:
     /// `total:exact`.
-    pub exact_total: bool,
+    pub must_count_all: bool,
     /// The terms that were parsed as qualifiers, as written.
     pub qualifiers: Vec<String>,
 }
 
-/// A term of the query: one of `any` must occur, or none of them if it is excluded.
+/// Terms of the query that `OR` joins, or a single term.
 #[derive(Debug, Clone)]
 pub struct Clause {
-    pub any: Vec<Pattern>,
-    pub excluded: bool,
+    /// The patterns, one of which must occur.
+    pub any: Vec<QueryPattern>,
+    /// True if none of `any` may occur.
+    pub is_excluded: bool,
     /// True for a bare word, which a ranked search does not require.
-    pub optional: bool,
-}
-
-/// The field that a qualifier examines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    Tool,
-    Model,
-    Branch,
-    File,
-    Agent,
-    Label,
-}
-
-impl Field {
-    /// Returns true if the field belongs to the session and not to the event.
-    pub fn is_of_session(self) -> bool {
-        match self {
-            Self::Agent | Self::Label => true,
-            Self::Tool | Self::Model | Self::Branch | Self::File => false,
-        }
-    }
-}
-
-/// A condition on a field: one of `any` (lower case) must be part of it, or none of them if it is
-/// excluded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filter {
-    pub field: Field,
-    pub any: Vec<String>,
-    pub excluded: bool,
-}
-
-impl Filter {
-    /// Returns true if `value` passes; `None` means that the event does not have the field.
-    pub fn passes(&self, value: Option<&str>) -> bool {
-        let holds = value.is_some_and(|value| {
-            let value = value.to_lowercase();
-            self.any.iter().any(|wanted| value.contains(wanted.as_str()))
-        });
-        holds != self.excluded
-    }
+    pub is_optional: bool,
 }
 
 impl Query {
@@ -87,187 +49,251 @@ impl Query {
         if text.len() > limits::QUERY_BYTES {
             return Err(QueryErrorKind::TooLong { bytes: text.len() }.into());
         }
-        let tokens = lex::tokens(text)
+        let tokens = lex::split_tokens(text)
             .map_err(|unclosed| QueryError::at(unclosed.position, QueryErrorKind::OpenQuote))?;
         // A regex needs the case setting when it is compiled, wherever the qualifier is in the
         // query.
-        let case = |token: &&Token| token.kind == TokenKind::Word("case:yes".to_owned());
-        let case_sensitive = tokens.iter().find(case).is_some_and(|token| !token.excluded);
-        let mut query = Self { case_sensitive, ..Self::default() };
-        query.read(tokens, now)?;
-        if query.clauses.iter().all(|clause| clause.excluded) && query.qualifiers.is_empty() {
+        let case = tokens.iter().find(
+            |token| matches!(&token.kind, TokenKind::Word(word) if word.as_str() == "case:yes"),
+        );
+        let case_sensitive = case.is_some_and(|token| !token.is_excluded);
+
+        let mut query = Self { is_case_sensitive: case_sensitive, ..Self::default() };
+        query.read_tokens(tokens, now)?;
+        if query.clauses.iter().all(|clause| clause.is_excluded) && query.qualifiers.is_empty() {
             return Err(QueryErrorKind::NothingToFind.into());
         }
         Ok(query)
     }
 
-    /// Applies a token as a qualifier if it is one; other words with a colon are plain words.
-    fn qualifier(&mut self, token: &Token, now: Timestamp) -> Result<bool, QueryError> {
-        let (name, value, quoted) = match &token.kind {
-            TokenKind::Word(word) => match word.split_once(':') {
-                // `file:///` begins a URL.
-                Some((name, value)) if !value.is_empty() && !value.starts_with("//") => {
-                    (name, value, false)
-                }
-                _ => return Ok(false),
-            },
-            TokenKind::Qualified(name, value) => (name.as_str(), value.as_str(), true),
-            TokenKind::Phrase(_) | TokenKind::Regex(_) => return Ok(false),
-        };
-        let field = match name {
-            "tool" => Some(Field::Tool),
-            "model" => Some(Field::Model),
-            "branch" => Some(Field::Branch),
-            "file" => Some(Field::File),
-            "agent" => Some(Field::Agent),
-            "label" => Some(Field::Label),
-            _ => None,
-        };
-        match (field, name, value) {
-            (Some(field), ..) => {
-                let values = if quoted { vec![value] } else { value.split(',').collect() };
-                let any =
-                    values.into_iter().filter(|value| !value.is_empty()).map(str::to_lowercase);
-                let any: Vec<_> = any.collect();
-                if any.is_empty() {
-                    let kind = QueryErrorKind::NoValue { qualifier: name.to_owned() };
-                    return Err(QueryError::at(token.position, kind));
-                }
-                self.filters.push(Filter { field, any, excluded: token.excluded });
-            }
-            (_, "is", "error") => self.errors = Some(!token.excluded),
-            (_, "is", "replay") => self.with_replay = !token.excluded,
-            (_, "case", "yes" | "no") => self.case_sensitive = (value == "yes") != token.excluded,
-            (_, "sort", "relevance" | "recent") if !token.excluded => {
-                self.sort =
-                    if value == "recent" { SearchSort::Recent } else { SearchSort::Relevance };
-            }
-            (_, "total", "exact") => self.exact_total = !token.excluded,
-            (_, "until", _) if !token.excluded => {
-                let until = Timestamp::parse_since("until", value, now).map_err(|error| {
-                    let (value, reason) = (value.to_owned(), error.message);
-                    QueryError::at(token.position, QueryErrorKind::WrongTime { value, reason })
-                })?;
-                self.until = Some(until.0);
-            }
-            (_, "is" | "case" | "sort" | "total" | "until", _) => {
-                let kind = QueryErrorKind::UnknownQualifier { written: written(token) };
-                return Err(QueryError::at(token.position, kind));
-            }
-            _ => return Ok(false),
-        }
-        self.qualifiers.push(written(token));
-        Ok(true)
-    }
-
     /// Reads the tokens in order: `OR` joins the terms on both sides, `AND` means the same as a
     /// space, and `NOT` means a minus.
-    fn read(&mut self, tokens: Vec<Token>, now: Timestamp) -> Result<(), QueryError> {
-        // The pending operator, and whether a term directly precedes the current token.
-        let mut operator: Option<(String, usize)> = None;
-        let mut after_term = false;
+    fn read_tokens(&mut self, tokens: Vec<Token>, now: Timestamp) -> Result<(), QueryError> {
+        let mut pending: Option<Operator> = None;
+        let mut is_after_term = false;
         for mut token in tokens {
-            if let TokenKind::Word(word) = &token.kind
-                && !token.excluded
-                && matches!(word.as_str(), "OR" | "AND" | "NOT")
-            {
-                if operator.is_some()
-                    || word == "OR" && !after_term
-                    || word == "AND" && self.is_empty()
+            if let Some(operator) = Operator::from_token(&token) {
+                if pending.is_some()
+                    || operator.word == "OR" && !is_after_term
+                    || operator.word == "AND" && self.is_empty()
                 {
-                    return Err(needs_terms(word, token.position));
+                    return Err(operator.missing_term_error());
                 }
-                operator = Some((word.clone(), token.position));
+                pending = Some(operator);
                 continue;
             }
-            let joined = operator.as_ref().filter(|(word, _)| word == "OR").map(|(_, at)| *at);
-            if operator.take().is_some_and(|(word, _)| word == "NOT") {
-                token.excluded = !token.excluded;
+
+            let operator = pending.take();
+            if operator.as_ref().is_some_and(|operator| operator.word == "NOT") {
+                token.is_excluded = !token.is_excluded;
             }
-            if self.qualifier(&token, now)? {
-                match joined {
-                    Some(position) => return Err(needs_terms("OR", position)),
-                    None => after_term = false,
+            let or = operator.filter(|operator| operator.word == "OR");
+
+            if self.apply_qualifier(&token, now)? {
+                if let Some(or) = or {
+                    return Err(or.missing_term_error());
                 }
+                is_after_term = false;
                 continue;
             }
-            let Some(pattern) = self.pattern(&token)? else {
-                match joined {
-                    Some(position) => return Err(needs_terms("OR", position)),
-                    None => continue,
-                }
-            };
-            let optional = matches!(token.kind, TokenKind::Word(_));
-            match (joined, self.clauses.last_mut()) {
-                (Some(position), Some(last)) if token.excluded || last.excluded => {
-                    return Err(QueryError::at(position, QueryErrorKind::ExcludedBesideOr));
-                }
-                (Some(_), Some(last)) => {
-                    last.any.push(pattern);
-                    last.optional &= optional;
-                }
-                _ => {
-                    let clause = Clause { any: vec![pattern], excluded: token.excluded, optional };
-                    self.clauses.push(clause);
-                }
+            match (self.build_pattern(&token)?, or) {
+                (Some(pattern), or) => self.push_term(pattern, &token, or)?,
+                (None, Some(or)) => return Err(or.missing_term_error()),
+                (None, None) => continue,
             }
-            after_term = true;
+            is_after_term = true;
         }
-        operator.map_or(Ok(()), |(word, position)| Err(needs_terms(&word, position)))
+        match pending {
+            Some(operator) => Err(operator.missing_term_error()),
+            None => Ok(()),
+        }
     }
 
     fn is_empty(&self) -> bool {
         self.clauses.is_empty() && self.qualifiers.is_empty()
     }
 
+    /// Applies a token as a qualifier and returns true if it is one. Other words with a colon are
+    /// plain words.
+    fn apply_qualifier(&mut self, token: &Token, now: Timestamp) -> Result<bool, QueryError> {
+        let Some(qualifier) = Qualifier::from_token(token) else { return Ok(false) };
+        if let Some(field) = FilterField::from_name(qualifier.name) {
+            self.filters.push(qualifier.parse_filter(field, token)?);
+            self.qualifiers.push(written_form(token));
+            return Ok(true);
+        }
+        match (qualifier.name, qualifier.value) {
+            ("is", "error") => self.errors = Some(!token.is_excluded),
+            ("is", "replay") => self.includes_replay = !token.is_excluded,
+            ("case", "yes") => self.is_case_sensitive = !token.is_excluded,
+            ("case", "no") => self.is_case_sensitive = token.is_excluded,
+            ("sort", "relevance") if !token.is_excluded => self.sort = SearchSort::Relevance,
+            ("sort", "recent") if !token.is_excluded => self.sort = SearchSort::Recent,
+            ("total", "exact") => self.must_count_all = !token.is_excluded,
+            ("until", value) if !token.is_excluded => {
+                self.until = Some(parse_until(value, token, now)?);
+            }
+            ("is" | "case" | "sort" | "total" | "until", _) => {
+                let kind = QueryErrorKind::UnknownQualifier { written: written_form(token) };
+                return Err(QueryError::at(token.position, kind));
+            }
+            _ => return Ok(false),
+        }
+        self.qualifiers.push(written_form(token));
+        Ok(true)
+    }
+
     /// Builds the pattern of a token; `None` for an empty phrase, which every text contains.
-    fn pattern(&self, token: &Token) -> Result<Option<Pattern>, QueryError> {
-        Ok(match &token.kind {
+    fn build_pattern(&self, token: &Token) -> Result<Option<QueryPattern>, QueryError> {
+        match &token.kind {
+            TokenKind::Word(text) | TokenKind::Phrase(text) if text.is_empty() => Ok(None),
             TokenKind::Word(text) | TokenKind::Phrase(text) => {
-                (!text.is_empty()).then(|| Pattern::Text(text.clone()))
+                Ok(Some(QueryPattern::Text(text.clone())))
             }
-            TokenKind::Qualified(..) => Some(Pattern::Text(written(token))),
-            TokenKind::Regex(source) => {
-                let pattern = Pattern::regex(source, self.case_sensitive).map_err(|bad| {
-                    // The position counts from after the slash, and after the minus if there is
-                    // one.
-                    let inside = bad.position.map_or(0, |at| at + usize::from(token.excluded));
-                    let (begin, reason) = (token.position, bad.reason);
-                    let kind = QueryErrorKind::WrongRegex { begin, reason };
-                    QueryError::at(begin + inside, kind)
-                })?;
-                Some(pattern)
+            TokenKind::Qualified(..) => Ok(Some(QueryPattern::Text(written_form(token)))),
+            TokenKind::Regex(source) => match QueryPattern::regex(source, self.is_case_sensitive) {
+                Ok(pattern) => Ok(Some(pattern)),
+                Err(bad) => Err(regex_error(token, bad)),
+            },
+        }
+    }
+
+    /// Adds the pattern of a term: to the clause before it after an `OR`, otherwise as a clause.
+    fn push_term(
+        &mut self,
+        pattern: QueryPattern,
+        token: &Token,
+        or: Option<Operator>,
+    ) -> Result<(), QueryError> {
+        let optional = matches!(token.kind, TokenKind::Word(_));
+        if let Some(or) = or
+            && let Some(last) = self.clauses.last_mut()
+        {
+            if token.is_excluded || last.is_excluded {
+                return Err(QueryError::at(or.position, QueryErrorKind::ExcludedNextToOr));
             }
-        })
+            last.any.push(pattern);
+            last.is_optional &= optional;
+            return Ok(());
+        }
+        self.clauses.push(Clause {
+            any: vec![pattern],
+            is_excluded: token.is_excluded,
+            is_optional: optional,
+        });
+        Ok(())
     }
 
     /// Returns the trigrams that a block must contain for one of its rows to match, for the skip
     /// index.
-    pub(crate) fn needs(&self) -> Vec<Vec<Grams>> {
-        let required = self.clauses.iter().filter(|clause| !clause.excluded);
-        required.flat_map(|clause| pattern::needs(&clause.any)).collect()
+    pub(crate) fn required_grams(&self) -> Vec<Vec<Grams>> {
+        let required = self.clauses.iter().filter(|clause| !clause.is_excluded);
+        required.flat_map(|clause| pattern::required_grams(&clause.any)).collect()
     }
 
     /// Describes how the query was parsed, with every term as it could be written.
-    pub fn echo(&self) -> ParsedQuery {
-        let ranked = self.sort == SearchSort::Relevance;
+    pub fn to_parsed_query(&self) -> ParsedQuery {
+        let is_ranked = self.sort == SearchSort::Relevance;
         let mut echo =
             ParsedQuery { qualifiers: self.qualifiers.clone(), ..ParsedQuery::default() };
         for clause in &self.clauses {
-            let terms = clause.any.iter().map(echo_pattern);
-            match (clause.excluded, clause.optional && ranked) {
-                (true, _) => echo.none_of.extend(terms),
-                (false, true) => echo.any_of.extend(terms),
-                (false, false) => echo.all_of.push(terms.collect::<Vec<_>>().join(" OR ")),
+            let terms = clause.any.iter().map(pattern_as_term);
+            if clause.is_excluded {
+                echo.none_of.extend(terms);
+            } else if clause.is_optional && is_ranked {
+                echo.any_of.extend(terms);
+            } else {
+                echo.all_of.push(terms.collect::<Vec<_>>().join(" OR "));
             }
         }
         echo
     }
 }
 
+/// A token that is written like a qualifier: `name:value` or `name:"value"`.
+struct Qualifier<'t> {
+    name: &'t str,
+    value: &'t str,
+    is_quoted: bool,
+}
+
+impl<'t> Qualifier<'t> {
+    fn from_token(token: &'t Token) -> Option<Self> {
+        match &token.kind {
+            TokenKind::Word(word) => {
+                let (name, value) = word.split_once(':')?;
+                // `file:///` begins a URL.
+                if value.is_empty() || value.starts_with("//") {
+                    return None;
+                }
+                Some(Self { name, value, is_quoted: false })
+            }
+            TokenKind::Qualified(name, value) => Some(Self { name, value, is_quoted: true }),
+            TokenKind::Phrase(_) | TokenKind::Regex(_) => None,
+        }
+    }
+
+    /// Parses the values of a filter. Commas separate values that are not quoted.
+    fn parse_filter(&self, field: FilterField, token: &Token) -> Result<FieldFilter, QueryError> {
+        let values =
+            if self.is_quoted { vec![self.value] } else { self.value.split(',').collect() };
+        let values = values.into_iter().filter(|value| !value.is_empty());
+        let any: Vec<String> = values.map(str::to_lowercase).collect();
+        if any.is_empty() {
+            let kind = QueryErrorKind::NoValue { qualifier: self.name.to_owned() };
+            return Err(QueryError::at(token.position, kind));
+        }
+        Ok(FieldFilter { field, any, is_excluded: token.is_excluded })
+    }
+}
+
+/// Parses the value of `until:` to microseconds since the epoch.
+fn parse_until(value: &str, token: &Token, now: Timestamp) -> Result<i64, QueryError> {
+    match Timestamp::parse_since("until", value, now) {
+        Ok(until) => Ok(until.0),
+        Err(error) => {
+            let kind = QueryErrorKind::WrongTime { value: value.to_owned(), reason: error.message };
+            Err(QueryError::at(token.position, kind))
+        }
+    }
+}
+
+fn regex_error(token: &Token, bad: RegexMistake) -> QueryError {
+    // The position counts from after the slash, and after the minus if there is one.
+    let inside = bad.position.map_or(0, |at| at + usize::from(token.is_excluded));
+    let kind = QueryErrorKind::WrongRegex { begin: token.position, reason: bad.reason };
+    QueryError::at(token.position + inside, kind)
+}
+
+/// The words that combine terms.
+const OPERATORS: [&str; 3] = ["OR", "AND", "NOT"];
+
+/// One of [`OPERATORS`] in a query.
+struct Operator {
+    word: &'static str,
+    /// 1-based position of its first character.
+    position: usize,
+}
+
+impl Operator {
+    fn from_token(token: &Token) -> Option<Self> {
+        let TokenKind::Word(text) = &token.kind else { return None };
+        if token.is_excluded {
+            return None;
+        }
+        let word = OPERATORS.into_iter().find(|word| *word == text.as_str())?;
+        Some(Self { word, position: token.position })
+    }
+
+    fn missing_term_error(&self) -> QueryError {
+        let kind = QueryErrorKind::MissingTerm { operator: self.word.to_owned() };
+        QueryError::at(self.position, kind)
+    }
+}
+
 /// Returns a token as it was written, without the quotes of a phrase.
-fn written(token: &Token) -> String {
-    let minus = if token.excluded { "-" } else { "" };
+fn written_form(token: &Token) -> String {
+    let minus = if token.is_excluded { "-" } else { "" };
     match &token.kind {
         TokenKind::Word(text) | TokenKind::Phrase(text) => format!("{minus}{text}"),
         TokenKind::Qualified(name, value) => format!("{minus}{name}:\"{value}\""),
@@ -276,28 +302,25 @@ fn written(token: &Token) -> String {
 }
 
 /// Returns a pattern as a query term that parses to the same pattern.
-fn echo_pattern(pattern: &Pattern) -> String {
+fn pattern_as_term(pattern: &QueryPattern) -> String {
     match pattern {
-        Pattern::Regex { source, .. } => format!("/{source}/"),
-        Pattern::Text(text) => {
-            let alone = lex::tokens(text).is_ok_and(|tokens| match tokens.as_slice() {
-                [token @ Token { kind: TokenKind::Word(word), excluded: false, .. }] => {
-                    word == text
-                        && !matches!(text.as_str(), "OR" | "AND" | "NOT")
-                        && matches!(Query::default().qualifier(token, Timestamp(0)), Ok(false))
-                }
-                _ => false,
-            });
-            if alone {
-                return text.clone();
-            }
+        QueryPattern::Regex { source, .. } => format!("/{source}/"),
+        QueryPattern::Text(text) if is_bare_word(text) => text.clone(),
+        QueryPattern::Text(text) => {
             format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
         }
     }
 }
 
-fn needs_terms(operator: &str, position: usize) -> QueryError {
-    QueryError::at(position, QueryErrorKind::MissingTerm { operator: operator.to_owned() })
+/// Returns true if a text is parsed as a word that means the text itself.
+fn is_bare_word(text: &str) -> bool {
+    let Ok(tokens) = lex::split_tokens(text) else { return false };
+    let [token @ Token { kind: TokenKind::Word(word), is_excluded: false, .. }] = tokens.as_slice()
+    else {
+        return false;
+    };
+    let is_qualifier = !matches!(Query::default().apply_qualifier(token, Timestamp(0)), Ok(false));
+    word == text && !OPERATORS.contains(&text) && !is_qualifier
 }
 
 #[cfg(test)]
@@ -310,13 +333,13 @@ mod tests {
 
     fn check(text: &str, all_of: &[&str], none_of: &[&str], qualifiers: &[&str]) {
         let query = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let echo = query.echo();
+        let echo = query.to_parsed_query();
         assert_eq!((&echo.all_of[..], &echo.none_of[..]), (&own(all_of)[..], &own(none_of)[..]));
         assert_eq!(echo.qualifiers, own(qualifiers), "{text}");
         let minus = echo.none_of.iter().map(|term| format!("-{term}"));
         let again: Vec<String> =
             echo.all_of.iter().cloned().chain(minus).chain(echo.qualifiers.clone()).collect();
-        assert_eq!(parse(&again.join(" ")).expect("parses").echo(), echo, "{text}");
+        assert_eq!(parse(&again.join(" ")).expect("parses").to_parsed_query(), echo, "{text}");
     }
 
     fn own(texts: &[&str]) -> Vec<String> {
@@ -355,8 +378,8 @@ mod tests {
     #[test]
     fn operators_bind_what_is_beside_them() {
         let query = parse("NOT is:error NOT tool:Bash cargo").expect("parses");
-        assert_eq!((query.errors, query.filters[0].excluded), (Some(false), true));
-        assert_eq!(query.echo().all_of, own(&["cargo"]));
+        assert_eq!((query.errors, query.filters[0].is_excluded), (Some(false), true));
+        assert_eq!(query.to_parsed_query().all_of, own(&["cargo"]));
         check("NOT -cargo", &["cargo"], &[], &[]);
         check("is:error AND x", &["x"], &[], &["is:error"]);
     }
@@ -371,7 +394,9 @@ mod tests {
 
     #[test]
     fn a_ranked_query_insists_on_no_word() {
-        let echo = parse("why is it slow \"skip index\" -x sort:relevance").expect("parses").echo();
+        let echo = parse("why is it slow \"skip index\" -x sort:relevance")
+            .expect("parses")
+            .to_parsed_query();
         assert_eq!(echo.any_of, own(&["why", "is", "it", "slow"]));
         assert_eq!((echo.all_of, echo.none_of), (own(&["\"skip index\""]), own(&["x"])));
     }

@@ -3,8 +3,9 @@
 mod estimate;
 mod ranked_search;
 mod score;
+mod terms;
 mod weigh;
 mod weight_tables;
 mod word_presence;
 
-pub use ranked_search::{Ranked, RankedFound, can_rank, ranked};
+pub use ranked_search::{RankedPage, RankedPosition, can_rank, search_ranked};

@@ -6,50 +6,49 @@ use std::borrow::Cow;
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
-use super::weight_tables::{Sums, bit, neighbours};
-use crate::base::fold::{composed, fold};
-use crate::base::stem::stem;
-use crate::search::query::Query;
-use crate::search::query::multi::{Every, Multi};
-use crate::search::query::pattern::Pattern;
+use super::terms::QueryTerm;
+use super::weight_tables::{WeightSums, pair_bits, word_bit};
+use crate::base::fold::{fold_text, nfc_if_different};
+use crate::search::query::multi::{AnyNeedleFinder, EveryNeedleFinder};
 
-/// BM25 parameters: how soon further occurrences of a word stop counting, and how much long texts
-/// are penalized.
+/// BM25 parameter `k1`: how soon further occurrences of a word stop counting.
 const SATURATION: f64 = 1.2;
-const LENGTH: f64 = 0.6;
+
+/// BM25 parameter `b`: how much long texts are penalized.
+const LENGTH_PENALTY: f64 = 0.6;
 
 /// The part of a word's weight that does not depend on how often the word occurs.
-pub(super) const ONCE: f64 = 0.4;
+pub(super) const ONCE_SHARE: f64 = 0.4;
 
 /// The share of the score that depends on how much of the question is covered.
-const COVERAGE: f64 = 0.6;
+const COVERAGE_SHARE: f64 = 0.6;
 
-/// Maximum distance in bytes at which two neighbours of the question still count as adjacent, and
-/// the weight of such a pair.
-const NEAR: usize = 40;
-const TOGETHER: f64 = 0.4;
+/// Maximum distance in bytes at which two neighbours of the question still count as adjacent.
+const MAX_PAIR_GAP_BYTES: usize = 40;
 
-/// The share of the score that fades with age, and its half-life in microseconds: 30 days.
-const FADING: f64 = 0.1;
-const HALF_LIFE: f64 = 30.0 * 86_400e6;
+/// The weight of a pair of adjacent words, relative to the lighter word.
+const PAIR_WEIGHT: f64 = 0.4;
 
-/// A word must weigh the share `TELLING` of the heaviest word for an event to be found by it alone,
-/// and the share `COUNTS` to count at all: every text has some of the lighter words.
-const TELLING: f64 = 0.5;
-const COUNTS: f64 = 0.15;
+/// The share of the score that fades with age.
+const FADING_SHARE: f64 = 0.1;
 
-/// One word of the question.
-#[derive(Debug, Clone)]
-pub(super) struct Term {
-    /// The text to search for: folded and without its ending.
-    pub(super) stem: String,
-    /// Number of bytes of the removed ending.
-    ending: usize,
-}
+/// The half-life of [`FADING_SHARE`] in microseconds: 30 days.
+const HALF_LIFE_US: f64 = 30.0 * 86_400e6;
 
-/// The inputs of a score besides the text.
+/// An event is found by one word alone only if the word has at least this share of the weight of
+/// the heaviest word.
+const MIN_ESSENTIAL_SHARE: f64 = 0.5;
+
+/// A word counts only if it has at least this share of the weight of the heaviest word: every text
+/// has some of the lighter words.
+const MIN_COUNTED_SHARE: f64 = 0.15;
+
+/// Maximum length in bytes of the place that is shown of a text.
+const MAX_PLACE_BYTES: usize = 160;
+
+/// The inputs of a score in addition to the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Weights {
+pub(super) struct TermWeights {
     /// The weight of every term by its rarity, in thousandths; 0 for terms that do not count.
     pub(super) terms: Vec<u32>,
     /// Average length of a text in bytes.
@@ -62,233 +61,221 @@ pub(super) struct Weights {
 
 /// The words of a question, prepared for searching.
 pub(super) struct Scorer {
-    pub(super) terms: Vec<Term>,
-    pub(super) weights: Weights,
+    pub(super) terms: Vec<QueryTerm>,
+    pub(super) weights: TermWeights,
     /// True if no term has letters beyond ASCII, so that folding ASCII is enough.
-    pub(super) ascii: bool,
+    pub(super) is_ascii: bool,
     /// The stems of the terms that count.
-    stems: Every,
+    stems: EveryNeedleFinder,
     /// Weights of the terms, and of pairs of adjacent neighbours, stored under the second term.
-    pub(super) sums: Sums,
-    pairs: Sums,
+    pub(super) term_sums: WeightSums,
+    pair_sums: WeightSums,
     /// Total weight of all terms.
-    pub(super) all: f64,
+    pub(super) total_weight: f64,
 }
 
 /// The score of a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Score {
+pub(super) struct TextScore {
     pub(super) score: f64,
     /// The share of the question's weight that the text covers, 0 to 1.
     pub(super) confidence: f64,
 }
 
-/// Returns the words of a query by which results are ranked.
-pub(super) fn terms(query: &Query) -> Vec<Term> {
-    let positive = query.clauses.iter().filter(|clause| !clause.excluded);
-    let mut terms: Vec<Term> = Vec::new();
-    let mut add = |term: Term| {
-        if terms.iter().all(|known| known.stem != term.stem) {
-            terms.push(term);
-        }
-    };
-    for clause in positive {
-        for pattern in &clause.any {
-            let Pattern::Text(text) = pattern else { continue };
-            let folded = fold(&composed(text).unwrap_or_else(|| text.clone())).into_owned();
-            if clause.optional {
-                words(&folded).for_each(&mut add);
-            } else {
-                add(Term { stem: folded, ending: 0 });
-            }
-        }
-    }
-    // Words of one or two bytes count only if there are no longer ones.
-    if terms.iter().any(|term| term.stem.len() > 2) {
-        terms.retain(|term| term.stem.len() > 2);
-    }
-    terms
-}
-
-/// Splits a folded text into words: runs without spaces and outer punctuation. Chinese, Japanese
-/// and Korean text, which has no spaces, is split into pairs of characters.
-fn words(text: &str) -> impl Iterator<Item = Term> {
-    let mut words = Vec::new();
-    for run in text.split_whitespace() {
-        let run = run.trim_matches(|c: char| c.is_ascii_punctuation() && !matches!(c, '_' | '/'));
-        let chars: Vec<char> = run.chars().collect();
-        for part in chars.chunk_by(|a, b| is_cjk(*a) == is_cjk(*b)) {
-            if is_cjk(part[0]) && part.len() > 1 {
-                let pairs = part.windows(2).map(|pair| pair.iter().collect());
-                words.extend(pairs.map(|stem| Term { stem, ending: 0 }));
-            } else {
-                let word: String = part.iter().collect();
-                let stem = stem(&word).to_owned();
-                words.push(Term { ending: word.len() - stem.len(), stem });
-            }
-        }
-    }
-    words.into_iter().filter(|term| !term.stem.is_empty())
-}
-
-fn is_cjk(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
-}
-
 impl Scorer {
-    pub(super) fn new(terms: Vec<Term>, mut weights: Weights) -> Self {
+    pub(super) fn new(terms: Vec<QueryTerm>, mut weights: TermWeights) -> Self {
         let heaviest = weights.terms.iter().copied().max().unwrap_or(0);
         for weight in &mut weights.terms {
-            if f64::from(*weight) < f64::from(heaviest) * COUNTS {
+            if f64::from(*weight) < f64::from(heaviest) * MIN_COUNTED_SHARE {
                 *weight = 0;
             }
         }
-        let ascii = terms.iter().all(|term| term.stem.is_ascii());
-        let stems = (0..terms.len()).filter(|term| weights.terms[*term] > 0);
-        let stems = Every::new(stems.map(|term| (term, terms[term].stem.as_str())));
-        let of = weights.terms.iter().map(|weight| f64::from(*weight) / 1000.0);
-        let of: Vec<f64> = of.collect();
-        let of_pair =
-            |term: usize| term.checked_sub(1).map_or(0.0, |other| of[term].min(of[other]));
-        let pairs: Vec<f64> = (0..of.len()).map(of_pair).collect();
-        let (sums, pairs) = (Sums::new(&of), Sums::new(&pairs));
-        let all = of.iter().sum();
-        Self { terms, weights, ascii, stems, sums, pairs, all }
+
+        let counted = (0..terms.len()).filter(|term| weights.terms[*term] > 0);
+        let stems = EveryNeedleFinder::new(counted.map(|term| (term, terms[term].stem.as_str())));
+
+        let term_weights = weights.terms.iter().map(|weight| f64::from(*weight) / 1000.0);
+        let term_weights: Vec<f64> = term_weights.collect();
+        let mut pair_weights = vec![0.0; term_weights.len()];
+        for second in 1..term_weights.len() {
+            pair_weights[second] = term_weights[second].min(term_weights[second - 1]);
+        }
+
+        Self {
+            is_ascii: terms.iter().all(|term| term.stem.is_ascii()),
+            stems,
+            term_sums: WeightSums::new(&term_weights),
+            pair_sums: WeightSums::new(&pair_weights),
+            total_weight: term_weights.iter().sum(),
+            terms,
+            weights,
+        }
     }
 
     /// Returns a search for the essential words: an event must have at least one. These are the
     /// heavy words, without the lightest that together with all lighter words cannot reach
     /// `threshold`, the score to beat.
-    pub(super) fn essential(&self, threshold: f64) -> Option<Multi> {
-        let heaviest = (0..self.terms.len()).map(|term| self.weight(term)).fold(0.0, f64::max);
-        let mut order: Vec<usize> = (0..self.terms.len()).collect();
-        order.sort_by_key(|term| self.weights.terms[*term]);
-        let mut dropped = 0;
-        order.retain(|term| {
-            dropped |= bit(*term);
-            let needed = self.bound(dropped, Some(self.weights.newest)) >= threshold;
-            needed && self.weight(*term) >= heaviest * TELLING
-        });
-        let stems: Vec<_> = order.iter().map(|term| &self.terms[*term].stem).collect();
-        Multi::new(&stems)
+    pub(super) fn essential_words(&self, threshold: f64) -> Option<AnyNeedleFinder> {
+        let heaviest = (0..self.terms.len()).map(|term| self.term_weight(term)).fold(0.0, f64::max);
+        let mut lightest_first: Vec<usize> = (0..self.terms.len()).collect();
+        lightest_first.sort_by_key(|term| self.weights.terms[*term]);
+
+        let mut lighter = 0;
+        let mut stems = Vec::new();
+        for term in lightest_first {
+            lighter |= word_bit(term);
+            let can_reach = self.max_score(lighter, Some(self.weights.newest)) >= threshold;
+            if can_reach && self.term_weight(term) >= heaviest * MIN_ESSENTIAL_SHARE {
+                stems.push(&self.terms[term].stem);
+            }
+        }
+        AnyNeedleFinder::new(&stems)
     }
 
-    /// Returns the maximum score of a prompt or message with these terms (a [`bit`] each) at the
+    /// Returns the maximum score of a prompt or message with these terms (a bit each) at the
     /// time `newest`.
-    pub(super) fn bound(&self, terms: u64, newest: Option<i64>) -> f64 {
-        let words = self.sums.of(terms);
-        let pairs = self.pairs.of(neighbours(terms));
-        (words + TOGETHER * pairs) * covering(words, self.all) * self.fading(newest)
+    pub(super) fn max_score(&self, terms: u64, newest: Option<i64>) -> f64 {
+        let words = self.term_sums.weight_of(terms);
+        let pairs = self.pair_sums.weight_of(pair_bits(terms));
+        (words + PAIR_WEIGHT * pairs)
+            * coverage_factor(words, self.total_weight)
+            * self.age_factor(newest)
     }
 
     /// Returns the number of occurrences that are worth half of infinitely many, in a text of
     /// `length` bytes.
-    pub(super) fn held_back(&self, length: f64) -> f64 {
-        SATURATION * (1.0 - LENGTH + LENGTH * length / self.weights.average.max(1) as f64)
+    pub(super) fn half_saturation(&self, length: f64) -> f64 {
+        let average = self.weights.average.max(1) as f64;
+        SATURATION * (1.0 - LENGTH_PENALTY + LENGTH_PENALTY * length / average)
     }
 
-    /// Scores a text in the form that [`form`] returns.
-    pub(super) fn score(&self, text: &[u8], kind: EventType, time: Option<i64>) -> Score {
+    /// Scores a text that is composed and folded.
+    pub(super) fn score_text(&self, text: &[u8], kind: EventType, time: Option<i64>) -> TextScore {
         let mut counts = vec![0.0f64; self.terms.len()];
         let mut quality = vec![0.0f64; self.terms.len()];
         let mut ends = vec![None; self.terms.len()];
         let mut together = vec![false; self.terms.len()];
-        self.stems.each(text, &mut |term, start, end| {
-            let fit = self.fit(text, term, start, end);
+        self.stems.for_each_hit(text, &mut |term, start, end| {
+            let fit = self.rate_occurrence(text, term, start, end);
             counts[term] += fit;
             quality[term] = quality[term].max(fit);
-            let near = |other: Option<usize>| other.is_some_and(|end| start <= end + NEAR);
-            if term > 0 && near(ends[term - 1]) {
+            if term > 0 && is_near(ends[term - 1], start) {
                 together[term] = true;
             }
-            if near(ends.get(term + 1).copied().flatten()) {
+            if is_near(ends.get(term + 1).copied().flatten(), start) {
                 together[term + 1] = true;
             }
             ends[term] = Some(end);
         });
-        let held_back = self.held_back(text.len() as f64);
-        let (mut words, mut pairs, mut covered) = (0.0, 0.0, 0.0);
+
+        let held_back = self.half_saturation(text.len() as f64);
+        let mut words = 0.0;
+        let mut pairs = 0.0;
+        let mut covered = 0.0;
         for term in 0..self.terms.len() {
-            let weight = self.weight(term);
+            let weight = self.term_weight(term);
             let often = counts[term] / (counts[term] + held_back);
-            words += weight * quality[term].sqrt() * (ONCE + (1.0 - ONCE) * often);
+            words += weight * quality[term].sqrt() * (ONCE_SHARE + (1.0 - ONCE_SHARE) * often);
             covered += weight * quality[term];
             if together[term] {
-                pairs += weight.min(self.weight(term - 1));
+                pairs += weight.min(self.term_weight(term - 1));
             }
         }
-        let score = (words + TOGETHER * pairs)
-            * covering(covered, self.all)
+
+        let score = (words + PAIR_WEIGHT * pairs)
+            * coverage_factor(covered, self.total_weight)
             * type_weight(kind)
-            * self.fading(time);
-        let asked = self.all + f64::from(self.weights.absent) / 1000.0;
-        Score { score, confidence: covered / f64::max(asked, f64::MIN_POSITIVE) }
+            * self.age_factor(time);
+        let asked = self.total_weight + f64::from(self.weights.absent) / 1000.0;
+        TextScore { score, confidence: covered / f64::max(asked, f64::MIN_POSITIVE) }
     }
 
     /// Rates an occurrence: 1 for the word itself in another form, less for the beginning of a
     /// longer word, least for the middle of one.
-    fn fit(&self, text: &[u8], term: usize, start: usize, end: usize) -> f64 {
-        let letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let begins = !letter(start.checked_sub(1).and_then(|at| text.get(at)));
-        let more = text[end..].iter().take(5).take_while(|byte| letter(Some(byte))).count();
-        match (begins, more) {
-            (true, more) if more == self.terms[term].ending => 1.0,
-            (true, more) if self.terms[term].ending > 0 && more <= 4 => 0.95,
-            (true, more) if more <= 2 => 0.9,
-            (true, _) => 0.6,
-            (false, 0) => 0.5,
-            (false, _) => 0.25,
+    fn rate_occurrence(&self, text: &[u8], term: usize, start: usize, end: usize) -> f64 {
+        let before = start.checked_sub(1).and_then(|at| text.get(at));
+        let begins_word = !before.is_some_and(u8::is_ascii_alphanumeric);
+        let more = text[end..].iter().take(5).take_while(|byte| byte.is_ascii_alphanumeric());
+        let more = more.count();
+        if !begins_word {
+            return if more == 0 { 0.5 } else { 0.25 };
+        }
+
+        let ending = self.terms[term].ending;
+        if more == ending {
+            1.0
+        } else if ending > 0 && more <= 4 {
+            0.95
+        } else if more <= 2 {
+            0.9
+        } else {
+            0.6
         }
     }
 
-    pub(super) fn weight(&self, term: usize) -> f64 {
+    fn term_weight(&self, term: usize) -> f64 {
         f64::from(self.weights.terms[term]) / 1000.0
     }
 
-    pub(super) fn fading(&self, time: Option<i64>) -> f64 {
-        let age = time
-            .map_or(f64::INFINITY, |time| self.weights.newest.saturating_sub(time).max(0) as f64);
-        1.0 - FADING + FADING * (-age / HALF_LIFE).exp2()
+    /// Returns the factor that lowers the score of older events, between 1 minus
+    /// [`FADING_SHARE`] and 1.
+    pub(super) fn age_factor(&self, time: Option<i64>) -> f64 {
+        let age = match time {
+            Some(time) => self.weights.newest.saturating_sub(time).max(0) as f64,
+            None => f64::INFINITY,
+        };
+        1.0 - FADING_SHARE + FADING_SHARE * (-age / HALF_LIFE_US).exp2()
     }
 
     /// Returns the place in `text` where the heaviest words of the question occur close together.
-    pub(super) fn place(&self, text: &str) -> Option<(usize, usize)> {
-        let form = form(text);
+    pub(super) fn find_best_place(&self, text: &str) -> Option<(usize, usize)> {
+        let form = folded_form(text);
         // A text whose length changed is shown from its beginning.
         if form.len() != text.len() {
             return None;
         }
         let mut found = Vec::new();
-        self.stems.each(form.as_bytes(), &mut |term, start, end| found.push((term, start, end)));
-        let mut best = (0.0, None);
+        self.stems
+            .for_each_hit(form.as_bytes(), &mut |term, start, end| found.push((term, start, end)));
+
+        let mut best_weight = 0.0;
+        let mut best_place = None;
         for (at, &(_, first, mut reach)) in found.iter().enumerate() {
-            let within = found[at..].iter().take_while(|(_, _, end)| *end <= first + 160);
+            let last = first + MAX_PLACE_BYTES;
+            let within = found[at..].iter().take_while(|(_, _, end)| *end <= last);
             let mut seen = vec![false; self.terms.len()];
             let mut weight = 0.0;
             for &(term, start, end) in within {
                 if !std::mem::replace(&mut seen[term], true) {
-                    weight += self.weight(term) * self.fit(form.as_bytes(), term, start, end);
+                    weight += self.term_weight(term)
+                        * self.rate_occurrence(form.as_bytes(), term, start, end);
                     reach = reach.max(end);
                 }
             }
-            if weight > best.0 {
-                best = (weight, Some((first, reach)));
+            if weight > best_weight {
+                best_weight = weight;
+                best_place = Some((first, reach));
             }
         }
-        best.1
+        best_place
     }
 }
 
+/// Returns true if a word that starts at `start` is adjacent to one that ends at `end`.
+fn is_near(end: Option<usize>, start: usize) -> bool {
+    end.is_some_and(|end| start <= end + MAX_PAIR_GAP_BYTES)
+}
+
 /// Returns the factor that rewards a text for the share of the question's weight that it covers.
-pub(super) fn covering(covered: f64, all: f64) -> f64 {
-    1.0 - COVERAGE + COVERAGE * covered / f64::max(all, f64::MIN_POSITIVE)
+pub(super) fn coverage_factor(covered: f64, all: f64) -> f64 {
+    1.0 - COVERAGE_SHARE + COVERAGE_SHARE * covered / f64::max(all, f64::MIN_POSITIVE)
 }
 
 /// Returns the form of a text that is scored: composed and folded.
-pub(super) fn form(text: &str) -> Cow<'_, str> {
-    match composed(text) {
-        Some(composed) => Cow::Owned(fold(&composed).into_owned()),
-        None => fold(text),
+pub(super) fn folded_form(text: &str) -> Cow<'_, str> {
+    match nfc_if_different(text) {
+        Some(composed) => Cow::Owned(fold_text(&composed).into_owned()),
+        None => fold_text(text),
     }
 }
 
@@ -299,7 +286,7 @@ pub(super) fn scored_form<'t>(text: &[u8], lower: &'t mut Vec<u8>, ascii: bool) 
         && !text.is_ascii()
         && let Ok(text) = std::str::from_utf8(text)
     {
-        return form(text).into_owned().into_bytes().into();
+        return folded_form(text).into_owned().into_bytes().into();
     }
     lower.clear();
     lower.extend_from_slice(text);
@@ -308,7 +295,7 @@ pub(super) fn scored_form<'t>(text: &[u8], lower: &'t mut Vec<u8>, ascii: bool) 
 }
 
 /// Returns the weight, in thousandths, of a word that `events` of `all` events have; at least 1.
-pub(super) fn rarity(events: f64, all: f64) -> u32 {
+pub(super) fn rarity_weight(events: f64, all: f64) -> u32 {
     let weight = (1.0 + (all - events + 0.5).max(0.0) / (events + 0.5)).ln();
     (weight * 1000.0).round().max(1.0) as u32
 }
@@ -328,19 +315,21 @@ pub(super) const fn type_weight(kind: EventType) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::terms::ranked_terms;
     use super::*;
+    use crate::search::query::Query;
     use schemas::Timestamp;
 
     fn scorer(query: &str) -> Scorer {
         let query = Query::parse(query, Timestamp(0)).expect("parses");
-        let terms = terms(&query);
+        let terms = ranked_terms(&query);
         let weights =
-            Weights { terms: vec![1000; terms.len()], average: 100, newest: 0, absent: 0 };
+            TermWeights { terms: vec![1000; terms.len()], average: 100, newest: 0, absent: 0 };
         Scorer::new(terms, weights)
     }
 
-    fn score(scorer: &Scorer, text: &str, kind: EventType) -> Score {
-        scorer.score(form(text).as_bytes(), kind, Some(0))
+    fn score(scorer: &Scorer, text: &str, kind: EventType) -> TextScore {
+        scorer.score_text(folded_form(text).as_bytes(), kind, Some(0))
     }
 
     #[test]
@@ -368,7 +357,8 @@ mod tests {
         assert!(message("the cache is poisoned") > message("xcachex unpoisonedly"));
         let output = score(&scorer, "cache poisoning", EventType::ToolResult).score;
         assert!(message("cache poisoning") > output);
-        let old = scorer.score(b"cache poisoning", EventType::Message, Some(-90 * 86_400_000_000));
+        let old =
+            scorer.score_text(b"cache poisoning", EventType::Message, Some(-90 * 86_400_000_000));
         assert!(message("cache poisoning") > old.score);
     }
 
@@ -385,16 +375,16 @@ mod tests {
     fn no_text_scores_above_its_bound() {
         let scorer = scorer("cache poisoning ledger");
         let text = "cache poisoning ledger ".repeat(500);
-        let bound = scorer.bound(u64::MAX, Some(0));
+        let bound = scorer.max_score(u64::MAX, Some(0));
         assert!(score(&scorer, &text, EventType::User).score <= bound);
-        assert!(scorer.bound(bit(0), Some(0)) < bound);
+        assert!(scorer.max_score(word_bit(0), Some(0)) < bound);
     }
 
     #[test]
     fn the_place_is_where_the_words_stand_together() {
         let scorer = scorer("cache poisoning");
         let text = format!("cache {} a cache with poisoning.", "x ".repeat(200));
-        let (from, to) = scorer.place(&text).expect("found");
+        let (from, to) = scorer.find_best_place(&text).expect("found");
         assert_eq!(&text[from..to], "cache with poison");
     }
 }

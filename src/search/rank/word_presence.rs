@@ -1,187 +1,219 @@
 //! Determines from the skip indexes which words of a ranked question each row may contain, and the
-//! score that this allows.
+//! highest score that the row can reach with them.
 
 use std::collections::HashMap;
 
 use fixedbitset::FixedBitSet;
 use schemas::EventType;
 
-use super::estimate::{Estimator, length};
-use super::score::{Scorer, Term, type_weight};
-use super::weight_tables::bit;
+use super::estimate::{Estimator, typical_length};
+use super::score::{Scorer, type_weight};
+use super::terms::QueryTerm;
+use super::weight_tables::word_bit;
 use crate::base::parallel::in_parallel;
-use crate::search::indexed_rows::of_text;
-use crate::search::row_filter::{RowFilter, Unit};
-use crate::store::{Grams, KnownRows, Outline, Segment, StoreError, grams};
+use crate::search::indexed_rows::find_text_rows;
+use crate::search::row_filter::{CandidatePage, RowFilter};
+use crate::store::{Grams, KnownRows, RowOutline, Segment, StoreError, needle_grams};
 
 /// The rows of all segments that pass the filters, with their possible words.
-pub(super) struct Presence {
-    segments: HashMap<usize, OfSegment>,
+pub(super) struct WordPresence {
+    segments: HashMap<usize, SegmentWords>,
     /// Occurrences of each word.
-    pub(super) terms: Vec<Occurs>,
+    pub(super) terms: Vec<WordOccurrences>,
     /// Number of rows in the segments.
-    pub(super) all: usize,
+    pub(super) row_count: usize,
 }
 
 /// The number of rows and blocks in which a word occurs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Occurs {
+pub(super) struct WordOccurrences {
     /// Rows known to contain the word.
     pub(super) rows: usize,
     /// Blocks that may contain the word, if the index does not decide every row.
     pub(super) blocks: usize,
 }
 
-struct OfSegment {
-    outlines: Vec<Outline>,
+impl WordOccurrences {
+    /// Returns true if the word may occur, but the index lists no row with it.
+    pub(super) fn is_unlisted(&self) -> bool {
+        self.rows == 0 && self.blocks > 0
+    }
+}
+
+/// The rows of one segment.
+struct SegmentWords {
+    outlines: Vec<RowOutline>,
     /// Number of rows by the bits of their text length.
     lengths: [u64; 32],
-    /// The [`bit`] of each word and its rows; words from the 64th on share one entry.
+    /// The bit of each word and its rows; words from the 64th on share one entry.
     words: Vec<(u64, KnownRows)>,
-    terms: Vec<Occurs>,
+    terms: Vec<WordOccurrences>,
 }
 
 /// The possible words of a row, and its outline.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
-    /// The words that the row may contain, a [`bit`] each.
+pub(super) struct RowWords {
+    /// The words that the row may contain, a bit each.
     words: u64,
     /// The words among them that the row may also lack.
     doubtful: u64,
-    outline: Outline,
+    outline: RowOutline,
 }
 
-impl Presence {
+impl WordPresence {
     /// Queries the skip indexes of all segments that pass the filters.
-    pub(super) fn new(gate: &RowFilter<'_>, terms: &[Term]) -> Result<Self, StoreError> {
-        let stems: Vec<Grams> = terms.iter().map(|term| grams(&term.stem)).collect();
+    pub(super) fn new(gate: &RowFilter<'_>, terms: &[QueryTerm]) -> Result<Self, StoreError> {
+        let stems: Vec<Grams> = terms.iter().map(|term| needle_grams(&term.stem)).collect();
         // The index lists texts as written; texts beyond ASCII are scored composed.
         let is_known = terms.iter().all(|term| term.stem.is_ascii());
-        let segments: Vec<_> = gate.open_segments().collect();
+        let segments: Vec<_> = gate.candidate_segments().collect();
         let parts = in_parallel(&segments, 1, |segments| {
-            let of = |(number, segment): &(usize, &Segment)| {
-                Ok((*number, OfSegment::new(segment, terms, &stems, is_known)?))
-            };
-            segments.iter().map(of).collect::<Result<Vec<_>, _>>()
-        })?;
-        let segments: HashMap<usize, OfSegment> = parts.into_iter().flatten().collect();
-        let mut occurs = vec![Occurs::default(); terms.len()];
-        for of in segments.values() {
-            for (all, part) in occurs.iter_mut().zip(&of.terms) {
-                all.rows += part.rows;
-                all.blocks += part.blocks;
+            let mut part = Vec::new();
+            for (number, segment) in segments {
+                part.push((*number, SegmentWords::new(segment, terms, &stems, is_known)?));
             }
+            Ok::<_, StoreError>(part)
+        })?;
+        let segments: HashMap<usize, SegmentWords> = parts.into_iter().flatten().collect();
+
+        let mut occurs = vec![WordOccurrences::default(); terms.len()];
+        let mut all = 0;
+        for segment in segments.values() {
+            for (total, part) in occurs.iter_mut().zip(&segment.terms) {
+                total.rows += part.rows;
+                total.blocks += part.blocks;
+            }
+            all += segment.outlines.len();
         }
-        let all = segments.values().map(|of| of.outlines.len()).sum();
-        Ok(Self { segments, terms: occurs, all })
+        Ok(Self { segments, terms: occurs, row_count: all })
     }
 
     /// Returns the average length of the texts in bytes, without empty ones.
-    pub(super) fn average(&self) -> u64 {
-        let lengths = (1..32).map(|bits| {
-            let rows: u64 = self.segments.values().map(|of| of.lengths[usize::from(bits)]).sum();
-            (rows, rows as f64 * length(bits))
-        });
-        let (rows, sum) = lengths.fold((0, 0.0), |all, of| (all.0 + of.0, all.1 + of.1));
-        (sum / rows.max(1) as f64) as u64
+    pub(super) fn average_length(&self) -> u64 {
+        let mut rows = 0u64;
+        let mut bytes = 0.0;
+        for bits in 1..32u8 {
+            let segments = self.segments.values();
+            let count: u64 = segments.map(|segment| segment.lengths[usize::from(bits)]).sum();
+            rows += count;
+            bytes += count as f64 * typical_length(bits);
+        }
+        (bytes / rows.max(1) as f64) as u64
     }
 
     /// Removes the words that have no weight.
-    pub(super) fn forget_weightless(&mut self, scorer: &Scorer) {
-        for of in self.segments.values_mut() {
-            of.words.retain(|(bit, _)| scorer.sums.of(*bit) > 0.0);
+    pub(super) fn remove_weightless_words(&mut self, scorer: &Scorer) {
+        for segment in self.segments.values_mut() {
+            segment.words.retain(|(bit, _)| scorer.term_sums.weight_of(*bit) > 0.0);
         }
     }
 
     /// Fills `held` with the rows of a page.
-    pub(super) fn rows(&self, unit: &Unit, held: &mut Vec<Held>) {
+    pub(super) fn fill_row_words(&self, unit: &CandidatePage, held: &mut Vec<RowWords>) {
         held.clear();
-        let Some(of) = self.segments.get(&unit.segment) else { return };
-        let end = (unit.page.start + unit.page.count).min(of.outlines.len());
+        let Some(segment) = self.segments.get(&unit.segment) else { return };
+        let end = (unit.page.start + unit.page.count).min(segment.outlines.len());
         let rows = unit.page.start.min(end)..end;
-        let outlines = of.outlines[rows.clone()].iter();
-        held.extend(outlines.map(|outline| Held { words: 0, doubtful: 0, outline: *outline }));
-        for (first, held) in rows.step_by(BITS).zip(held.chunks_mut(BITS)) {
-            for (bit, known) in &of.words {
-                let (may, certain) = (bits(&known.may, first), bits(&known.certain, first));
-                let count = held.len();
-                let within = |set| ones(set).take_while(move |at| *at < count);
-                within(may).for_each(|at| held[at].words |= bit);
-                within(may & !certain).for_each(|at| held[at].doubtful |= bit);
+        let outlines = segment.outlines[rows.clone()].iter();
+        held.extend(outlines.map(|outline| RowWords { words: 0, doubtful: 0, outline: *outline }));
+
+        for (first, held) in rows.step_by(ROWS_AT_ONCE).zip(held.chunks_mut(ROWS_AT_ONCE)) {
+            let count = held.len();
+            for (bit, known) in &segment.words {
+                let may = bits_from(&known.possible, first);
+                let certain = bits_from(&known.certain, first);
+                for at in set_bits(may).take_while(|at| *at < count) {
+                    held[at].words |= bit;
+                }
+                for at in set_bits(may & !certain).take_while(|at| *at < count) {
+                    held[at].doubtful |= bit;
+                }
             }
         }
     }
 }
 
 /// Number of rows that are processed at once: the bits of one word of a bit set.
-const BITS: usize = usize::BITS as usize;
+const ROWS_AT_ONCE: usize = usize::BITS as usize;
 
 /// Returns the bits of a set that start at position `from`.
-fn bits(set: &FixedBitSet, from: usize) -> usize {
-    let words = &set.as_slice()[from / BITS..];
-    let next = words.get(1).and_then(|next| next.checked_shl((BITS - from % BITS) as u32));
-    words[0] >> (from % BITS) | next.unwrap_or(0)
+fn bits_from(set: &FixedBitSet, from: usize) -> usize {
+    let words = &set.as_slice()[from / ROWS_AT_ONCE..];
+    let next =
+        words.get(1).and_then(|next| next.checked_shl((ROWS_AT_ONCE - from % ROWS_AT_ONCE) as u32));
+    words[0] >> (from % ROWS_AT_ONCE) | next.unwrap_or(0)
 }
 
 /// Returns the positions of the bits that are set.
-fn ones(mut word: usize) -> impl Iterator<Item = usize> {
+fn set_bits(mut word: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
-        let one = (word != 0).then_some(word.trailing_zeros() as usize)?;
+        if word == 0 {
+            return None;
+        }
+        let one = word.trailing_zeros() as usize;
         word &= word - 1;
         Some(one)
     })
 }
 
-impl OfSegment {
+impl SegmentWords {
     fn new(
         segment: &Segment,
-        terms: &[Term],
+        terms: &[QueryTerm],
         stems: &[Grams],
         is_known: bool,
     ) -> Result<Self, StoreError> {
-        let index = segment.index()?;
-        let (mut words, mut occurs) = (Vec::<(u64, KnownRows)>::new(), Vec::new());
-        let asked = index.words();
+        let index = segment.skip_index()?;
+        let indexed_words = index.word_lookup();
+        let mut words: Vec<(u64, KnownRows)> = Vec::new();
+        let mut occurs = Vec::new();
         for (term, grams) in terms.iter().zip(stems) {
-            let known = if is_known { of_text(&asked, &term.stem)? } else { None };
-            let mut known = known.unwrap_or_else(|| KnownRows::any(index.rows()));
+            let known = if is_known { find_text_rows(&indexed_words, &term.stem)? } else { None };
+            let mut known = known.unwrap_or_else(|| KnownRows::all_possible(index.row_count()));
             let mut blocks = 0;
-            if known.may != known.certain {
+            if known.possible != known.certain {
                 let mut held = known.certain.clone();
-                for block in index.holding(grams)?.ones().map(|at| &index.blocks()[at]) {
+                for at in index.find_candidate_blocks(grams)?.ones() {
+                    let block = &index.blocks()[at];
                     held.insert_range(block.start..block.start + block.count);
                     blocks += 1;
                 }
-                known.may.intersect_with(&held);
+                known.possible.intersect_with(&held);
             }
-            occurs.push(Occurs { rows: known.certain.count_ones(..), blocks });
+            occurs.push(WordOccurrences { rows: known.certain.count_ones(..), blocks });
+
             match words.get_mut(63) {
                 Some((_, last)) => {
-                    last.may.union_with(&known.may);
+                    last.possible.union_with(&known.possible);
                     last.certain.union_with(&known.certain);
                 }
-                None => words.push((bit(words.len()), known)),
+                None => words.push((word_bit(words.len()), known)),
             }
         }
-        let (outlines, mut lengths) = (index.outlines()?, [0; 32]);
-        outlines.iter().for_each(|outline| lengths[usize::from(outline.bits) % 32] += 1);
+
+        let outlines = index.read_outlines()?;
+        let mut lengths = [0; 32];
+        for outline in &outlines {
+            lengths[usize::from(outline.length_bits) % 32] += 1;
+        }
         Ok(Self { outlines, lengths, words, terms: occurs })
     }
 }
 
-impl Held {
-    pub(super) fn kind(&self) -> EventType {
+impl RowWords {
+    /// Returns the type of the row's event.
+    pub(super) fn event_type(&self) -> EventType {
         self.outline.event_type
     }
 
     /// Returns the maximum score of such a row.
-    pub(super) fn bound(self, scorer: &Scorer, kind: EventType, time: Option<i64>) -> f64 {
-        scorer.bound(self.words, time) * type_weight(kind)
+    pub(super) fn max_score(self, scorer: &Scorer, kind: EventType, time: Option<i64>) -> f64 {
+        scorer.max_score(self.words, time) * type_weight(kind)
     }
 
     /// Returns the expected score of such a row at its newest.
-    pub(super) fn estimate(self, estimator: &Estimator<'_>) -> f64 {
-        let score = estimator.score(self.words, self.doubtful, self.outline.bits);
+    pub(super) fn estimate_score(self, estimator: &Estimator<'_>) -> f64 {
+        let score = estimator.estimate_score(self.words, self.doubtful, self.outline.length_bits);
         score * type_weight(self.outline.event_type)
     }
 }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A search reads a few hundred bytes here and there, so a checksum of a whole file or of a whole
-//! section would cost far more than the search. A chunk is compared when its first byte is read by
-//! this process; later reads of it cost nothing more. Segments of earlier versions have no such
-//! file and are read unchecked until they are merged.
+//! section would cost far more than the search. A chunk is compared when this process first reads a
+//! byte of it; later reads of it cost nothing more. Segments of earlier versions have no such file
+//! and are read unchecked until they are merged.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,7 +34,7 @@ pub(crate) struct CheckedFile {
     length: u64,
     /// Empty for a segment without checksums.
     checksums: Vec<u32>,
-    /// A bit for each chunk that is verified.
+    /// One bit for each chunk, set once the chunk is verified.
     verified: Vec<AtomicU64>,
 }
 
@@ -42,7 +42,7 @@ impl CheckedFile {
     /// Opens the file at `path`, which must have `length` bytes. `checksums` has one entry for each
     /// chunk, or none at all if the chunks cannot be checked.
     pub(crate) fn open(path: &Path, length: u64, checksums: Vec<u32>) -> Result<Self, StoreError> {
-        let file = files::open(path).map_err(|error| open_error(path, error))?;
+        let file = files::open_for_reading(path).map_err(|error| open_error(path, error))?;
         let found = file.metadata().map_err(StoreError::io(path))?.len();
         if found != length {
             return Err(StoreError::damaged(path, format!("{found} bytes instead of {length}")));
@@ -57,11 +57,12 @@ impl CheckedFile {
         Ok(Self { path: path.to_owned(), file, length, checksums, verified })
     }
 
+    /// Returns the path at which the file was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -73,23 +74,27 @@ impl CheckedFile {
     pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), StoreError> {
         let end = offset.saturating_add(bytes.len() as u64);
         if end > self.length {
-            let reason = format!("bytes {offset} to {end} were expected, it has {}", self.length);
+            let reason =
+                format!("bytes {offset} to {end} were expected, but it has {} bytes", self.length);
             return Err(StoreError::damaged(&self.path, reason));
         }
         if self.is_verified(offset, end) {
             return files::read_at(&self.file, bytes, offset).map_err(StoreError::io(&self.path));
         }
+
         let from = offset - offset % CHUNK_BYTES as u64;
         let to = end.next_multiple_of(CHUNK_BYTES as u64).min(self.length);
         let mut chunks = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX)];
         files::read_at(&self.file, &mut chunks, from).map_err(StoreError::io(&self.path))?;
         let first = usize::try_from(from / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
-        self.verify(&chunks, first)?;
+        self.verify_chunks(&chunks, first)?;
+
         let start = usize::try_from(offset - from).unwrap_or(usize::MAX);
         bytes.copy_from_slice(&chunks[start..start + bytes.len()]);
         Ok(())
     }
 
+    /// True if all chunks with bytes from `offset` to `end` are verified, or cannot be.
     fn is_verified(&self, offset: u64, end: u64) -> bool {
         if self.checksums.is_empty() {
             return true;
@@ -102,11 +107,11 @@ impl CheckedFile {
     }
 
     /// Compares the chunks from number `first` on with their checksums and marks them as verified.
-    fn verify(&self, chunks: &[u8], first: usize) -> Result<(), StoreError> {
+    fn verify_chunks(&self, chunks: &[u8], first: usize) -> Result<(), StoreError> {
         for (chunk, at) in chunks.chunks(CHUNK_BYTES).zip(first..) {
             if chunk_checksum(chunk) != self.checksums[at] {
                 let reason =
-                    format!("the bytes from {} on are not what was written", at * CHUNK_BYTES);
+                    format!("the bytes from {} on differ from their checksum", at * CHUNK_BYTES);
                 return Err(StoreError::damaged(&self.path, reason));
             }
             self.verified[at / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
@@ -115,8 +120,8 @@ impl CheckedFile {
     }
 }
 
-/// Converts an error of opening a file of a segment: a missing file is damage, other errors are
-/// those of the disk.
+/// Converts an error of opening a file of a segment: a missing file is damage, other errors stay
+/// I/O errors.
 pub(crate) fn open_error(path: &Path, error: io::Error) -> StoreError {
     if error.kind() == io::ErrorKind::NotFound {
         return StoreError::damaged(path, "the file is missing");
@@ -135,10 +140,10 @@ impl Length for ParquetInput {
 }
 
 impl ChunkReader for ParquetInput {
-    type T = io::BufReader<InputFrom>;
+    type T = io::BufReader<CheckedFileReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(io::BufReader::new(InputFrom { file: Arc::clone(&self.0), at: start }))
+        Ok(io::BufReader::new(CheckedFileReader { file: Arc::clone(&self.0), at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
@@ -148,13 +153,14 @@ impl ChunkReader for ParquetInput {
     }
 }
 
-/// Reads a file from a position on. Each reader has its own position, as threads share the file.
-pub(crate) struct InputFrom {
+/// Reads a file from a position on. Each reader has its own position, because threads share the
+/// file.
+pub(crate) struct CheckedFileReader {
     file: Arc<CheckedFile>,
     at: u64,
 }
 
-impl Read for InputFrom {
+impl Read for CheckedFileReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let rest = self.file.length.saturating_sub(self.at);
         let length = usize::try_from(rest).unwrap_or(usize::MAX).min(bytes.len());

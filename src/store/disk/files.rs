@@ -15,7 +15,10 @@ use crate::store::error::StoreError;
 
 /// Separates the name of a file from the random end of its temporary copy:
 /// `.manifest.json.tmp-x1y2z3`.
-const TEMPORARY: &str = ".tmp-";
+const TEMPORARY_INFIX: &str = ".tmp-";
+
+/// Bytes of a file that are read at a time to compute its checksum.
+const READ_BYTES: usize = 1 << 18;
 
 /// Creates a directory and its parents, readable by the owner only.
 pub(crate) fn create_private_dirs(dir: &Path) -> Result<(), StoreError> {
@@ -39,17 +42,18 @@ fn private_dir_builder(is_recursive: bool) -> fs::DirBuilder {
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Fails if `path` is a symbolic link, a device, a FIFO or anything else that is not a regular file.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+/// Fails if `path` is a symbolic link, a device, a FIFO or anything else that is not a regular
+/// file.
+pub(super) fn open_for_reading(path: &Path) -> io::Result<File> {
     open_regular(path, OpenOptions::new().read(true))
 }
 
 /// Returns the content of a regular file.
 ///
 /// # Errors
-/// As [`open`].
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path)?;
+/// Fails as [`open_for_reading`] does, or if the file cannot be read.
+pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_for_reading(path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -84,7 +88,7 @@ pub(crate) struct NewFile {
     file: File,
     length: u64,
     hash: Xxh3Default,
-    /// The bytes of the chunk that is not complete yet.
+    /// The bytes of the chunk that is not yet complete.
     chunk: Vec<u8>,
     chunk_checksums: Vec<u32>,
 }
@@ -116,10 +120,11 @@ impl NewFile {
         if !self.chunk.is_empty() {
             self.chunk_checksums.push(chunk_checksum(&self.chunk));
         }
-        let xxh3 = hexadecimal(self.hash.digest());
+        let xxh3 = format_hash(self.hash.digest());
         Ok(FileSums { length: self.length, xxh3, chunks: self.chunk_checksums })
     }
 
+    /// Computes the checksum of every chunk that `bytes` completes.
     fn add_to_chunks(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.chunk.is_empty() && bytes.len() >= CHUNK_BYTES {
@@ -154,7 +159,8 @@ impl Write for NewFile {
     }
 }
 
-/// Fills `bytes` from the file at `offset`, without using the file's own position.
+/// Fills `bytes` with the content of the file from `offset` on. Does not use the file's own
+/// position on Unix.
 pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
@@ -165,7 +171,7 @@ pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<
             let at = offset + done as u64;
             match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], at)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => done += read,
+                read => done += read_file,
             }
         }
         Ok(())
@@ -174,13 +180,13 @@ pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<
 
 /// Replaces the file at `path` by `content` in one step. The content is on disk when this returns.
 /// A link at `path` is replaced, not followed.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn replace_file(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let dir = path.parent().unwrap_or(Path::new("."));
-    replace_in(dir, path, content).map_err(StoreError::io(path))?;
+    write_and_rename(dir, path, content).map_err(StoreError::io(path))?;
     sync_dir(dir)
 }
 
-fn replace_in(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+fn write_and_rename(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     // tempfile creates with mode 0600, and removes the file if it is not persisted.
     let prefix = temporary_prefix(path);
     let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir)?;
@@ -190,7 +196,7 @@ fn replace_in(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes temporary copies of the file at `path` that killed runs left behind in [`replace`]. The
+/// Removes temporary copies of the file at `path` that killed runs left behind in [`replace_file`]. The
 /// caller holds the lock under which that file is replaced, so no other process is replacing it.
 pub(crate) fn remove_temporary_copies(path: &Path) {
     let prefix = temporary_prefix(path);
@@ -204,15 +210,16 @@ pub(crate) fn remove_temporary_copies(path: &Path) {
     }
 }
 
+/// Returns the beginning of the names of temporary copies of the file at `path`.
 fn temporary_prefix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!(".{name}{TEMPORARY}")
+    format!(".{name}{TEMPORARY_INFIX}")
 }
 
 /// True if a file of this name is a temporary copy of one of `names`.
 pub(crate) fn is_temporary_copy(name: &OsStr, names: &[&str]) -> bool {
     let Some(name) = name.to_str().and_then(|name| name.strip_prefix('.')) else { return false };
-    let original = name.split_once(TEMPORARY).map(|(original, _)| original);
+    let original = name.split_once(TEMPORARY_INFIX).map(|(original, _)| original);
     original.is_some_and(|original| names.contains(&original))
 }
 
@@ -225,15 +232,15 @@ pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Returns the length of a file and its xxh3 in hexadecimal.
-pub(crate) fn checksum(path: &Path) -> Result<(u64, String), StoreError> {
-    let mut file = open(path).map_err(StoreError::io(path))?;
+pub(crate) fn checksum_file(path: &Path) -> Result<(u64, String), StoreError> {
+    let mut file = open_for_reading(path).map_err(StoreError::io(path))?;
     let mut hash = Xxh3Default::new();
-    let mut buffer = vec![0; 1 << 18];
+    let mut buffer = vec![0; READ_BYTES];
     let mut length = 0;
     loop {
         let read = file.read(&mut buffer).map_err(StoreError::io(path))?;
         if read == 0 {
-            return Ok((length, hexadecimal(hash.digest())));
+            return Ok((length, format_hash(hash.digest())));
         }
         length += read as u64;
         hash.update(&buffer[..read]);
@@ -241,11 +248,11 @@ pub(crate) fn checksum(path: &Path) -> Result<(u64, String), StoreError> {
 }
 
 /// Returns the xxh3 of `bytes` in hexadecimal, as manifests hold it.
-pub(crate) fn checksum_of(bytes: &[u8]) -> String {
-    hexadecimal(xxh3_64(bytes))
+pub(crate) fn checksum_bytes(bytes: &[u8]) -> String {
+    format_hash(xxh3_64(bytes))
 }
 
-fn hexadecimal(hash: u64) -> String {
+fn format_hash(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
@@ -263,7 +270,11 @@ mod tests {
         fs::write(&target, "theirs").expect("writes");
         let link = dir.path().join("write.lock");
         symlink(&target, &link).expect("links");
-        assert!(open(&link).is_err() && read(&link).is_err() && open_lock(&link).is_err());
+        assert!(
+            open_for_reading(&link).is_err()
+                && read_file(&link).is_err()
+                && open_lock(&link).is_err()
+        );
         let folder = HeldFolder::open(dir.path()).expect("opens");
         assert!(folder.create_file("write.lock").is_err());
         assert_eq!(fs::read(&target).expect("reads"), b"theirs");
@@ -271,7 +282,7 @@ mod tests {
         symlink(dir.path().join("nowhere"), &link).expect("links");
         assert!(open_lock(&link).is_err(), "a dangling link");
         assert!(!dir.path().join("nowhere").exists());
-        assert!(open(Path::new("/dev/null")).is_err());
+        assert!(open_for_reading(Path::new("/dev/null")).is_err());
     }
 
     #[test]
@@ -289,9 +300,9 @@ mod tests {
         let (target, path) = (dir.path().join("target"), dir.path().join("manifest.json"));
         fs::write(&target, "theirs").expect("writes");
         symlink(&target, &path).expect("links");
-        replace(&path, b"ours").expect("replaces");
+        replace_file(&path, b"ours").expect("replaces");
         assert_eq!(fs::read(&target).expect("reads"), b"theirs");
-        assert_eq!(read(&path).expect("reads"), b"ours");
+        assert_eq!(read_file(&path).expect("reads"), b"ours");
     }
 
     #[test]
@@ -327,8 +338,8 @@ mod tests {
             bytes.chunks(piece).for_each(|part| file.write_all(part).expect("writes"));
             let sums = file.finish().expect("finishes");
             assert_eq!(sums.chunks, whole, "{piece}");
-            assert_eq!((sums.length, sums.xxh3.clone()), checksum(&path).expect("reads"));
-            assert_eq!(sums.xxh3, checksum_of(&bytes));
+            assert_eq!((sums.length, sums.xxh3.clone()), checksum_file(&path).expect("reads"));
+            assert_eq!(sums.xxh3, checksum_bytes(&bytes));
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use crate::store::error::StoreError;
 
 /// An open folder. Systems other than Unix do not let a folder be moved while a file in it is open,
-/// as the lock of the store is. On these systems, the path is enough.
+/// and the lock of the store is such a file. On these systems, the path is enough.
 pub(crate) struct HeldFolder {
     path: PathBuf,
     #[cfg(unix)]
@@ -29,9 +29,9 @@ impl HeldFolder {
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         #[cfg(unix)]
         {
-            let open = || rustix::fs::open(path, folder_flags(), Mode::empty());
-            let handle = open().map_err(|error| StoreError::io(path)(error.into()))?.into();
-            Ok(Self { path: path.to_owned(), handle })
+            let folder = rustix::fs::open(path, folder_flags(), Mode::empty())
+                .map_err(|error| StoreError::io(path)(error.into()))?;
+            Ok(Self { path: path.to_owned(), handle: folder.into() })
         }
         #[cfg(not(unix))]
         Ok(Self { path: path.to_owned() })
@@ -50,12 +50,12 @@ impl HeldFolder {
         let path = self.path.join(name);
         #[cfg(unix)]
         {
-            let create = || {
-                rustix::fs::mkdirat(&self.handle, name, Mode::RWXU)?;
-                rustix::fs::openat(&self.handle, name, folder_flags(), Mode::empty())
-            };
-            let handle = create().map_err(|error| StoreError::io(&path)(error.into()))?.into();
-            Ok(Self { path, handle })
+            let folder = rustix::fs::mkdirat(&self.handle, name, Mode::RWXU)
+                .and_then(|()| {
+                    rustix::fs::openat(&self.handle, name, folder_flags(), Mode::empty())
+                })
+                .map_err(|error| StoreError::io(&path)(error.into()))?;
+            Ok(Self { path, handle: folder.into() })
         }
         #[cfg(not(unix))]
         {
@@ -83,16 +83,13 @@ impl HeldFolder {
     pub(crate) fn is_whole(&self, mut names: impl Iterator<Item = String>) -> bool {
         #[cfg(unix)]
         {
-            let found = std::fs::symlink_metadata(&self.path);
-            let Ok((held, found)) = self.handle.metadata().and_then(|held| Ok((held, found?)))
-            else {
-                return false;
-            };
-            // The path leads to this folder, so the entries below the path are in it.
+            let Ok(held) = self.handle.metadata() else { return false };
+            let Ok(found) = std::fs::symlink_metadata(&self.path) else { return false };
             if !super::lock::is_same_file(&held, &found) {
                 return false;
             }
         }
+        // The path leads to this folder, so the entries below the path are in it.
         names.all(|name| self.path.join(name).is_dir())
     }
 
@@ -120,6 +117,7 @@ impl HeldFolder {
     }
 }
 
+/// Returns the flags that open a real folder, not a link to one.
 #[cfg(unix)]
 fn folder_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC

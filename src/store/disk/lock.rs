@@ -28,12 +28,12 @@ impl StoreLock {
     }
 
     /// Checks that the store is still the one that was locked. Every commit does so first: a store
-    /// may be moved, removed or replaced while its writer runs, and another one must not get this
-    /// one's manifest.
+    /// may be moved, removed or replaced while its writer runs, and the manifest of this store must
+    /// not be written into another one.
     ///
     /// # Errors
-    /// [`StoreError::Replaced`] if the lock file is not at its place any more.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
+    /// [`StoreError::Replaced`] if the lock file is no longer at its path.
+    pub(crate) fn check_not_replaced(&self) -> Result<(), StoreError> {
         let held = self.file.metadata().map_err(StoreError::io(&self.path))?;
         let found = fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| is_same_file(&held, &found)) {
@@ -44,8 +44,8 @@ impl StoreLock {
     }
 }
 
-/// True if both are of one file or folder. Systems other than Unix do not let an open file be moved
-/// away, so there it is enough that something of the same type has the name.
+/// True if both describe the same file or folder. Systems other than Unix do not let an open file
+/// be moved away, so there it is enough that something of the same type has the name.
 pub(super) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -70,14 +70,14 @@ mod tests {
         fs::create_dir(&dir).expect("creates");
         let lock = StoreLock::acquire(&dir, "write.lock").expect("locks");
         assert!(matches!(StoreLock::acquire(&dir, "write.lock"), Err(StoreError::Busy { .. })));
-        lock.check().expect("is in its place");
+        lock.check_not_replaced().expect("is in its place");
         fs::rename(&dir, &moved).expect("moves");
-        assert!(matches!(lock.check(), Err(StoreError::Replaced { .. })));
+        assert!(matches!(lock.check_not_replaced(), Err(StoreError::Replaced { .. })));
         fs::create_dir(&dir).expect("creates");
         let other = StoreLock::acquire(&dir, "write.lock").expect("another store");
-        assert!(matches!(lock.check(), Err(StoreError::Replaced { .. })));
-        other.check().expect("is in its place");
+        assert!(matches!(lock.check_not_replaced(), Err(StoreError::Replaced { .. })));
+        other.check_not_replaced().expect("is in its place");
         fs::remove_file(dir.join("write.lock")).expect("removes");
-        assert!(matches!(other.check(), Err(StoreError::Replaced { .. })));
+        assert!(matches!(other.check_not_replaced(), Err(StoreError::Replaced { .. })));
     }
 }

@@ -13,51 +13,56 @@ pub struct RowFacts {
     pub turn_index: u32,
     pub step_index: u32,
     pub event_type: EventType,
+    /// `None` if it is unknown whether the row is an error.
     pub is_error: Option<bool>,
     pub is_replay: bool,
-    /// Position in [`SkipIndex::labels`](crate::store::SkipIndex::labels).
-    pub labels: u32,
-    /// Position in [`SkipIndex::files`](crate::store::SkipIndex::files).
-    pub files: u32,
+    /// Position in the list of `SkipIndex::row_tags`.
+    pub tags: u32,
+    /// Position in the list of `SkipIndex::file_lists`.
+    pub file_list: u32,
 }
 
 /// The facts that a ranked search has about every row before it reads any text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Outline {
+pub struct RowOutline {
     pub event_type: EventType,
     /// Number of bits in the length of the row's text in bytes.
-    pub bits: u8,
+    pub length_bits: u8,
 }
 
 /// Tool, subtype, model and branch of a row. Rows with the same four share one entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Labels {
+pub struct RowTags {
     pub tool: Option<Arc<str>>,
     pub subtype: Option<Arc<str>>,
     pub model: Option<Arc<str>>,
     pub branch: Option<Arc<str>>,
 }
 
-impl Labels {
-    pub(super) fn of(parts: [Option<&str>; 4]) -> Self {
+impl RowTags {
+    /// Takes the tool, subtype, model and branch.
+    pub(super) fn from_parts(parts: [Option<&str>; 4]) -> Self {
         let [tool, subtype, model, branch] = parts.map(|part| part.map(Arc::from));
         Self { tool, subtype, model, branch }
     }
 
+    /// Returns the tool, subtype, model and branch.
     pub(super) fn parts(&self) -> [Option<&str>; 4] {
         [&self.tool, &self.subtype, &self.model, &self.branch].map(Option::as_deref)
     }
 }
 
-/// A run of rows with one filter, or several if one row is longer than a block.
+/// A run of rows with one filter, or with several if one row is longer than a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
+    /// First row, relative to the segment.
     pub start: usize,
+    /// Number of rows.
     pub count: usize,
-    /// Oldest and newest time of a row; `None` if no row has one.
+    /// Oldest and newest time of a row, in microseconds since the epoch; `None` if no row has one.
     pub times: Option<(i64, i64)>,
     /// True if the block has rows without a time.
-    pub untimed: bool,
+    pub has_untimed_rows: bool,
     /// Positions of its filters.
     pub(super) columns: Range<usize>,
 }

@@ -3,30 +3,31 @@
 //!
 //! Runs of three find needles of three letters. Runs of five distinguish a word from others made of
 //! the same syllables. Runs of eight distinguish a phrase from its words, and a quarter of them is
-//! enough. Every byte sets its bits without a test whether they are set: a filter is 8 KB and stays
-//! in the nearest cache. A block ends when its filter is half full, so that no filter wastes space;
+//! enough. Bits are set without testing whether they are set already: a filter is 8 KB and stays in
+//! the nearest cache. A block ends when its filter is half full, so that no filter wastes space;
 //! repetitive text makes long blocks.
 
 use std::ops::Range;
 
-use crate::base::fold::fold;
+use crate::base::fold::fold_text;
 
 /// log2 of the bits of a filter while it is filled.
 pub(super) const BITS_LOG2: u32 = 16;
 
-/// Shift that leaves the bits of a hash with the number of its 64-bit word.
+/// Right shift that leaves the number of the 64-bit word to which a hash belongs.
 const WORD_SHIFT: u32 = 64 - (BITS_LOG2 - 6);
 
 /// 64-bit words of a filter while it is filled.
-pub(super) const WORDS: usize = 1 << (BITS_LOG2 - 6);
+pub(super) const FILTER_WORDS: usize = 1 << (BITS_LOG2 - 6);
 
-/// Bits set in a filter that counts as full. A run of three (two bits) then seems present by chance
-/// in a quarter of the blocks, and a run of five in half of them (one bit, as needles have many).
-const FULL: u32 = (1 << BITS_LOG2) / 2;
+/// Number of set bits from which a filter counts as full. A run of three, which has two bits, then
+/// seems present by chance in a quarter of the blocks. A run of five has only one bit, because
+/// needles have many such runs, and seems present in half of the blocks.
+const FULL_BITS: u32 = (1 << BITS_LOG2) / 2;
 
-/// Bytes of a needle that are compared, and by which the filters of one long text overlap. The
-/// compared bytes are therefore in one of the filters if they occur at all.
-pub(super) const OVERLAP: usize = 64;
+/// Most bytes of a needle that are compared. The filters of one long text overlap by this many
+/// bytes, so one of them contains the compared bytes if they occur at all.
+pub(super) const OVERLAP_BYTES: usize = 64;
 
 /// The bits that the filter of a block must have set if a needle is in its text. Empty if the
 /// needle is too short to exclude anything.
@@ -36,8 +37,8 @@ pub struct Grams(Vec<u64>);
 impl Grams {
     /// Returns the positions of the bits in a filter of `1 << bits_log2` bits. Halving a filter by
     /// joining neighbouring bits halves these positions.
-    pub(super) fn bits(&self, bits_log2: u32) -> impl Iterator<Item = usize> {
-        self.0.iter().map(move |hash| bit(*hash, bits_log2))
+    pub(super) fn bit_positions(&self, bits_log2: u32) -> impl Iterator<Item = usize> {
+        self.0.iter().map(move |hash| bit_position(*hash, bits_log2))
     }
 
     /// True if no block can be excluded.
@@ -48,41 +49,52 @@ impl Grams {
 
 /// Returns the bits of `needle`, which is folded first. Bits of the longest runs come first, as
 /// these exclude the most.
-pub fn grams(needle: &str) -> Grams {
-    let folded = fold(needle);
-    let looked_for = &folded.as_bytes()[..folded.len().min(OVERLAP)];
-    let runs = |length: usize| {
-        let mut runs: Vec<u64> = looked_for.windows(length).map(run).collect();
-        runs.sort_unstable();
-        runs.dedup();
-        runs.into_iter()
-    };
-    let eights = runs(8).filter(|run| is_sampled(three(*run)[0])).map(eight);
-    Grams(eights.chain(runs(5).map(five)).chain(runs(3).flat_map(three)).collect())
+pub fn needle_grams(needle: &str) -> Grams {
+    let folded = fold_text(needle);
+    let compared = &folded.as_bytes()[..folded.len().min(OVERLAP_BYTES)];
+    let mut hashes = Vec::new();
+    for run in distinct_runs(compared, 8) {
+        if is_sampled(hash_three(run)[0]) {
+            hashes.push(hash_eight(run));
+        }
+    }
+    hashes.extend(distinct_runs(compared, 5).into_iter().map(hash_five));
+    hashes.extend(distinct_runs(compared, 3).into_iter().flat_map(hash_three));
+    Grams(hashes)
+}
+
+/// Returns the runs of `length` bytes in `text`, each once, as numbers in ascending order.
+fn distinct_runs(text: &[u8], length: usize) -> Vec<u64> {
+    let mut runs: Vec<u64> = text.windows(length).map(pack_run).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    runs
 }
 
 /// Packs bytes into a number, the first byte lowest.
-fn run(bytes: &[u8]) -> u64 {
+fn pack_run(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |run, byte| (run << 8) | u64::from(*byte))
 }
 
-const fn bit(hash: u64, bits_log2: u32) -> usize {
+/// Returns the position of the bit of `hash` in a filter of `1 << bits_log2` bits.
+const fn bit_position(hash: u64, bits_log2: u32) -> usize {
     (hash >> (64 - bits_log2)) as usize
 }
 
 /// Returns the hashes of a run of three: both bits are in the same word, so that one step sets
 /// them. Only the lowest three bytes of `run` count.
-const fn three(run: u64) -> [u64; 2] {
+const fn hash_three(run: u64) -> [u64; 2] {
     let hash = (run & 0xff_ffff).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     [hash, hash & (u64::MAX << WORD_SHIFT) | hash << 6 & !(u64::MAX << WORD_SHIFT)]
 }
 
 /// Returns the hash of a run of five: only the lowest five bytes of `run` count.
-const fn five(run: u64) -> u64 {
+const fn hash_five(run: u64) -> u64 {
     (run << 24).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-const fn eight(run: u64) -> u64 {
+/// Returns the hash of a run of eight.
+const fn hash_eight(run: u64) -> u64 {
     run.wrapping_mul(0xa076_1d64_78bd_642f)
 }
 
@@ -91,102 +103,113 @@ const fn is_sampled(hash_of_three: u64) -> bool {
     hash_of_three & (3 << 20) == 0
 }
 
-fn set(words: &mut [u64; WORDS], hash: u64) {
-    set_if(true, words, hash);
+/// Sets the bit of `hash` in a filter.
+fn set_bit(words: &mut [u64; FILTER_WORDS], hash: u64) {
+    set_bit_if(true, words, hash);
 }
 
-/// Sets the bit if `is_wanted`, without a branch, which would be unpredictable.
-fn set_if(is_wanted: bool, words: &mut [u64; WORDS], hash: u64) {
-    let bit = bit(hash, BITS_LOG2);
+/// Sets the bit of `hash` in a filter if `is_wanted`, without a branch, which would be
+/// unpredictable.
+fn set_bit_if(is_wanted: bool, words: &mut [u64; FILTER_WORDS], hash: u64) {
+    let bit = bit_position(hash, BITS_LOG2);
     words[bit >> 6] |= u64::from(is_wanted) << (bit & 63);
 }
 
-/// A filter under construction.
-pub(super) struct Filter(Box<[u64; WORDS]>);
+/// Returns the mask of the bit of `hash` in its 64-bit word.
+const fn bit_mask(hash: u64) -> u64 {
+    1 << (bit_position(hash, BITS_LOG2) & 63)
+}
 
-impl Filter {
+/// A filter under construction.
+pub(super) struct BlockFilter(Box<[u64; FILTER_WORDS]>);
+
+impl BlockFilter {
     pub(super) fn new() -> Self {
-        Self(Box::new([0; WORDS]))
+        Self(Box::new([0; FILTER_WORDS]))
     }
 
     /// Adds the runs of a folded text that begin at `starts`.
-    pub(super) fn add(&mut self, text: &[u8], starts: Range<usize>) {
+    pub(super) fn add_runs(&mut self, text: &[u8], starts: Range<usize>) {
         let words = &mut *self.0;
-        let (mut at, mut before) = (starts.start, None);
-        // Eleven bytes contain four runs of each length. This loop is the most expensive of an
+        let mut at = starts.start;
+        let mut before = None;
+        // Eleven bytes contain four runs of each length. This loop is the most expensive one of an
         // ingest.
         while at + 4 <= starts.end
             && let Some(sixteen) = text.get(at..).and_then(<[u8]>::first_chunk)
         {
             let sixteen = u128::from_le_bytes(*sixteen);
             at += 4;
-            // The same bytes have the same runs; blanks mostly cause this.
+            // Equal bytes have equal runs. This mostly happens in blanks.
             if before.replace(sixteen) == Some(sixteen) {
                 continue;
             }
             for shift in [0, 8, 16, 24] {
                 let run = (sixteen >> shift) as u64;
-                let [first, second] = three(run);
-                let mask = |hash: u64| 1 << (bit(hash, BITS_LOG2) & 63);
-                words[bit(first, BITS_LOG2) >> 6] |= mask(first) | mask(second);
-                set(words, five(run));
-                set_if(is_sampled(first), words, eight(run));
+                let [first, second] = hash_three(run);
+                words[bit_position(first, BITS_LOG2) >> 6] |= bit_mask(first) | bit_mask(second);
+                set_bit(words, hash_five(run));
+                set_bit_if(is_sampled(first), words, hash_eight(run));
             }
         }
+
         for at in at..starts.end {
             let rest = &text[at..];
             if let Some(bytes) = rest.first_chunk::<3>() {
-                three(run(bytes)).into_iter().for_each(|hash| set(words, hash));
+                for hash in hash_three(pack_run(bytes)) {
+                    set_bit(words, hash);
+                }
             }
             if let Some(bytes) = rest.first_chunk::<5>() {
-                set(words, five(run(bytes)));
+                set_bit(words, hash_five(pack_run(bytes)));
             }
-            if let Some(bytes) = rest.first_chunk::<8>().map(|bytes| run(bytes)) {
-                set_if(is_sampled(three(bytes)[0]), words, eight(bytes));
+            if let Some(bytes) = rest.first_chunk::<8>().map(|bytes| pack_run(bytes)) {
+                set_bit_if(is_sampled(hash_three(bytes)[0]), words, hash_eight(bytes));
             }
         }
     }
 
+    /// True if at least [`FULL_BITS`] bits are set.
     pub(super) fn is_full(&self) -> bool {
-        self.0.iter().map(|word| word.count_ones()).sum::<u32>() >= FULL
+        count_ones(&*self.0) >= FULL_BITS
     }
 
     /// Appends its words to `into` and clears the filter.
-    pub(super) fn take(&mut self, into: &mut Vec<u64>) {
+    pub(super) fn drain_into(&mut self, into: &mut Vec<u64>) {
         into.extend_from_slice(&*self.0);
         self.0.fill(0);
     }
 }
 
 /// Filters of several blocks, transposed so that one bit of all filters is stored together.
-pub(super) struct Turned {
+pub(super) struct TransposedFilters {
     pub(super) bits_log2: u32,
-    /// Bits from one row of bits to the next.
+    /// Bits from the start of one row of bits to the start of the next.
     pub(super) stride: usize,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Returns the bits from one row of bits to the next for `columns` filters. A row begins at a byte
-/// boundary, or several rows share one byte.
-pub(super) const fn stride(columns: usize) -> usize {
+/// Returns the number of bits from the start of one row of bits to the start of the next, for
+/// `columns` filters. A row begins at a byte boundary, or several rows share one byte.
+pub(super) const fn row_stride(columns: usize) -> usize {
     if columns < 8 { columns.next_power_of_two() } else { columns.next_multiple_of(8) }
 }
 
-/// Transposes filters of [`WORDS`] words each. If all are sparse, as in a small segment, they are
+/// Transposes filters of [`FILTER_WORDS`] words each. If all are sparse, as in a small segment, they are
 /// halved until the fullest has a quarter of its bits set or more.
-pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
-    let columns = filters.len() / WORDS;
-    let ones = |filter: &[u64]| filter.iter().map(|word| word.count_ones()).sum::<u32>();
-    let mut fullest = filters.chunks(WORDS).map(ones).max().unwrap_or(0);
+pub(super) fn transpose_filters(mut filters: Vec<u64>) -> TransposedFilters {
+    let columns = filters.len() / FILTER_WORDS;
     let mut bits_log2 = BITS_LOG2;
-    while bits_log2 > 6 && fullest * 4 < 1 << bits_log2 {
-        filters =
-            filters.chunks_exact(2).map(|pair| halve(pair[0]) | (halve(pair[1]) << 32)).collect();
+    while bits_log2 > 6 && max_ones(&filters, bits_log2) * 4 < 1 << bits_log2 {
+        filters = filters
+            .chunks_exact(2)
+            .map(|pair| halve_word(pair[0]) | (halve_word(pair[1]) << 32))
+            .collect();
         bits_log2 -= 1;
-        fullest = filters.chunks(1 << (bits_log2 - 6)).map(ones).max().unwrap_or(0);
     }
+
     let words = 1 << (bits_log2 - 6);
-    let stride = stride(columns);
+    let stride = row_stride(columns);
     let mut bytes = vec![0; ((stride << bits_log2) / 8).max(1)];
     for (group, first) in (0..columns).step_by(64).enumerate() {
         let width = (columns - first).min(64);
@@ -195,7 +218,7 @@ pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
             for (column, row) in square.iter_mut().enumerate().take(width) {
                 *row = filters[(first + column) * words + word];
             }
-            transpose(&mut square);
+            transpose_square(&mut square);
             for (bit, row) in square.iter().enumerate() {
                 let at = (word * 64 + bit) * stride;
                 if stride < 8 {
@@ -208,11 +231,21 @@ pub(super) fn turn(mut filters: Vec<u64>) -> Turned {
             }
         }
     }
-    Turned { bits_log2, stride, bytes }
+    TransposedFilters { bits_log2, stride, bytes }
+}
+
+/// Returns the number of set bits of the fullest of `filters`, which have `1 << bits_log2` bits
+/// each.
+fn max_ones(filters: &[u64], bits_log2: u32) -> u32 {
+    filters.chunks(1 << (bits_log2 - 6)).map(count_ones).max().unwrap_or(0)
+}
+
+fn count_ones(filter: &[u64]) -> u32 {
+    filter.iter().map(|word| word.count_ones()).sum()
 }
 
 /// Joins neighbouring bits: 64 become 32.
-const fn halve(word: u64) -> u64 {
+const fn halve_word(word: u64) -> u64 {
     let mut x = (word | (word >> 1)) & 0x5555_5555_5555_5555;
     x = (x | (x >> 1)) & 0x3333_3333_3333_3333;
     x = (x | (x >> 2)) & 0x0f0f_0f0f_0f0f_0f0f;
@@ -223,7 +256,7 @@ const fn halve(word: u64) -> u64 {
 
 /// Transposes a square of bits: bit `b` of row `r` becomes bit `r` of row `b` (Hacker's Delight
 /// 7-3).
-pub(super) fn transpose(square: &mut [u64; 64]) {
+pub(super) fn transpose_square(square: &mut [u64; 64]) {
     let mut width = 32;
     let mut mask = u64::MAX >> 32;
     while width > 0 {
@@ -248,7 +281,7 @@ mod tests {
         let mut square: [u64; 64] =
             std::array::from_fn(|row| 0x9e37_79b9_7f4a_7c15u64.rotate_left(row as u32 * 7));
         let before = square;
-        transpose(&mut square);
+        transpose_square(&mut square);
         for (row, bits) in before.iter().enumerate() {
             for (bit, turned) in square.iter().enumerate() {
                 assert_eq!((bits >> bit) & 1, (turned >> row) & 1);
@@ -258,15 +291,15 @@ mod tests {
 
     #[test]
     fn a_halved_filter_has_the_halved_positions() {
-        let mut filter = Filter::new();
-        filter.add(b"only a few words", 0..10);
-        filter.add(b"only a few words", 10..16);
+        let mut filter = BlockFilter::new();
+        filter.add_runs(b"only a few words", 0..10);
+        filter.add_runs(b"only a few words", 10..16);
         let mut words = Vec::new();
-        filter.take(&mut words);
-        let turned = turn(words);
+        filter.drain_into(&mut words);
+        let turned = transpose_filters(words);
         assert!(turned.bits_log2 < 10 && turned.stride == 1, "{}", turned.bits_log2);
-        assert!(!grams("only a few words").is_empty());
-        for bit in grams("only a few words").bits(turned.bits_log2) {
+        assert!(!needle_grams("only a few words").is_empty());
+        for bit in needle_grams("only a few words").bit_positions(turned.bits_log2) {
             assert_ne!(turned.bytes[bit / 8] & (1 << (bit % 8)), 0);
         }
     }

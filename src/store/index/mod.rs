@@ -1,5 +1,5 @@
-//! The skip index of a segment (`skip.idx`): which blocks of text cannot hold a needle, and the
-//! facts about every row that searches filter by and previews show.
+//! The skip index of a segment (`skip.idx`): shows which blocks of text cannot hold a needle, and
+//! holds the facts about every row that searches filter by and previews show.
 
 mod facts;
 mod filter;
@@ -8,8 +8,8 @@ mod skip_index;
 mod words;
 mod writer;
 
-pub use facts::{Block, Labels, Outline, RowFacts};
-pub use filter::{Grams, grams};
-pub use skip_index::{SkipIndex, WordsOfRows};
-pub use words::{KnownRows, Letters, SHORTEST as SHORTEST_WORD};
+pub use facts::{Block, RowFacts, RowOutline, RowTags};
+pub use filter::{Grams, needle_grams};
+pub use skip_index::{SkipIndex, WordLookup};
+pub use words::{KnownRows, SHORTEST_WORD, WordPattern};
 pub(super) use writer::IndexWriter;

@@ -1,4 +1,4 @@
-//! Reads events back by rows and columns.
+//! Reads events of a segment, by rows and columns.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use super::open_segment::Segment;
 use crate::store::disk::checked_file::ParquetInput;
 use crate::store::error::StoreError;
 
-/// Returns a column of rows that were read; `None` if the column was not requested.
+/// Returns a column of a batch; `None` if the column was not requested.
 pub fn column_of(batch: &RecordBatch, column: EventColumn) -> Option<&dyn Array> {
     batch.column_by_name(column.name()).map(AsRef::as_ref)
 }
@@ -33,16 +33,17 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// Opens a reader for `rows`, which are ascending and do not overlap. No columns means all.
+    /// Opens a reader for `rows`, which are ascending and do not overlap. It reads all columns if
+    /// `columns` is empty.
     pub fn open(
         segment: &Segment,
         rows: &[RowSpan],
         columns: &[EventColumn],
         batch_rows: usize,
     ) -> Result<Self, StoreError> {
-        let path = segment.path("events");
-        let metadata = segment.footer()?;
-        let input = ParquetInput(segment.events()?);
+        let path = segment.table_path("events");
+        let metadata = segment.events_footer()?;
+        let input = ParquetInput(segment.events_file()?);
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata);
         let mask = if columns.is_empty() {
             ProjectionMask::all()
@@ -55,7 +56,7 @@ impl EventReader {
         let batches = builder
             .with_projection(mask)
             .with_batch_size(batch_rows)
-            .with_row_selection(selection(rows))
+            .with_row_selection(row_selection(rows))
             .build()
             .map_err(|error| StoreError::damaged(&path, error))?;
         Ok(Self { batches, path })
@@ -66,8 +67,8 @@ impl EventReader {
         self.batches.next().transpose().map_err(|error| StoreError::damaged(&self.path, error))
     }
 
-    /// Returns all rows as structs.
-    pub fn rows(mut self) -> Result<Vec<EventRow>, StoreError> {
+    /// Returns all remaining rows as structs.
+    pub fn read_rows(mut self) -> Result<Vec<EventRow>, StoreError> {
         let mut rows = Vec::new();
         while let Some(batch) = self.next_batch()? {
             let more = serde_arrow::from_record_batch::<Vec<EventRow>>(&batch);
@@ -77,7 +78,8 @@ impl EventReader {
     }
 }
 
-fn selection(rows: &[RowSpan]) -> RowSelection {
+/// Converts ascending spans to the form that the Parquet reader takes.
+fn row_selection(rows: &[RowSpan]) -> RowSelection {
     let mut selectors = Vec::with_capacity(rows.len() * 2);
     let mut at = 0;
     for span in rows {

@@ -20,19 +20,22 @@ use crate::store::disk::files::NewFile;
 use crate::store::error::{StoreError, write_error};
 use crate::store::parquet_file::shared_properties;
 
-/// Size in memory, or number of rows, at which a row group is closed. Both bound what a writer
-/// holds.
+/// Size in memory at which a row group is closed, which bounds the memory of a writer.
 const ROW_GROUP_BYTES: usize = 16 << 20;
+
+/// Number of rows at which a row group is closed, even if it is smaller than [`ROW_GROUP_BYTES`].
 const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// Uncompressed bytes of a page of the text column, the least that a search reads.
+/// Uncompressed bytes of a page of the text column, the smallest amount that a search reads.
 const TEXT_PAGE_BYTES: usize = 32 << 10;
 
-/// Values written between two checks whether a page is full. The text column is checked often, so
-/// that pages of long texts stay near the limit. For the other columns such checks would be useless
-/// work, a twentieth of an ingest's.
-const TEXT_VALUES: usize = 16;
-const VALUES: usize = 1024;
+/// Texts written between two checks whether a page of the text column is full. They are few, so
+/// that pages of long texts stay near [`TEXT_PAGE_BYTES`].
+const TEXT_VALUES_PER_CHECK: usize = 16;
+
+/// Values written between two checks whether a page of another column is full. To check as often as
+/// for texts would take a twentieth of the time of an ingest.
+const VALUES_PER_CHECK: usize = 1024;
 
 /// The events file under construction.
 pub(super) struct EventsFile {
@@ -41,10 +44,13 @@ pub(super) struct EventsFile {
     schema: SchemaRef,
     /// Position of the text column.
     text: usize,
+    /// Creates the writer of the text column.
     texts: ArrowRowGroupWriterFactory,
+    /// Creates the writers of the other columns.
     others: ArrowRowGroupWriterFactory,
     /// Writers for the row group under construction; empty before its first row.
     columns: Vec<ArrowColumnWriter>,
+    /// Rows of the row group under construction.
     rows: usize,
 }
 
@@ -55,45 +61,56 @@ impl EventsFile {
         path: &Path,
         schema: SchemaRef,
     ) -> std::result::Result<Self, StoreError> {
-        let open = || -> Result<Self> {
-            let text = schema.index_of(EventColumn::Text.name())?;
-            let (file, texts) = ArrowWriter::try_new(
-                file,
-                Arc::clone(&schema),
-                Some(event_properties(TEXT_VALUES)),
-            )?
+        Self::open(file, path, schema).map_err(|error| write_error(path, error))
+    }
+
+    fn open(file: NewFile, path: &Path, schema: SchemaRef) -> Result<Self> {
+        let text = schema.index_of(EventColumn::Text.name())?;
+        let text_properties = event_properties(TEXT_VALUES_PER_CHECK);
+        let (file, texts) = ArrowWriter::try_new(file, Arc::clone(&schema), Some(text_properties))?
             .into_serialized_writer()?;
-            // Only a writer provides a factory.
-            let others = event_properties(VALUES);
-            let (_, others) = ArrowWriter::try_new(io::sink(), Arc::clone(&schema), Some(others))?
+
+        // Only a writer provides a factory.
+        let other_properties = event_properties(VALUES_PER_CHECK);
+        let (_, others) =
+            ArrowWriter::try_new(io::sink(), Arc::clone(&schema), Some(other_properties))?
                 .into_serialized_writer()?;
-            let path = path.to_owned();
-            Ok(Self { path, file, schema, text, texts, others, columns: Vec::new(), rows: 0 })
-        };
-        open().map_err(|error| write_error(path, error))
+
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            schema,
+            text,
+            texts,
+            others,
+            columns: Vec::new(),
+            rows: 0,
+        })
     }
 
-    /// Returns the approximate number of bytes written and waiting.
+    /// Returns the approximate size of the written row groups and of the one under construction.
     pub(super) fn bytes(&self) -> usize {
-        self.file.bytes_written() + self.waiting()
+        self.file.bytes_written() + self.buffered_bytes()
     }
 
-    fn waiting(&self) -> usize {
+    /// Returns the approximate size of the row group under construction.
+    fn buffered_bytes(&self) -> usize {
         self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
     }
 
     /// Appends the rows of `batch`.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> std::result::Result<(), StoreError> {
-        self.add(batch).map_err(|error| write_error(&self.path, error))
+        self.append_batch(batch).map_err(|error| write_error(&self.path, error))
     }
 
-    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn append_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         if self.columns.is_empty() {
             let group = self.file.flushed_row_groups().len();
             self.columns = self.others.create_column_writers(group)?;
             let texts = self.texts.create_column_writers(group)?.swap_remove(self.text);
             self.columns[self.text] = texts;
         }
+
         let fields = self.schema.fields().iter().zip(batch.columns());
         for ((field, array), column) in fields.zip(&mut self.columns) {
             // No column is nested except the list of files, which has one leaf as well.
@@ -101,15 +118,16 @@ impl EventsFile {
                 column.write(&leaf)?;
             }
         }
+
         self.rows += batch.num_rows();
-        if self.waiting() >= ROW_GROUP_BYTES || self.rows >= ROW_GROUP_ROWS {
-            self.flush()?;
+        if self.buffered_bytes() >= ROW_GROUP_BYTES || self.rows >= ROW_GROUP_ROWS {
+            self.close_row_group()?;
         }
         Ok(())
     }
 
     /// Closes the row group under construction.
-    fn flush(&mut self) -> Result<()> {
+    fn close_row_group(&mut self) -> Result<()> {
         if self.columns.is_empty() {
             return Ok(());
         }
@@ -122,20 +140,23 @@ impl EventsFile {
         Ok(())
     }
 
-    /// Ends the file. Its content is not on disk for certain yet.
+    /// Ends the file. Its content may not yet be on disk.
     pub(super) fn finish(mut self) -> std::result::Result<NewFile, StoreError> {
-        let flushed = self.flush();
+        let flushed = self.close_row_group();
         let ended = flushed.and_then(|()| self.file.into_inner());
         ended.map_err(|error| write_error(&self.path, error))
     }
 }
 
-fn event_properties(values: usize) -> WriterProperties {
+/// Returns the properties of an events file. The writer checks whether a page is full after every
+/// `values_per_check` values.
+fn event_properties(values_per_check: usize) -> WriterProperties {
     let mut builder = shared_properties()
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_write_batch_size(values)
+        .set_write_batch_size(values_per_check)
         // Reading one row decodes one page of every column.
         .set_data_page_row_count_limit(2048);
+
     let text = ColumnPath::from(EventColumn::Text.name());
     builder = builder
         .set_column_dictionary_enabled(text.clone(), false)
@@ -144,6 +165,7 @@ fn event_properties(values: usize) -> WriterProperties {
         .set_column_compression(text.clone(), Compression::LZ4_RAW)
         .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
         .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES);
+
     for column in [
         EventColumn::EventIndex,
         EventColumn::TurnIndex,
@@ -157,6 +179,7 @@ fn event_properties(values: usize) -> WriterProperties {
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
+
     let hash = ColumnPath::from(EventColumn::RecordHash.name());
     builder.set_column_dictionary_enabled(hash, false).build()
 }

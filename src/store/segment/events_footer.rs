@@ -21,8 +21,11 @@ pub(super) fn read_footer(file: &Arc<CheckedFile>) -> Result<ArrowReaderMetadata
 pub struct TextPage {
     /// First row, relative to the segment.
     pub start: usize,
+    /// Number of rows.
     pub count: usize,
+    /// Position in the file.
     pub(super) offset: u64,
+    /// Length in the file, header included.
     pub(super) bytes: usize,
 }
 
@@ -36,6 +39,7 @@ pub(super) fn locate_text_pages(footer: &ArrowReaderMetadata) -> Option<Vec<Text
         .columns()
         .iter()
         .position(|c| c.name() == EventColumn::Text.name())?;
+
     let mut pages = Vec::new();
     let mut group_start = 0;
     for (row_group, group) in metadata.row_groups().iter().enumerate() {
@@ -46,10 +50,13 @@ pub(super) fn locate_text_pages(footer: &ArrowReaderMetadata) -> Option<Vec<Text
             let end = locations
                 .get(at + 1)
                 .map_or(Some(rows), |next| usize::try_from(next.first_row_index).ok())?;
+            // A damaged footer may count backwards, or beyond the rows.
+            if end < first || end > rows {
+                return None;
+            }
             pages.push(TextPage {
                 start: group_start + first,
-                // A damaged footer may count backwards, or beyond the rows.
-                count: end.checked_sub(first).filter(|_| end <= rows)?,
+                count: end - first,
                 offset: u64::try_from(location.offset).ok()?,
                 bytes: usize::try_from(location.compressed_page_size).ok()?,
             });

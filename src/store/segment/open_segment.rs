@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use schemas::session::SessionRow;
@@ -15,11 +15,11 @@ use crate::store::disk::chunk_checksum::CHUNK_BYTES;
 use crate::store::disk::files;
 use crate::store::error::StoreError;
 use crate::store::index::SkipIndex;
-use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry, file_name};
+use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry, file_name};
 
-/// Rows of one session in one segment.
+/// The rows of one session in one segment, which are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct SessionSpan {
     /// Position of the session in [`Snapshot::sessions`](crate::store::Snapshot::sessions).
     pub session: usize,
     pub start: usize,
@@ -33,22 +33,40 @@ pub struct Segment {
     pub entry: SegmentEntry,
     pub dir: PathBuf,
     /// Live rows by session, in the order of rows.
-    pub spans: Vec<Span>,
-    pub(crate) shared: Arc<Shared>,
+    pub spans: Vec<SessionSpan>,
+    pub(crate) shared: Arc<SharedSegment>,
 }
 
 /// The parts of a segment that snapshots of several generations share.
-pub(crate) struct Shared {
+pub(crate) struct SharedSegment {
     pub(crate) sessions: Vec<Arc<SessionRow>>,
-    /// The events file, opened on first use. Once open, it can be read even if it was superseded
-    /// since.
+    /// The events file, opened on first use. Once open, it can be read even if the segment is
+    /// removed.
     pub(crate) events: OnceLock<Arc<CheckedFile>>,
     /// The footer of the events file.
     pub(crate) footer: OnceLock<ArrowReaderMetadata>,
     pub(crate) pages: OnceLock<Vec<TextPage>>,
     pub(crate) index: OnceLock<SkipIndex>,
-    /// Tables whose whole file was compared with its checksum and is right.
+    /// Tables whose whole file was compared with its checksum and is intact.
     pub(crate) verified: Mutex<HashSet<String>>,
+}
+
+impl SharedSegment {
+    /// Returns the parts of a segment with these rows of `sessions`. No other file is read yet.
+    pub(crate) fn new(sessions: Vec<Arc<SessionRow>>) -> Self {
+        Self {
+            sessions,
+            events: OnceLock::new(),
+            footer: OnceLock::new(),
+            pages: OnceLock::new(),
+            index: OnceLock::new(),
+            verified: Mutex::default(),
+        }
+    }
+
+    fn lock_verified(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Segment {
@@ -58,12 +76,12 @@ impl Segment {
     }
 
     /// Returns the path of a table's file.
-    pub fn path(&self, table: &str) -> PathBuf {
+    pub fn table_path(&self, table: &str) -> PathBuf {
         self.dir.join(file_name(table))
     }
 
     /// Returns the events file, which is opened on first use.
-    pub(super) fn events(&self) -> Result<Arc<CheckedFile>, StoreError> {
+    pub(super) fn events_file(&self) -> Result<Arc<CheckedFile>, StoreError> {
         if let Some(file) = self.shared.events.get() {
             return Ok(Arc::clone(file));
         }
@@ -73,30 +91,31 @@ impl Segment {
     }
 
     fn open_checked(&self, table: &str, checksums: Vec<u32>) -> Result<CheckedFile, StoreError> {
-        let path = self.path(table);
-        let length = self.entry.file(table).map(|file| file.bytes);
-        let length = length.ok_or_else(|| StoreError::damaged(&path, "no manifest names it"))?;
+        let path = self.table_path(table);
+        let length = self.entry.file_entry(table).map(|file| file.bytes);
+        let length =
+            length.ok_or_else(|| StoreError::damaged(&path, "the manifest does not list it"))?;
         CheckedFile::open(&path, length, checksums)
     }
 
     /// Reads the checksums of the chunks of `events` or `skip`; empty if the segment has none.
     fn chunk_checksums(&self, table: &str) -> Result<Vec<u32>, StoreError> {
-        let Some(expected) = self.entry.file(CHECKSUMS) else { return Ok(Vec::new()) };
-        let bytes = read_whole(&self.path(CHECKSUMS), expected)?;
+        let Some(expected) = self.entry.file_entry(CHECKSUMS) else { return Ok(Vec::new()) };
+        let bytes = read_whole(&self.table_path(CHECKSUMS), expected)?;
         let (all, _) = bytes.as_chunks::<4>();
-        let events = self.entry.file(EVENTS.name).map_or(0, |file| file.bytes);
+        let events = self.entry.file_entry(EVENTS.name).map_or(0, |file| file.bytes);
         let events = usize::try_from(events.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
         let (of_events, of_index) = all.split_at(events.min(all.len()));
-        let own = if table == SKIP { of_index } else { of_events };
+        let own = if table == SKIP_INDEX { of_index } else { of_events };
         Ok(own.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }
 
     /// Returns the footer of the events file, which is read on first use.
-    pub(super) fn footer(&self) -> Result<ArrowReaderMetadata, StoreError> {
+    pub(super) fn events_footer(&self) -> Result<ArrowReaderMetadata, StoreError> {
         if let Some(footer) = self.shared.footer.get() {
             return Ok(footer.clone());
         }
-        let footer = read_footer(&self.events()?)?;
+        let footer = read_footer(&self.events_file()?)?;
         Ok(self.shared.footer.get_or_init(|| footer).clone())
     }
 
@@ -105,8 +124,8 @@ impl Segment {
         if let Some(pages) = self.shared.pages.get() {
             return Ok(pages);
         }
-        let path = self.path("events");
-        let pages = locate_text_pages(&self.footer()?)
+        let path = self.table_path("events");
+        let pages = locate_text_pages(&self.events_footer()?)
             .ok_or_else(|| StoreError::damaged(&path, "it has no page index"))?;
         Ok(self.shared.pages.get_or_init(|| pages))
     }
@@ -119,35 +138,39 @@ impl Segment {
 
     /// Reads the parts that a search reads first: the skip index and the positions of the text
     /// pages.
-    pub fn open(&self) -> Result<(), StoreError> {
-        self.index()?;
+    pub fn open_for_search(&self) -> Result<(), StoreError> {
+        self.skip_index()?;
         self.text_pages().map(|_| ())
     }
 
     /// Returns the skip index, which is opened on first use.
-    pub fn index(&self) -> Result<&SkipIndex, StoreError> {
+    pub fn skip_index(&self) -> Result<&SkipIndex, StoreError> {
         if let Some(index) = self.shared.index.get() {
             return Ok(index);
         }
-        let path = self.path(SKIP);
-        let checksums = self.chunk_checksums(SKIP)?;
-        let index = SkipIndex::open(self.open_checked(SKIP, checksums)?)?;
-        if index.rows() as u64 != self.entry.events {
-            return Err(StoreError::damaged(&path, "it is of another segment"));
+        let path = self.table_path(SKIP_INDEX);
+        let checksums = self.chunk_checksums(SKIP_INDEX)?;
+        let index = SkipIndex::open(self.open_checked(SKIP_INDEX, checksums)?)?;
+        if index.row_count() as u64 != self.entry.events {
+            return Err(StoreError::damaged(&path, "it belongs to another segment"));
         }
         Ok(self.shared.index.get_or_init(|| index))
     }
 
     /// Compares all files of the segment with their checksums.
-    pub(crate) fn verify(&self) -> Result<(), StoreError> {
+    pub(crate) fn verify_files(&self) -> Result<(), StoreError> {
         self.entry.files.iter().try_for_each(|file| self.verify_file(file))
     }
 
     fn verify_file(&self, file: &FileEntry) -> Result<(), StoreError> {
-        let path = self.path(&file.table);
-        let (bytes, xxh3) = files::checksum(&path)?;
+        let path = self.table_path(&file.table);
+        let (bytes, xxh3) = files::checksum_file(&path)?;
         if bytes != file.bytes || xxh3 != file.xxh3 {
-            return Err(StoreError::damaged(&path, format!("{bytes} bytes, checksum {xxh3}")));
+            let reason = format!(
+                "it has {bytes} bytes and checksum {xxh3} instead of {} bytes and checksum {}",
+                file.bytes, file.xxh3
+            );
+            return Err(StoreError::damaged(&path, reason));
         }
         Ok(())
     }
@@ -156,13 +179,12 @@ impl Segment {
     /// readers of the file, like DuckDB, that do not check what they read. A table without rows has
     /// no file.
     pub(crate) fn verify_table(&self, table: &str) -> Result<(), StoreError> {
-        let Some(file) = self.entry.file(table) else { return Ok(()) };
-        let verified = || self.shared.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        if verified().contains(table) {
+        let Some(file) = self.entry.file_entry(table) else { return Ok(()) };
+        if self.shared.lock_verified().contains(table) {
             return Ok(());
         }
         self.verify_file(file)?;
-        verified().insert(table.to_owned());
+        self.shared.lock_verified().insert(table.to_owned());
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ impl SegmentFolder {
     }
 
     /// Returns the path of the file of `table`, for messages.
-    pub(super) fn path(&self, table: &str) -> PathBuf {
+    pub(super) fn file_path(&self, table: &str) -> PathBuf {
         self.segments.path().join(&self.name).join(file_name(table))
     }
 
@@ -37,7 +37,7 @@ impl SegmentFolder {
     /// # Errors
     /// Fails if the parent folder is gone, or if something else has one of the names.
     pub(super) fn create_file(&mut self, table: &str) -> Result<NewFile, StoreError> {
-        let path = self.path(table);
+        let path = self.file_path(table);
         let folder = match &mut self.folder {
             Some(folder) => folder,
             none => none.insert(self.segments.create_folder(&self.name)?),
@@ -58,7 +58,10 @@ impl SegmentFolder {
 
 impl Drop for SegmentFolder {
     fn drop(&mut self) {
-        let Some(folder) = self.folder.as_ref().filter(|_| !self.is_kept) else { return };
+        if self.is_kept {
+            return;
+        }
+        let Some(folder) = &self.folder else { return };
         // The next run removes whatever cannot be removed now.
         for table in SEGMENT_TABLES {
             folder.remove_file(&file_name(table));
@@ -82,7 +85,7 @@ mod tests {
             let mut folder = SegmentFolder::new(&segments, 1);
             folder.create_file("events").expect("creates");
             folder.create_file("sources").expect("creates");
-            assert!(folder.path("events").exists());
+            assert!(folder.file_path("events").exists());
             folder
         };
         let path = dir.path().join("0000000001");
@@ -91,7 +94,7 @@ mod tests {
         create().keep();
         assert!(path.join("events.parquet").exists());
         let taken = SegmentFolder::new(&segments, 1).create_file("events");
-        assert!(taken.is_err(), "it is somebody else's");
+        assert!(taken.is_err(), "another writer has it");
         assert!(path.join("events.parquet").exists());
     }
 

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringArray, StructArray,
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray, RecordBatch, StringArray,
+    StructArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Int32Type, SchemaRef, TimestampMicrosecondType};
 use ingest::stream::batch::{arrow_schema, events_schema};
@@ -25,7 +26,7 @@ use crate::store::disk::files::FileSums;
 use crate::store::disk::held_folder::HeldFolder;
 use crate::store::error::{StoreError, write_error};
 use crate::store::index::{IndexWriter, RowFacts};
-use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP, SegmentEntry};
+use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry};
 use crate::store::parquet_file::shared_properties;
 
 /// A segment that is on disk and that no manifest names yet. Its folder is removed if this is
@@ -42,13 +43,20 @@ pub(crate) struct SegmentWriter {
     events: Option<EventsFile>,
     index: IndexWriter,
     rows: u64,
+    /// Oldest and newest time of a row; `None` if no row has one.
     times: Option<(i64, i64)>,
-    untimed: bool,
-    /// First row and number of rows of each session.
-    spans: BTreeMap<String, (i64, i64)>,
+    has_untimed_rows: bool,
+    spans: BTreeMap<String, WrittenSpan>,
     sessions: BTreeMap<String, SessionRow>,
     sources: BTreeMap<String, SourceRow>,
     problems: Vec<ProblemRow>,
+}
+
+/// The rows of one session in the segment, which are contiguous.
+#[derive(Clone, Copy, Default)]
+struct WrittenSpan {
+    start: i64,
+    count: i64,
 }
 
 impl SegmentWriter {
@@ -61,7 +69,7 @@ impl SegmentWriter {
             index: IndexWriter::new(),
             rows: 0,
             times: None,
-            untimed: false,
+            has_untimed_rows: false,
             spans: BTreeMap::new(),
             sessions: BTreeMap::new(),
             sources: BTreeMap::new(),
@@ -69,116 +77,90 @@ impl SegmentWriter {
         }
     }
 
+    /// Returns the number of the segment.
     pub(crate) fn number(&self) -> i64 {
         self.number
     }
 
-    /// Returns the approximate number of bytes written and waiting.
+    /// Returns the approximate size of the events so far, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.events.as_ref().map_or(0, EventsFile::bytes)
     }
 
-    /// Returns the number of files that it has a row for.
-    pub(crate) fn files(&self) -> usize {
+    /// Returns the number of sources that it has a row for.
+    pub(crate) fn source_count(&self) -> usize {
         self.sources.len()
     }
 
     /// Returns the number of names in its index.
-    pub(crate) fn names(&self) -> usize {
-        self.index.names()
+    pub(crate) fn name_count(&self) -> usize {
+        self.index.name_count()
     }
 
-    /// Adds rows of one session.
-    pub(crate) fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+    /// Adds rows of one session. The rows of a session must be added without those of others
+    /// between them.
+    pub(crate) fn push_events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
         let Some(session) = first_text(batch, EventColumn::SessionId) else { return Ok(()) };
-        self.index(batch);
+        self.index_rows(batch);
         let writer = match &mut self.events {
             Some(writer) => writer,
             none => {
                 let file = self.folder.create_file(EVENTS.name)?;
-                let path = self.folder.path(EVENTS.name);
+                let path = self.folder.file_path(EVENTS.name);
                 none.insert(EventsFile::begin(file, &path, events_schema())?)
             }
         };
         writer.write(batch)?;
+
         let rows = batch.num_rows() as u64;
-        let span = self.spans.entry(session).or_insert((self.rows.cast_signed(), 0));
-        span.1 += rows.cast_signed();
+        let empty = WrittenSpan { start: self.rows.cast_signed(), count: 0 };
+        self.spans.entry(session).or_insert(empty).count += rows.cast_signed();
         self.rows += rows;
         Ok(())
     }
 
     /// Adds the rows to the skip index, and their times to the time range of the segment.
-    fn index(&mut self, batch: &RecordBatch) {
-        let column = |name| column_of(batch, name);
-        let text = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
-        let int = |name| column(name).and_then(|c| c.as_primitive_opt::<Int32Type>());
-        let bool = |name| column(name).and_then(|c| c.as_boolean_opt());
-        let [texts, kinds] = [EventColumn::Text, EventColumn::EventType].map(text);
-        let labels = [
-            EventColumn::ToolName,
-            EventColumn::Subtype,
-            EventColumn::Model,
-            EventColumn::GitBranch,
-        ]
-        .map(text);
-        let [turns, steps] = [EventColumn::TurnIndex, EventColumn::StepIndex].map(int);
-        let [replays, errors] = [EventColumn::IsReplay, EventColumn::IsError].map(bool);
-        let times = column(EventColumn::Timestamp)
-            .and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-        let files = column(EventColumn::Files).and_then(|c| c.as_list_opt::<i32>());
+    fn index_rows(&mut self, batch: &RecordBatch) {
+        let columns = IndexedColumns::from_batch(batch);
         for row in 0..batch.num_rows() {
-            let number = |column: Option<&Int32Array>| {
-                column.map_or(0, |column| u32::try_from(column.value(row)).unwrap_or(0))
-            };
-            let known = |column: Option<&BooleanArray>| {
-                column.filter(|c| c.is_valid(row)).map(|c| c.value(row))
-            };
-            let kind = cell(kinds, row).and_then(|kind| kind.parse().ok());
-            let facts = RowFacts {
-                time: times.filter(|c| c.is_valid(row)).map(|c| c.value(row)),
-                turn_index: number(turns),
-                step_index: number(steps),
-                event_type: kind.unwrap_or(EventType::Notification),
-                is_replay: known(replays).unwrap_or(false),
-                is_error: known(errors),
-                labels: 0,
-                files: 0,
-            };
-            let paths = files.filter(|c| c.is_valid(row)).map(|c| c.value(row));
-            let paths = paths.as_ref().and_then(|paths| paths.as_string_opt::<i32>());
-            let paths: Vec<&str> = paths.into_iter().flatten().flatten().collect();
+            let facts = columns.read_facts(row);
             match facts.time {
                 Some(time) => {
                     let (oldest, newest) = self.times.unwrap_or((time, time));
                     self.times = Some((oldest.min(time), newest.max(time)));
                 }
-                None => self.untimed = true,
+                None => self.has_untimed_rows = true,
             }
-            let text = cell(texts, row).unwrap_or("");
-            self.index.push(text, facts, labels.map(|column| cell(column, row)), &paths.join("\n"));
+            let text = read_text(columns.texts, row).unwrap_or("");
+            let tags = columns.tags.map(|column| read_text(column, row));
+            self.index.push(text, facts, tags, &columns.read_paths(row));
         }
     }
 
     /// Records the state of a session, whose rows of this segment must have been added. An empty id
     /// represents a file that is not a session, and is ignored.
-    pub(crate) fn session(&mut self, session: SessionRow) {
-        if !session.session_id.is_empty() {
-            let (row_start, row_count) =
-                self.spans.get(&session.session_id).copied().unwrap_or((0, 0));
-            let row = SessionRow { row_start, row_count, segment: self.number, ..session };
-            self.sessions.insert(row.session_id.clone(), row);
+    pub(crate) fn record_session(&mut self, session: SessionRow) {
+        if session.session_id.is_empty() {
+            return;
         }
+        let span = self.spans.get(&session.session_id).copied().unwrap_or_default();
+        let row = SessionRow {
+            row_start: span.start,
+            row_count: span.count,
+            segment: self.number,
+            ..session
+        };
+        self.sessions.insert(row.session_id.clone(), row);
     }
 
     /// Records the state of a file.
-    pub(crate) fn source(&mut self, source: SourceRow) {
+    pub(crate) fn record_source(&mut self, source: SourceRow) {
         let row = SourceRow { segment: self.number, ..source };
         self.sources.insert(row.path.clone(), row);
     }
 
     /// Adds problems.
-    pub(crate) fn problems(&mut self, problems: Vec<Problem>) {
+    pub(crate) fn push_problems(&mut self, problems: Vec<Problem>) {
         let segment = self.number;
         self.problems.extend(problems.into_iter().map(|problem| ProblemRow {
             path: problem.path,
@@ -195,31 +177,34 @@ impl SegmentWriter {
         if self.sources.is_empty() && self.sessions.is_empty() {
             return Ok(None);
         }
+
         let mut entries = Vec::new();
         if let Some(writer) = self.events.take() {
-            let path = self.folder.path(EVENTS.name);
+            let path = self.folder.file_path(EVENTS.name);
             let events = writer.finish()?.finish().map_err(StoreError::io(&path))?;
             let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
-            let index = self.write_file(SKIP, &index)?;
+            let index = self.write_file(SKIP_INDEX, &index)?;
             let checksums = events.chunks.iter().chain(&index.chunks);
             let checksums: Vec<u8> = checksums.flat_map(|sum| sum.to_le_bytes()).collect();
             let checksums = self.write_file(CHECKSUMS, &checksums)?;
             entries.push(file_entry(EVENTS.name, events));
-            entries.push(file_entry(SKIP, index));
+            entries.push(file_entry(SKIP_INDEX, index));
             entries.push(file_entry(CHECKSUMS, checksums));
         }
+
         let sessions: Vec<_> = std::mem::take(&mut self.sessions).into_values().collect();
         let sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
-        self.table(&SESSIONS, &sessions, &mut entries)?;
-        self.table(&SOURCES, &sources, &mut entries)?;
+        self.write_table(&SESSIONS, &sessions, &mut entries)?;
+        self.write_table(&SOURCES, &sources, &mut entries)?;
         let problems = std::mem::take(&mut self.problems);
-        self.table(&PROBLEMS, &problems, &mut entries)?;
+        self.write_table(&PROBLEMS, &problems, &mut entries)?;
         self.folder.sync()?;
+
         let entry = SegmentEntry {
             number: self.number,
             events: self.rows,
             times: self.times,
-            untimed: self.untimed,
+            untimed: self.has_untimed_rows,
             files: entries,
         };
         Ok(Some(FinishedSegment { entry, folder: self.folder }))
@@ -227,14 +212,14 @@ impl SegmentWriter {
 
     /// Writes a whole file of the segment, which is on disk when this returns.
     fn write_file(&mut self, table: &str, content: &[u8]) -> Result<FileSums, StoreError> {
-        let path = self.folder.path(table);
+        let path = self.folder.file_path(table);
         let mut file = self.folder.create_file(table)?;
         file.write_all(content).map_err(StoreError::io(&path))?;
         file.finish().map_err(StoreError::io(&path))
     }
 
-    /// Writes one of the small tables, or no file if it has no rows.
-    fn table<T: Serialize>(
+    /// Writes one of the small tables and appends its entry. Writes no file if it has no rows.
+    fn write_table<T: Serialize>(
         &mut self,
         table: &Table,
         rows: &[T],
@@ -243,7 +228,7 @@ impl SegmentWriter {
         if rows.is_empty() {
             return Ok(());
         }
-        let path = self.folder.path(table.name);
+        let path = self.folder.file_path(table.name);
         let batch =
             to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
         let file = self.folder.create_file(table.name)?;
@@ -257,12 +242,93 @@ impl SegmentWriter {
     }
 }
 
+/// The columns of a batch that the skip index is built from.
+struct IndexedColumns<'b> {
+    texts: Option<&'b StringArray>,
+    event_types: Option<&'b StringArray>,
+    /// Tool, subtype, model and branch.
+    tags: [Option<&'b StringArray>; 4],
+    times: Option<&'b TimestampMicrosecondArray>,
+    turns: Option<&'b Int32Array>,
+    steps: Option<&'b Int32Array>,
+    replays: Option<&'b BooleanArray>,
+    errors: Option<&'b BooleanArray>,
+    files: Option<&'b ListArray>,
+}
+
+impl<'b> IndexedColumns<'b> {
+    fn from_batch(batch: &'b RecordBatch) -> Self {
+        Self {
+            texts: text_column(batch, EventColumn::Text),
+            event_types: text_column(batch, EventColumn::EventType),
+            tags: [
+                text_column(batch, EventColumn::ToolName),
+                text_column(batch, EventColumn::Subtype),
+                text_column(batch, EventColumn::Model),
+                text_column(batch, EventColumn::GitBranch),
+            ],
+            times: column_of(batch, EventColumn::Timestamp)
+                .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>()),
+            turns: column_of(batch, EventColumn::TurnIndex)
+                .and_then(|column| column.as_primitive_opt::<Int32Type>()),
+            steps: column_of(batch, EventColumn::StepIndex)
+                .and_then(|column| column.as_primitive_opt::<Int32Type>()),
+            replays: column_of(batch, EventColumn::IsReplay)
+                .and_then(|column| column.as_boolean_opt()),
+            errors: column_of(batch, EventColumn::IsError)
+                .and_then(|column| column.as_boolean_opt()),
+            files: column_of(batch, EventColumn::Files)
+                .and_then(|column| column.as_list_opt::<i32>()),
+        }
+    }
+
+    /// Returns the facts of a row, without the positions of its tags and files.
+    fn read_facts(&self, row: usize) -> RowFacts {
+        let event_type = read_text(self.event_types, row).and_then(|name| name.parse().ok());
+        RowFacts {
+            time: self.times.filter(|times| times.is_valid(row)).map(|times| times.value(row)),
+            turn_index: read_number(self.turns, row),
+            step_index: read_number(self.steps, row),
+            event_type: event_type.unwrap_or(EventType::Notification),
+            is_replay: read_flag(self.replays, row).unwrap_or(false),
+            is_error: read_flag(self.errors, row),
+            tags: 0,
+            file_list: 0,
+        }
+    }
+
+    /// Returns the paths that a row names, with newlines between them.
+    fn read_paths(&self, row: usize) -> String {
+        let Some(files) = self.files.filter(|files| files.is_valid(row)) else {
+            return String::new();
+        };
+        let list = files.value(row);
+        let Some(paths) = list.as_string_opt::<i32>() else { return String::new() };
+        let paths: Vec<&str> = paths.iter().flatten().collect();
+        paths.join("\n")
+    }
+}
+
+fn text_column(batch: &RecordBatch, column: EventColumn) -> Option<&StringArray> {
+    column_of(batch, column)?.as_string_opt::<i32>()
+}
+
 /// Returns the text in a row of a column, if it has one.
-fn cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
+fn read_text(column: Option<&StringArray>, row: usize) -> Option<&str> {
     column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
 }
 
-/// Converts rows to a batch of `schema`, whose fields are the structs' fields.
+/// Returns the number in a row of a column; 0 if it is negative or there is no such column.
+fn read_number(column: Option<&Int32Array>, row: usize) -> u32 {
+    column.map_or(0, |column| u32::try_from(column.value(row)).unwrap_or(0))
+}
+
+/// Returns the boolean in a row of a column, if it has one.
+fn read_flag(column: Option<&BooleanArray>, row: usize) -> Option<bool> {
+    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+}
+
+/// Converts rows to a batch of `schema`, which has a field for each field of the structs.
 fn to_batch<T: Serialize>(
     schema: &SchemaRef,
     rows: &[T],
@@ -276,9 +342,10 @@ fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
 }
 
-fn first_text(batch: &RecordBatch, name: EventColumn) -> Option<String> {
-    let array = column_of(batch, name)?.as_string_opt::<i32>()?;
-    (!array.is_empty()).then(|| array.value(0).to_owned())
+/// Returns the text in the first row of a column; `None` if there are no rows.
+fn first_text(batch: &RecordBatch, column: EventColumn) -> Option<String> {
+    let texts = text_column(batch, column)?;
+    if texts.is_empty() { None } else { Some(texts.value(0).to_owned()) }
 }
 
 /// Returns the properties of small tables. They are read at every start, so reading them quickly

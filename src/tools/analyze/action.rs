@@ -1,26 +1,26 @@
-//! Pairs tool calls with their results, and finds how they came out.
+//! Pairs tool calls with their results, and finds their outcome.
 
 use std::collections::{HashMap, VecDeque};
 
 use schemas::session::EventRow;
 use schemas::{EventType, ToolKind};
 
-use super::finding::short;
-use super::stop::{Stop, stop};
-use crate::tools::reply::event_predicates::{failed, is};
+use super::finding::shorten;
+use super::stop::{StopReason, result_stop_reason};
+use crate::tools::reply::event_predicates::{has_failed, is_type};
 
 /// Maximum size in bytes of the call shown in a finding.
-const CALL: usize = 240;
+const MAX_CALL_BYTES: usize = 240;
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ActionOutcome {
     /// The log has no result for the call.
     Open,
     Worked,
     Failed,
     /// The call was stopped before its end.
-    Stopped(Stop),
+    Stopped(StopReason),
 }
 
 /// A tool call with its result.
@@ -29,22 +29,27 @@ pub(super) struct Action<'r> {
     pub call: &'r EventRow,
     pub result: Option<&'r EventRow>,
     pub kind: ToolKind,
-    pub outcome: Outcome,
+    pub outcome: ActionOutcome,
 }
 
 /// Returns the calls of a session in order, without replayed history. A result may precede its
 /// call: records are not always written in order.
-pub(super) fn actions(rows: &[EventRow]) -> Vec<Action<'_>> {
-    let own = || rows.iter().filter(|row| !row.is_replay);
+pub(super) fn pair_calls(rows: &[EventRow]) -> Vec<Action<'_>> {
     let mut actions = Vec::new();
     let mut results: HashMap<&str, VecDeque<&EventRow>> = HashMap::new();
-    for row in own().filter(|row| is(row, EventType::ToolResult)) {
+    for row in rows {
+        if row.is_replay || !is_type(row, EventType::ToolResult) {
+            continue;
+        }
         match &row.tool_call_id {
             Some(id) => results.entry(id).or_default().push_back(row),
             None => actions.push(Action::new(row, Some(row))),
         }
     }
-    for row in own().filter(|row| is(row, EventType::ToolCall)) {
+    for row in rows {
+        if row.is_replay || !is_type(row, EventType::ToolCall) {
+            continue;
+        }
         let id = row.tool_call_id.as_deref();
         // An id may occur twice: the first result belongs to the first call.
         let result = id.and_then(|id| results.get_mut(id)?.pop_front());
@@ -59,32 +64,37 @@ pub(super) fn actions(rows: &[EventRow]) -> Vec<Action<'_>> {
 
 impl<'r> Action<'r> {
     fn new(call: &'r EventRow, result: Option<&'r EventRow>) -> Self {
-        let named = |row: &EventRow| row.tool_name.as_deref().map(ToolKind::of);
-        let known = call.tool_kind.as_ref().and_then(|kind| kind.parse().ok());
-        let kind = known.or_else(|| named(call)).or_else(|| result.and_then(named));
+        let kind = call
+            .tool_kind
+            .as_ref()
+            .and_then(|kind| kind.parse().ok())
+            .or_else(|| kind_by_name(call))
+            .or_else(|| result.and_then(kind_by_name));
         let outcome = match result {
-            None => Outcome::Open,
-            Some(result) => match stop(result) {
-                Some(stop) => Outcome::Stopped(stop),
-                None if failed(result) => Outcome::Failed,
-                None => Outcome::Worked,
+            None => ActionOutcome::Open,
+            Some(result) => match result_stop_reason(result) {
+                Some(stop) => ActionOutcome::Stopped(stop),
+                None if has_failed(result) => ActionOutcome::Failed,
+                None => ActionOutcome::Worked,
             },
         };
         Self { call, result, kind: kind.unwrap_or(ToolKind::Other), outcome }
     }
 
-    pub(super) fn worked(&self) -> bool {
-        self.outcome == Outcome::Worked
+    /// Returns true if the log shows that the call succeeded.
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.outcome == ActionOutcome::Worked
     }
 
     /// Returns the event that shows the outcome: the result, or the call if it has no result.
-    pub(super) fn shown(&self) -> &'r EventRow {
+    pub(super) fn outcome_event(&self) -> &'r EventRow {
         self.result.unwrap_or(self.call)
     }
 
-    pub(super) fn tool(&self) -> Option<&'r str> {
-        let of_result = || self.result.and_then(|result| result.tool_name.as_deref());
-        self.call.tool_name.as_deref().or_else(of_result)
+    /// Returns the name of the tool.
+    pub(super) fn tool_name(&self) -> Option<&'r str> {
+        let of_result = self.result.and_then(|result| result.tool_name.as_deref());
+        self.call.tool_name.as_deref().or(of_result)
     }
 
     pub(super) fn files(&self) -> &'r [String] {
@@ -96,7 +106,7 @@ impl<'r> Action<'r> {
     }
 
     /// Returns true if the call changes files: an edit, or a patch in a command line.
-    pub(super) fn edits(&self) -> bool {
+    pub(super) fn is_edit(&self) -> bool {
         match self.kind {
             ToolKind::Edit | ToolKind::Write => true,
             ToolKind::Execute => !self.files().is_empty(),
@@ -111,13 +121,19 @@ impl<'r> Action<'r> {
     }
 
     /// Returns what was called, shortened: the command line, the files, or the arguments.
-    pub(super) fn label(&self) -> Option<String> {
-        let files = || Some(self.files().join(", ")).filter(|files| !files.is_empty());
-        let of_call = is(self.call, EventType::ToolCall).then_some(self.call.text.as_str());
-        let text = match self.command().filter(|_| self.files().is_empty()) {
-            Some(command) => command.to_owned(),
-            None => files().or_else(|| of_call.map(str::to_owned))?,
+    pub(super) fn describe_call(&self) -> Option<String> {
+        let files = self.files().join(", ");
+        let text: &str = match self.command() {
+            Some(command) if self.files().is_empty() => command,
+            _ if !files.is_empty() => &files,
+            _ if is_type(self.call, EventType::ToolCall) => &self.call.text,
+            _ => return None,
         };
-        Some(short(&text, CALL)).filter(|text| !text.is_empty())
+        Some(shorten(text, MAX_CALL_BYTES)).filter(|text| !text.is_empty())
     }
+}
+
+/// Returns the kind of tool that the name of a row's tool shows.
+fn kind_by_name(row: &EventRow) -> Option<ToolKind> {
+    row.tool_name.as_deref().map(ToolKind::from_name)
 }

@@ -1,18 +1,18 @@
 //! Computes what changed: between the arguments of two calls, and in the text that an edit
 //! replaces.
 
-use super::finding::short;
+use super::finding::shorten;
 
 /// Maximum number of lines shown, and maximum size of a line in bytes.
-const LINES: usize = 16;
-const LINE: usize = 200;
+const MAX_LINES: usize = 16;
+const MAX_LINE_BYTES: usize = 200;
 
 /// Maximum product of the line counts of two texts that are compared line by line. Larger pairs are
 /// not aligned.
-const LARGEST: usize = 40_000;
+const MAX_LINE_PAIRS: usize = 40_000;
 
-/// Characters shown before the first difference of two long lines.
-const LEAD: usize = 40;
+/// Number of bytes shown before the first difference of two long lines.
+const LEAD_BYTES: usize = 40;
 
 /// Names of edit tool arguments, by side (removed or added). Any other argument ends a side.
 const REMOVED: &[&str] = &[
@@ -66,6 +66,13 @@ const OTHER: &[&str] = &[
     "dry_run",
 ];
 
+/// A side of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EditSide {
+    Removed,
+    Added,
+}
+
 /// The text before and after an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Edit {
@@ -75,37 +82,54 @@ pub(super) struct Edit {
 
 impl Edit {
     /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
-    /// another, or the lines of a patch. Returns `None` if the text holds neither.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        let mut edit = Self::default();
-        let patch = text.split_once("*** Begin Patch").map(|(_, patch)| patch);
-        for line in patch.into_iter().flat_map(str::lines) {
-            if let Some(line) = line.strip_prefix('-') {
-                edit.push(false, line);
-            } else if let Some(line) = line.strip_prefix('+') {
-                edit.push(true, line);
-            }
-        }
-        let listed = text.lines().any(|line| line == "edits:");
-        let mut side = None;
-        for line in text.lines().filter(|_| patch.is_none()) {
-            let begun = argument(line, listed);
-            if let Some((begun, _)) = begun {
-                side = begun;
-            }
-            if let Some(added) = side {
-                edit.push(added, begun.map_or(line, |(_, value)| value));
-            }
-        }
-        Some(edit).filter(|edit| *edit != Self::default())
+    /// another, or the lines of a patch. Returns `None` if the text contains neither.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let edit = match text.split_once("*** Begin Patch") {
+            Some((_, patch)) => Self::from_patch(patch),
+            None => Self::from_arguments(text),
+        };
+        if edit == Self::default() { None } else { Some(edit) }
     }
 
-    fn push(&mut self, added: bool, line: &str) {
-        let side = if added { &mut self.added } else { &mut self.removed };
-        if !side.is_empty() {
-            side.push('\n');
+    fn from_patch(patch: &str) -> Self {
+        let mut edit = Self::default();
+        for line in patch.lines() {
+            if let Some(line) = line.strip_prefix('-') {
+                edit.push_line(EditSide::Removed, line);
+            } else if let Some(line) = line.strip_prefix('+') {
+                edit.push_line(EditSide::Added, line);
+            }
         }
-        side.push_str(line);
+        edit
+    }
+
+    fn from_arguments(text: &str) -> Self {
+        let mut edit = Self::default();
+        let is_list = text.lines().any(|line| line == "edits:");
+        let mut side = None;
+        for text_line in text.lines() {
+            let mut line = text_line;
+            if let Some((begun, value)) = parse_argument(line, is_list) {
+                side = begun;
+                line = value;
+            }
+            if let Some(side) = side {
+                edit.push_line(side, line);
+            }
+        }
+        edit
+    }
+
+    /// Adds a line to one side.
+    fn push_line(&mut self, side: EditSide, line: &str) {
+        let text = match side {
+            EditSide::Removed => &mut self.removed,
+            EditSide::Added => &mut self.added,
+        };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
     }
 
     /// Returns the edit that undoes this one.
@@ -115,20 +139,22 @@ impl Edit {
 
     /// Returns the changed lines, prefixed with - and +, in at most `bytes`.
     pub(super) fn diff(&self, bytes: usize) -> Option<String> {
-        diff(&self.removed, &self.added, bytes)
+        diff_lines(&self.removed, &self.added, bytes)
     }
 }
 
-/// Returns the side (true for added text) and the value if the line begins an argument. The
-/// arguments of a list of edits are indented; any other indented line is part of a value.
-fn argument(line: &str, listed: bool) -> Option<(Option<bool>, &str)> {
+/// Returns the side and the value if the line begins an argument; the side is `None` if the
+/// argument is not a text of the edit. The arguments of a list of edits are indented; any other
+/// indented line is part of a value.
+fn parse_argument(line: &str, is_list: bool) -> Option<(Option<EditSide>, &str)> {
     let inner = line.strip_prefix("  - ").or_else(|| line.strip_prefix("    "));
-    let (key, value) = inner.filter(|_| listed).unwrap_or(line).split_once(':')?;
+    let line = if is_list { inner.unwrap_or(line) } else { line };
+    let (key, value) = line.split_once(':')?;
     let value = if value.is_empty() { value } else { value.strip_prefix(' ')? };
     if REMOVED.contains(&key) {
-        Some((Some(false), value))
+        Some((Some(EditSide::Removed), value))
     } else if ADDED.contains(&key) {
-        Some((Some(true), value))
+        Some((Some(EditSide::Added), value))
     } else {
         OTHER.contains(&key).then_some((None, value))
     }
@@ -136,62 +162,76 @@ fn argument(line: &str, listed: bool) -> Option<(Option<bool>, &str)> {
 
 /// Returns the lines that differ, prefixed with - and +, in at most `bytes`; `None` if no line
 /// differs.
-pub(super) fn diff(before: &str, after: &str, bytes: usize) -> Option<String> {
-    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+pub(super) fn diff_lines(before: &str, after: &str, bytes: usize) -> Option<String> {
+    let old: Vec<&str> = before.lines().collect();
+    let new: Vec<&str> = after.lines().collect();
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let most = old.len().min(new.len()) - head;
     let backwards = old.iter().rev().zip(new.iter().rev());
     let tail = backwards.take(most).take_while(|(a, b)| a == b).count();
     let old = old.get(head..old.len() - tail).unwrap_or_default();
     let new = new.get(head..new.len() - tail).unwrap_or_default();
-    let changed = changed(old, new);
+
+    let changed = changed_lines(old, new);
     let from = match changed.as_slice() {
-        [(false, old), (true, new)] => first_difference(old, new),
+        [(EditSide::Removed, old), (EditSide::Added, new)] => first_difference(old, new),
         _ => 0,
     };
     let cut = if from > 0 { "…" } else { "" };
     let mut out = String::new();
-    for (added, line) in changed.iter().take(LINES) {
-        let sign = if *added { '+' } else { '-' };
-        let line = short(line.get(from..).unwrap_or(line), LINE);
+    for (side, line) in changed.iter().take(MAX_LINES) {
+        let sign = match side {
+            EditSide::Removed => '-',
+            EditSide::Added => '+',
+        };
+        let line = shorten(line.get(from..).unwrap_or(line), MAX_LINE_BYTES);
         out.push_str(&format!("{sign} {cut}{line}\n"));
     }
-    if changed.len() > LINES {
-        out.push_str(&format!("… {} more lines\n", changed.len() - LINES));
+    if changed.len() > MAX_LINES {
+        out.push_str(&format!("… {} more lines\n", changed.len() - MAX_LINES));
     }
-    Some(short(&out, bytes)).filter(|diff| !diff.is_empty())
+    Some(shorten(&out, bytes)).filter(|diff| !diff.is_empty())
 }
 
-/// Returns the lines that only one side has, in order; true marks an added line.
-fn changed<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(bool, &'t str)> {
-    let (mut i, mut j) = (0, 0);
+/// Returns the lines that only one side has, in order.
+fn changed_lines<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(EditSide, &'t str)> {
     let mut changed = Vec::new();
-    if old.len() * new.len() <= LARGEST {
-        // The largest number of lines that the remaining parts of both sides have in common.
+    let mut i = 0;
+    let mut j = 0;
+    if old.len() * new.len() <= MAX_LINE_PAIRS {
+        let common = common_lines(old, new);
         let width = new.len() + 1;
-        let mut common = vec![0u32; (old.len() + 1) * width];
-        for (i, a) in old.iter().enumerate().rev() {
-            for (j, b) in new.iter().enumerate().rev() {
-                let without = common[(i + 1) * width + j].max(common[i * width + j + 1]);
-                let with = common[(i + 1) * width + j + 1] + 1;
-                common[i * width + j] = if a == b { with } else { without };
-            }
-        }
         while let (Some(a), Some(b)) = (old.get(i), new.get(j)) {
             if a == b {
-                (i, j) = (i + 1, j + 1);
+                i += 1;
+                j += 1;
             } else if common[(i + 1) * width + j] >= common[i * width + j + 1] {
-                changed.push((false, *a));
+                changed.push((EditSide::Removed, *a));
                 i += 1;
             } else {
-                changed.push((true, *b));
+                changed.push((EditSide::Added, *b));
                 j += 1;
             }
         }
     }
-    changed.extend(old.iter().skip(i).map(|line| (false, *line)));
-    changed.extend(new.iter().skip(j).map(|line| (true, *line)));
+    changed.extend(old.iter().skip(i).map(|line| (EditSide::Removed, *line)));
+    changed.extend(new.iter().skip(j).map(|line| (EditSide::Added, *line)));
     changed
+}
+
+/// Returns, at `i * (new.len() + 1) + j`, the largest number of lines that `old[i..]` and
+/// `new[j..]` have in common in the same order.
+fn common_lines(old: &[&str], new: &[&str]) -> Vec<u32> {
+    let width = new.len() + 1;
+    let mut common = vec![0u32; (old.len() + 1) * width];
+    for (i, a) in old.iter().enumerate().rev() {
+        for (j, b) in new.iter().enumerate().rev() {
+            let without = common[(i + 1) * width + j].max(common[i * width + j + 1]);
+            let with = common[(i + 1) * width + j + 1] + 1;
+            common[i * width + j] = if a == b { with } else { without };
+        }
+    }
+    common
 }
 
 /// Returns the byte offset at which to begin showing two lines: a little before they differ, 0 for
@@ -199,7 +239,7 @@ fn changed<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(bool, &'t str)> {
 fn first_difference(old: &str, new: &str) -> usize {
     let same = old.char_indices().zip(new.chars()).take_while(|((_, a), b)| a == b);
     let differ = same.last().map_or(0, |((at, c), _)| at + c.len_utf8());
-    if differ <= 2 * LEAD { 0 } else { old.floor_char_boundary(differ - LEAD) }
+    if differ <= 2 * LEAD_BYTES { 0 } else { old.floor_char_boundary(differ - LEAD_BYTES) }
 }
 
 #[cfg(test)]
@@ -207,7 +247,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<(String, String)> {
-        Edit::read(text).map(|edit| (edit.removed, edit.added))
+        Edit::parse(text).map(|edit| (edit.removed, edit.added))
     }
 
     #[test]
@@ -235,7 +275,7 @@ mod tests {
     #[test]
     fn a_diff_shows_what_differs() {
         let check = |before: &str, after: &str, want: Option<&str>| {
-            assert_eq!(diff(before, after, 600).as_deref(), want);
+            assert_eq!(diff_lines(before, after, 600).as_deref(), want);
         };
         check("a\nb\nc", "a\nx\nc", Some("- b\n+ x"));
         check("a\nc", "a\nb\nc", Some("+ b"));
@@ -246,10 +286,11 @@ mod tests {
         check("same", "same", None);
         check("", "new", Some("+ new"));
         let long = "x ".repeat(60);
-        let shown = diff(&format!("{long}日 old"), &format!("{long}日 new"), 600).expect("differs");
+        let shown =
+            diff_lines(&format!("{long}日 old"), &format!("{long}日 new"), 600).expect("differs");
         assert!(shown.starts_with("- …") && shown.contains("日 old\n+ …"), "{shown}");
         let lines = |word: &str| format!("{word}\n").repeat(20);
-        let shown = diff(&lines("a"), &lines("b"), 600).expect("differs");
+        let shown = diff_lines(&lines("a"), &lines("b"), 600).expect("differs");
         assert!(shown.ends_with("\n… 24 more lines"), "{shown}");
     }
 }

@@ -5,7 +5,12 @@ use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Maximum number of bytes of a command line that are compared.
-const BYTES: usize = 600;
+const MAX_COMPARED_BYTES: usize = 600;
+
+/// Minimum percentage of words that two similar lines have in common: if they run the same program,
+/// and if they do not.
+const MIN_SAME_PROGRAM_PERCENT: usize = 40;
+const MIN_OTHER_PROGRAM_PERCENT: usize = 60;
 
 /// Programs that do not show the purpose of a line.
 const SILENT: &[&str] = &[
@@ -29,36 +34,45 @@ const WITH_SUBCOMMAND: &[&str] = &[
 const WITH_VALUE: &[&str] = &["-C", "--prefix", "--cwd", "--manifest-path"];
 
 /// A command line prepared for comparison.
-pub(super) struct Line {
+pub(super) struct CommandLine {
     /// The programs, such as `cargo test`.
     programs: Vec<String>,
     /// Hashes of the words, sorted.
     words: Vec<u64>,
 }
 
-impl Line {
-    pub(super) fn of(command: &str) -> Self {
-        let command = &command[..command.floor_char_boundary(BYTES)];
-        let split = |c: char| c.is_whitespace() || "\"'=;|&()".contains(c);
-        let words = command.split(split).filter(|word| !word.is_empty());
+impl CommandLine {
+    pub(super) fn parse(command: &str) -> Self {
+        let command = &command[..command.floor_char_boundary(MAX_COMPARED_BYTES)];
+        let words = command.split(is_separator).filter(|word| !word.is_empty());
         let mut words: Vec<u64> = words.map(|word| xxh3_64(word.as_bytes())).collect();
         words.sort_unstable();
-        Self { programs: programs(command), words }
+        Self { programs: parse_programs(command), words }
     }
 
     /// Returns true if the other line may be another attempt at the same thing: both run the same
     /// program for the same purpose, or share most of their words.
-    pub(super) fn resembles(&self, other: &Self) -> bool {
-        let shared = || self.programs.iter().filter(|program| other.programs.contains(program));
-        if shared().any(|program| program.contains(' ')) {
-            return true;
+    pub(super) fn is_similar_to(&self, other: &Self) -> bool {
+        let mut has_same_program = false;
+        for program in &self.programs {
+            if !other.programs.contains(program) {
+                continue;
+            }
+            // A program with its subcommand shows the purpose.
+            if program.contains(' ') {
+                return true;
+            }
+            has_same_program = true;
         }
-        self.likeness(other) >= if shared().next().is_some() { 40 } else { 60 }
+        let min_percent =
+            if has_same_program { MIN_SAME_PROGRAM_PERCENT } else { MIN_OTHER_PROGRAM_PERCENT };
+        self.shared_words_percent(other) >= min_percent
     }
 
     /// Returns the percentage of words that both lines have.
-    fn likeness(&self, other: &Self) -> usize {
-        let (mut mine, mut theirs) = (self.words.iter().peekable(), other.words.iter().peekable());
+    fn shared_words_percent(&self, other: &Self) -> usize {
+        let mut mine = self.words.iter().peekable();
+        let mut theirs = other.words.iter().peekable();
         let mut common = 0;
         while let (Some(a), Some(b)) = (mine.peek(), theirs.peek()) {
             match a.cmp(b) {
@@ -79,21 +93,26 @@ impl Line {
     }
 }
 
+/// Returns true for the characters between two words.
+fn is_separator(c: char) -> bool {
+    c.is_whitespace() || "\"'=;|&()".contains(c)
+}
+
 /// Returns the programs that a command line runs, with their subcommands. The content of a
 /// here-document is not read as commands.
-pub(super) fn programs(command: &str) -> Vec<String> {
+pub(super) fn parse_programs(command: &str) -> Vec<String> {
     let command = command.split("<<").next().unwrap_or_default();
     let parts = command.split(['\n', ';']).flat_map(|part| part.split("&&"));
     let mut programs: Vec<String> =
-        parts.flat_map(|part| part.split("||")).filter_map(program).collect();
+        parts.flat_map(|part| part.split("||")).filter_map(parse_program).collect();
     programs.dedup();
     programs
 }
 
 /// Returns the first program of a pipe.
-fn program(part: &str) -> Option<String> {
+fn parse_program(part: &str) -> Option<String> {
     let part = part.split('|').next().unwrap_or_default();
-    let mut words = part.split_whitespace().skip_while(|word| is_before(word));
+    let mut words = part.split_whitespace().skip_while(|word| is_prefix_word(word));
     let name = words.next()?.trim_matches(['(', ')', '{', '}', '"', '\'']);
     let name = name.rsplit('/').next().unwrap_or(name);
     if name.is_empty() || SILENT.contains(&name) {
@@ -119,13 +138,14 @@ fn program(part: &str) -> Option<String> {
 }
 
 /// Returns true for words such as `sudo`, `RUST_LOG=debug` and the `60` of `timeout 60`.
-fn is_before(word: &str) -> bool {
-    let assigns = word.split_once('=').is_some_and(|(name, _)| {
+fn is_prefix_word(word: &str) -> bool {
+    let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     });
     let duration = word.trim_end_matches(['s', 'm', 'h']);
-    let counts = !duration.is_empty() && duration.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    BEFORE.contains(&word) || assigns || counts
+    let is_duration =
+        !duration.is_empty() && duration.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    BEFORE.contains(&word) || is_assignment || is_duration
 }
 
 #[cfg(test)]
@@ -133,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_stand_with_their_subcommands() {
+    fn programs_include_their_subcommands() {
         for (command, want) in [
             ("cargo test --lib retry 2>&1", &["cargo test"][..]),
             ("cd /x && RUST_LOG=debug cargo +nightly test | tail -5", &["cargo test"][..]),
@@ -146,13 +166,14 @@ mod tests {
             ("echo a", &[][..]),
             ("", &[][..]),
         ] {
-            assert_eq!(programs(command), want, "{command}");
+            assert_eq!(parse_programs(command), want, "{command}");
         }
     }
 
     #[test]
-    fn another_try_is_told_from_another_command() {
-        let resembles = |a: &str, b: &str| Line::of(a).resembles(&Line::of(b));
+    fn another_attempt_is_distinguished_from_another_command() {
+        let resembles =
+            |a: &str, b: &str| CommandLine::parse(a).is_similar_to(&CommandLine::parse(b));
         assert!(resembles("cargo test --lib retry", "cargo test"));
         assert!(resembles("python x.py --all data", "python3 x.py --all data"));
         assert!(resembles("rg -n foo src/a docs", "rg -n foo src"));

@@ -8,74 +8,82 @@ use schemas::tool::analyze::{Check, Context, Finding, Lost};
 use schemas::{EventType, Usage};
 
 use super::action::Action;
-use super::finding::{finding, short};
+use super::finding::{finding_at, shorten};
 use crate::tools::reply::convert;
-use crate::tools::reply::event_predicates::{is, is_slash_or_shell_command, shows_compaction};
+use crate::tools::reply::event_predicates::{is_slash_or_shell_command, is_type, shows_compaction};
 
 /// Minimum growth in one request that is reported: in tokens, and as a fraction (1/`JUMP_PART`) of
-/// the tokens before it. From `LARGE_JUMP` tokens on, the growth is a warning.
-const JUMP: i64 = 20_000;
+/// the tokens before it.
+const MIN_JUMP_TOKENS: i64 = 20_000;
 const JUMP_PART: i64 = 4;
-const LARGE_JUMP: i64 = 50_000;
+
+/// Minimum growth in tokens that is a warning.
+const MIN_LARGE_JUMP_TOKENS: i64 = 50_000;
 
 /// Maximum number of requests shown for a session.
-const SHOWN: usize = 30;
+const MAX_REQUESTS: usize = 30;
 
 /// Limits on what is shown as lost: prompts, bytes of a prompt, files, and bytes of a path.
-const PROMPTS: usize = 5;
-const PROMPT: usize = 160;
-const FILES: usize = 10;
-const PATH: usize = 200;
+const MAX_PROMPTS: usize = 5;
+const MAX_PROMPT_BYTES: usize = 160;
+const MAX_FILES: usize = 10;
+const MAX_PATH_BYTES: usize = 200;
 
-/// A prompt counts as summarized if the summary contains its first `BEGINNING` bytes or at least
-/// `WORDS` percent of its words.
-const BEGINNING: usize = 60;
-const WORDS: usize = 40;
+/// A prompt counts as summarized if the summary contains its first `BEGINNING_BYTES` bytes or at
+/// least `MIN_WORDS_PERCENT` percent of its words.
+const BEGINNING_BYTES: usize = 60;
+const MIN_WORDS_PERCENT: usize = 40;
 
 /// Number of leading letters that are compared: words with the same beginning are treated as equal.
-const LETTERS: usize = 4;
+const COMPARED_LETTERS: usize = 4;
 
 /// One request of the main agent.
-struct Request<'r> {
+struct ModelRequest<'r> {
     /// The first and the last row that count the request's tokens.
     first: &'r EventRow,
     last: &'r EventRow,
     tokens: i64,
 }
 
-pub(super) fn findings(
+/// Returns the overview of the context, and the findings about it.
+pub(super) fn analyze_context(
     rows: &[EventRow],
     actions: &[Action<'_>],
 ) -> (Option<Context>, Vec<Finding>) {
     let own: Vec<&EventRow> =
         rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
-    let requests = requests(&own);
-    let compactions = compactions(&own);
+    let requests = collect_requests(&own);
+    let compactions = collect_compactions(&own);
     let mut found = Vec::new();
     let mut from = -1;
     for compaction in &compactions {
-        found.extend(compacted(rows, actions, &requests, from, compaction));
+        found.extend(compaction_finding(rows, actions, &requests, from, compaction));
         from = compaction.last().map_or(from, |row| row.event_index);
     }
-    found
-        .extend(requests.iter().zip(requests.iter().skip(1)).filter_map(|(a, b)| jump(&own, a, b)));
-    (overview(&requests, compactions.len()), found)
+    for pair in requests.windows(2) {
+        if let [before, after] = pair {
+            found.extend(jump_finding(&own, before, after));
+        }
+    }
+    (summarize_requests(&requests, compactions.len()), found)
 }
 
 /// Returns the tokens sent with a request: input, including tokens read from or written to a cache.
-fn sent(usage: Usage) -> i64 {
+fn sent_tokens(usage: Usage) -> i64 {
     Usage { output: None, ..usage }.total()
 }
 
-fn requests<'r>(own: &[&'r EventRow]) -> Vec<Request<'r>> {
-    let mut requests: Vec<Request<'r>> = Vec::new();
+/// Returns the requests in order, without those that sent no tokens. Several rows may count the
+/// tokens of one request.
+fn collect_requests<'r>(own: &[&'r EventRow]) -> Vec<ModelRequest<'r>> {
+    let mut requests: Vec<ModelRequest<'r>> = Vec::new();
     let mut known: HashMap<&str, usize> = HashMap::new();
-    for row in own.iter().copied().filter(|row| is(row, EventType::TokenUsage)) {
+    for row in own.iter().copied() {
         // A subtype marks a sum over several requests, or a request outside the conversation.
-        if row.subtype.is_some() {
+        if !is_type(row, EventType::TokenUsage) || row.subtype.is_some() {
             continue;
         }
-        let tokens = sent(row.usage());
+        let tokens = sent_tokens(row.usage());
         let same = row.request_id.as_deref().and_then(|id| known.get(id)).copied();
         if let Some(request) = same.and_then(|at| requests.get_mut(at)) {
             request.tokens = request.tokens.saturating_add(tokens);
@@ -85,20 +93,26 @@ fn requests<'r>(own: &[&'r EventRow]) -> Vec<Request<'r>> {
         if let Some(id) = row.request_id.as_deref() {
             known.insert(id, requests.len());
         }
-        requests.push(Request { first: row, last: row, tokens });
+        requests.push(ModelRequest { first: row, last: row, tokens });
     }
     requests.retain(|request| request.tokens > 0);
     requests
 }
 
-fn overview(requests: &[Request<'_>], compactions: usize) -> Option<Context> {
-    let (first, last) = (requests.first()?, requests.last()?);
+/// Sums up the requests; of many requests, only some are shown.
+fn summarize_requests(requests: &[ModelRequest<'_>], compactions: usize) -> Option<Context> {
+    let first = requests.first()?;
+    let last = requests.last()?;
     let peak = requests.iter().max_by_key(|request| request.tokens)?;
-    let step = requests.len().div_ceil(SHOWN).max(1);
-    let index = |request: &Request<'_>| i64::from(request.first.event_index);
-    let shown = requests.iter().enumerate().filter(|(at, request)| {
-        at % step == 0 || at + 1 == requests.len() || index(request) == index(peak)
-    });
+    let step = requests.len().div_ceil(MAX_REQUESTS).max(1);
+    let mut series = Vec::new();
+    for (at, request) in requests.iter().enumerate() {
+        let is_last = at + 1 == requests.len();
+        let is_peak = request.first.event_index == peak.first.event_index;
+        if at % step == 0 || is_last || is_peak {
+            series.push([i64::from(request.first.event_index), request.tokens]);
+        }
+    }
     Some(Context {
         requests: requests.len(),
         first_tokens: first.tokens,
@@ -106,108 +120,102 @@ fn overview(requests: &[Request<'_>], compactions: usize) -> Option<Context> {
         peak_event_id: convert::event_id(peak.first),
         last_tokens: last.tokens,
         compactions,
-        series: shown.map(|(_, request)| [index(request), request.tokens]).collect(),
+        series,
     })
 }
 
 /// Returns a finding if a request was sent many more tokens than the one before. The finding is at
 /// the largest text between the two.
-fn jump(own: &[&EventRow], before: &Request<'_>, after: &Request<'_>) -> Option<Finding> {
+fn jump_finding(
+    own: &[&EventRow],
+    before: &ModelRequest<'_>,
+    after: &ModelRequest<'_>,
+) -> Option<Finding> {
     let growth = after.tokens - before.tokens;
-    if growth < JUMP || growth.saturating_mul(JUMP_PART) < before.tokens {
+    if growth < MIN_JUMP_TOKENS || growth.saturating_mul(JUMP_PART) < before.tokens {
         return None;
     }
     let between = before.last.event_index..after.first.event_index;
-    let came = |row: &&&EventRow| {
-        between.contains(&row.event_index)
-            && [EventType::User, EventType::ToolResult, EventType::Notification]
-                .iter()
-                .any(|kind| is(row, *kind))
-    };
-    let largest = own.iter().filter(came).max_by_key(|row| row.text.len());
+    let largest = own
+        .iter()
+        .filter(|row| between.contains(&row.event_index) && adds_context(row))
+        .max_by_key(|row| row.text.len());
     let (shown, cause) = match largest {
         Some(row) => {
+            let kind = row.event_type;
             let bytes = row.text.len();
-            (
-                *row,
-                format!("the largest text before it is this {} of {bytes} bytes", row.event_type),
-            )
+            (*row, format!("the largest text before it is this {kind} of {bytes} bytes"))
         }
-        None => (after.first, "the log shows nothing that came before it".to_owned()),
+        None => (after.first, "the log shows no text before it".to_owned()),
     };
-    let severity = if growth >= LARGE_JUMP { Severity::Warning } else { Severity::Info };
+    let severity = if growth >= MIN_LARGE_JUMP_TOKENS { Severity::Warning } else { Severity::Info };
     let reason =
         format!("The context grew by {growth} tokens to {} in one request; {cause}", after.tokens);
     Some(Finding {
         tokens: Some(growth),
         bytes: largest.map(|row| row.text.len()),
         related_event_ids: largest.map(|_| convert::event_id(after.first)).into_iter().collect(),
-        ..finding(Check::Context, severity, shown, reason)
+        ..finding_at(Check::Context, severity, shown, reason)
     })
+}
+
+/// Returns true if a row is of a type that adds to the context of the next request.
+fn adds_context(row: &EventRow) -> bool {
+    matches!(row.event_type, EventType::User | EventType::ToolResult | EventType::Notification)
 }
 
 /// Returns the records of each compaction. They are contiguous: nothing from the model comes
 /// between them.
-fn compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
+fn collect_compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
     let mut compactions: Vec<Vec<&EventRow>> = Vec::new();
-    let mut goes_on = false;
+    let mut is_in_compaction = false;
     for row in own.iter().copied() {
-        if shows_compaction(row) {
-            match compactions.last_mut().filter(|_| goes_on) {
-                Some(compaction) => compaction.push(row),
-                None => compactions.push(vec![row]),
+        if !shows_compaction(row) {
+            if is_type(row, EventType::Message) || is_type(row, EventType::ToolCall) {
+                is_in_compaction = false;
             }
-            goes_on = true;
-        } else if is(row, EventType::Message) || is(row, EventType::ToolCall) {
-            goes_on = false;
+            continue;
         }
+        match compactions.last_mut() {
+            Some(compaction) if is_in_compaction => compaction.push(row),
+            _ => compactions.push(vec![row]),
+        }
+        is_in_compaction = true;
     }
     compactions
 }
 
 /// Returns a finding for a compaction, with what it lost. `from` is the last event of the previous
 /// compaction.
-fn compacted(
+fn compaction_finding(
     rows: &[EventRow],
     actions: &[Action<'_>],
-    requests: &[Request<'_>],
+    requests: &[ModelRequest<'_>],
     from: i32,
     compaction: &[&EventRow],
 ) -> Option<Finding> {
-    let (first, last) = (compaction.first()?, compaction.last()?);
-    let sizes = |request: &&Request<'_>| request.last.event_index < first.event_index;
-    let before = requests.iter().rev().find(sizes).map(|request| request.tokens);
-    let after = requests.iter().find(|request| request.first.event_index > last.event_index);
-    let size = match (before, after.map(|request| request.tokens)) {
-        (Some(before), Some(after)) => format!(" from {before} to {after} tokens"),
-        (Some(before), None) => format!(" at {before} tokens"),
-        _ => String::new(),
-    };
+    let first = compaction.first()?;
+    let before = requests.iter().rfind(|request| request.last.event_index < first.event_index);
+    let before = before.map(|request| request.tokens);
+    let size = describe_size(requests, compaction, before);
     let covered = from..first.event_index;
-    let prompts: Vec<&EventRow> = rows
-        .iter()
-        .filter(|row| covered.contains(&row.event_index) && is(row, EventType::User))
-        .filter(|row| !row.is_sidechain && !is_slash_or_shell_command(&row.text))
-        .collect();
-    let files = files(actions, &covered);
-    // Some agents record only that a compaction happened.
-    let says_more = |row: &&&EventRow| {
-        let text = row.text.trim();
-        !text.is_empty() && !text.to_ascii_lowercase().ends_with("compacted")
-    };
-    let summary = compaction.iter().filter(says_more).max_by_key(|row| row.text.len());
+    let prompts: Vec<&EventRow> =
+        rows.iter().filter(|row| covered.contains(&row.event_index) && is_prompt(row)).collect();
+    let files = named_files(actions, &covered);
+    let summary = compaction.iter().filter(|row| has_summary(row)).max_by_key(|row| row.text.len());
     let Some(summary) = summary else {
         let reason = format!(
-            "Compacted{size}; the log does not hold the summary, so what is left of {} prompts and {} files is not known",
+            "Compacted{size}; the log does not contain the summary, so it is not known what it keeps of {} prompts and {} files",
             prompts.len(),
             files.len()
         );
         return Some(Finding {
             tokens: before,
-            ..finding(Check::Context, Severity::Info, first, reason)
+            ..finding_at(Check::Context, Severity::Info, first, reason)
         });
     };
-    let kept = Summary::of(&summary.text);
+
+    let kept = CompactionSummary::from_text(&summary.text);
     let lost_prompts: Vec<_> =
         prompts.iter().filter(|row| !kept.mentions_prompt(&row.text)).collect();
     let lost_files: Vec<_> = files.iter().filter(|path| !kept.mentions_file(path)).collect();
@@ -219,81 +227,121 @@ fn compacted(
         files.len()
     );
     let severity = if lost_prompts.is_empty() { Severity::Info } else { Severity::Warning };
+    let shown_prompts = lost_prompts.iter().take(MAX_PROMPTS);
+    let shown_files = lost_files.iter().take(MAX_FILES);
     let lost = Lost {
-        prompts_omitted: lost_prompts.len().saturating_sub(PROMPTS),
-        prompts: lost_prompts
-            .iter()
-            .take(PROMPTS)
-            .map(|row| convert::excerpt(row, PROMPT))
-            .collect(),
-        files_omitted: lost_files.len().saturating_sub(FILES),
-        files: lost_files.iter().take(FILES).map(|path| short(path, PATH)).collect(),
+        prompts_omitted: lost_prompts.len().saturating_sub(MAX_PROMPTS),
+        prompts: shown_prompts.map(|row| convert::text_excerpt(row, MAX_PROMPT_BYTES)).collect(),
+        files_omitted: lost_files.len().saturating_sub(MAX_FILES),
+        files: shown_files.map(|path| shorten(path, MAX_PATH_BYTES)).collect(),
     };
     let is_elsewhere = summary.event_index != first.event_index;
     Some(Finding {
         tokens: before,
         related_event_ids: is_elsewhere.then(|| convert::event_id(summary)).into_iter().collect(),
         lost: Some(lost).filter(|lost| *lost != Lost::default()),
-        ..finding(Check::Context, severity, first, reason)
+        ..finding_at(Check::Context, severity, first, reason)
     })
 }
 
+/// Describes the tokens of the requests before and after a compaction.
+fn describe_size(
+    requests: &[ModelRequest<'_>],
+    compaction: &[&EventRow],
+    before: Option<i64>,
+) -> String {
+    let last = compaction.last().map_or(-1, |row| row.event_index);
+    let after = requests.iter().find(|request| request.first.event_index > last);
+    match (before, after) {
+        (Some(before), Some(after)) => format!(" from {before} to {} tokens", after.tokens),
+        (Some(before), None) => format!(" at {before} tokens"),
+        (None, _) => String::new(),
+    }
+}
+
+/// Returns true for a prompt of the user to the main agent that is not a command.
+fn is_prompt(row: &EventRow) -> bool {
+    is_type(row, EventType::User) && !row.is_sidechain && !is_slash_or_shell_command(&row.text)
+}
+
+/// Returns true if a record of a compaction contains a summary. Some agents record only that a
+/// compaction happened.
+fn has_summary(row: &EventRow) -> bool {
+    let text = row.text.trim();
+    !text.is_empty() && !text.to_ascii_lowercase().ends_with("compacted")
+}
+
 /// Returns the files that calls named: edited files first, and the most recent first in each group.
-fn files<'r>(actions: &[Action<'r>], covered: &std::ops::Range<i32>) -> Vec<&'r str> {
+fn named_files<'r>(actions: &[Action<'r>], covered: &std::ops::Range<i32>) -> Vec<&'r str> {
     let mut files: Vec<&str> = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
-    for edits in [true, false] {
-        let of_kind = actions.iter().rev().filter(|action| action.edits() == edits);
-        for action in of_kind.filter(|action| covered.contains(&action.call.event_index)) {
-            let paths = action.files().iter().map(String::as_str);
-            files.extend(paths.filter(|path| known.insert(path)));
+    for must_edit in [true, false] {
+        for action in actions.iter().rev() {
+            if action.is_edit() != must_edit || !covered.contains(&action.call.event_index) {
+                continue;
+            }
+            for path in action.files() {
+                if known.insert(path) {
+                    files.push(path);
+                }
+            }
         }
     }
     files
 }
 
 /// The summary of a compaction, prepared for lookups.
-struct Summary {
+struct CompactionSummary {
     /// In lower case, with single spaces.
     text: String,
     words: HashSet<String>,
 }
 
-impl Summary {
-    fn of(text: &str) -> Self {
-        let text = plain(text);
-        let words = words(&text).map(str::to_owned).collect();
+impl CompactionSummary {
+    fn from_text(text: &str) -> Self {
+        let text = normalize_text(text);
+        let words = word_beginnings(&text).map(str::to_owned).collect();
         Self { text, words }
     }
 
+    /// Returns true if the summary contains enough of a prompt.
     fn mentions_prompt(&self, prompt: &str) -> bool {
-        let prompt = plain(prompt);
-        let beginning = &prompt[..prompt.floor_char_boundary(BEGINNING)];
-        let own: HashSet<&str> = words(&prompt).collect();
-        let there = own.iter().filter(|word| self.words.contains(**word)).count();
+        let prompt = normalize_text(prompt);
+        let beginning = &prompt[..prompt.floor_char_boundary(BEGINNING_BYTES)];
+        if self.text.contains(beginning) {
+            return true;
+        }
+        let own: HashSet<&str> = word_beginnings(&prompt).collect();
+        let shared = own.iter().filter(|word| self.words.contains(**word)).count();
         // A prompt such as "yes, go on" has nothing to lose.
-        self.text.contains(beginning) || own.len() < 3 || 100 * there >= WORDS * own.len()
+        own.len() < 3 || 100 * shared >= MIN_WORDS_PERCENT * own.len()
     }
 
+    /// Returns true if the summary contains the name of a file.
     fn mentions_file(&self, path: &str) -> bool {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path).to_lowercase();
         self.text.contains(&name)
     }
 }
 
-fn plain(text: &str) -> String {
+/// Converts a text to lower case with single spaces.
+fn normalize_text(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the first letters of the words that are long enough to be informative.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let long = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= LETTERS);
-    long.map(|word| word.char_indices().nth(LETTERS).map_or(word, |(at, _)| &word[..at]))
+fn word_beginnings(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let long = words.filter(|word| word.len() >= COMPARED_LETTERS);
+    long.map(|word| match word.char_indices().nth(COMPARED_LETTERS) {
+        Some((at, _)) => &word[..at],
+        None => word,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::action::actions;
+    use super::super::action::pair_calls;
     use super::*;
 
     fn row(index: i32, kind: EventType, subtype: Option<&str>, text: &str) -> EventRow {
@@ -327,7 +375,7 @@ mod tests {
         rows.push(row(3, EventType::ToolResult, None, "small"));
         rows.extend(request(4, 40_000));
         rows.extend(request(6, 41_000));
-        let (context, found) = findings(&rows, &actions(&rows));
+        let (context, found) = analyze_context(&rows, &pair_calls(&rows));
         let context = context.expect("requests");
         assert_eq!(
             (context.requests, context.peak_tokens, context.first_tokens),
@@ -340,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_tells_what_its_summary_leaves_out() {
+    fn a_compaction_reports_what_its_summary_leaves_out() {
         let read = EventRow {
             tool_name: Some("Read".to_owned()),
             files: Some(vec!["/a/kept.rs".to_owned(), "/a/lost.rs".to_owned()]),
@@ -355,10 +403,10 @@ mod tests {
                 4,
                 EventType::Notification,
                 Some("compact_summary"),
-                "The person asked to share the counter between the clones of a budget; kept.rs was read.",
+                "The user asked to share the counter between the clones of a budget; kept.rs was read.",
             ),
         ];
-        let (_, found) = findings(&rows, &actions(&rows));
+        let (_, found) = analyze_context(&rows, &pair_calls(&rows));
         let [compaction] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((compaction.event_index, compaction.severity), (3, Severity::Warning));
         let lost = compaction.lost.as_ref().expect("something");
@@ -368,7 +416,7 @@ mod tests {
             (&["s:1"][..], &["/a/lost.rs".to_owned()][..])
         );
         rows.truncate(4);
-        let (_, found) = findings(&rows, &actions(&rows));
+        let (_, found) = analyze_context(&rows, &pair_calls(&rows));
         assert!(
             found.iter().all(|f| f.lost.is_none() && f.reason.contains("2 prompts")),
             "{found:?}"

@@ -1,30 +1,34 @@
 //! Reports what a session left open: a last prompt without an answer, calls without a result, or an
-//! end in an error.
+//! error at the end.
 
 use schemas::EventType;
 use schemas::envelope::Severity;
 use schemas::session::EventRow;
 use schemas::tool::analyze::{Check, Finding};
 
-use super::action::{Action, Outcome};
-use super::finding::{RELATED, finding, short};
-use super::stop::{stop, stopped};
+use super::action::{Action, ActionOutcome};
+use super::finding::{MAX_RELATED_EVENTS, finding_at, shorten};
+use super::stop::{notification_stop_reason, result_stop_reason};
 use crate::tools::reply::convert;
-use crate::tools::reply::event_predicates::{failed, is, is_slash_or_shell_command};
+use crate::tools::reply::event_predicates::{has_failed, is_slash_or_shell_command, is_type};
 
 /// Maximum size of a shown text in bytes.
-const WORDS: usize = 300;
+const MAX_TEXT_BYTES: usize = 300;
 
-/// Returns the findings about the end of a session. `running` means that the log was written to a
-/// moment ago, so the session has not ended yet.
-pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>], running: bool) -> Vec<Finding> {
+/// Returns the findings about the end of a session. `is_running` means that the log was written to
+/// a moment ago, so the session may not have ended yet.
+pub(super) fn find_open_ends(
+    rows: &[EventRow],
+    actions: &[Action<'_>],
+    is_running: bool,
+) -> Vec<Finding> {
     let own: Vec<&EventRow> =
         rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
     let mut found = Vec::new();
-    found.extend(unanswered(&own));
-    found.extend(open_calls(&own, actions));
-    found.extend(last_event(&own));
-    if running {
+    found.extend(unanswered_prompt_finding(&own));
+    found.extend(open_calls_findings(&own, actions));
+    found.extend(last_event_finding(&own));
+    if is_running {
         for finding in &mut found {
             finding.severity = Severity::Info;
             finding.reason.push_str(" (the session may still be running)");
@@ -35,95 +39,101 @@ pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>], running: bool)
 
 /// Returns true if the row shows that the model said or did something.
 fn is_answer(row: &EventRow) -> bool {
-    [EventType::Message, EventType::Reasoning, EventType::ToolCall]
-        .iter()
-        .any(|kind| is(row, *kind))
+    matches!(row.event_type, EventType::Message | EventType::Reasoning | EventType::ToolCall)
 }
 
-fn unanswered(own: &[&EventRow]) -> Option<Finding> {
-    let prompt = own.iter().rev().find(|row| is(row, EventType::User))?;
-    let after = || own.iter().rev().take_while(|row| row.event_index > prompt.event_index);
-    if is_slash_or_shell_command(&prompt.text) || after().any(|row| is_answer(row)) {
+/// Returns a finding if the last prompt has no answer.
+fn unanswered_prompt_finding(own: &[&EventRow]) -> Option<Finding> {
+    let at = own.iter().rposition(|row| is_type(row, EventType::User))?;
+    let prompt = own[at];
+    let after = &own[at + 1..];
+    if is_slash_or_shell_command(&prompt.text) || after.iter().any(|row| is_answer(row)) {
         return None;
     }
-    let (severity, why) = if after().any(|row| stopped(row).is_some()) {
+    let (severity, why) = if after.iter().any(|row| notification_stop_reason(row).is_some()) {
         (Severity::Info, ": it was interrupted")
-    } else if after().any(|row| failed(row)) {
+    } else if after.iter().any(|row| has_failed(row)) {
         (Severity::Error, ": an error came instead")
     } else {
         (Severity::Warning, "")
     };
     Some(Finding {
-        message: Some(short(&prompt.text, WORDS)),
-        ..finding(Check::Ends, severity, prompt, format!("The last prompt has no answer{why}"))
+        message: Some(shorten(&prompt.text, MAX_TEXT_BYTES)),
+        ..finding_at(Check::Ends, severity, prompt, format!("The last prompt has no answer{why}"))
     })
 }
 
-/// Returns the calls without a result, if the log contains results at all.
-fn open_calls(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
+/// Returns findings for the calls without a result, if the log contains results at all.
+fn open_calls_findings(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
     if actions.iter().all(|action| action.result.is_none()) {
         return Vec::new();
     }
-    let said = |row: &&&EventRow| is(row, EventType::Message) || is(row, EventType::User);
-    let last_word = own.iter().rev().find(said).map_or(-1, |row| row.event_index);
-    let open = actions.iter().filter(|action| action.outcome == Outcome::Open);
+    let last_message =
+        own.iter().rfind(|row| is_type(row, EventType::Message) || is_type(row, EventType::User));
+    let last_message = last_message.map_or(-1, |row| row.event_index);
+    let open = actions.iter().filter(|action| action.outcome == ActionOutcome::Open);
     let (last, earlier): (Vec<&Action<'_>>, Vec<_>) =
-        open.partition(|action| action.call.event_index > last_word);
-    let finding_of = |calls: &[&Action<'_>], severity: Severity, reason: &str| {
-        let call = calls.last()?;
-        let others = calls.iter().rev().skip(1).take(RELATED);
-        Some(Finding {
-            call: call.label(),
-            occurrences: (calls.len() > 1).then_some(calls.len()),
-            related_event_ids: others.map(|action| convert::event_id(action.call)).collect(),
-            ..finding(Check::Ends, severity, call.call, reason.to_owned())
-        })
-    };
-    let at_the_end = "A call at the end has no result: the log stops while it runs";
-    let before = "A call has no result, and the session went on";
-    let found = [
-        finding_of(&last, Severity::Warning, at_the_end),
-        finding_of(&earlier, Severity::Info, before),
-    ];
-    found.into_iter().flatten().collect()
+        open.partition(|action| action.call.event_index > last_message);
+
+    let mut found = Vec::new();
+    let reason = "A call at the end has no result: the log stops while it runs";
+    found.extend(open_calls_finding(&last, Severity::Warning, reason));
+    let reason = "A call has no result, but the session continued";
+    found.extend(open_calls_finding(&earlier, Severity::Info, reason));
+    found
+}
+
+/// Returns a finding at the last of these calls, if there are any.
+fn open_calls_finding(calls: &[&Action<'_>], severity: Severity, reason: &str) -> Option<Finding> {
+    let call = calls.last()?;
+    let others = calls.iter().rev().skip(1).take(MAX_RELATED_EVENTS);
+    Some(Finding {
+        call: call.describe_call(),
+        occurrences: (calls.len() > 1).then_some(calls.len()),
+        related_event_ids: others.map(|action| convert::event_id(action.call)).collect(),
+        ..finding_at(Check::Ends, severity, call.call, reason.to_owned())
+    })
+}
+
+/// Returns true if a session may end with the row: token counts and ordinary notifications may
+/// follow the end.
+fn may_be_the_end(row: &EventRow) -> bool {
+    match row.event_type {
+        EventType::TokenUsage => false,
+        EventType::Notification => notification_stop_reason(row).is_some() || has_failed(row),
+        EventType::User
+        | EventType::Message
+        | EventType::Reasoning
+        | EventType::ToolCall
+        | EventType::ToolResult => true,
+    }
 }
 
 /// Returns a finding for the last event if it is not an answer.
-fn last_event(own: &[&EventRow]) -> Option<Finding> {
-    let happened = |row: &&&EventRow| {
-        let tells = stopped(row).is_some() || failed(row);
-        match row.event_type {
-            EventType::TokenUsage => false,
-            EventType::Notification => tells,
-            EventType::User
-            | EventType::Message
-            | EventType::Reasoning
-            | EventType::ToolCall
-            | EventType::ToolResult => true,
-        }
-    };
-    let last = own.iter().rev().find(happened)?;
-    let refused = is(last, EventType::ToolResult) && stop(last).is_some();
-    let (severity, reason) = if refused || stopped(last).is_some() {
+fn last_event_finding(own: &[&EventRow]) -> Option<Finding> {
+    let last = own.iter().rfind(|row| may_be_the_end(row))?;
+    let is_stopped_call =
+        is_type(last, EventType::ToolResult) && result_stop_reason(last).is_some();
+    let (severity, reason) = if is_stopped_call || notification_stop_reason(last).is_some() {
         (Severity::Info, "The session ends with an interruption")
-    } else if is(last, EventType::Notification) {
+    } else if is_type(last, EventType::Notification) {
         (Severity::Error, "The session ends with an error")
-    } else if is(last, EventType::ToolResult) && failed(last) {
+    } else if is_type(last, EventType::ToolResult) && has_failed(last) {
         (Severity::Warning, "The session ends with a failed call")
-    } else if is(last, EventType::ToolResult) {
-        (Severity::Info, "The session ends with the result of a call, without a word on it")
+    } else if is_type(last, EventType::ToolResult) {
+        (Severity::Info, "The session ends with a call's result, without an answer")
     } else {
         return None;
     };
     Some(Finding {
-        message: Some(short(&last.text, WORDS)).filter(|text| !text.is_empty()),
-        ..finding(Check::Ends, severity, last, reason.to_owned())
+        message: Some(shorten(&last.text, MAX_TEXT_BYTES)).filter(|text| !text.is_empty()),
+        ..finding_at(Check::Ends, severity, last, reason.to_owned())
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::action::actions;
+    use super::super::action::pair_calls;
     use super::*;
 
     /// Rows by type, subtype and text; a result names the call of its text.
@@ -142,11 +152,14 @@ mod tests {
             }
         };
         let rows: Vec<EventRow> = events.iter().zip(0..).map(row).collect();
-        findings(&rows, &actions(&rows), false).into_iter().map(|found| found.reason).collect()
+        find_open_ends(&rows, &pair_calls(&rows), false)
+            .into_iter()
+            .map(|found| found.reason)
+            .collect()
     }
 
     #[test]
-    fn an_end_is_told_by_what_is_missing() {
+    fn an_end_is_recognized_by_what_is_missing() {
         use EventType::{Message, Notification, TokenUsage, ToolCall, ToolResult, User};
         let prompt = (User, None, "do it");
         let done = (Message, None, "done");
@@ -169,7 +182,7 @@ mod tests {
         );
         assert_eq!(
             reasons(&[prompt, (ToolCall, None, "b"), call, result, done]),
-            ["A call has no result, and the session went on"]
+            ["A call has no result, but the session continued"]
         );
         assert_eq!(
             reasons(&[prompt, call, (ToolResult, Some("error"), "a")]),
@@ -179,7 +192,7 @@ mod tests {
             reasons(&[prompt, done, (Notification, Some("interrupted"), "")]),
             ["The session ends with an interruption"]
         );
-        // A log without any result says nothing about them.
+        // A log without any result does not show which calls are open.
         assert_eq!(reasons(&[prompt, call]), none);
     }
 }

@@ -1,122 +1,146 @@
 //! Finds the next successful call similar to a failed one, and what changed between the two.
 
-use schemas::ToolKind;
 use schemas::tool::analyze::{Fix, FixEdit, FixMatch};
+use schemas::{EventType, ToolKind};
 
 use super::action::Action;
-use super::change::{Edit, diff};
-use super::command::Line;
-use super::finding::short;
-use crate::base::sanitize::clean;
+use super::change::{Edit, diff_lines};
+use super::command::CommandLine;
+use super::finding::shorten;
+use crate::base::sanitize::clean_text;
 use crate::tools::reply::convert;
-use crate::tools::reply::event_predicates::is;
+use crate::tools::reply::event_predicates::is_type;
 
-/// Maximum distance, in calls, of the same call (`FAR`) and of a similar call (`NEAR`).
-const FAR: usize = 200;
-const NEAR: usize = 40;
+/// Maximum distance, in calls, of the same call and of a similar call.
+const MAX_SAME_DISTANCE: usize = 200;
+const MAX_SIMILAR_DISTANCE: usize = 40;
 
-/// Limits on what is shown: bytes of a diff, bytes of an edit, number of edits, and bytes of a
-/// path.
-const DIFF: usize = 500;
-const EDIT: usize = 300;
-const EDITS: usize = 3;
-const PATH: usize = 200;
+/// Maximum sizes of a diff, an edit and a path in bytes.
+const MAX_DIFF_BYTES: usize = 500;
+const MAX_EDIT_BYTES: usize = 300;
+const MAX_PATH_BYTES: usize = 200;
+
+/// Maximum number of edits shown, and of the files of an edit.
+const MAX_EDITS: usize = 3;
+const MAX_FILES: usize = 3;
 
 /// The position among the actions of the call that worked, and how it matches the failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mended {
+pub(super) struct FixingCall {
     pub at: usize,
     pub matched: FixMatch,
 }
 
 /// Prepares the command line of every action for comparison.
-pub(super) fn lines(actions: &[Action<'_>]) -> Vec<Option<Line>> {
-    actions.iter().map(|action| action.command().map(Line::of)).collect()
+pub(super) fn parse_command_lines(actions: &[Action<'_>]) -> Vec<Option<CommandLine>> {
+    actions.iter().map(|action| action.command().map(CommandLine::parse)).collect()
 }
 
 /// Finds the call that worked after the failed call at `at`.
-pub(super) fn mended(actions: &[Action<'_>], lines: &[Option<Line>], at: usize) -> Option<Mended> {
+pub(super) fn find_fixing_call(
+    actions: &[Action<'_>],
+    lines: &[Option<CommandLine>],
+    at: usize,
+) -> Option<FixingCall> {
     let failed = actions.get(at)?;
     let line = lines.get(at)?.as_ref();
     // The nearest call that is only similar. The same call is preferred if it comes soon enough.
-    let mut alike = None;
-    let reach = if by_command(failed) || failed.edits() { FAR } else { NEAR };
+    let mut similar = None;
+    let reach = if is_command(failed) || failed.is_edit() {
+        MAX_SAME_DISTANCE
+    } else {
+        MAX_SIMILAR_DISTANCE
+    };
     let later = actions.iter().zip(lines).enumerate().skip(at + 1).take(reach);
-    for (number, (other, other_line)) in later.filter(|(_, (other, _))| other.worked()) {
-        let is_near = number - at <= NEAR;
-        if !is_near && alike.is_some() {
+    for (number, (other, other_line)) in later {
+        if !other.has_succeeded() {
+            continue;
+        }
+        let is_near = number - at <= MAX_SIMILAR_DISTANCE;
+        if !is_near && similar.is_some() {
             break;
         }
-        let Some(matched) = compare(failed, line, other, other_line.as_ref()) else { continue };
-        let found = Mended { at: number, matched };
-        if matched == FixMatch::SameCall || !by_command(failed) {
+        let Some(matched) = match_calls(failed, line, other, other_line.as_ref()) else { continue };
+        let found = FixingCall { at: number, matched };
+        if matched == FixMatch::SameCall || !is_command(failed) {
             return Some(found);
         }
-        if is_near && alike.is_none() {
-            alike = Some(found);
+        if is_near && similar.is_none() {
+            similar = Some(found);
         }
     }
-    alike
+    similar
 }
 
 /// Returns true if a call is identified by its command line.
-fn by_command(action: &Action<'_>) -> bool {
+fn is_command(action: &Action<'_>) -> bool {
     action.kind == ToolKind::Execute && action.command().is_some() && action.files().is_empty()
 }
 
 /// Returns how a later call matches the failed one.
-fn compare(
+fn match_calls(
     failed: &Action<'_>,
-    line: Option<&Line>,
+    line: Option<&CommandLine>,
     other: &Action<'_>,
-    other_line: Option<&Line>,
+    other_line: Option<&CommandLine>,
 ) -> Option<FixMatch> {
-    if by_command(failed) {
-        if !by_command(other) {
+    if is_command(failed) {
+        if !is_command(other) {
             return None;
         }
-        let same = failed.command() == other.command();
-        let resembles = || line.zip(other_line).is_some_and(|(line, other)| line.resembles(other));
-        return if same {
-            Some(FixMatch::SameCall)
-        } else {
-            resembles().then_some(FixMatch::SimilarCommand)
-        };
+        if failed.command() == other.command() {
+            return Some(FixMatch::SameCall);
+        }
+        let is_similar =
+            line.zip(other_line).is_some_and(|(line, other)| line.is_similar_to(other));
+        return is_similar.then_some(FixMatch::SimilarCommand);
     }
-    let reads = failed.kind == ToolKind::Read;
-    if (reads || failed.edits()) && !failed.files().is_empty() {
-        let alike = if reads { other.kind == ToolKind::Read } else { other.edits() };
-        let name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_owned);
-        let same = |path: &String| {
-            // A missing file may be found elsewhere under the same name.
-            other.files().iter().any(|known| known == path || (reads && name(known) == name(path)))
-        };
-        return (alike && failed.files().iter().any(same)).then_some(FixMatch::SameFile);
+    let is_on_files = failed.kind == ToolKind::Read || failed.is_edit();
+    if is_on_files && !failed.files().is_empty() {
+        return has_same_file(failed, other).then_some(FixMatch::SameFile);
     }
-    (failed.tool().is_some() && failed.tool() == other.tool()).then_some(FixMatch::SameTool)
+    let is_same_tool = failed.tool_name().is_some() && failed.tool_name() == other.tool_name();
+    is_same_tool.then_some(FixMatch::SameTool)
 }
 
-/// Describes the fix. `actions` must contain the texts.
-pub(super) fn describe(actions: &[Action<'_>], at: usize, mended: Mended) -> Option<Fix> {
-    let (failed, worked) = (actions.get(at)?, actions.get(mended.at)?);
+/// Returns true if both calls read, or both calls edit, one of the files of the failed call.
+fn has_same_file(failed: &Action<'_>, other: &Action<'_>) -> bool {
+    let mut files = failed.files().iter();
+    if failed.kind != ToolKind::Read {
+        return other.is_edit() && files.any(|path| other.files().contains(path));
+    }
+    // A missing file may be found elsewhere under the same name.
+    other.kind == ToolKind::Read
+        && files.any(|path| other.files().iter().any(|known| file_name(known) == file_name(path)))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// Describes the fix of the failed call at `at`. `actions` must contain the texts.
+pub(super) fn describe_fix(actions: &[Action<'_>], at: usize, mended: FixingCall) -> Option<Fix> {
+    let failed = actions.get(at)?;
+    let worked = actions.get(mended.at)?;
     let between = actions.get(at + 1..mended.at)?;
-    let arguments = |action: &Action<'_>| {
-        let is_call = is(action.call, schemas::EventType::ToolCall);
-        clean(if is_call { action.call.text.as_str() } else { "" })
-    };
-    let command = |action: &Action<'_>| clean(action.command().unwrap_or_default());
     let changed = match mended.matched {
         FixMatch::SameCall => None,
-        FixMatch::SimilarCommand => diff(&command(failed), &command(worked), DIFF),
+        FixMatch::SimilarCommand => diff_lines(
+            &clean_text(failed.command().unwrap_or_default()),
+            &clean_text(worked.command().unwrap_or_default()),
+            MAX_DIFF_BYTES,
+        ),
         FixMatch::SameFile | FixMatch::SameTool => {
-            diff(&arguments(failed), &arguments(worked), DIFF)
+            diff_lines(&cleaned_arguments(failed), &cleaned_arguments(worked), MAX_DIFF_BYTES)
         }
     };
-    let edits: Vec<_> = between.iter().filter(|action| action.worked() && action.edits()).collect();
     // Edits between the two calls are shown only if a command failed: next to a failed edit they
     // explain nothing.
-    let edits = if by_command(failed) { edits } else { Vec::new() };
-    let shown = edits.len().saturating_sub(EDITS);
+    let mut edits: Vec<&Action<'_>> = Vec::new();
+    if is_command(failed) {
+        edits.extend(between.iter().filter(|action| action.has_succeeded() && action.is_edit()));
+    }
+    let omitted = edits.len().saturating_sub(MAX_EDITS);
     Some(Fix {
         event_id: convert::event_id(worked.call),
         result_event_id: worked
@@ -126,15 +150,23 @@ pub(super) fn describe(actions: &[Action<'_>], at: usize, mended: Mended) -> Opt
         matched: mended.matched,
         calls_between: between.len(),
         diff: changed,
-        edits: edits.iter().skip(shown).map(|edit| fix_edit(edit)).collect(),
-        edits_omitted: shown,
+        edits: edits.into_iter().skip(omitted).map(describe_edit).collect(),
+        edits_omitted: omitted,
     })
 }
 
-fn fix_edit(action: &Action<'_>) -> FixEdit {
+/// Returns the arguments of a call; empty if the log does not contain the call.
+fn cleaned_arguments(action: &Action<'_>) -> String {
+    let is_call = is_type(action.call, EventType::ToolCall);
+    clean_text(if is_call { action.call.text.as_str() } else { "" })
+}
+
+fn describe_edit(action: &Action<'_>) -> FixEdit {
+    let files = action.files().iter().take(MAX_FILES);
     FixEdit {
         event_id: convert::event_id(action.call),
-        files: action.files().iter().take(EDITS).map(|path| short(path, PATH)).collect(),
-        diff: Edit::read(&clean(&action.call.text)).and_then(|edit| edit.diff(EDIT)),
+        files: files.map(|path| shorten(path, MAX_PATH_BYTES)).collect(),
+        diff: Edit::parse(&clean_text(&action.call.text))
+            .and_then(|edit| edit.diff(MAX_EDIT_BYTES)),
     }
 }

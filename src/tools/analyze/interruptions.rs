@@ -1,77 +1,92 @@
-//! Reports calls that were refused and work that was stopped.
+//! Reports calls that were refused, and work that was interrupted.
 
 use schemas::EventType;
 use schemas::envelope::Severity;
 use schemas::session::EventRow;
 use schemas::tool::analyze::{Check, Finding};
 
-use super::action::{Action, Outcome};
-use super::finding::{finding, short};
-use super::stop::{Stop, stopped};
+use super::action::{Action, ActionOutcome};
+use super::finding::{finding_at, shorten};
+use super::stop::{StopReason, notification_stop_reason};
 use crate::tools::reply::convert;
-use crate::tools::reply::event_predicates::is;
+use crate::tools::reply::event_predicates::is_type;
 
 /// Maximum size of a shown text in bytes.
-const WORDS: usize = 300;
+const MAX_TEXT_BYTES: usize = 300;
 
 /// Maximum distance in events between two records of one interruption, and between an interruption
 /// and the user's next message.
-const BESIDE: i32 = 3;
-const SOON: i32 = 8;
+const MAX_RECORD_DISTANCE: i32 = 3;
+const MAX_REPLY_DISTANCE: i32 = 8;
 
-pub(super) fn findings(rows: &[EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
-    let mut found: Vec<Finding> = actions.iter().filter_map(of_action).collect();
+pub(super) fn find_interruptions(rows: &[EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = actions.iter().filter_map(call_finding).collect();
     let mut near: Vec<i32> = actions
         .iter()
-        .filter(|action| matches!(action.outcome, Outcome::Stopped(_)))
-        .map(|action| action.shown().event_index)
+        .filter(|action| matches!(action.outcome, ActionOutcome::Stopped(_)))
+        .map(|action| action.outcome_event().event_index)
         .collect();
-    for (at, row) in rows.iter().enumerate().filter(|(_, row)| !row.is_replay) {
-        let Some(stop) = stopped(row) else { continue };
-        // The agents record one interruption two or three times.
-        if near.iter().any(|index| (index - row.event_index).abs() <= BESIDE) {
-            near.push(row.event_index);
+    for (at, row) in rows.iter().enumerate() {
+        if row.is_replay {
             continue;
         }
+        let Some(stop) = notification_stop_reason(row) else { continue };
+        // The agents record one interruption two or three times.
+        let is_repeated =
+            near.iter().any(|index| (index - row.event_index).abs() <= MAX_RECORD_DISTANCE);
         near.push(row.event_index);
+        if is_repeated {
+            continue;
+        }
+
         let (severity, reason) = match stop {
-            Stop::Denied => (Severity::Warning, "A permission was denied"),
-            Stop::Interrupted | Stop::Beside => (Severity::Info, "The work was interrupted"),
+            StopReason::Denied => (Severity::Warning, "A permission was denied"),
+            StopReason::Interrupted | StopReason::ParallelFailure => {
+                (Severity::Info, "The work was interrupted")
+            }
         };
-        let next = rows.iter().skip(at).find(|row| is(row, EventType::User));
-        let next = next.filter(|next| next.event_index - row.event_index <= SOON);
+        let next = rows.iter().skip(at).find(|row| is_type(row, EventType::User));
+        let next = next.filter(|next| next.event_index - row.event_index <= MAX_REPLY_DISTANCE);
         let reason = match next {
-            Some(_) => format!("{reason}; the message is what the person said next"),
+            Some(_) => format!("{reason}; the message is what the user said next"),
             None => reason.to_owned(),
         };
+        let text = shorten(&next.unwrap_or(row).text, MAX_TEXT_BYTES);
         found.push(Finding {
-            message: Some(short(&next.unwrap_or(row).text, WORDS)).filter(|text| !text.is_empty()),
+            message: Some(text).filter(|text| !text.is_empty()),
             related_event_ids: next.map(convert::event_id).into_iter().collect(),
-            ..finding(Check::Interruptions, severity, row, reason)
+            ..finding_at(Check::Interruptions, severity, row, reason)
         });
     }
     found
 }
 
-fn of_action(action: &Action<'_>) -> Option<Finding> {
+/// Returns a finding if a call was refused or interrupted.
+fn call_finding(action: &Action<'_>) -> Option<Finding> {
     let (severity, reason) = match action.outcome {
-        Outcome::Stopped(Stop::Denied) => (Severity::Warning, "The call was refused"),
-        Outcome::Stopped(Stop::Interrupted) => (Severity::Info, "The call was interrupted"),
-        Outcome::Stopped(Stop::Beside) | Outcome::Open | Outcome::Worked | Outcome::Failed => {
+        ActionOutcome::Stopped(StopReason::Denied) => (Severity::Warning, "The call was refused"),
+        ActionOutcome::Stopped(StopReason::Interrupted) => {
+            (Severity::Info, "The call was interrupted")
+        }
+        ActionOutcome::Stopped(StopReason::ParallelFailure)
+        | ActionOutcome::Open
+        | ActionOutcome::Worked
+        | ActionOutcome::Failed => {
             return None;
         }
     };
-    let text = &action.shown().text;
+    let text = &action.outcome_event().text;
     // The user's message follows a sentence written by the agent.
     let said = text.split_once("user said:").map(|(_, said)| said.trim());
     let reason = match said {
-        Some(_) => format!("{reason}; the message is what the person said"),
+        Some(_) => format!("{reason}; the message is what the user said"),
         None => reason.to_owned(),
     };
     Some(Finding {
-        call: action.label(),
-        message: Some(short(said.unwrap_or(text), WORDS)).filter(|text| !text.is_empty()),
-        ..finding(Check::Interruptions, severity, action.shown(), reason)
+        call: action.describe_call(),
+        message: Some(shorten(said.unwrap_or(text), MAX_TEXT_BYTES))
+            .filter(|text| !text.is_empty()),
+        ..finding_at(Check::Interruptions, severity, action.outcome_event(), reason)
     })
 }
 
@@ -95,7 +110,7 @@ mod tests {
             row(2, EventType::User, None, "not that way"),
             row(3, EventType::Notification, Some("full_compaction.cancel"), ""),
         ];
-        let found = findings(&rows, &[]);
+        let found = find_interruptions(&rows, &[]);
         assert_eq!(found.len(), 1);
         let first = found.first().expect("one");
         assert_eq!(

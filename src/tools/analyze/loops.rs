@@ -1,4 +1,4 @@
-//! Reports the same call with the same result again and again, and edits that go back and forth.
+//! Reports calls that are repeated with the same result, and edits that go back and forth.
 
 use std::collections::HashMap;
 
@@ -7,114 +7,145 @@ use schemas::envelope::Severity;
 use schemas::tool::analyze::{Check, Finding};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::action::{Action, Outcome};
+use super::action::{Action, ActionOutcome};
 use super::change::Edit;
-use super::finding::{RELATED, finding};
-use super::telling::is_head;
-use crate::base::sanitize::clean;
+use super::error_summary::is_header_line;
+use super::finding::{MAX_RELATED_EVENTS, finding_at};
+use crate::base::sanitize::clean_text;
 use crate::tools::reply::convert;
 
 /// Maximum number of other calls between two calls of a loop that does not fail.
-const GAP: usize = 4;
+const MAX_GAP_CALLS: usize = 4;
 
-/// Minimum number of calls that form a loop (`LOOP`), and that form a costly one (`COSTLY`).
-const LOOP: usize = 3;
-const COSTLY: usize = 6;
+/// Minimum number of calls that form a loop, and that form a costly one.
+const MIN_LOOP_CALLS: usize = 3;
+const MIN_COSTLY_CALLS: usize = 6;
 
 /// Maximum size in bytes of the shown part of an undone edit.
-const DIFF: usize = 400;
+const MAX_DIFF_BYTES: usize = 400;
 
-pub(super) fn findings(actions: &[Action<'_>]) -> Vec<Finding> {
-    let mut found = repeats(actions);
-    found.extend(oscillations(actions));
+pub(super) fn find_loops(actions: &[Action<'_>]) -> Vec<Finding> {
+    let mut found = find_repeats(actions);
+    found.extend(find_oscillations(actions));
     found
 }
 
 /// Finds runs of the same call with the same result.
-fn repeats(actions: &[Action<'_>]) -> Vec<Finding> {
+fn find_repeats(actions: &[Action<'_>]) -> Vec<Finding> {
     let mut same: HashMap<u64, Vec<usize>> = HashMap::new();
     for (at, action) in actions.iter().enumerate() {
-        let is_whole = matches!(action.outcome, Outcome::Worked | Outcome::Failed);
-        if is_whole && !action.edits() {
+        let is_whole = matches!(action.outcome, ActionOutcome::Worked | ActionOutcome::Failed);
+        if is_whole && !action.is_edit() {
             same.entry(call_key(action)).or_default().push(at);
         }
     }
-    // The number of edits before each action: a call after an edit may have a different result.
-    let mut edits = vec![0usize];
-    for action in actions {
-        let before = edits.last().copied().unwrap_or(0);
-        edits.push(before + usize::from(action.edits() && action.worked()));
-    }
-    let edits_between =
-        |a: usize, b: usize| edits.get(b).zip(edits.get(a)).map_or(0, |(b, a)| b - a);
+    let edits = count_edits_before(actions);
+
     let mut found = Vec::new();
-    for calls in same.into_values().filter(|calls| calls.len() > 1) {
+    for calls in same.into_values() {
+        if calls.len() < 2 {
+            continue;
+        }
         let mut run: Vec<usize> = Vec::new();
-        let mut key = None;
+        let mut run_key = None;
         for at in calls {
             let Some(action) = actions.get(at) else { continue };
-            let now = Some((action.outcome, result_key(action)));
+            let key = Some((action.outcome, result_key(action)));
             let last = run.last().copied().unwrap_or(at);
-            let fails = action.outcome == Outcome::Failed;
-            let goes_on = fails || (at - last <= GAP + 1 && edits_between(last, at) == 0);
-            if now != key || !goes_on {
-                found.extend(repeat(actions, &run, &edits_between));
+            let continues = action.outcome == ActionOutcome::Failed
+                || (at - last <= MAX_GAP_CALLS + 1 && edits_between(&edits, last, at) == 0);
+            if key != run_key || !continues {
+                found.extend(repeat_finding(actions, &run, &edits));
                 run.clear();
-                key = now;
+                run_key = key;
             }
             run.push(at);
         }
-        found.extend(repeat(actions, &run, &edits_between));
+        found.extend(repeat_finding(actions, &run, &edits));
     }
     found
 }
 
-/// Returns a finding if the run is long enough to report.
-fn repeat(
-    actions: &[Action<'_>],
-    run: &[usize],
-    edits_between: &dyn Fn(usize, usize) -> usize,
-) -> Option<Finding> {
-    let (first, last) = (*run.first()?, *run.last()?);
-    let action = actions.get(last)?;
-    let (times, edits) = (run.len(), edits_between(first, last));
-    let fails = action.outcome == Outcome::Failed;
-    let polls = action.kind == ToolKind::Execute && action.command().is_none();
-    let (severity, reason) = match (fails, times) {
-        (true, LOOP..) => {
-            let severity = if times >= COSTLY { Severity::Error } else { Severity::Warning };
-            let changed = match edits {
-                0 => "nothing was edited in between".to_owned(),
-                1 => "1 edit in between changed nothing about it".to_owned(),
-                edits => format!("{edits} edits in between changed nothing about it"),
-            };
-            (severity, format!("The same call failed {times} times the same way; {changed}"))
-        }
-        (true, 2) if edits == 0 => {
-            let reason = "Tried again without a change, and it failed the same way";
-            (Severity::Info, reason.to_owned())
-        }
-        (false, LOOP..) if polls => {
-            (Severity::Info, format!("Asked {times} times without any news"))
-        }
-        (false, LOOP..) => {
-            let severity = if times >= COSTLY { Severity::Warning } else { Severity::Info };
-            (severity, format!("The same call gave the same result {times} times"))
-        }
-        _ => return None,
+/// Returns the number of edits before each action: a call after an edit may have a different
+/// result.
+fn count_edits_before(actions: &[Action<'_>]) -> Vec<usize> {
+    let mut edits = Vec::with_capacity(actions.len() + 1);
+    let mut count = 0;
+    edits.push(count);
+    for action in actions {
+        count += usize::from(action.is_edit() && action.has_succeeded());
+        edits.push(count);
+    }
+    edits
+}
+
+/// Returns the number of edits between two actions, from the numbers of edits before each.
+fn edits_between(edits: &[usize], first: usize, last: usize) -> usize {
+    match (edits.get(first), edits.get(last)) {
+        (Some(first), Some(last)) => last - first,
+        _ => 0,
+    }
+}
+
+/// Returns a finding if the run is long enough to report. `edits` are the numbers of edits before
+/// each action.
+fn repeat_finding(actions: &[Action<'_>], run: &[usize], edits: &[usize]) -> Option<Finding> {
+    let (last, earlier) = run.split_last()?;
+    let first = run.first()?;
+    let action = actions.get(*last)?;
+    let (severity, reason) = if action.outcome == ActionOutcome::Failed {
+        rate_failing_run(run.len(), edits_between(edits, *first, *last))?
+    } else {
+        rate_successful_run(action, run.len())?
     };
-    let related = run.iter().rev().skip(1).take(RELATED).filter_map(|at| actions.get(*at));
+    let related = earlier.iter().rev().take(MAX_RELATED_EVENTS).filter_map(|at| actions.get(*at));
     Some(Finding {
-        call: action.label(),
-        occurrences: Some(times),
-        related_event_ids: related.map(|action| convert::event_id(action.shown())).collect(),
-        ..finding(Check::Loops, severity, action.shown(), reason)
+        call: action.describe_call(),
+        occurrences: Some(run.len()),
+        related_event_ids: related
+            .map(|action| convert::event_id(action.outcome_event()))
+            .collect(),
+        ..finding_at(Check::Loops, severity, action.outcome_event(), reason)
     })
 }
 
+/// Rates and describes a call that failed this number of times the same way; `None` if it is not
+/// reported.
+fn rate_failing_run(times: usize, edits: usize) -> Option<(Severity, String)> {
+    if times == 2 && edits == 0 {
+        let reason = "Tried again without a change, and it failed the same way";
+        return Some((Severity::Info, reason.to_owned()));
+    }
+    if times < MIN_LOOP_CALLS {
+        return None;
+    }
+    let severity = if times >= MIN_COSTLY_CALLS { Severity::Error } else { Severity::Warning };
+    let changed = match edits {
+        0 => "nothing was edited in between".to_owned(),
+        1 => "1 edit in between did not change that".to_owned(),
+        edits => format!("{edits} edits in between did not change that"),
+    };
+    Some((severity, format!("The same call failed {times} times the same way; {changed}")))
+}
+
+/// Rates and describes a call that gave the same result this number of times; `None` if it is not
+/// reported.
+fn rate_successful_run(action: &Action<'_>, times: usize) -> Option<(Severity, String)> {
+    if times < MIN_LOOP_CALLS {
+        return None;
+    }
+    let is_polling = action.kind == ToolKind::Execute && action.command().is_none();
+    if is_polling {
+        return Some((Severity::Info, format!("Polled {times} times without new output")));
+    }
+    let severity = if times >= MIN_COSTLY_CALLS { Severity::Warning } else { Severity::Info };
+    Some((severity, format!("The same call gave the same result {times} times")))
+}
+
+/// Hashes the tool and the arguments of a call.
 fn call_key(action: &Action<'_>) -> u64 {
     let mut hash = Xxh3Default::new();
-    hash.update(action.tool().unwrap_or_default().as_bytes());
+    hash.update(action.tool_name().unwrap_or_default().as_bytes());
     hash.update(&[0]);
     hash.update(action.call.text.as_bytes());
     hash.digest()
@@ -123,17 +154,17 @@ fn call_key(action: &Action<'_>) -> u64 {
 /// Hashes the result without the agent's wrapping lines and without numbers: times differ with
 /// every call.
 fn result_key(action: &Action<'_>) -> u64 {
-    let text = &action.shown().text;
+    let text = &action.outcome_event().text;
     let mut plain = String::with_capacity(text.len());
-    for line in text.lines().filter(|line| !is_head(line.trim())) {
-        let mut digits = false;
+    for line in text.lines().filter(|line| !is_header_line(line.trim())) {
+        let mut is_in_number = false;
         for c in line.chars() {
             if !c.is_ascii_digit() {
                 plain.push(c);
-            } else if !digits {
+            } else if !is_in_number {
                 plain.push('0');
             }
-            digits = c.is_ascii_digit();
+            is_in_number = c.is_ascii_digit();
         }
         plain.push('\n');
     }
@@ -141,16 +172,18 @@ fn result_key(action: &Action<'_>) -> u64 {
 }
 
 /// Finds edits of one file that undo the previous edit, back and forth.
-fn oscillations(actions: &[Action<'_>]) -> Vec<Finding> {
+fn find_oscillations(actions: &[Action<'_>]) -> Vec<Finding> {
     let mut chains: Vec<Vec<usize>> = Vec::new();
     // The edit of a file that would continue a chain.
     let mut expected: HashMap<(&str, Edit), usize> = HashMap::new();
     // The last whole content written to a file, which is the file's state.
     let mut written: HashMap<&str, String> = HashMap::new();
-    for (at, action) in actions.iter().enumerate().filter(|(_, action)| action.worked()) {
+    for (at, action) in actions.iter().enumerate() {
+        if !action.has_succeeded() || !action.is_edit() {
+            continue;
+        }
         let [file] = action.files() else { continue };
-        let read = || Edit::read(&action.call.text);
-        let Some(mut edit) = action.edits().then(read).flatten() else { continue };
+        let Some(mut edit) = Edit::parse(&action.call.text) else { continue };
         if action.kind == ToolKind::Write && edit.removed.is_empty() {
             match written.insert(file, edit.added.clone()) {
                 Some(before) => edit.removed = before,
@@ -169,30 +202,31 @@ fn oscillations(actions: &[Action<'_>]) -> Vec<Finding> {
         }
         expected.insert((file.as_str(), edit.inverse()), chain);
     }
-    chains
-        .iter()
-        .filter(|chain| chain.len() > 1)
-        .filter_map(|chain| undone(actions, chain))
-        .collect()
+    chains.iter().filter_map(|chain| undone_finding(actions, chain)).collect()
 }
 
-fn undone(actions: &[Action<'_>], chain: &[usize]) -> Option<Finding> {
-    let action = actions.get(*chain.last()?)?;
-    let (severity, reason) = match chain.len() {
-        2 => (Severity::Info, "This edit takes back an earlier one".to_owned()),
-        times => {
-            let severity = if times >= COSTLY { Severity::Error } else { Severity::Warning };
-            (severity, format!("Edits went to and fro between two states, {times} in all"))
-        }
+/// Returns a finding if edits undo each other.
+fn undone_finding(actions: &[Action<'_>], chain: &[usize]) -> Option<Finding> {
+    let (last, earlier) = chain.split_last()?;
+    if earlier.is_empty() {
+        return None;
+    }
+    let action = actions.get(*last)?;
+    let times = chain.len();
+    let (severity, reason) = if times == 2 {
+        (Severity::Info, "This edit undoes an earlier one".to_owned())
+    } else {
+        let severity = if times >= MIN_COSTLY_CALLS { Severity::Error } else { Severity::Warning };
+        (severity, format!("{times} edits went back and forth between two states"))
     };
-    let related = chain.iter().rev().skip(1).take(RELATED).filter_map(|at| actions.get(*at));
-    let diff = Edit::read(&clean(&action.call.text)).and_then(|edit| edit.diff(DIFF));
+    let related = earlier.iter().rev().take(MAX_RELATED_EVENTS).filter_map(|at| actions.get(*at));
     Some(Finding {
-        call: action.label(),
-        message: diff,
-        occurrences: Some(chain.len()),
+        call: action.describe_call(),
+        message: Edit::parse(&clean_text(&action.call.text))
+            .and_then(|edit| edit.diff(MAX_DIFF_BYTES)),
+        occurrences: Some(times),
         related_event_ids: related.map(|action| convert::event_id(action.call)).collect(),
-        ..finding(Check::Loops, severity, action.call, reason)
+        ..finding_at(Check::Loops, severity, action.call, reason)
     })
 }
 
@@ -201,7 +235,7 @@ mod tests {
     use schemas::EventType;
     use schemas::session::EventRow;
 
-    use super::super::action::actions;
+    use super::super::action::pair_calls;
     use super::*;
 
     /// Rows of calls with their results: tool, arguments, file, result, whether it failed.
@@ -233,7 +267,7 @@ mod tests {
 
     fn found(calls: &[(&str, &str, Option<&str>, &str, bool)]) -> Vec<(String, usize, Severity)> {
         let rows = rows(calls);
-        let findings = findings(&actions(&rows));
+        let findings = find_loops(&pair_calls(&rows));
         let fact = |f: Finding| (f.event_id, f.occurrences.unwrap_or(1), f.severity);
         findings.into_iter().map(fact).collect()
     }
@@ -244,7 +278,7 @@ mod tests {
         ("Edit", "old_string: b\nnew_string: a", Some("/x"), "done", false);
 
     #[test]
-    fn a_call_that_fails_alike_is_a_loop_and_one_that_waits_is_told_apart() {
+    fn a_call_that_fails_the_same_way_is_a_loop_but_another_failure_is_not() {
         let test = |result| ("Bash", "command: cargo test", None, result, true);
         let seconds = ["Exit code 1\nFAILED in 3.1 s", "Exit code 1\nFAILED in 12.25 s"];
         // Twice without an edit is a retry, with an edit between it is work.
@@ -262,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_works_alike_is_a_loop_when_nothing_happened_in_between() {
+    fn a_call_with_the_same_result_is_a_loop_if_nothing_happened_in_between() {
         let status = ("Bash", "command: git status", None, "clean", false);
         let other = ("Read", "file_path: /y", Some("/y"), "text", false);
         assert_eq!(
@@ -275,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn edits_that_go_to_and_fro_are_one_chain() {
+    fn edits_that_go_back_and_forth_are_one_chain() {
         assert_eq!(found(&[EDIT, BACK]), [("s:2".to_owned(), 2, Severity::Info)]);
         assert_eq!(found(&[EDIT, BACK, EDIT]), [("s:4".to_owned(), 3, Severity::Warning)]);
-        // In another file, or after another edit, it is none.
+        // In another file, or after another edit, it is not a chain.
         let elsewhere = ("Edit", BACK.1, Some("/y"), "done", false);
         assert!(found(&[EDIT, elsewhere]).is_empty());
         assert!(found(&[EDIT, EDIT]).is_empty());

@@ -1,11 +1,13 @@
-//! Runs `analyze_session`, which analyzes one session for what went wrong and what fixed it, or
-//! many sessions for recurring errors.
+//! Runs `analyze_session`, which finds what went wrong in one session and what fixed it, or errors
+//! that recur in many sessions.
 
 mod action;
 mod change;
 mod command;
 mod context;
 mod ends;
+mod error_summary;
+mod failed_rows;
 mod failures;
 mod finding;
 mod fix;
@@ -16,24 +18,23 @@ mod recurring;
 mod signature;
 mod slow;
 mod stop;
-mod telling;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::price::PriceTable;
-use schemas::session::SessionRow;
-use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, Finding};
+use schemas::session::{EventRow, SessionRow};
+use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, Context, Finding};
 use schemas::tool::checked_limit;
 use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 pub(crate) use self::failures::error_signature;
 use self::page::{FindingsPage, count_by_check};
-use super::reply::answer::Reply;
+use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
-use super::reply::caller::{Caller, LAST, newest};
+use super::reply::caller::{Caller, LAST, newest_conversation};
 use super::reply::interface::Interface;
 use super::reply::session_filter::session_filter;
 use super::reply::{convert, cursor, rows};
@@ -43,7 +44,7 @@ use crate::store::Snapshot;
 const LAST_FAILED: &str = "last_failed";
 
 /// A session may still be running if its log was written to within this time, in microseconds.
-const RUNNING: i64 = 10 * 60 * 1_000_000;
+const RUNNING_WITHIN_US: i64 = 10 * 60 * 1_000_000;
 
 pub(super) fn run(
     snapshot: &Snapshot,
@@ -65,63 +66,81 @@ pub(super) fn run(
     let passes = session_filter(args.project.as_deref(), args.provider, since);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         None => {
-            let wanted = |row: &SessionRow| row.is_conversation() && passes(row);
-            let sessions = snapshot.sessions().iter().enumerate();
-            let wanted: HashSet<usize> =
-                sessions.filter(|(_, row)| wanted(row)).map(|(at, _)| at).collect();
+            let mut wanted = HashSet::new();
+            for (at, row) in snapshot.sessions().iter().enumerate() {
+                if row.is_conversation() && passes(row) {
+                    wanted.insert(at);
+                }
+            }
             recurring::run(snapshot, &wanted, since, &page, call, caller.interface)?
         }
         Some(name @ (LAST | LAST_FAILED)) => {
-            let fits = |row: &SessionRow| passes(row) && (name == LAST || row.tool_errors > 0);
-            let last = newest(snapshot, fits).ok_or_else(|| none_passes(caller.interface))?;
-            one(snapshot, last, &page, call, prices, caller.interface)?
+            let last = newest_conversation(snapshot, |row| {
+                passes(row) && (name == LAST || row.tool_errors > 0)
+            });
+            let last = last.ok_or_else(|| no_session_error(caller.interface))?;
+            analyze_one(snapshot, last, &page, call, prices, caller.interface)?
         }
         Some(id) => {
-            let found = caller.find(snapshot, id)?;
-            let mut reply = one(snapshot, found, &page, call, prices, caller.interface)?;
-            reply.warnings.extend(caller.note(id, &snapshot.sessions()[found]));
+            let found = caller.find_session(snapshot, id)?;
+            let mut reply = analyze_one(snapshot, found, &page, call, prices, caller.interface)?;
+            reply.warnings.extend(caller.session_note(id, &snapshot.sessions()[found]));
             reply
         }
     };
-    reply.warnings.extend(ignored(args));
+    reply.warnings.extend(ignored_arguments_warning(args));
     Ok(reply)
 }
 
-fn none_passes(interface: Interface) -> ToolError {
+/// Returns the error if the filters exclude all sessions.
+fn no_session_error(interface: Interface) -> ToolError {
     let message = format!(
-        "No session passes project, provider and since. Try without them, or see {}",
-        interface.tool("list_sessions")
+        "No session matches project, provider and since. Try without them, or see {}",
+        interface.tool_name("list_sessions")
     );
     ToolError::new(ErrorCode::SessionNotFound, message)
 }
 
 /// Returns a warning about arguments that have no effect.
-fn ignored(args: &AnalyzeArgs) -> Option<Warning> {
-    let names = match args.session_id.as_deref().map(str::trim) {
-        None => vec![args.checks.as_ref().map(|_| "checks")],
-        Some(LAST | LAST_FAILED) => Vec::new(),
-        Some(_) => vec![
-            args.project.as_ref().map(|_| "project"),
-            args.provider.map(|_| "provider"),
-            args.since.as_ref().map(|_| "since"),
-        ],
-    };
-    let names: Vec<&str> = names.into_iter().flatten().collect();
+fn ignored_arguments_warning(args: &AnalyzeArgs) -> Option<Warning> {
+    let mut names = Vec::new();
+    match args.session_id.as_deref().map(str::trim) {
+        None => {
+            if args.checks.is_some() {
+                names.push("checks");
+            }
+        }
+        Some(LAST | LAST_FAILED) => {}
+        Some(_) => {
+            if args.project.is_some() {
+                names.push("project");
+            }
+            if args.provider.is_some() {
+                names.push("provider");
+            }
+            if args.since.is_some() {
+                names.push("since");
+            }
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
     let with = if args.session_id.is_some() { "with" } else { "without" };
-    (!names.is_empty()).then(|| Warning {
-        code: WarningCode::ParameterIgnored,
-        message: format!("Without effect {with} session_id: {}", names.join(", ")),
-        severity: Severity::Warning,
-    })
+    let message = format!("No effect {with} session_id: {}", names.join(", "));
+    Some(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message))
 }
 
+/// The position where a page ended: the last finding's severity, check, event index and reason.
+type FindingPlace = (Severity, Check, u32, String);
+
 /// Returns the sort key of a finding.
-fn key(finding: &Finding) -> (Reverse<Severity>, Check, u32, &str) {
+fn sort_key(finding: &Finding) -> (Reverse<Severity>, Check, u32, &str) {
     (Reverse(finding.severity), finding.check, finding.event_index, finding.reason.as_str())
 }
 
 /// Analyzes one session.
-fn one(
+fn analyze_one(
     snapshot: &Snapshot,
     session: usize,
     page: &FindingsPage<'_>,
@@ -130,67 +149,91 @@ fn one(
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let row = &snapshot.sessions()[session];
-    let rows = rows::all(snapshot, session, call)?;
-    let actions = action::actions(&rows);
-    let running =
-        row.ended_at.is_some_and(|end| (0..RUNNING).contains(&call.now.0.saturating_sub(end)));
-    let (mut context, mut findings) = (None, Vec::new());
-    for check in page.checks() {
-        match check {
-            Check::Failures => findings.extend(failures::findings(&rows, &actions)),
-            Check::Loops => findings.extend(loops::findings(&actions)),
-            Check::Slow => findings.extend(slow::slow(&actions)),
-            Check::Oversized => findings.extend(slow::oversized(&actions)),
-            Check::Context => {
-                let (over, found) = context::findings(&rows, &actions);
-                context = over;
-                findings.extend(found);
-            }
-            Check::Interruptions => findings.extend(interruptions::findings(&rows, &actions)),
-            Check::Ends => findings.extend(ends::findings(&rows, &actions, running)),
-        }
-    }
-    findings.sort_by(|a, b| key(a).cmp(&key(b)));
-    // The same check may be named twice in the arguments.
-    findings.dedup();
+    let rows = rows::read_all_events(snapshot, session, call)?;
+    let (context, mut findings) = run_checks(row, &rows, &page.requested_checks(), call);
     let counts = count_by_check(findings.iter().map(|found| (found.check, found.severity)));
     let total = findings.len();
     if let Some(text) = page.cursor {
-        let (severity, check, index, reason): (Severity, Check, u32, String) =
-            cursor::decode(page.args, text)?;
-        findings.retain(|found| key(found) > (Reverse(severity), check, index, reason.as_str()));
+        let (severity, check, index, reason): FindingPlace = cursor::decode(page.args, text)?;
+        findings
+            .retain(|found| sort_key(found) > (Reverse(severity), check, index, reason.as_str()));
     }
+
     let mut data = AnalyzeData {
-        session: Some(convert::session(row, ListFormat::Minimal, prices)),
+        session: Some(convert::convert_session(row, ListFormat::Minimal, prices)),
         sessions: 1,
         counts,
         context,
         tools: Vec::new(),
         findings: Vec::new(),
     };
-    let mut budget = page.budget(&data);
+    let mut budget = page.remaining_budget(&data);
     let left = findings.len();
-    data.findings =
-        findings.into_iter().take(page.limit).take_while(|found| budget.take(found)).collect();
+    for finding in findings.into_iter().take(page.limit) {
+        if !budget.take(&finding) {
+            break;
+        }
+        data.findings.push(finding);
+    }
+
     let returned = data.findings.len();
-    let place =
-        |found: &Finding| (found.severity, found.check, found.event_index, found.reason.clone());
-    let last = data.findings.last().filter(|_| returned < left).map(place);
+    let last = if returned < left { data.findings.last() } else { None };
+    let next_cursor = last.map(|last| {
+        let place = (last.severity, last.check, last.event_index, &last.reason);
+        cursor::encode(page.args, &place)
+    });
     let mut reply = Reply::new(data, returned);
     reply.before = total - left;
-    reply.total = Some((total, true));
-    reply.next_cursor = last.map(|place| cursor::encode(page.args, &place));
-    reply.hint = Some(hint(interface, row, total));
+    reply.total = Some(RowTotal::Exact(total));
+    reply.next_cursor = next_cursor;
+    reply.hint = Some(describe_next_step(interface, row, total));
     Ok(reply)
 }
 
-fn hint(interface: Interface, row: &SessionRow, total: usize) -> String {
+/// Runs checks on one session, and returns the overview of its context and the sorted findings.
+fn run_checks(
+    row: &SessionRow,
+    rows: &[EventRow],
+    checks: &[Check],
+    call: &Call<'_>,
+) -> (Option<Context>, Vec<Finding>) {
+    let actions = action::pair_calls(rows);
+    let is_running = row
+        .ended_at
+        .is_some_and(|end| (0..RUNNING_WITHIN_US).contains(&call.now.0.saturating_sub(end)));
+    let mut context = None;
+    let mut findings = Vec::new();
+    for check in checks {
+        match check {
+            Check::Failures => findings.extend(failures::find_failures(rows, &actions)),
+            Check::Loops => findings.extend(loops::find_loops(&actions)),
+            Check::Slow => findings.extend(slow::find_slow_calls(&actions)),
+            Check::Oversized => findings.extend(slow::find_large_results(&actions)),
+            Check::Context => {
+                let (overview, found) = context::analyze_context(rows, &actions);
+                context = overview;
+                findings.extend(found);
+            }
+            Check::Interruptions => {
+                findings.extend(interruptions::find_interruptions(rows, &actions))
+            }
+            Check::Ends => findings.extend(ends::find_open_ends(rows, &actions, is_running)),
+        }
+    }
+    findings.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+    // The same check may be named twice in the arguments.
+    findings.dedup();
+    (context, findings)
+}
+
+/// Returns the next step; without findings, the reason why there are none.
+fn describe_next_step(interface: Interface, row: &SessionRow, total: usize) -> String {
     if total > 0 {
         let around = [("session_id", ""), ("detail_level", "steps"), ("turns", "N")];
         return format!(
             "{} gives the full text, {} what happened around it.",
-            interface.call("get_event_details", &[("event_ids", "[...]")]),
-            interface.call("get_session_details", &around)
+            interface.format_call("get_event_details", &[("event_ids", "[...]")]),
+            interface.format_call("get_session_details", &around)
         );
     }
     match &row.parent_session_id {
@@ -198,6 +241,6 @@ fn hint(interface: Interface, row: &SessionRow, total: usize) -> String {
             "All {} events are history copied from {parent}; analyze that session.",
             row.events
         ),
-        _ => format!("Nothing stands out in {} events.", row.events),
+        _ => format!("The checks found nothing in {} events.", row.events),
     }
 }

@@ -17,12 +17,12 @@ pub(super) struct FindingsPage<'a> {
 }
 
 impl FindingsPage<'_> {
-    pub(super) fn checks(&self) -> Vec<Check> {
+    pub(super) fn requested_checks(&self) -> Vec<Check> {
         self.args.checks.as_ref().map_or_else(|| Check::ALL.to_vec(), |checks| checks.to_vec())
     }
 
     /// Returns the space that remains for findings after the rest of the data.
-    pub(super) fn budget(&self, data: &AnalyzeData) -> Budget {
+    pub(super) fn remaining_budget(&self, data: &AnalyzeData) -> Budget {
         let frame = serde_json::to_vec(data).map_or(0, |json| json.len());
         Budget::new(limits::ANSWER_BYTES.saturating_sub(frame))
     }

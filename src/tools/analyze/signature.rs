@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// Maximum length of a signature in bytes.
-const SIGNATURE: usize = 160;
+const MAX_SIGNATURE_BYTES: usize = 160;
 
 /// Matches quoted names, addresses, times, paths, hashes and numbers, in the order in which they
 /// are tried. Digits within a word are kept: E0502 and TS2345 name an error.
@@ -24,7 +24,7 @@ static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(VARYING).o
 
 /// Replaces the varying parts of a line with `<name>`, `<url>`, `<time>`, `<path>`, `<hash>` and
 /// `<n>`.
-pub(super) fn normalise(line: &str) -> String {
+pub(super) fn normalize_line(line: &str) -> String {
     let Some(pattern) = &*PATTERN else { return line.to_owned() };
     let plain = pattern.replace_all(line, |found: &Captures<'_>| {
         let text = found.get(0).map_or("", |found| found.as_str());
@@ -39,7 +39,7 @@ pub(super) fn normalise(line: &str) -> String {
         }
     });
     let mut signature = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    signature.truncate(signature.floor_char_boundary(SIGNATURE));
+    signature.truncate(signature.floor_char_boundary(MAX_SIGNATURE_BYTES));
     signature
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_varies_is_taken_out_and_the_rest_stays() {
+    fn varying_parts_are_replaced_and_the_rest_stays() {
         for (line, want) in [
             (
                 "error: script \"lint\" exited with code 1",
@@ -78,8 +78,8 @@ mod tests {
             ("C:\\Users\\m\\x.txt is missing", "<path> is missing"),
             ("", ""),
         ] {
-            assert_eq!(normalise(line), want);
+            assert_eq!(normalize_line(line), want);
         }
-        assert!(normalise(&"word 日本 ".repeat(99)).len() <= SIGNATURE);
+        assert!(normalize_line(&"word 日本 ".repeat(99)).len() <= MAX_SIGNATURE_BYTES);
     }
 }

@@ -8,96 +8,109 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::tool::analyze::{Check, Finding};
 
 use super::action::Action;
-use super::finding::finding;
+use super::finding::finding_at;
 
-/// Minimum durations in milliseconds: of a slow call in any session, of a slow subagent call
-/// (subagents usually take long), and of a slow call that is a warning.
-const LONG_MS: i64 = 60_000;
-const AGENT_MS: i64 = 600_000;
-const COSTLY_MS: i64 = 300_000;
+/// Minimum duration in milliseconds of a slow call in any session, and of a slow call of a
+/// subagent: subagents usually take long.
+const MIN_SLOW_MS: i64 = 60_000;
+const MIN_SLOW_AGENT_MS: i64 = 600_000;
 
-/// A call is slow for its session if it takes `TIMES` times the median of its kind and at least
-/// `LEAST_MS`; the median needs at least `ENOUGH` calls.
-const TIMES: i64 = 10;
-const LEAST_MS: i64 = 10_000;
-const ENOUGH: usize = 10;
+/// Minimum duration in milliseconds of a slow call that is a warning.
+const MIN_COSTLY_MS: i64 = 300_000;
+
+/// A call is slow for its session if it takes this many times the median of its kind, and at least
+/// this many milliseconds.
+const MIN_MEDIAN_FACTOR: i64 = 10;
+const MIN_UNUSUAL_MS: i64 = 10_000;
+
+/// Minimum number of calls from which a median is used.
+const MIN_MEDIAN_CALLS: usize = 10;
 
 /// Minimum sizes of large and huge results, in bytes.
-const LARGE: usize = 20_000;
-const HUGE: usize = 40_000;
+const MIN_LARGE_BYTES: usize = 20_000;
+const MIN_HUGE_BYTES: usize = 40_000;
 
-pub(super) fn slow(actions: &[Action<'_>]) -> Vec<Finding> {
+/// Returns findings for calls that took long.
+pub(super) fn find_slow_calls(actions: &[Action<'_>]) -> Vec<Finding> {
     let mut durations: HashMap<ToolKind, Vec<i64>> = HashMap::new();
     for action in actions {
         let duration = action.result.and_then(|result| result.duration_ms);
         durations.entry(action.kind).or_default().extend(duration);
     }
-    durations.values_mut().for_each(|of_kind| of_kind.sort_unstable());
-    let judge = |action: &Action<'_>| {
-        let duration = action.result?.duration_ms?;
-        let of_kind = durations.get(&action.kind)?;
-        let median = *of_kind.get(of_kind.len() / 2)?;
-        let long = if action.kind == ToolKind::Agent { AGENT_MS } else { LONG_MS };
-        let is_odd = of_kind.len() >= ENOUGH
-            && duration >= LEAST_MS
-            && duration >= median.saturating_mul(TIMES);
-        if duration < long && !is_odd {
-            return None;
-        }
-        // Calls of these kinds take milliseconds by themselves.
-        let waited = matches!(
-            action.kind,
-            ToolKind::Read | ToolKind::Edit | ToolKind::Write | ToolKind::Search | ToolKind::Plan
-        );
-        let reason = if waited {
-            "probably waited for a permission or an answer".to_owned()
-        } else {
-            let (count, kind) = (of_kind.len(), action.kind);
-            format!("the median of {count} {kind} calls of this session is {}", seconds(median))
-        };
-        let works = !waited && action.kind != ToolKind::Agent;
-        let severity =
-            if works && duration >= COSTLY_MS { Severity::Warning } else { Severity::Info };
-        Some(Finding {
-            call: action.label(),
-            duration_ms: Some(duration),
-            ..finding(
-                Check::Slow,
-                severity,
-                action.shown(),
-                format!("Took {}; {reason}", seconds(duration)),
-            )
-        })
+    for of_kind in durations.values_mut() {
+        of_kind.sort_unstable();
+    }
+    actions.iter().filter_map(|action| slow_finding(action, durations.get(&action.kind)?)).collect()
+}
+
+/// Returns a finding if a call took long. `of_kind` are the ascending durations of the calls of its
+/// kind.
+fn slow_finding(action: &Action<'_>, of_kind: &[i64]) -> Option<Finding> {
+    let duration = action.result?.duration_ms?;
+    let median = *of_kind.get(of_kind.len() / 2)?;
+    let min_slow = if action.kind == ToolKind::Agent { MIN_SLOW_AGENT_MS } else { MIN_SLOW_MS };
+    let is_unusual = of_kind.len() >= MIN_MEDIAN_CALLS
+        && duration >= MIN_UNUSUAL_MS
+        && duration >= median.saturating_mul(MIN_MEDIAN_FACTOR);
+    if duration < min_slow && !is_unusual {
+        return None;
+    }
+
+    // Calls of these kinds take milliseconds by themselves.
+    let has_waited = matches!(
+        action.kind,
+        ToolKind::Read | ToolKind::Edit | ToolKind::Write | ToolKind::Search | ToolKind::Plan
+    );
+    let reason = if has_waited {
+        "probably waited for a permission or an answer".to_owned()
+    } else {
+        let count = of_kind.len();
+        let kind = action.kind;
+        format!("the median of {count} {kind} calls of this session is {}", format_seconds(median))
     };
-    actions.iter().filter_map(judge).collect()
+    let is_costly = !has_waited && action.kind != ToolKind::Agent && duration >= MIN_COSTLY_MS;
+    let severity = if is_costly { Severity::Warning } else { Severity::Info };
+    let reason = format!("Took {}; {reason}", format_seconds(duration));
+    Some(Finding {
+        call: action.describe_call(),
+        duration_ms: Some(duration),
+        ..finding_at(Check::Slow, severity, action.outcome_event(), reason)
+    })
 }
 
 /// Formats milliseconds as seconds, to a tenth.
-fn seconds(ms: i64) -> String {
+fn format_seconds(ms: i64) -> String {
     format!("{}.{} s", ms / 1000, ms.rem_euclid(1000) / 100)
 }
 
-pub(super) fn oversized(actions: &[Action<'_>]) -> Vec<Finding> {
-    let results = || actions.iter().filter(|action| action.result.is_some());
-    let bytes = |action: &Action<'_>| action.result.map_or(0, |result| result.text.len());
-    let total: usize = results().map(bytes).sum();
-    let large = results().filter(|action| bytes(action) >= LARGE);
-    let finding_of = |action: &Action<'_>| {
-        let bytes = bytes(action);
+/// Returns findings for large results.
+pub(super) fn find_large_results(actions: &[Action<'_>]) -> Vec<Finding> {
+    let total: usize = actions.iter().map(result_bytes).sum();
+    let mut findings = Vec::new();
+    for action in actions {
+        let bytes = result_bytes(action);
+        if bytes < MIN_LARGE_BYTES {
+            continue;
+        }
         let tokens = bytes / BYTES_PER_TOKEN;
         let share = 100 * bytes / total.max(1);
-        let severity = if bytes >= HUGE { Severity::Warning } else { Severity::Info };
+        let severity = if bytes >= MIN_HUGE_BYTES { Severity::Warning } else { Severity::Info };
         let reason = format!(
             "A result of {bytes} bytes, about {tokens} tokens: {share} % of all results of the session"
         );
-        Finding {
-            call: action.label(),
+        findings.push(Finding {
+            call: action.describe_call(),
             bytes: Some(bytes),
             tokens: i64::try_from(tokens).ok(),
-            ..finding(Check::Oversized, severity, action.shown(), reason)
-        }
-    };
-    large.map(finding_of).collect()
+            ..finding_at(Check::Oversized, severity, action.outcome_event(), reason)
+        });
+    }
+    findings
+}
+
+/// Returns the size of the result; 0 without a result.
+fn result_bytes(action: &Action<'_>) -> usize {
+    action.result.map_or(0, |result| result.text.len())
 }
 
 #[cfg(test)]
@@ -105,7 +118,7 @@ mod tests {
     use schemas::EventType;
     use schemas::session::EventRow;
 
-    use super::super::action::actions;
+    use super::super::action::pair_calls;
     use super::*;
 
     /// Results of `sleep` by their durations.
@@ -127,18 +140,18 @@ mod tests {
         let mut durations = vec![100; 20];
         durations.extend([9_000, 11_000, 61_000, 300_000]);
         let rows = rows(&durations);
-        let found = slow(&actions(&rows));
+        let found = find_slow_calls(&pair_calls(&rows));
         let facts: Vec<_> = found.iter().map(|f| (f.event_index, f.severity)).collect();
         assert_eq!(facts, [(21, Severity::Info), (22, Severity::Info), (23, Severity::Warning)]);
         assert!(found.iter().all(|f| f.reason.contains("is 0.1 s")), "{found:?}");
         let few = [100, 11_000];
-        assert!(slow(&actions(&self::rows(&few))).is_empty());
+        assert!(find_slow_calls(&pair_calls(&self::rows(&few))).is_empty());
     }
 
     #[test]
-    fn large_results_are_told_with_their_share() {
+    fn large_results_are_reported_with_their_share() {
         let rows = rows(&[10_000, 30_000, 60_000]);
-        let found = oversized(&actions(&rows));
+        let found = find_large_results(&pair_calls(&rows));
         let facts: Vec<_> = found.iter().map(|f| (f.bytes, f.tokens, f.severity)).collect();
         assert_eq!(
             facts,

@@ -6,7 +6,6 @@ mod summary;
 mod turns;
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::{EventRow, SessionRow};
@@ -14,13 +13,13 @@ use schemas::tool::details::{DetailArgs, DetailData, DetailLevel};
 use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventType, ToolError, limits};
 
-use self::page::{DetailPage, Place};
+use self::page::{DetailPage, TextPlace};
 use super::reply::answer::Reply;
 use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::interface::Interface;
-use super::reply::rows::{Links, Pager, Put};
-use super::reply::session_sums::Families;
+use super::reply::rows::{EventFit, Links, Pager};
+use super::reply::session_sums::SubagentIndex;
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor, rows};
 use crate::store::Snapshot;
@@ -40,26 +39,25 @@ pub(super) fn run(
     let from = args
         .cursor
         .as_deref()
-        .map(|text| cursor::decode::<Place>(&bound, text))
+        .map(|text| cursor::decode::<TextPlace>(&bound, text))
         .transpose()?
         .unwrap_or((0, 0));
-    let session = shared.caller.find(snapshot, &args.session_id)?;
+    let session = shared.caller.find_session(snapshot, &args.session_id)?;
     let level = args.detail_level.unwrap_or(DetailLevel::Summary);
-    let reasoning = args.include_reasoning.unwrap_or(false);
+    let includes_reasoning = args.include_reasoning.unwrap_or(false);
     let row = &snapshot.sessions()[session];
     let mut shown = Session {
-        with_subagents: Families::of(snapshot.sessions()).family(row, shared.prices()),
-        ..convert::session(row, ListFormat::Full, shared.prices())
+        with_subagents: SubagentIndex::from_sessions(snapshot.sessions())
+            .sum_with_subagents(row, shared.prices()),
+        ..convert::convert_session(row, ListFormat::Full, shared.prices())
     };
-    convert::label(&mut shown, snapshot, ListFormat::Full);
+    convert::add_labels(&mut shown, snapshot, ListFormat::Full);
     let mut data =
         DetailData { session: shown, summary: None, turns: None, steps: None, events: None };
-    let mut events = rows::all(snapshot, session, call)?;
-    let mut warnings = ignored(args, level);
-    warnings.extend(shared.caller.note(&args.session_id, row));
+    let mut events = rows::read_all_events(snapshot, session, call)?;
     if let Some(turns) = &turns {
         let last = events.iter().map(|event| event.turn_index).max().unwrap_or(0);
-        events.retain(|event| turns.contains(&convert::index(event.turn_index)));
+        events.retain(|event| turns.contains(&convert::unsigned_index(event.turn_index)));
         if events.is_empty() {
             let valid = format!("0-{last}");
             return Err(ToolError::invalid_value(
@@ -69,48 +67,51 @@ pub(super) fn run(
             ));
         }
     }
+
+    // The size of the answer without the events.
     let frame = serde_json::to_vec(&data).map_or(0, |json| json.len());
-    let budget = |bytes: usize| Budget::new(bytes.saturating_sub(frame));
     let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
-            data.summary = Some(summary::summary(snapshot, row, &events));
+            data.summary = Some(summary::summarize_session(snapshot, row, &events));
             1
         }
         DetailLevel::Turns => {
-            let turns = turns::turns(&events, row, budget(limits::TURNS_BYTES), &mut page);
+            let budget = Budget::new(limits::TURNS_BYTES.saturating_sub(frame));
+            let turns = turns::collect_turns(&events, row, budget, &mut page);
             data.turns.insert(turns).len()
         }
         DetailLevel::Steps => {
-            let steps = steps::steps(&events, reasoning, budget(limits::STEPS_BYTES), &mut page);
+            let budget = Budget::new(limits::STEPS_BYTES.saturating_sub(frame));
+            let steps = steps::collect_steps(&events, includes_reasoning, budget, &mut page);
             data.steps.insert(steps).len()
         }
         DetailLevel::Full => {
-            let links = Links::of(&events);
-            if !reasoning {
+            let links = Links::from_rows(&events);
+            if !includes_reasoning {
                 events.retain(|event| event.event_type != EventType::Reasoning);
             }
-            let budget = budget(limits::FULL_BYTES);
+            let budget = Budget::new(limits::FULL_BYTES.saturating_sub(frame));
             let mut pager =
                 Pager { fields: None, max_chars: usize::MAX, budget, events: Vec::new() };
-            full(&events, row, &links, &mut pager, &mut page);
+            append_events(&events, row, &links, &mut pager, &mut page);
             data.events.insert(pager.events).len()
         }
     };
-    if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
-        warnings.push(Warning {
-            code: WarningCode::ResultsTruncated,
-            message: format!("The page was cut to the size of level {level}"),
-            severity: Severity::Info,
-        });
-    }
+
     let mut reply = Reply::new(data, returned);
     reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
-    reply.warnings = warnings;
-    let hint = hint(shared.caller.interface, level, reasoning, row.events);
-    reply.hint = Some(match copy_of(snapshot, row) {
+    reply.warnings = ignored_arguments(args, level);
+    reply.warnings.extend(shared.caller.session_note(&args.session_id, row));
+    if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
+        let message = format!("The page was cut to the maximum size of level '{level}'");
+        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
+        reply.warnings.push(warning);
+    }
+    let hint = describe_next_step(shared.caller.interface, level, includes_reasoning, row.events);
+    reply.hint = Some(match describe_original(snapshot, row) {
         Some(original) => format!(
-            "Every event here is a copy of one of {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
+            "Every event of this session is a copy from {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
         ),
         None => hint,
     });
@@ -119,71 +120,94 @@ pub(super) fn run(
 
 /// Returns the session that a session of only copies repeats: another capture of it, or the session
 /// that it continues.
-fn copy_of(snapshot: &Snapshot, row: &SessionRow) -> Option<String> {
+fn describe_original(snapshot: &Snapshot, row: &SessionRow) -> Option<String> {
     if row.events == 0 || row.replay_events < row.events {
         return None;
     }
-    let is_original = |other: &&Arc<SessionRow>| {
+    let capture = snapshot.sessions().iter().find(|other| {
         other.provider == row.provider
             && other.native_id == row.native_id
             && other.replay_events < other.events
-    };
-    let capture = snapshot.sessions().iter().find(is_original).map(|other| &other.session_id);
-    let original = capture.or(row.parent_session_id.as_ref());
-    Some(original.map_or_else(|| "other sessions".to_owned(), |id| format!("session {id}")))
+    });
+    let original = capture.map(|other| &other.session_id).or(row.parent_session_id.as_ref());
+    Some(match original {
+        Some(id) => format!("session {id}"),
+        None => "other sessions".to_owned(),
+    })
 }
 
 /// Returns warnings about arguments that have no effect at this level.
-fn ignored(args: &DetailArgs, level: DetailLevel) -> Vec<Warning> {
-    let coarse = matches!(level, DetailLevel::Summary | DetailLevel::Turns);
+fn ignored_arguments(args: &DetailArgs, level: DetailLevel) -> Vec<Warning> {
+    let is_coarse = matches!(level, DetailLevel::Summary | DetailLevel::Turns);
     let mut names = Vec::new();
-    if args.include_reasoning.is_some() && coarse {
+    if args.include_reasoning.is_some() && is_coarse {
         names.push("include_reasoning");
     }
-    if level == DetailLevel::Summary {
-        names.extend(args.limit.map(|_| "limit"));
-        names.extend(args.cursor.as_ref().map(|_| "cursor"));
+    if args.limit.is_some() && level == DetailLevel::Summary {
+        names.push("limit");
     }
-    let warning = |name| Warning {
-        code: WarningCode::ParameterIgnored,
-        message: format!("{name} has no effect at detail_level '{level}'"),
-        severity: Severity::Warning,
-    };
-    names.into_iter().map(warning).collect()
+    if args.cursor.is_some() && level == DetailLevel::Summary {
+        names.push("cursor");
+    }
+
+    let mut warnings = Vec::new();
+    for name in names {
+        let message = format!("{name} has no effect at detail_level '{level}'");
+        let code = WarningCode::ParameterIgnored;
+        warnings.push(Warning::new(code, Severity::Warning, message));
+    }
+    warnings
 }
 
-fn hint(interface: Interface, level: DetailLevel, reasoning: bool, events: i64) -> String {
-    let said = match level {
-        _ if events == 0 => "The session is empty: its log holds no records yet.",
-        DetailLevel::Summary => "detail_level 'turns' shows every prompt with its answer.",
-        DetailLevel::Turns => "detail_level 'steps' with turns 'N' shows what was done in a turn.",
+/// Returns the next step.
+fn describe_next_step(
+    interface: Interface,
+    level: DetailLevel,
+    includes_reasoning: bool,
+    events: i64,
+) -> String {
+    if events == 0 {
+        return "The session is empty: its log holds no records yet.".to_owned();
+    }
+    match level {
+        DetailLevel::Summary => {
+            "detail_level 'turns' shows every prompt with its answer.".to_owned()
+        }
+        DetailLevel::Turns => {
+            "detail_level 'steps' with turns 'N' shows what was done in a turn.".to_owned()
+        }
         DetailLevel::Steps => {
-            let details = interface.call("get_event_details", &[("event_ids", "[...]")]);
-            return format!("{details} gives the full text of an event.");
+            let details = interface.format_call("get_event_details", &[("event_ids", "[...]")]);
+            format!("{details} gives the full text of an event.")
         }
-        DetailLevel::Full if !reasoning => {
-            "Reasoning is left out; include_reasoning true shows it."
+        DetailLevel::Full if !includes_reasoning => {
+            "Reasoning is left out; include_reasoning true shows it.".to_owned()
         }
-        DetailLevel::Full => "This is all the log holds.",
-    };
-    said.to_owned()
+        DetailLevel::Full => "This is everything that the log contains.".to_owned(),
+    }
 }
 
-fn full(
+/// Puts the events of a page into the pager.
+fn append_events(
     events: &[EventRow],
     session: &SessionRow,
     links: &Links,
     pager: &mut Pager<'_>,
     page: &mut DetailPage,
 ) {
-    let mut offset = page.from.1;
-    for event in events.iter().filter(|event| convert::index(event.event_index) >= page.from.0) {
-        let index = convert::index(event.event_index);
+    let (from, mut offset) = page.from;
+    for event in events {
+        let index = convert::unsigned_index(event.event_index);
+        if index < from {
+            continue;
+        }
         if pager.events.len() == page.limit {
             page.next = Some((index, 0));
             return;
         }
-        if let Put::Until(char) = pager.put(event, session, links, std::mem::take(&mut offset)) {
+        if let EventFit::Until(char) =
+            pager.push_event(event, session, links, std::mem::take(&mut offset))
+        {
             page.next = Some((index, char));
             return;
         }
@@ -192,16 +216,23 @@ fn full(
 
 /// Parses a range of turns: '4', '3-5' or '3-'.
 fn parse_turns(text: &str) -> Result<RangeInclusive<u32>, ToolError> {
-    let invalid = || ToolError::invalid_value("turns", text, &["'4'", "'3-5'", "'3-'"]);
-    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| invalid());
-    match text.split_once('-') {
-        None => number(text).map(|turn| turn..=turn),
-        Some((from, "")) => Ok(number(from)?..=u32::MAX),
-        Some((from, to)) => {
-            let (from, to) = (number(from)?, number(to)?);
-            if from <= to { Ok(from..=to) } else { Err(invalid()) }
-        }
-    }
+    turn_range(text)
+        .ok_or_else(|| ToolError::invalid_value("turns", text, &["'4'", "'3-5'", "'3-'"]))
+}
+
+/// Returns the range that a text means; `None` if it is not a range.
+fn turn_range(text: &str) -> Option<RangeInclusive<u32>> {
+    let Some((from, to)) = text.split_once('-') else {
+        let turn = parse_turn(text)?;
+        return Some(turn..=turn);
+    };
+    let from = parse_turn(from)?;
+    let to = if to.is_empty() { u32::MAX } else { parse_turn(to)? };
+    (from <= to).then_some(from..=to)
+}
+
+fn parse_turn(text: &str) -> Option<u32> {
+    text.trim().parse().ok()
 }
 
 #[cfg(test)]

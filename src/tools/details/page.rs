@@ -2,11 +2,11 @@
 
 /// A place in a session: an event, and a character of its text. A turn or step is represented by
 /// its first event, so that a cursor stays valid when the session grows.
-pub(super) type Place = (u32, usize);
+pub(super) type TextPlace = (u32, usize);
 
 /// The bounds of a page.
 pub(super) struct DetailPage {
     pub(super) limit: usize,
-    pub(super) from: Place,
-    pub(super) next: Option<Place>,
+    pub(super) from: TextPlace,
+    pub(super) next: Option<TextPlace>,
 }

@@ -1,66 +1,76 @@
 //! Builds level `summary`: what the session was about and how it went.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use schemas::EventType;
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{Child, Excerpt, Summary, ToolCount};
 
-use crate::base::sanitize::{clean, head};
+use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::store::Snapshot;
 use crate::tools::reply::convert;
 use crate::tools::reply::event_predicates::{is_slash_command, shows_compaction};
 
 /// Maximum sizes of the excerpts in bytes; together they keep the level under its target.
-const PROMPT: usize = 800;
-const ANSWER: usize = 1600;
-const ERROR: usize = 300;
-const COMPACTION: usize = 160;
+const MAX_PROMPT_BYTES: usize = 800;
+const MAX_ANSWER_BYTES: usize = 1600;
+const MAX_ERROR_BYTES: usize = 300;
+const MAX_COMPACTION_BYTES: usize = 160;
 
 /// Maximum number of items shown of each list.
-const TOOLS: usize = 20;
-const ERRORS: usize = 5;
-const COMPACTIONS: usize = 5;
-const CHILDREN: usize = 8;
+const MAX_TOOLS: usize = 20;
+const MAX_ERRORS: usize = 5;
+const MAX_COMPACTIONS: usize = 5;
+const MAX_CHILDREN: usize = 8;
 
-pub(super) fn summary(snapshot: &Snapshot, session: &SessionRow, events: &[EventRow]) -> Summary {
-    let own = |kind: EventType| {
-        events.iter().filter(move |event| event.event_type == kind && !event.is_sidechain)
-    };
-    let first = own(EventType::User)
+/// Maximum size of the title of a child in bytes.
+const MAX_TITLE_BYTES: usize = 100;
+
+pub(super) fn summarize_session(
+    snapshot: &Snapshot,
+    session: &SessionRow,
+    events: &[EventRow],
+) -> Summary {
+    let first = own_events(events, EventType::User)
         .find(|event| !is_slash_command(&event.text))
-        .or_else(|| own(EventType::User).next());
-    let last = own(EventType::User)
+        .or_else(|| own_events(events, EventType::User).next());
+    let last = own_events(events, EventType::User)
         .next_back()
         .filter(|last| first.is_some_and(|first| first.event_index != last.event_index));
-    let errors: Vec<_> =
-        events.iter().rev().filter(|event| event.is_error == Some(true)).take(ERRORS).collect();
-    let compacted = |event: &&EventRow| shows_compaction(event);
+    let answer =
+        own_events(events, EventType::Message).rfind(|event| !event.text.trim().is_empty());
+    // The last errors, in their order.
+    let mut errors: Vec<_> =
+        events.iter().rev().filter(|event| event.is_error == Some(true)).take(MAX_ERRORS).collect();
+    errors.reverse();
+    let compactions = events.iter().filter(|event| shows_compaction(event)).take(MAX_COMPACTIONS);
     Summary {
-        first_prompt: first.map(|event| excerpt(event, PROMPT)),
-        last_prompt: last.map(|event| excerpt(event, PROMPT)),
-        last_message: own(EventType::Message)
-            .rfind(|event| !event.text.trim().is_empty())
-            .map(|event| excerpt(event, ANSWER)),
-        tools: tools(events),
-        errors: errors.into_iter().rev().map(|event| excerpt(event, ERROR)).collect(),
-        compactions: events
-            .iter()
-            .filter(compacted)
-            .take(COMPACTIONS)
-            .map(|event| excerpt(event, COMPACTION))
-            .collect(),
-        children: children(snapshot, session),
+        first_prompt: first.map(|event| turn_excerpt(event, MAX_PROMPT_BYTES)),
+        last_prompt: last.map(|event| turn_excerpt(event, MAX_PROMPT_BYTES)),
+        last_message: answer.map(|event| turn_excerpt(event, MAX_ANSWER_BYTES)),
+        tools: count_tools(events),
+        errors: errors.into_iter().map(|event| turn_excerpt(event, MAX_ERROR_BYTES)).collect(),
+        compactions: compactions.map(|event| turn_excerpt(event, MAX_COMPACTION_BYTES)).collect(),
+        children: child_sessions(snapshot, session),
     }
 }
 
-/// Returns the beginning of an event, with its turn.
-fn excerpt(event: &EventRow, chars: usize) -> Excerpt {
-    Excerpt { turn_index: Some(convert::index(event.turn_index)), ..convert::excerpt(event, chars) }
+/// Returns the events of one type that are not in a sidechain.
+fn own_events(
+    events: &[EventRow],
+    event_type: EventType,
+) -> impl DoubleEndedIterator<Item = &EventRow> {
+    events.iter().filter(move |event| event.event_type == event_type && !event.is_sidechain)
 }
 
-fn tools(events: &[EventRow]) -> Vec<ToolCount> {
+/// Returns the beginning of an event's text, with its turn.
+fn turn_excerpt(event: &EventRow, max_bytes: usize) -> Excerpt {
+    let excerpt = convert::text_excerpt(event, max_bytes);
+    Excerpt { turn_index: Some(convert::unsigned_index(event.turn_index)), ..excerpt }
+}
+
+/// Counts the calls and the errors of each tool, and returns the most called tools.
+fn count_tools(events: &[EventRow]) -> Vec<ToolCount> {
     let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
     for event in events {
         let name = event.tool_name.as_deref().unwrap_or("unknown");
@@ -72,20 +82,25 @@ fn tools(events: &[EventRow]) -> Vec<ToolCount> {
     }
     let mut counts: Vec<_> = counts
         .into_iter()
-        .map(|(name, (calls, errors))| ToolCount { tool_name: clean(name), calls, errors })
+        .map(|(name, (calls, errors))| ToolCount { tool_name: clean_text(name), calls, errors })
         .collect();
     counts.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool_name.cmp(&b.tool_name)));
-    counts.truncate(TOOLS);
+    counts.truncate(MAX_TOOLS);
     counts
 }
 
-fn children(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
-    let hangs_here =
-        |row: &&Arc<SessionRow>| row.parent_session_id.as_ref() == Some(&session.session_id);
-    let child = |row: &Arc<SessionRow>| Child {
+/// Returns the sessions whose parent is this one.
+fn child_sessions(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
+    let id = Some(&session.session_id);
+    let children = snapshot.sessions().iter().filter(|row| row.parent_session_id.as_ref() == id);
+    children.take(MAX_CHILDREN).map(|row| convert_child(row)).collect()
+}
+
+fn convert_child(row: &SessionRow) -> Child {
+    let title = row.title.as_deref().map(clean_text);
+    Child {
         session_id: row.session_id.clone(),
         relation: row.relation.clone().unwrap_or_default(),
-        title: row.title.as_deref().map(|title| head(&clean(title), 100).0.to_owned()),
-    };
-    snapshot.sessions().iter().filter(hangs_here).take(CHILDREN).map(child).collect()
+        title: title.map(|title| truncate_for_json(&title, MAX_TITLE_BYTES).0.to_owned()),
+    }
 }

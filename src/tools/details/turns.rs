@@ -9,10 +9,11 @@ use crate::tools::reply::budget::Budget;
 use crate::tools::reply::convert;
 
 /// Maximum sizes of the excerpts in bytes.
-const PROMPT: usize = 600;
-const ANSWER: usize = 800;
+const MAX_PROMPT_BYTES: usize = 600;
+const MAX_ANSWER_BYTES: usize = 800;
 
-pub(super) fn turns(
+/// Returns the turns of a page.
+pub(super) fn collect_turns(
     events: &[EventRow],
     session: &SessionRow,
     mut budget: Budget,
@@ -20,11 +21,11 @@ pub(super) fn turns(
 ) -> Vec<Turn> {
     let mut turns = Vec::new();
     for of_turn in events.chunk_by(|a, b| a.turn_index == b.turn_index) {
-        let first = convert::index(of_turn[0].event_index);
+        let first = convert::unsigned_index(of_turn[0].event_index);
         if first < page.from.0 {
             continue;
         }
-        let turn = turn(of_turn, session);
+        let turn = describe_turn(of_turn, session);
         if turns.len() == page.limit || !budget.take(&turn) {
             page.next = Some((first, 0));
             break;
@@ -34,38 +35,50 @@ pub(super) fn turns(
     turns
 }
 
-fn turn(events: &[EventRow], session: &SessionRow) -> Turn {
-    let of = |kind: EventType| events.iter().filter(move |event| event.event_type == kind);
-    let times: Vec<i64> = events.iter().filter_map(|event| event.timestamp).collect();
-    let (start, end) = (times.iter().min().copied(), times.iter().max().copied());
-    let mut steps: Vec<i32> = of(EventType::Message)
-        .chain(of(EventType::Reasoning))
-        .chain(of(EventType::ToolCall))
+fn describe_turn(events: &[EventRow], session: &SessionRow) -> Turn {
+    let start = events.iter().filter_map(|event| event.timestamp).min();
+    let end = events.iter().filter_map(|event| event.timestamp).max();
+    let prompt = of_type(events, EventType::User).find(|event| !event.is_sidechain);
+    let answer = of_type(events, EventType::Message)
+        .rfind(|event| !event.text.trim().is_empty() && !event.is_sidechain);
+    let usage = of_type(events, EventType::TokenUsage)
+        .filter(|event| !event.is_replay)
+        .fold(Usage::default(), |sum, event| sum.plus(event.usage()));
+    let errors =
+        of_type(events, EventType::ToolResult).filter(|event| event.is_error == Some(true));
+    Turn {
+        turn_index: convert::unsigned_index(events[0].turn_index),
+        event_range: [
+            convert::unsigned_index(events[0].event_index),
+            convert::unsigned_index(events[events.len() - 1].event_index),
+        ],
+        timestamp: convert::format_time(start),
+        duration_ms: start.zip(end).map(|(start, end)| (end - start) / 1000),
+        prompt: prompt.map(|event| convert::text_excerpt(event, MAX_PROMPT_BYTES)),
+        answer: answer.map(|event| convert::text_excerpt(event, MAX_ANSWER_BYTES)),
+        steps: count_steps(events),
+        tool_calls: of_type(events, EventType::ToolCall).count(),
+        tool_errors: errors.count(),
+        usage: convert::known_usage(usage),
+        is_abandoned: session.is_abandoned(events[0].event_index),
+    }
+}
+
+fn of_type(
+    events: &[EventRow],
+    event_type: EventType,
+) -> impl DoubleEndedIterator<Item = &EventRow> {
+    events.iter().filter(move |event| event.event_type == event_type)
+}
+
+/// Counts the steps of a turn in which the model said or did something.
+fn count_steps(events: &[EventRow]) -> usize {
+    let mut steps: Vec<i32> = of_type(events, EventType::Message)
+        .chain(of_type(events, EventType::Reasoning))
+        .chain(of_type(events, EventType::ToolCall))
         .map(|event| event.step_index)
         .collect();
     steps.sort_unstable();
     steps.dedup();
-    let usage = of(EventType::TokenUsage)
-        .filter(|event| !event.is_replay)
-        .fold(Usage::default(), |sum, event| sum.plus(event.usage()));
-    let answer =
-        of(EventType::Message).rfind(|event| !event.text.trim().is_empty() && !event.is_sidechain);
-    Turn {
-        turn_index: convert::index(events[0].turn_index),
-        event_range: [
-            convert::index(events[0].event_index),
-            convert::index(events[events.len() - 1].event_index),
-        ],
-        timestamp: convert::time(start),
-        duration_ms: start.zip(end).map(|(start, end)| (end - start) / 1000),
-        prompt: of(EventType::User)
-            .find(|event| !event.is_sidechain)
-            .map(|event| convert::excerpt(event, PROMPT)),
-        answer: answer.map(|event| convert::excerpt(event, ANSWER)),
-        steps: steps.len(),
-        tool_calls: of(EventType::ToolCall).count(),
-        tool_errors: of(EventType::ToolResult).filter(|event| event.is_error == Some(true)).count(),
-        usage: convert::usage(usage),
-        is_abandoned: session.is_abandoned(events[0].event_index),
-    }
+    steps.len()
 }

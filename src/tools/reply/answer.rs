@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use memchr::memmem;
-use schemas::envelope::{Answer, Metadata, Pagination, Severity, Status, Warning, WarningCode};
+use schemas::envelope::{Metadata, Pagination, Severity, Status, ToolAnswer, Warning, WarningCode};
 use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 
-use super::call::{Call, View};
+use super::call::{Call, CallView};
 use super::convert;
 use crate::store::Snapshot;
 
@@ -16,7 +16,14 @@ use crate::store::Snapshot;
 const MASK: &[u8] = b"[REDACTED:";
 
 /// Maximum length in bytes of the name of a kind of secret.
-const KIND_BYTES: usize = 32;
+const MAX_KIND_BYTES: usize = 32;
+
+/// The number of rows over all pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowTotal {
+    Exact(usize),
+    AtLeast(usize),
+}
 
 /// A tool's data, and the facts about it for the envelope.
 pub(crate) struct Reply<T> {
@@ -24,11 +31,10 @@ pub(crate) struct Reply<T> {
     pub(crate) returned: usize,
     /// The number of rows on the pages before this one.
     pub(crate) before: usize,
-    /// The number of rows over all pages, and whether it is exact.
-    pub(crate) total: Option<(usize, bool)>,
+    pub(crate) total: Option<RowTotal>,
     pub(crate) next_cursor: Option<String>,
     /// True if more rows were left out than a cursor can reach.
-    pub(crate) truncated: bool,
+    pub(crate) is_truncated: bool,
     pub(crate) hint: Option<String>,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -41,7 +47,7 @@ impl<T> Reply<T> {
             before: 0,
             total: None,
             next_cursor: None,
-            truncated: false,
+            is_truncated: false,
             hint: None,
             warnings: Vec::new(),
         }
@@ -49,35 +55,45 @@ impl<T> Reply<T> {
 }
 
 /// Runs a tool on the view of a call, and wraps its reply in the envelope.
-pub(crate) fn envelope<T: Serialize>(
+pub(crate) fn wrap_reply<T: Serialize>(
     call: &Call<'_>,
-    View { snapshot, freshness }: &View,
+    CallView { snapshot, freshness }: &CallView,
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-) -> Result<Answer<T>, ToolError> {
+) -> Result<ToolAnswer<T>, ToolError> {
     let reply = tool(snapshot)?;
     let manifest = snapshot.manifest();
     let newest = manifest.segments.iter().filter_map(|segment| segment.times);
-    let newest = convert::time(newest.map(|(_, newest)| newest).max());
+    let newest = convert::format_time(newest.map(|(_, newest)| newest).max());
     let updated = Timestamp(manifest.updated_at).to_string();
-    let more = reply
-        .next_cursor
-        .as_ref()
-        .map(|cursor| more_sentence(cursor, reply.before + reply.returned, reply.total));
-    let empty = (reply.returned == 0).then(|| {
-        let newest = newest.as_deref().unwrap_or("no known time");
-        format!(
-            "The index was updated at {updated}; its newest event is of {newest}.{}",
-            freshness.why_empty()
-        )
-    });
-    let hint: Vec<String> = [more, reply.hint, empty].into_iter().flatten().collect();
+
+    let mut hints = Vec::new();
+    if let Some(cursor) = &reply.next_cursor {
+        hints.push(describe_next_page(cursor, reply.before + reply.returned, reply.total));
+    }
+    hints.extend(reply.hint);
+    if reply.returned == 0 {
+        let newest = match &newest {
+            Some(newest) => format!("its newest event is from {newest}"),
+            None => "none of its events has a time".to_owned(),
+        };
+        let why_empty = freshness.describe_unknown_files();
+        hints.push(format!("The index was updated at {updated}; {newest}.{why_empty}"));
+    }
+
     let mut warnings = reply.warnings;
-    warnings.extend(snapshot.labels().damage().map(|damage| {
+    if let Some(damage) = snapshot.labels().damage() {
         let message = format!("labels.json cannot be read, so labels are missing: {damage}");
-        Warning::new(WarningCode::LabelsUnreadable, Severity::Warning, message)
-    }));
+        let code = WarningCode::LabelsUnreadable;
+        warnings.push(Warning::new(code, Severity::Warning, message));
+    }
     warnings.extend(freshness.warnings());
-    let mut answer = Answer {
+
+    let (results_total, results_total_is) = match reply.total {
+        Some(RowTotal::Exact(rows)) => (Some(rows), None),
+        Some(RowTotal::AtLeast(rows)) => (Some(rows), Some("at_least")),
+        None => (None, None),
+    };
+    let mut answer = ToolAnswer {
         status: Status::Ok,
         pagination: Some(Pagination {
             total_in_page: reply.returned,
@@ -85,24 +101,25 @@ pub(crate) fn envelope<T: Serialize>(
             next_cursor: reply.next_cursor.clone(),
         }),
         data: reply.data,
-        hint: (!hint.is_empty()).then(|| hint.join(" ")),
+        hint: (!hints.is_empty()).then(|| hints.join(" ")),
         warnings,
         metadata: Metadata {
             tokens: 0,
             duration_ms: 0,
             timestamp: Timestamp::now().to_string(),
             cached: false,
-            results_total: reply.total.map(|(total, _)| total),
-            results_total_is: reply.total.filter(|(_, exact)| !exact).map(|_| "at_least"),
+            results_total,
+            results_total_is,
             results_returned: reply.returned,
-            results_truncated: reply.truncated || reply.next_cursor.is_some(),
-            index_size: snapshot.events(),
+            results_truncated: reply.is_truncated || reply.next_cursor.is_some(),
+            index_size: snapshot.event_count(),
             index_last_updated: (manifest.generation > 0).then_some(updated),
             newest_event: newest,
         },
     };
+
     let json = serde_json::to_vec(&answer).unwrap_or_default();
-    answer.warnings.extend(masked(&json));
+    answer.warnings.extend(redaction_warning(&json));
     answer.metadata.tokens = json.len().div_ceil(BYTES_PER_TOKEN);
     answer.metadata.duration_ms = u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(answer)
@@ -110,33 +127,39 @@ pub(crate) fn envelope<T: Serialize>(
 
 /// Returns the sentence about further pages, which clients that show only the text also need.
 /// `seen` is the number of rows on this page and the pages before it.
-fn more_sentence(cursor: &str, seen: usize, total: Option<(usize, bool)>) -> String {
+fn describe_next_page(cursor: &str, seen: usize, total: Option<RowTotal>) -> String {
     let rest = match total {
         // At least one row follows: the rest of a row that was cut in the middle.
-        Some((total, true)) => format!("{} more.", total.saturating_sub(seen).max(1)),
-        Some((total, false)) => format!("At least {} more.", total.saturating_sub(seen)),
+        Some(RowTotal::Exact(rows)) => format!("{} more.", rows.saturating_sub(seen).max(1)),
+        Some(RowTotal::AtLeast(rows)) => format!("At least {} more.", rows.saturating_sub(seen)),
         None => "There is more.".to_owned(),
     };
     format!("{rest} Pass cursor '{cursor}' to see the next page.")
 }
 
 /// Returns a warning that names the kinds of secrets masked in an answer.
-fn masked(json: &[u8]) -> Option<Warning> {
+fn redaction_warning(json: &[u8]) -> Option<Warning> {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for at in memmem::find_iter(json, MASK) {
         let rest = json.get(at + MASK.len()..).unwrap_or_default();
-        let end = rest.iter().take(KIND_BYTES).position(|byte| *byte == b']');
-        let kind = end.and_then(|end| std::str::from_utf8(rest.get(..end)?).ok());
-        let kind = kind.filter(|kind| kind.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
         // A snippet may end inside the mask.
-        *kinds.entry(kind.unwrap_or("unknown")).or_default() += 1;
+        *kinds.entry(mask_kind(rest).unwrap_or("unknown")).or_default() += 1;
     }
     let total: usize = kinds.values().sum();
-    (total > 0).then(|| {
-        let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-        let message = format!("{total} secrets are masked in this answer: {}", kinds.join(", "));
-        Warning::new(WarningCode::Redacted, Severity::Info, message)
-    })
+    if total == 0 {
+        return None;
+    }
+    let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    let message = format!("{total} secrets are masked in this answer: {}", kinds.join(", "));
+    Some(Warning::new(WarningCode::Redacted, Severity::Info, message))
+}
+
+/// Returns the kind of secret that `rest` begins with, which is the JSON after the start of a mask.
+fn mask_kind(rest: &[u8]) -> Option<&str> {
+    let end = rest.iter().take(MAX_KIND_BYTES).position(|byte| *byte == b']')?;
+    let kind = std::str::from_utf8(rest.get(..end)?).ok()?;
+    let is_name = kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_name.then_some(kind)
 }
 
 #[cfg(test)]
@@ -145,9 +168,9 @@ mod tests {
 
     #[test]
     fn masks_are_counted_by_kind() {
-        assert_eq!(masked(br#"{"text":"nothing"}"#), None);
+        assert_eq!(redaction_warning(br#"{"text":"nothing"}"#), None);
         let json = br#"["[REDACTED:github_token] [REDACTED:jwt]","[REDACTED:jwt]","[REDACTED:g"]"#;
-        let warning = masked(json).expect("masked");
+        let warning = redaction_warning(json).expect("masked");
         assert_eq!(warning.code, WarningCode::Redacted);
         assert!(warning.message.ends_with("github_token 1, jwt 2, unknown 1"), "{warning:?}");
     }

@@ -2,25 +2,25 @@
 
 use serde::Serialize;
 
-use crate::base::sanitize::{clean, head};
+use crate::base::sanitize::{clean_text, truncate_for_json};
 
 /// Maximum number of bytes of an unknown name that an answer repeats.
-const ECHOED: usize = 100;
+const MAX_ECHOED_BYTES: usize = 100;
 
 /// Returns a requested name that does not exist, in the form in which an answer repeats it.
-pub(crate) fn echoed(name: &str) -> String {
-    head(&clean(name), ECHOED).0.to_owned()
+pub(crate) fn echoed_name(name: &str) -> String {
+    truncate_for_json(&clean_text(name), MAX_ECHOED_BYTES).0.to_owned()
 }
 
 /// The number of bytes of JSON that may still be used.
 pub(crate) struct Budget {
     left: usize,
-    used: bool,
+    is_used: bool,
 }
 
 impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { left: bytes, used: false }
+        Self { left: bytes, is_used: false }
     }
 
     /// Takes the space that `item` needs; returns false if too little remains. The first item
@@ -28,16 +28,16 @@ impl Budget {
     pub(crate) fn take(&mut self, item: &impl Serialize) -> bool {
         // One byte for the comma.
         let bytes = serde_json::to_vec(item).map_or(0, |json| json.len() + 1);
-        if bytes > self.left && self.used {
+        if bytes > self.left && self.is_used {
             return false;
         }
-        self.used = true;
+        self.is_used = true;
         self.left = self.left.saturating_sub(bytes);
         true
     }
 
     /// Returns the number of bytes left.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining_bytes(&self) -> usize {
         self.left
     }
 }

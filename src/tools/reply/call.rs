@@ -1,5 +1,5 @@
-//! Describes one call of a tool: when it is made, how long it may take, and the view that it
-//! answers from.
+//! Describes one call of a tool: when it began, how long it may take, and the view that it answers
+//! from.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -13,20 +13,20 @@ use crate::store::Snapshot;
 /// store takes the snapshot, and the whole call answers from it.
 pub struct Call<'a> {
     pub(crate) now: Timestamp,
-    begun: Instant,
+    started: Instant,
     /// Polled from time to time; true ends the call.
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
     /// The maximum duration of a search, which then returns what it found so far.
     search_time: Duration,
-    /// The time at which the call ends, whatever it does.
+    /// The time at which every call ends, whatever it does; `None` without a limit.
     deadline: Option<Instant>,
     /// The maximum duration of a query, which is then ended.
     query_time: Duration,
-    view: OnceLock<View>,
+    view: OnceLock<CallView>,
 }
 
 /// The data that a call answers from.
-pub(crate) struct View {
+pub(crate) struct CallView {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) freshness: Freshness,
 }
@@ -36,7 +36,7 @@ impl<'a> Call<'a> {
     pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self {
             now,
-            begun: Instant::now(),
+            started: Instant::now(),
             stop,
             search_time: Duration::from_secs(limits::SEARCH_SECONDS),
             deadline: None,
@@ -66,8 +66,8 @@ impl<'a> Call<'a> {
     /// Returns the view that the call answers from. The first access gets it from `take`.
     pub(crate) fn view(
         &self,
-        take: impl FnOnce() -> Result<View, ToolError>,
-    ) -> Result<&View, ToolError> {
+        take: impl FnOnce() -> Result<CallView, ToolError>,
+    ) -> Result<&CallView, ToolError> {
         match self.view.get() {
             Some(view) => Ok(view),
             None => take().map(|view| self.view.get_or_init(|| view)),
@@ -76,11 +76,11 @@ impl<'a> Call<'a> {
 
     /// Returns the time since the call began.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.started.elapsed()
     }
 
     /// Returns an error if the call was cancelled or took too long, which ends it.
-    pub(crate) fn check(&self) -> Result<(), ToolError> {
+    pub(crate) fn ensure_running(&self) -> Result<(), ToolError> {
         if (self.stop)() {
             return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
         }
@@ -92,13 +92,13 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the maximum duration of a query that begins now.
-    pub(crate) fn query_left(&self) -> Duration {
+    pub(crate) fn remaining_query_time(&self) -> Duration {
         let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
         left.map_or(self.query_time, |left| left.min(self.query_time))
     }
 
     /// Returns the time at which a search that begins now has to end.
-    pub(crate) fn search_end(&self) -> Instant {
+    pub(crate) fn search_deadline(&self) -> Instant {
         let end = Instant::now() + self.search_time;
         self.deadline.map_or(end, |deadline| deadline.min(end))
     }

@@ -32,69 +32,81 @@ pub struct Caller {
 impl Caller {
     /// Returns the position of the agent's session: the one that it named, otherwise the newest of
     /// its folder.
-    pub(crate) fn session(&self, snapshot: &Snapshot) -> Option<usize> {
-        let newest = |wanted: &dyn Fn(&SessionRow) -> bool| {
-            let sessions = snapshot.sessions().iter().enumerate();
-            let sessions = sessions.filter(|(_, row)| wanted(row));
-            sessions.max_by_key(|(_, row)| row.ended_at).map(|(at, _)| at)
-        };
-        let named = |row: &SessionRow| self.session_ids.contains(&row.session_id);
-        let here = |row: &SessionRow| {
-            let folder = row.cwd.as_deref().map(Path::new);
-            row.is_conversation()
-                && !is_subagent(row)
-                && folder.is_some_and(|folder| self.folders.iter().any(|own| own == folder))
-        };
-        newest(&named).or_else(|| newest(&here))
+    pub(crate) fn current_session(&self, snapshot: &Snapshot) -> Option<usize> {
+        last_active(snapshot, |row| self.session_ids.contains(&row.session_id))
+            .or_else(|| last_active(snapshot, |row| self.works_in_folder_of(row)))
+    }
+
+    /// Returns true if a session is a conversation in one of the agent's folders, and not a
+    /// subagent's.
+    fn works_in_folder_of(&self, row: &SessionRow) -> bool {
+        let Some(folder) = row.cwd.as_deref().map(Path::new) else { return false };
+        row.is_conversation() && !is_subagent(row) && self.folders.iter().any(|own| own == folder)
     }
 
     /// Finds a session by one of these names, by its id, or by any unique prefix.
-    pub(crate) fn find(&self, snapshot: &Snapshot, id: &str) -> Result<usize, ToolError> {
+    pub(crate) fn find_session(&self, snapshot: &Snapshot, id: &str) -> Result<usize, ToolError> {
         let id = id.trim();
         let found = match id {
-            CURRENT => self.session(snapshot),
-            LAST => newest(snapshot, |_| true),
+            CURRENT => self.current_session(snapshot),
+            LAST => newest_conversation(snapshot, |_| true),
             _ => {
-                let found = snapshot.find(id);
+                let found = snapshot.find_session(id);
                 return found.map_err(|error| self.interface.lookup_error(id, error));
             }
         };
-        found.ok_or_else(|| {
-            let message = match id {
-                CURRENT => format!(
-                    "'current' is not known: no session in the index ran in this folder. {} shows the newest session",
-                    self.interface.call("list_sessions", &[("limit", "1")])
-                ),
-                _ => format!("'{id}' is not known: no session in the index holds a conversation"),
-            };
-            ToolError::new(ErrorCode::SessionNotFound, message).with("session_id", id)
-        })
+        found.ok_or_else(|| self.unknown_name_error(id))
+    }
+
+    /// Returns the error for `current` or `last` if there is no such session.
+    fn unknown_name_error(&self, name: &str) -> ToolError {
+        let message = if name == CURRENT {
+            format!(
+                "'current' is not known: no session in the index ran in this folder. {} shows the newest session",
+                self.interface.format_call("list_sessions", &[("limit", "1")])
+            )
+        } else {
+            format!("'{name}' is not known: no session in the index holds a conversation")
+        };
+        ToolError::new(ErrorCode::SessionNotFound, message).with_detail("session_id", name)
     }
 
     /// Returns a note about which session a name refers to, if `id` is such a name.
-    pub(crate) fn note(&self, id: &str, row: &SessionRow) -> Option<Warning> {
+    pub(crate) fn session_note(&self, id: &str, row: &SessionRow) -> Option<Warning> {
         let name = id.trim();
-        matches!(name, CURRENT | LAST).then(|| {
-            let ended = convert::time(row.ended_at).unwrap_or_else(|| "an unknown time".to_owned());
-            let message = format!("'{name}' is {}, last active at {ended}", row.session_id);
-            Warning::new(WarningCode::CurrentSession, Severity::Info, message)
-        })
+        if !matches!(name, CURRENT | LAST) {
+            return None;
+        }
+        let ended =
+            convert::format_time(row.ended_at).unwrap_or_else(|| "an unknown time".to_owned());
+        let message = format!("'{name}' is {}, last active at {ended}", row.session_id);
+        Some(Warning::new(WarningCode::CurrentSession, Severity::Info, message))
     }
 }
 
-/// Returns the position of the newest conversation that passes and is not a subagent's.
-pub(crate) fn newest(snapshot: &Snapshot, passes: impl Fn(&SessionRow) -> bool) -> Option<usize> {
-    let fits = |row: &SessionRow| row.is_conversation() && !is_subagent(row) && passes(row);
+/// Returns the position of the wanted session that ended last; of several, the last one.
+fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionRow) -> bool) -> Option<usize> {
     let sessions = snapshot.sessions().iter().enumerate();
-    let own = sessions.filter(|(_, row)| fits(row));
+    let wanted = sessions.filter(|(_, row)| is_wanted(row));
+    wanted.max_by_key(|(_, row)| row.ended_at).map(|(at, _)| at)
+}
+
+/// Returns the position of the newest conversation that passes and is not a subagent's; of several,
+/// the first one.
+pub(crate) fn newest_conversation(
+    snapshot: &Snapshot,
+    passes: impl Fn(&SessionRow) -> bool,
+) -> Option<usize> {
+    let sessions = snapshot.sessions().iter().enumerate();
+    let own = sessions.filter(|(_, row)| row.is_conversation() && !is_subagent(row) && passes(row));
     own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).map(|(at, _)| at)
 }
 
 /// Returns a warning if an id, given with others, is the prefix of several sessions.
 pub(crate) fn ambiguous_prefix_warning(error: &ToolError) -> Option<Warning> {
-    let ambiguous = error.code == ErrorCode::AmbiguousSessionPrefix;
-    ambiguous.then(|| {
-        let message = error.message.clone();
-        Warning::new(WarningCode::AmbiguousPrefix, Severity::Warning, message)
-    })
+    if error.code != ErrorCode::AmbiguousSessionPrefix {
+        return None;
+    }
+    let message = error.message.as_str();
+    Some(Warning::new(WarningCode::AmbiguousPrefix, Severity::Warning, message))
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use schemas::ToolError;
 use schemas::session::SessionRow;
 
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 use crate::error::store_error;
 use crate::store::Store;
 
@@ -19,7 +19,7 @@ pub(crate) fn complete_session(store: &Store, typed: &str) -> Result<Vec<String>
 pub(crate) fn complete_project(store: &Store, typed: &str) -> Result<Vec<String>, ToolError> {
     let typed = typed.trim().to_lowercase();
     let projects = latest_first(store, |row| {
-        row.project.as_deref().map(clean).filter(|name| name.to_lowercase().contains(&typed))
+        row.project.as_deref().map(clean_text).filter(|name| name.to_lowercase().contains(&typed))
     })?;
     let mut seen = HashSet::new();
     Ok(projects.into_iter().filter(|name| seen.insert(name.clone())).collect())
@@ -31,7 +31,7 @@ fn latest_first(
     store: &Store,
     value: impl Fn(&SessionRow) -> Option<String>,
 ) -> Result<Vec<String>, ToolError> {
-    let snapshot = store.snapshot().map_err(store_error)?;
+    let snapshot = store.take_snapshot().map_err(store_error)?;
     let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation()).collect();
     rows.sort_by(|a, b| b.ended_at.cmp(&a.ended_at).then_with(|| a.session_id.cmp(&b.session_id)));
     Ok(rows.into_iter().filter_map(|row| value(row)).collect())

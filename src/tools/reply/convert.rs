@@ -9,62 +9,70 @@ use schemas::tool::event::{Event, Source};
 use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventId, Timestamp, Usage};
 
-use super::session_sums::{counts, tokens};
-use crate::base::sanitize::{clean, head};
+use super::session_sums::{session_counts, session_tokens};
+use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::store::Snapshot;
 
-pub(crate) fn time(micros: Option<i64>) -> Option<String> {
+/// Maximum size of a title in bytes of JSON. The minimal format allows less, so that a page of 20
+/// sessions takes less than 1,000 tokens.
+const MAX_TITLE_BYTES: usize = 240;
+const MAX_MINIMAL_TITLE_BYTES: usize = 40;
+
+/// Formats a time, in microseconds, as text.
+pub(crate) fn format_time(micros: Option<i64>) -> Option<String> {
     micros.map(|micros| Timestamp(micros).to_string())
 }
 
-pub(crate) fn index(value: i32) -> u32 {
+/// Returns an index as the contract has it: 0 if the stored one is negative.
+pub(crate) fn unsigned_index(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
 pub(crate) fn event_id(row: &EventRow) -> String {
-    EventId::format(&row.session_id, index(row.event_index))
+    EventId::format(&row.session_id, unsigned_index(row.event_index))
 }
 
-pub(crate) fn usage(usage: Usage) -> Option<Usage> {
+/// Returns the usage, if any of its counts is known.
+pub(crate) fn known_usage(usage: Usage) -> Option<Usage> {
     (!usage.is_unknown()).then_some(usage)
 }
 
 /// Parses counts by name from a column of JSON.
-pub(crate) fn counts_by_name(json: Option<&String>) -> BTreeMap<String, u64> {
+pub(crate) fn parse_counts(json: Option<&String>) -> BTreeMap<String, u64> {
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
-fn cleaned(text: Option<&String>) -> Option<String> {
-    text.map(|text| clean(text))
+fn clean_optional(text: Option<&String>) -> Option<String> {
+    text.map(|text| clean_text(text))
 }
 
 /// Converts an event, without its text and its source.
-pub(crate) fn event(row: &EventRow, session: &SessionRow) -> Event {
+pub(crate) fn convert_event(row: &EventRow, session: &SessionRow) -> Event {
     Event {
         event_id: event_id(row),
         session_id: row.session_id.clone(),
-        event_index: index(row.event_index),
-        turn_index: index(row.turn_index),
-        step_index: index(row.step_index),
+        event_index: unsigned_index(row.event_index),
+        turn_index: unsigned_index(row.turn_index),
+        step_index: unsigned_index(row.step_index),
         event_type: row.event_type,
-        subtype: cleaned(row.subtype.as_ref()),
-        timestamp: time(row.timestamp),
+        subtype: clean_optional(row.subtype.as_ref()),
+        timestamp: format_time(row.timestamp),
         provider: row.provider,
         text: None,
         text_chars: None,
         text_offset: None,
-        tool_name: cleaned(row.tool_name.as_ref()),
+        tool_name: clean_optional(row.tool_name.as_ref()),
         tool_kind: row.tool_kind.as_ref().and_then(|kind| kind.parse().ok()),
-        tool_call_id: cleaned(row.tool_call_id.as_ref()),
-        files: row.files.iter().flatten().map(|path| clean(path)).collect(),
-        command: cleaned(row.command.as_ref()),
+        tool_call_id: clean_optional(row.tool_call_id.as_ref()),
+        files: row.files.iter().flatten().map(|path| clean_text(path)).collect(),
+        command: clean_optional(row.command.as_ref()),
         linked_event_id: None,
         is_error: row.is_error,
         exit_code: row.exit_code,
         duration_ms: row.duration_ms,
-        usage: usage(row.usage()),
-        model: cleaned(row.model.as_ref()),
-        git_branch: cleaned(row.git_branch.as_ref()),
+        usage: known_usage(row.usage()),
+        model: clean_optional(row.model.as_ref()),
+        git_branch: clean_optional(row.git_branch.as_ref()),
         is_replay: row.is_replay,
         is_sidechain: row.is_sidechain,
         is_abandoned: session.is_abandoned(row.event_index),
@@ -74,7 +82,7 @@ pub(crate) fn event(row: &EventRow, session: &SessionRow) -> Event {
 
 /// Returns where a row's record is stored, if the log still contains it: a document may have been
 /// rewritten.
-pub(crate) fn source(row: &EventRow, session: &SessionRow) -> Option<Source> {
+pub(crate) fn record_source(row: &EventRow, session: &SessionRow) -> Option<Source> {
     (row.source_length > 0).then(|| Source {
         path: session.source_path.clone(),
         byte_offset: row.source_offset.cast_unsigned(),
@@ -82,25 +90,27 @@ pub(crate) fn source(row: &EventRow, session: &SessionRow) -> Option<Source> {
     })
 }
 
-/// Adds the labels and the note of a session to its output.
-pub(crate) fn label(session: &mut Session, snapshot: &Snapshot, format: ListFormat) {
-    if let Some(given) = snapshot.labels().of(&session.session_id)
+/// Adds the labels and the note of a session to its output, if `format` shows them.
+pub(crate) fn add_labels(session: &mut Session, snapshot: &Snapshot, format: ListFormat) {
+    if let Some(given) = snapshot.labels().session_labels(&session.session_id)
         && format != ListFormat::Minimal
     {
-        session.labels = given.labels.iter().map(|label| clean(label)).collect();
-        session.note = given.note.as_deref().map(clean).filter(|_| format == ListFormat::Full);
+        session.labels = given.labels.iter().map(|label| clean_text(label)).collect();
+        if format == ListFormat::Full {
+            session.note = given.note.as_deref().map(clean_text);
+        }
     }
 }
 
 /// Returns the beginning of a row's text, in at most `bytes` of JSON.
-pub(crate) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
-    let text = clean(&row.text);
-    let (kept, omitted) = head(&text, bytes);
+pub(crate) fn text_excerpt(row: &EventRow, bytes: usize) -> Excerpt {
+    let text = clean_text(&row.text);
+    let (kept, omitted) = truncate_for_json(&text, bytes);
     Excerpt {
         event_id: event_id(row),
         event_type: row.event_type,
-        subtype: cleaned(row.subtype.as_ref()),
-        tool_name: cleaned(row.tool_name.as_ref()),
+        subtype: clean_optional(row.subtype.as_ref()),
+        tool_name: clean_optional(row.tool_name.as_ref()),
         is_error: row.is_error,
         turn_index: None,
         text: kept.to_owned(),
@@ -109,47 +119,72 @@ pub(crate) fn excerpt(row: &EventRow, bytes: usize) -> Excerpt {
 }
 
 /// Converts a session, with as many fields as `format` requests.
-pub(crate) fn session(row: &SessionRow, format: ListFormat, prices: &PriceTable) -> Session {
-    let summary = format != ListFormat::Minimal;
-    let full = format == ListFormat::Full;
-    let title = cleaned(row.title.as_ref()).map(|title| {
-        // The limit of 40 keeps a page of 20 sessions in the minimal format under 1,000 tokens.
-        let (kept, omitted) = head(&title, if summary { 240 } else { 40 });
+pub(crate) fn convert_session(
+    row: &SessionRow,
+    format: ListFormat,
+    prices: &PriceTable,
+) -> Session {
+    let mut session = minimal_session(row, format);
+    if format == ListFormat::Minimal {
+        return session;
+    }
+    session.project = clean_optional(row.project.as_ref());
+    session.started_at = format_time(row.started_at);
+    session.duration_ms = row.duration_ms();
+    session.counts = Some(session_counts(row));
+    session.tokens = session_tokens(row, prices);
+    session.parent_session_id = clean_optional(row.parent_session_id.as_ref());
+    session.relation = row.relation.as_ref().and_then(|relation| relation.parse().ok());
+    session.model = clean_optional(row.model.as_ref());
+    if format == ListFormat::Summary {
+        return session;
+    }
+
+    session.git_branch = clean_optional(row.git_branch.as_ref());
+    session.cwd = clean_optional(row.cwd.as_ref());
+    session.repository = clean_optional(row.repository.as_ref());
+    session.agent_id = clean_optional(row.agent_id.as_ref());
+    session.agent_version = clean_optional(row.agent_version.as_ref());
+    session.native_id = clean_optional(row.native_id.as_ref());
+    session.source_path = Some(row.source_path.clone());
+    session.abandoned = row.abandoned.clone();
+    session.redactions = row.redactions.as_ref().and_then(|json| serde_json::from_str(json).ok());
+    session
+}
+
+/// Converts the fields that every format has.
+fn minimal_session(row: &SessionRow, format: ListFormat) -> Session {
+    let max_bytes =
+        if format == ListFormat::Minimal { MAX_MINIMAL_TITLE_BYTES } else { MAX_TITLE_BYTES };
+    let title = clean_optional(row.title.as_ref()).map(|title| {
+        let (kept, omitted) = truncate_for_json(&title, max_bytes);
         format!("{kept}{}", if omitted > 0 { "…" } else { "" })
     });
     Session {
         session_id: row.session_id.clone(),
         provider: row.provider,
         title,
-        project: cleaned(row.project.as_ref()).filter(|_| summary),
-        ended_at: time(row.ended_at),
-        started_at: time(row.started_at).filter(|_| summary),
-        duration_ms: row.duration_ms().filter(|_| summary),
-        counts: summary.then(|| counts(row)),
-        tokens: summary.then(|| tokens(row, prices)).flatten(),
+        project: None,
+        ended_at: format_time(row.ended_at),
+        started_at: None,
+        duration_ms: None,
+        counts: None,
+        tokens: None,
         with_subagents: None,
         labels: Vec::new(),
         note: None,
-        parent_session_id: cleaned(row.parent_session_id.as_ref()).filter(|_| summary),
-        relation: row
-            .relation
-            .as_ref()
-            .and_then(|relation| relation.parse().ok())
-            .filter(|_| summary),
-        model: cleaned(row.model.as_ref()).filter(|_| summary),
-        git_branch: cleaned(row.git_branch.as_ref()).filter(|_| full),
-        cwd: cleaned(row.cwd.as_ref()).filter(|_| full),
-        repository: cleaned(row.repository.as_ref()).filter(|_| full),
-        agent_id: cleaned(row.agent_id.as_ref()).filter(|_| full),
-        agent_version: cleaned(row.agent_version.as_ref()).filter(|_| full),
-        native_id: cleaned(row.native_id.as_ref()).filter(|_| full),
-        source_path: full.then(|| row.source_path.clone()),
+        parent_session_id: None,
+        relation: None,
+        model: None,
+        git_branch: None,
+        cwd: None,
+        repository: None,
+        agent_id: None,
+        agent_version: None,
+        native_id: None,
+        source_path: None,
         source_gone: row.source_gone,
-        abandoned: row.abandoned.clone().filter(|_| full),
-        redactions: row
-            .redactions
-            .as_ref()
-            .filter(|_| full)
-            .and_then(|json| serde_json::from_str(json).ok()),
+        abandoned: None,
+        redactions: None,
     }
 }

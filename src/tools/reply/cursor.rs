@@ -8,17 +8,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// The content of a cursor.
 #[derive(Serialize, Deserialize)]
-struct Cursor<P> {
+struct CursorContent<P> {
     /// A hash of the arguments.
     b: String,
+    /// The position.
     p: P,
 }
 
 /// Encodes a cursor at `position` that is valid only for the same `args`. `args` must not contain a
 /// cursor.
 pub(crate) fn encode<P: Serialize>(args: &impl Serialize, position: &P) -> String {
-    let cursor = Cursor { b: binding(args), p: position };
+    let cursor = CursorContent { b: hash_arguments(args), p: position };
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
 }
 
@@ -27,22 +29,26 @@ pub(crate) fn decode<P: DeserializeOwned>(
     args: &impl Serialize,
     cursor: &str,
 ) -> Result<P, ToolError> {
-    let invalid = |why: &str| {
-        let message = format!(
-            "cursor: {why}. Pass next_cursor of the page before unchanged, with the same other arguments, or leave it out for the first page"
-        );
-        ToolError::new(ErrorCode::InvalidCursor, message).with("field", "cursor")
-    };
-    let bytes = URL_SAFE_NO_PAD.decode(cursor.trim()).map_err(|_| invalid("it is none of ours"))?;
-    let cursor: Cursor<P> =
-        serde_json::from_slice(&bytes).map_err(|_| invalid("it is of another kind of call"))?;
-    if cursor.b != binding(args) {
-        return Err(invalid("it belongs to a call with other arguments"));
+    let bytes = URL_SAFE_NO_PAD
+        .decode(cursor.trim())
+        .map_err(|_| invalid_cursor("it does not come from an earlier page"))?;
+    let cursor: CursorContent<P> = serde_json::from_slice(&bytes)
+        .map_err(|_| invalid_cursor("it belongs to another kind of call"))?;
+    if cursor.b != hash_arguments(args) {
+        return Err(invalid_cursor("it belongs to a call with other arguments"));
     }
     Ok(cursor.p)
 }
 
-fn binding(args: &impl Serialize) -> String {
+fn invalid_cursor(why: &str) -> ToolError {
+    let message = format!(
+        "cursor: {why}. Pass next_cursor of the previous page unchanged, with the same other arguments, or leave it out for the first page"
+    );
+    ToolError::new(ErrorCode::InvalidCursor, message).with_detail("field", "cursor")
+}
+
+/// Returns a hash of the arguments, to which a cursor is bound.
+fn hash_arguments(args: &impl Serialize) -> String {
     let json = serde_json::to_vec(args).unwrap_or_default();
     format!("{:x}", xxh3_64(&json) >> 16)
 }

@@ -1,16 +1,16 @@
-//! Tells events apart by type, outcome and text, the same way for every tool.
+//! Classifies events by type, outcome and text, the same way for every tool.
 
 use schemas::EventType;
 use schemas::session::EventRow;
 
 /// Returns true if a row is of this type.
-pub(crate) fn is(row: &EventRow, kind: EventType) -> bool {
+pub(crate) fn is_type(row: &EventRow, kind: EventType) -> bool {
     row.event_type == kind
 }
 
 /// Returns true if a result or a notification is marked as failed. A command that the user ran
 /// outside the conversation does not count as one of its failures.
-pub(crate) fn failed(row: &EventRow) -> bool {
+pub(crate) fn has_failed(row: &EventRow) -> bool {
     row.is_error.unwrap_or_else(|| row.exit_code.is_some_and(|code| code != 0))
         && row.subtype.as_deref() != Some("bash_output")
 }
@@ -18,8 +18,10 @@ pub(crate) fn failed(row: &EventRow) -> bool {
 /// Returns true if a record shows that the context was compacted. Records that announce a
 /// compaction or remove only a little do not count.
 pub(crate) fn shows_compaction(row: &EventRow) -> bool {
-    let subtype = row.subtype.as_deref().filter(|_| is(row, EventType::Notification));
-    let subtype = subtype.unwrap_or_default().to_ascii_lowercase();
+    if !is_type(row, EventType::Notification) {
+        return false;
+    }
+    let subtype = row.subtype.as_deref().unwrap_or_default().to_ascii_lowercase();
     let no_loss = ["micro", "begin", "start", "cancel", "reference", "reminder"];
     ["compact", "compress", "session.truncation"].iter().any(|part| subtype.contains(part))
         && !no_loss.iter().any(|part| subtype.contains(part))
@@ -45,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_from_paths_and_requests() {
+    fn commands_are_distinguished_from_paths_and_requests() {
         assert!(is_slash_command("/model opus") && is_slash_command("/compact"));
         for prompt in ["/home/mira/x.rs is wrong", "fix / in paths", "", "/", "!ls"] {
             assert!(!is_slash_command(prompt), "{prompt}");

@@ -13,7 +13,7 @@ pub trait Refresh: Send + Sync {
     fn refresh(&self, wait: Duration);
 
     /// Returns the current freshness.
-    fn state(&self) -> Freshness;
+    fn current_freshness(&self) -> Freshness;
 }
 
 /// The logs whose current content is not in the store.
@@ -21,7 +21,7 @@ pub trait Refresh: Send + Sync {
 pub struct Freshness {
     /// The number of log files that grew or appeared and are not read yet.
     pub pending: usize,
-    pub lag: Lag,
+    pub unread_reason: UnreadReason,
     /// The number of log files that could not be read.
     pub failed: usize,
     /// The number of files next to the logs whose format is unknown.
@@ -30,7 +30,7 @@ pub struct Freshness {
 
 /// The reason why some logs are not read yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub enum Lag {
+pub enum UnreadReason {
     /// No unread logs are known.
     #[default]
     None,
@@ -46,45 +46,50 @@ pub enum Lag {
 
 impl Freshness {
     /// Returns the warnings that an answer gives about the freshness.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = Warning> {
-        let stale =
-            |severity, message: String| Warning::new(WarningCode::IndexStale, severity, message);
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        warnings.extend(self.unread_warning());
+        if self.failed > 0 {
+            let message =
+                format!("{} log files could not be read; see `sessions status`", self.failed);
+            warnings.push(Warning::new(WarningCode::FilesFailed, Severity::Warning, message));
+        }
+        warnings
+    }
+
+    fn unread_warning(&self) -> Option<Warning> {
         let files = match self.pending {
             1 => "1 log file has".to_owned(),
             files => format!("{files} log files have"),
         };
-        let lag = match &self.lag {
-            Lag::None => None,
-            Lag::Looking => Some(stale(
+        let (severity, message) = match &self.unread_reason {
+            UnreadReason::None => return None,
+            UnreadReason::Looking => (
                 Severity::Info,
-                "The logs are being looked through; what was written last may be missing. Call again in a moment".to_owned(),
-            )),
-            Lag::Reading => Some(stale(
+                "The logs are still being checked, so the latest records may be missing. Call again in a moment".to_owned(),
+            ),
+            UnreadReason::Reading => (
                 Severity::Warning,
                 format!("{files} new content that is being read. Call again in a moment to see it"),
-            )),
-            Lag::Busy => Some(stale(
+            ),
+            UnreadReason::Busy => (
                 Severity::Warning,
                 format!("{files} new content; another process is writing to the store, so it is read later"),
-            )),
-            Lag::Trouble(why) => Some(stale(
+            ),
+            UnreadReason::Trouble(why) => (
                 Severity::Error,
-                format!("{files} new content that could not be taken in: {why}"),
-            )),
+                format!("{files} new content that could not be ingested: {why}"),
+            ),
         };
-        let failed = (self.failed > 0).then(|| {
-            let message =
-                format!("{} log files could not be read; see `sessions status`", self.failed);
-            Warning::new(WarningCode::FilesFailed, Severity::Warning, message)
-        });
-        lag.into_iter().chain(failed)
+        Some(Warning::new(WarningCode::IndexStale, severity, message))
     }
 
     /// Returns what an empty answer says about unknown files.
-    pub(crate) fn why_empty(&self) -> String {
+    pub(crate) fn describe_unknown_files(&self) -> String {
         match self.unknown {
             0 => String::new(),
-            files => format!(" Files of no known format beside the logs: {files}."),
+            1 => " 1 file next to the logs has an unknown format.".to_owned(),
+            files => format!(" {files} files next to the logs have an unknown format."),
         }
     }
 }

@@ -17,14 +17,14 @@ pub enum Interface {
 
 impl Interface {
     /// Returns a tool by its name: `list_sessions`, or `sessions list` at a terminal.
-    pub(crate) fn tool(self, name: &str) -> String {
-        self.call(name, &[])
+    pub(crate) fn tool_name(self, name: &str) -> String {
+        self.format_call(name, &[])
     }
 
     /// Formats a call with these arguments: `list_sessions(limit=1)`, or `sessions list --limit 1`
     /// at a terminal. An argument that a command takes without a flag is printed as its value
     /// alone; an argument with an empty value means any value.
-    pub(crate) fn call(self, name: &str, arguments: &[(&str, &str)]) -> String {
+    pub(crate) fn format_call(self, name: &str, arguments: &[(&str, &str)]) -> String {
         let command = TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.command);
         let (Self::Commands, Some(command)) = (self, command) else {
             let arguments = arguments.iter().map(|argument| match argument {
@@ -40,7 +40,7 @@ impl Interface {
         for (name, value) in arguments {
             line.push(' ');
             if !takes_without_flag(command, name) {
-                line.push_str(&flag(command, name));
+                line.push_str(&flag_name(command, name));
                 line.push(' ');
             }
             match value.trim_matches(['[', ']']) {
@@ -57,31 +57,31 @@ impl Interface {
             LookupError::TooShort { least } => {
                 let message = format!(
                     "'{id}' is too short. Give at least {least} characters of a session id; {} shows them",
-                    self.tool("list_sessions")
+                    self.tool_name("list_sessions")
                 );
-                ToolError::new(ErrorCode::InvalidSessionId, message).with("session_id", id)
+                ToolError::new(ErrorCode::InvalidSessionId, message).with_detail("session_id", id)
             }
             LookupError::NotFound { meant } => {
                 let message = match id.parse::<EventId>() {
                     Ok(EventId { session, .. }) => format!(
                         "'{id}' is the id of an event, which {} shows; its session is '{session}'",
-                        self.tool("get_event_details")
+                        self.tool_name("get_event_details")
                     ),
                     Err(_) => format!(
                         "No session starts with '{id}'. {} shows the ids",
-                        self.tool("list_sessions")
+                        self.tool_name("list_sessions")
                     ),
                 };
                 ToolError::new(ErrorCode::SessionNotFound, message)
-                    .with("session_id", id)
-                    .meant(meant.as_deref())
+                    .with_detail("session_id", id)
+                    .with_suggestion(meant.as_deref())
             }
             LookupError::Ambiguous { sessions, candidates } => {
                 let message =
                     format!("Prefix '{id}' matches {sessions} sessions. Give more characters");
                 ToolError::new(ErrorCode::AmbiguousSessionPrefix, message)
-                    .with("prefix", id)
-                    .with("matches", candidates)
+                    .with_detail("prefix", id)
+                    .with_detail("matches", candidates)
             }
         }
     }
@@ -90,25 +90,24 @@ impl Interface {
     pub(crate) fn query_error(self, error: &QueryError) -> ToolError {
         let mut message = format!("query: {error}");
         if error.kind == QueryErrorKind::NothingToFind {
-            let lists = self.tool("list_sessions");
+            let lists = self.tool_name("list_sessions");
             message.push_str(&format!("; {lists} lists sessions without a query"));
         }
-        let answer = ToolError::new(ErrorCode::InvalidQuery, message);
-        let answer = match error.position {
-            Some(position) => answer.with("position", position),
-            None => answer,
-        };
+        let mut answer = ToolError::new(ErrorCode::InvalidQuery, message);
+        if let Some(position) = error.position {
+            answer = answer.with_detail("position", position);
+        }
         match &error.kind {
             QueryErrorKind::WrongTime { value, .. }
             | QueryErrorKind::UnknownQualifier { written: value } => {
-                answer.with("value", value.as_str())
+                answer.with_detail("value", value.as_str())
             }
             QueryErrorKind::TooLong { .. }
             | QueryErrorKind::NothingToFind
             | QueryErrorKind::OpenQuote
             | QueryErrorKind::NoValue { .. }
             | QueryErrorKind::MissingTerm { .. }
-            | QueryErrorKind::ExcludedBesideOr
+            | QueryErrorKind::ExcludedNextToOr
             | QueryErrorKind::WrongRegex { .. } => answer,
         }
     }
@@ -130,7 +129,7 @@ fn takes_without_flag(command: &str, argument: &str) -> bool {
 
 /// Returns the flag of an argument. For example, `session_ids` is given as `--session-id`, which
 /// may be repeated.
-fn flag(command: &str, argument: &str) -> String {
+fn flag_name(command: &str, argument: &str) -> String {
     if (command, argument) == ("stats", "group_by") {
         return "--by".to_owned();
     }
@@ -177,13 +176,13 @@ mod tests {
                 "sessions analyze <session_id>",
             ),
         ] {
-            assert_eq!(Interface::Tools.call(tool, arguments), call);
-            assert_eq!(Interface::Commands.call(tool, arguments), command);
+            assert_eq!(Interface::Tools.format_call(tool, arguments), call);
+            assert_eq!(Interface::Commands.format_call(tool, arguments), command);
         }
     }
 
     #[test]
-    fn what_somebody_typed_stays_as_it_is() {
+    fn an_id_is_repeated_as_it_was_typed() {
         let missing = LookupError::NotFound { meant: None };
         let error = Interface::Commands.lookup_error("list_sessions", missing);
         assert_eq!(

@@ -3,42 +3,48 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use ingest::discover::{discover, file_of};
-use ingest::plan::unchanged;
-use ingest::source::candidate::Candidate;
+use ingest::discover::{discover, find_file};
+use ingest::plan::is_unchanged;
+use ingest::source::candidate::LogCandidate;
 use schemas::session::{SourceRow, SourceStatus};
 
 /// The differences between the files on disk and the store.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingLogs {
     /// Files that grew, appeared or were rewritten.
-    pub changed: Vec<Candidate>,
+    pub changed: Vec<LogCandidate>,
     /// Files that no longer exist.
     pub vanished: Vec<String>,
 }
 
 /// Searches `roots` and every file that was ingested from elsewhere. `known` are the files as the
 /// store knows them; the folder `store` is skipped.
-pub(crate) fn pending(
+pub(crate) fn find_pending_logs(
     roots: &[PathBuf],
     store: &Path,
     known: &BTreeMap<String, SourceRow>,
-) -> Pending {
+) -> PendingLogs {
     let mut places = roots.to_vec();
-    let elsewhere = |path: &&String| !roots.iter().any(|root| Path::new(path).starts_with(root));
-    places.extend(known.keys().filter(elsewhere).filter_map(|path| file_of(path)));
+    for path in known.keys() {
+        let is_in_roots = roots.iter().any(|root| Path::new(path).starts_with(root));
+        if !is_in_roots {
+            places.extend(find_file(path));
+        }
+    }
     places.dedup();
-    let found = discover(&places).without(store);
-    let present: HashSet<String> = found.files.iter().map(Candidate::key).collect();
-    let vanished = known
-        .values()
-        .filter(|row| row.status != SourceStatus::Gone && !present.contains(&row.path))
-        .filter(|row| found.has_lost(&row.path))
-        .map(|row| row.path.clone())
-        .collect();
+    let found = discover(&places).without_folder(store);
+
+    let present: HashSet<String> = found.files.iter().map(LogCandidate::key).collect();
+    let mut vanished = Vec::new();
+    for row in known.values() {
+        let is_missing = row.status != SourceStatus::Gone && !present.contains(&row.path);
+        if is_missing && found.has_lost(&row.path) {
+            vanished.push(row.path.clone());
+        }
+    }
     let changed = found
         .files
         .into_iter()
-        .filter(|file| known.get(&file.key()).is_none_or(|row| !unchanged(file, row)));
-    Pending { changed: changed.collect(), vanished }
+        .filter(|file| known.get(&file.key()).is_none_or(|row| !is_unchanged(file, row)));
+    PendingLogs { changed: changed.collect(), vanished }
 }

@@ -11,25 +11,28 @@ use schemas::{EventType, ToolError};
 use super::budget::Budget;
 use super::call::Call;
 use super::convert;
-use crate::base::sanitize::{clean, head};
+use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::error::store_error;
 use crate::store::{ALL_EVENTS, Snapshot, column_of};
 
 /// Reads events `from..to` of a session, in order.
-pub(crate) fn range(
+pub(crate) fn read_events(
     snapshot: &Snapshot,
     session: usize,
     from: u32,
     to: u32,
 ) -> Result<Vec<EventRow>, ToolError> {
-    snapshot.events_of(session, std::slice::from_ref(&(from..to)), &[]).rows().map_err(store_error)
+    snapshot
+        .events_of(session, std::slice::from_ref(&(from..to)), &[])
+        .read_rows()
+        .map_err(store_error)
 }
 
-/// Number of events read at a time, so that the end of a call is noticed in between.
-const CHUNK: u32 = 8192;
+/// Number of events read at a time; whether the call has ended is checked in between.
+const CHUNK_EVENTS: u32 = 8192;
 
 /// Reads all events of a session, unless the call ends.
-pub(crate) fn all(
+pub(crate) fn read_all_events(
     snapshot: &Snapshot,
     session: usize,
     call: &Call<'_>,
@@ -38,9 +41,9 @@ pub(crate) fn all(
     let mut events = Vec::new();
     let mut from = 0;
     while from < end {
-        call.check()?;
-        let to = from.saturating_add(CHUNK).min(end);
-        events.extend(range(snapshot, session, from, to)?);
+        call.ensure_running()?;
+        let to = from.saturating_add(CHUNK_EVENTS).min(end);
+        events.extend(read_events(snapshot, session, from, to)?);
         from = to;
     }
     Ok(events)
@@ -56,19 +59,19 @@ const LINK_COLUMNS: &[EventColumn] = &[
 
 /// The links between calls and results of one session, by call id.
 #[derive(Default)]
-pub(crate) struct Links(HashMap<String, Joined>);
+pub(crate) struct Links(HashMap<String, JoinedCalls>);
 
 /// The calls and results that share one id: some models restart the numbering of calls in every
 /// turn.
 #[derive(Default)]
-struct Joined {
+struct JoinedCalls {
     /// The event indexes of the calls, in order.
     calls: Vec<i32>,
     /// The event indexes of the results, each with its duration.
     results: Vec<(i32, Option<i64>)>,
 }
 
-impl Joined {
+impl JoinedCalls {
     /// Returns the call of a result: the last one before it, otherwise the first.
     fn call_of(&self, result: i32) -> Option<i32> {
         let before = self.calls.iter().rev().find(|call| **call < result);
@@ -87,14 +90,14 @@ impl Links {
         let mut links = Self::default();
         let mut events = snapshot.events_of(session, ALL_EVENTS, LINK_COLUMNS);
         while let Some(batch) = events.next_batch().map_err(store_error)? {
-            let read = links.add(&batch);
-            read.map_err(|error| store_error(events.damaged(error)))?;
+            let read = links.add_batch(&batch);
+            read.map_err(|error| store_error(events.damaged_batch(error)))?;
         }
         Ok(links)
     }
 
     /// Adds the rows of a batch.
-    fn add(&mut self, batch: &RecordBatch) -> Result<(), ToolError> {
+    fn add_batch(&mut self, batch: &RecordBatch) -> Result<(), ToolError> {
         let (Some(index), Some(kind), Some(call), Some(duration)) = (
             column_of(batch, EventColumn::EventIndex),
             column_of(batch, EventColumn::EventType),
@@ -104,27 +107,29 @@ impl Links {
             return Ok(());
         };
         let index = index.as_primitive::<arrow::datatypes::Int32Type>();
-        let (kind, call) = (kind.as_string::<i32>(), call.as_string::<i32>());
+        let kind = kind.as_string::<i32>();
+        let call = call.as_string::<i32>();
         let duration = duration.as_primitive::<arrow::datatypes::Int64Type>();
         for row in (0..batch.num_rows()).filter(|row| call.is_valid(*row)) {
             let duration = duration.is_valid(row).then(|| duration.value(row));
-            self.note(kind.value(row).parse()?, call.value(row), index.value(row), duration);
+            self.add_event(kind.value(row).parse()?, call.value(row), index.value(row), duration);
         }
         Ok(())
     }
 
     /// Builds the links from rows that are already read.
-    pub(crate) fn of(rows: &[EventRow]) -> Self {
+    pub(crate) fn from_rows(rows: &[EventRow]) -> Self {
         let mut links = Self::default();
         for row in rows {
             if let Some(call) = &row.tool_call_id {
-                links.note(row.event_type, call, row.event_index, row.duration_ms);
+                links.add_event(row.event_type, call, row.event_index, row.duration_ms);
             }
         }
         links
     }
 
-    fn note(&mut self, kind: EventType, call: &str, index: i32, duration: Option<i64>) {
+    /// Adds one call or result.
+    fn add_event(&mut self, kind: EventType, call: &str, index: i32, duration: Option<i64>) {
         let joined = self.0.entry(call.to_owned()).or_default();
         if kind == EventType::ToolCall {
             joined.calls.push(index);
@@ -134,7 +139,7 @@ impl Links {
     }
 
     /// Adds the result and the duration to a call, and the call to a result.
-    fn apply(&self, row: &EventRow, event: &mut Event) {
+    fn link_event(&self, row: &EventRow, event: &mut Event) {
         let joined = row.tool_call_id.as_ref().and_then(|call| self.0.get(call));
         let Some(joined) = joined else { return };
         let linked = match event.event_type {
@@ -150,12 +155,12 @@ impl Links {
             | EventType::TokenUsage
             | EventType::Notification => None,
         };
-        event.linked_event_id =
-            linked.map(|index| schemas::EventId::format(&row.session_id, convert::index(index)));
+        event.linked_event_id = linked
+            .map(|index| schemas::EventId::format(&row.session_id, convert::unsigned_index(index)));
     }
 }
 
-/// Puts events on a page until the budget or `limit` ends it.
+/// Puts events on a page until the page is full.
 pub(crate) struct Pager<'a> {
     pub fields: Option<&'a [EventField]>,
     /// The number of characters of text that the page may still contain.
@@ -165,34 +170,52 @@ pub(crate) struct Pager<'a> {
 }
 
 /// How much of an event was put on a page.
-pub(crate) enum Put {
+pub(crate) enum EventFit {
     Whole,
     /// The text continues at this character.
     Until(usize),
 }
 
 /// Minimum number of characters of a cut text on a page; a shorter part moves to the next page.
-const LEAST_CHARS: usize = 200;
+const MIN_CUT_CHARS: usize = 200;
 
 impl Pager<'_> {
-    fn wants(&self, field: EventField) -> bool {
+    fn has_field(&self, field: EventField) -> bool {
         self.fields.is_none_or(|fields| fields.contains(&field))
     }
 
     /// Puts `row` on the page, its text from character `offset` on.
-    pub(crate) fn put(
+    pub(crate) fn push_event(
         &mut self,
         row: &EventRow,
         session: &SessionRow,
         links: &Links,
         offset: usize,
-    ) -> Put {
-        let mut event = convert::event(row, session);
-        links.apply(row, &mut event);
-        if self.wants(EventField::Source) {
-            event.source = convert::source(row, session);
+    ) -> EventFit {
+        let mut event = convert::convert_event(row, session);
+        links.link_event(row, &mut event);
+        if self.has_field(EventField::Source) {
+            event.source = convert::record_source(row, session);
         }
-        if !self.wants(EventField::Tool) {
+        self.remove_unwanted(&mut event);
+
+        let mut put = EventFit::Whole;
+        if self.has_field(EventField::Text) {
+            match self.add_text(&mut event, &row.text, offset) {
+                Some(added) => put = added,
+                None => return EventFit::Until(offset),
+            }
+        }
+        if !self.budget.take(&event) {
+            return EventFit::Until(offset);
+        }
+        self.events.push(event);
+        put
+    }
+
+    /// Removes the fields that were not requested.
+    fn remove_unwanted(&self, event: &mut Event) {
+        if !self.has_field(EventField::Tool) {
             event.tool_name = None;
             event.tool_kind = None;
             event.tool_call_id = None;
@@ -202,42 +225,38 @@ impl Pager<'_> {
             event.exit_code = None;
             event.duration_ms = None;
         }
-        if !self.wants(EventField::Usage) {
+        if !self.has_field(EventField::Usage) {
             event.usage = None;
         }
-        if !self.wants(EventField::Context) {
+        if !self.has_field(EventField::Context) {
             event.model = None;
             event.git_branch = None;
         }
-        let mut cut = None;
-        if self.wants(EventField::Text) {
-            let text = clean(&row.text);
-            let chars = text.chars().count();
-            let rest = match text.char_indices().nth(offset) {
-                Some((at, _)) => &text[at..],
-                None => "",
-            };
-            let by_chars =
-                rest.char_indices().nth(self.max_chars).map_or(rest, |(at, _)| &rest[..at]);
-            let frame = serde_json::to_vec(&event).map_or(0, |json| json.len()) + 100;
-            let (kept, _) = head(by_chars, self.budget.left().saturating_sub(frame));
-            let kept_chars = kept.chars().count();
-            let is_first = self.events.is_empty();
-            if kept.len() < rest.len() && kept_chars < LEAST_CHARS && !is_first {
-                return Put::Until(offset);
-            }
-            if kept.len() < rest.len() {
-                cut = Some(offset + kept_chars);
-            }
-            self.max_chars -= kept_chars.min(self.max_chars);
-            event.text = Some(kept.to_owned());
-            event.text_chars = (offset > 0 || cut.is_some()).then_some(chars);
-            event.text_offset = (offset > 0).then_some(offset);
+    }
+
+    /// Adds to an event as much of its text, from character `offset` on, as fits on the page.
+    /// Returns `None` if too little of it fits.
+    fn add_text(&mut self, event: &mut Event, text: &str, offset: usize) -> Option<EventFit> {
+        let text = clean_text(text);
+        let chars = text.chars().count();
+        let rest = match text.char_indices().nth(offset) {
+            Some((at, _)) => &text[at..],
+            None => "",
+        };
+        let by_chars = rest.char_indices().nth(self.max_chars).map_or(rest, |(at, _)| &rest[..at]);
+        let frame = serde_json::to_vec(&*event).map_or(0, |json| json.len()) + 100;
+        let (kept, _) =
+            truncate_for_json(by_chars, self.budget.remaining_bytes().saturating_sub(frame));
+        let kept_chars = kept.chars().count();
+        let is_cut = kept.len() < rest.len();
+        if is_cut && kept_chars < MIN_CUT_CHARS && !self.events.is_empty() {
+            return None;
         }
-        if !self.budget.take(&event) {
-            return Put::Until(offset);
-        }
-        self.events.push(event);
-        cut.map_or(Put::Whole, Put::Until)
+
+        self.max_chars -= kept_chars.min(self.max_chars);
+        event.text = Some(kept.to_owned());
+        event.text_chars = (offset > 0 || is_cut).then_some(chars);
+        event.text_offset = (offset > 0).then_some(offset);
+        Some(if is_cut { EventFit::Until(offset + kept_chars) } else { EventFit::Whole })
     }
 }

@@ -9,14 +9,14 @@ use schemas::price::PriceTable;
 use schemas::session::{ModelUsage, SessionRow};
 use schemas::tool::list::{Counts, Family, Tokens};
 
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 
 /// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
 /// cycle.
 pub(crate) const MAX_SUBAGENT_DEPTH: usize = 16;
 
 /// Returns the counts of a session.
-pub(crate) fn counts(row: &SessionRow) -> Counts {
+pub(crate) fn session_counts(row: &SessionRow) -> Counts {
     Counts {
         events: row.events,
         turns: row.turns,
@@ -28,24 +28,27 @@ pub(crate) fn counts(row: &SessionRow) -> Counts {
 }
 
 /// Returns a session's tokens; `None` if its log does not record any.
-pub(crate) fn tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
-    let known = !row.recorded().is_unknown();
-    known.then(|| sum(std::slice::from_ref(&row), prices))
+pub(crate) fn session_tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
+    if row.recorded_usage().is_unknown() {
+        return None;
+    }
+    Some(sum_tokens(std::slice::from_ref(&row), prices))
 }
 
-fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
+/// Sums up the tokens of sessions, and their cost.
+fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
     let mut tokens = Tokens { confidence: Confidence::Measured, ..Tokens::default() };
     for row in rows {
         tokens.counted_once = tokens.counted_once.plus(row.usage());
-        tokens.as_recorded = tokens.as_recorded.plus(row.recorded());
-        // A subagent that never got an answer does not lower the confidence of the whole.
+        tokens.as_recorded = tokens.as_recorded.plus(row.recorded_usage());
+        // A subagent that never got an answer does not lower the confidence of the sum.
         let confidence = row.usage_confidence.as_ref().and_then(|name| name.parse().ok());
         let confidence = confidence.unwrap_or_default();
-        let silent = row.steps == 0 && confidence == Confidence::Unknown;
-        if !silent {
+        let is_unanswered = row.steps == 0 && confidence == Confidence::Unknown;
+        if !is_unanswered {
             tokens.confidence = tokens.confidence.max(confidence);
         }
-        price(row, prices, &mut tokens);
+        add_cost(row, prices, &mut tokens);
     }
     // The last digits of a sum of fractions are only rounding errors.
     tokens.cost_usd = tokens.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
@@ -53,7 +56,7 @@ fn sum(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
 }
 
 /// Adds the cost of a session's models.
-fn price(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
+fn add_cost(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
     let models: Vec<ModelUsage> = row
         .usage_by_model
         .as_ref()
@@ -64,18 +67,18 @@ fn price(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
         match entry.cost(prices) {
             Some(cost) => *tokens.cost_usd.get_or_insert(0.0) += cost,
             None if tokens.unpriced_models.iter().any(|known| known == name) => {}
-            None => tokens.unpriced_models.push(clean(name)),
+            None => tokens.unpriced_models.push(clean_text(name)),
         }
     }
 }
 
 /// Maps each session to its subagents.
-pub(crate) struct Families<'s> {
+pub(crate) struct SubagentIndex<'s> {
     children: HashMap<&'s str, Vec<&'s SessionRow>>,
 }
 
-impl<'s> Families<'s> {
-    pub(crate) fn of(sessions: &'s [Arc<SessionRow>]) -> Self {
+impl<'s> SubagentIndex<'s> {
+    pub(crate) fn from_sessions(sessions: &'s [Arc<SessionRow>]) -> Self {
         let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
         for row in sessions.iter().filter(|row| is_subagent(row)) {
             if let Some(parent) = &row.parent_session_id {
@@ -86,7 +89,11 @@ impl<'s> Families<'s> {
     }
 
     /// Returns the sums over a session and its subagents; `None` if it has no subagents.
-    pub(crate) fn family(&self, row: &'s SessionRow, prices: &PriceTable) -> Option<Family> {
+    pub(crate) fn sum_with_subagents(
+        &self,
+        row: &'s SessionRow,
+        prices: &PriceTable,
+    ) -> Option<Family> {
         let mut rows = vec![row];
         let mut from = 0;
         for _ in 0..MAX_SUBAGENT_DEPTH {
@@ -100,8 +107,9 @@ impl<'s> Families<'s> {
         if rows.len() == 1 {
             return None;
         }
+
         let mut counts = Counts::default();
-        for member in rows.iter().map(|row| self::counts(row)) {
+        for member in rows.iter().map(|row| self::session_counts(row)) {
             counts.events += member.events;
             counts.turns += member.turns;
             counts.steps += member.steps;
@@ -109,7 +117,7 @@ impl<'s> Families<'s> {
             counts.tool_errors += member.tool_errors;
             counts.replay_events += member.replay_events;
         }
-        Some(Family { subagents: rows.len() - 1, counts, tokens: sum(&rows, prices) })
+        Some(Family { subagents: rows.len() - 1, counts, tokens: sum_tokens(&rows, prices) })
     }
 }
 

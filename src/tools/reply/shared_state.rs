@@ -10,16 +10,16 @@ use ingest::redact::Redactor;
 use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError, limits};
 
-use super::call::{Call, View};
+use super::call::{Call, CallView};
 use super::caller::Caller;
-use super::freshness::{Lag, Refresh};
+use super::freshness::{Refresh, UnreadReason};
 use crate::error::store_error;
 use crate::sql::Sandbox;
 use crate::store::{Snapshot, Store};
 
 /// Creates the redactor that masks secrets. It is called only when there is text to mask, because
 /// creating it takes a while.
-pub type Masking = fn() -> Result<Arc<Redactor>, ToolError>;
+pub type RedactorFactory = fn() -> Result<Arc<Redactor>, ToolError>;
 
 /// The state that all calls of the tools over one store share.
 pub(crate) struct SharedState {
@@ -29,7 +29,7 @@ pub(crate) struct SharedState {
     pub(crate) caller: Caller,
     pub(crate) refresh: Option<Arc<dyn Refresh>>,
     pub(crate) sandbox: Sandbox,
-    pub(crate) masking: Option<Masking>,
+    pub(crate) masking: Option<RedactorFactory>,
 }
 
 impl SharedState {
@@ -49,46 +49,47 @@ impl SharedState {
     }
 
     /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
-    pub(crate) fn refresh(&self) {
+    pub(crate) fn refresh_store(&self) {
         if let Some(refresh) = &self.refresh {
             refresh.refresh(Duration::from_millis(limits::REFRESH_MS));
         }
     }
 
     /// Returns the view that the call answers from: the store at the time of the first access.
-    pub(crate) fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c View, ToolError> {
+    pub(crate) fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c CallView, ToolError> {
         call.view(|| {
-            let snapshot = self.store.snapshot().map_err(store_error)?;
-            let freshness = self.refresh.as_ref().map(|refresh| refresh.state());
-            Ok(View { snapshot, freshness: freshness.unwrap_or_default() })
+            let snapshot = self.store.take_snapshot().map_err(store_error)?;
+            let freshness = self.refresh.as_ref().map(|refresh| refresh.current_freshness());
+            Ok(CallView { snapshot, freshness: freshness.unwrap_or_default() })
         })
     }
 
     /// Returns the snapshot of the call, or the error `index_empty` if nothing was ingested yet.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
-        let View { snapshot, freshness } = self.view(call)?;
+        let CallView { snapshot, freshness } = self.view(call)?;
         if snapshot.manifest().generation > 0 {
             return Ok(snapshot);
         }
-        let reading = matches!(freshness.lag, Lag::Looking | Lag::Reading);
+        let is_reading =
+            matches!(freshness.unread_reason, UnreadReason::Looking | UnreadReason::Reading);
         let message = format!(
             "No logs have been ingested into {} yet. {}",
             self.store.dir().display(),
-            if reading {
+            if is_reading {
                 "They are being read now: ask again in a few seconds"
             } else {
                 "Run `sessions ingest` once in a shell, then ask again"
             }
         );
         let error = ToolError::new(ErrorCode::IndexEmpty, message);
-        Err(ToolError { retryable: reading, ..error })
+        Err(ToolError { retryable: is_reading, ..error })
     }
 
     /// Returns the generation of the store, and a hash of everything that the answer depends on
     /// besides its arguments. Returns `None` if there is no store to answer from.
-    pub(crate) fn state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
+    pub(crate) fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
         let generation = self.snapshot(call).ok()?.manifest().generation;
-        let View { snapshot, freshness } = self.view(call).ok()?;
+        let CallView { snapshot, freshness } = self.view(call).ok()?;
         let mut hasher = DefaultHasher::new();
         (generation, snapshot.labels().hash(), freshness).hash(&mut hasher);
         Some((generation, hasher.finish()))

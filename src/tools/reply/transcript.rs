@@ -14,12 +14,12 @@ use super::{convert, rows};
 use crate::store::Snapshot;
 
 /// A session and all its events, with texts, links and sources.
-pub(crate) struct Whole {
+pub(crate) struct Transcript {
     pub(crate) session: Session,
     pub(crate) events: Vec<Event>,
 }
 
-impl Whole {
+impl Transcript {
     /// Reads the session at this position of the snapshot.
     pub(crate) fn read(
         snapshot: &Snapshot,
@@ -31,8 +31,8 @@ impl Whole {
         })?;
         // Writing a file has no time limit.
         let call = Call::new(Timestamp::now(), &|| false);
-        let events = rows::all(snapshot, session, &call)?;
-        let links = Links::of(&events);
+        let events = rows::read_all_events(snapshot, session, &call)?;
+        let links = Links::from_rows(&events);
         let mut pager = Pager {
             fields: None,
             max_chars: usize::MAX,
@@ -40,8 +40,11 @@ impl Whole {
             events: Vec::with_capacity(events.len()),
         };
         for event in &events {
-            pager.put(event, row, &links, 0);
+            pager.push_event(event, row, &links, 0);
         }
-        Ok(Self { session: convert::session(row, ListFormat::Full, prices), events: pager.events })
+        Ok(Self {
+            session: convert::convert_session(row, ListFormat::Full, prices),
+            events: pager.events,
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! Reads the fields of a row that the sums use.
 
 use arrow::array::{
-    Array, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    Array, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, PrimitiveArray, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
 };
-use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{ArrowPrimitiveType, Int64Type};
 use schemas::table::EventColumn;
 use schemas::{EventType, Usage};
 
@@ -15,7 +15,7 @@ pub(super) const RESULT: &str = EventType::ToolResult.as_str();
 pub(super) const USAGE: &str = EventType::TokenUsage.as_str();
 
 /// The fields of a row that the sums use.
-pub(super) struct Fact<'b> {
+pub(super) struct StatsFact<'b> {
     pub session: usize,
     pub event_type: &'b str,
     pub time: Option<i64>,
@@ -29,12 +29,12 @@ pub(super) struct Fact<'b> {
     pub git_branch: Option<&'b str>,
     pub usage: Usage,
     pub cost: Option<f64>,
-    /// The part of the trend that the row falls into.
+    /// The number of the part of the trend that the row falls into.
     pub span: Option<usize>,
 }
 
 /// The columns of a batch; columns that were not requested are absent.
-pub(super) struct Columns<'b> {
+pub(super) struct StatsColumns<'b> {
     pub(super) event_type: Option<&'b StringArray>,
     pub(super) subtype: Option<&'b StringArray>,
     pub(super) timestamp: Option<&'b TimestampMicrosecondArray>,
@@ -51,47 +51,63 @@ pub(super) struct Columns<'b> {
     pub(super) files: Option<&'b ListArray>,
 }
 
-impl<'b> Columns<'b> {
-    pub(super) fn of(batch: &'b RecordBatch) -> Self {
-        let column = |name| column_of(batch, name);
-        let text = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
-        let flag = |name| column(name).and_then(|c| c.as_boolean_opt());
-        let number = |name| column(name).and_then(|c| c.as_primitive_opt::<Int64Type>());
+impl<'b> StatsColumns<'b> {
+    pub(super) fn from_batch(batch: &'b RecordBatch) -> Self {
         Self {
-            event_type: text(EventColumn::EventType),
-            subtype: text(EventColumn::Subtype),
-            timestamp: column(EventColumn::Timestamp)
-                .and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>()),
-            is_replay: flag(EventColumn::IsReplay),
-            is_error: flag(EventColumn::IsError),
-            duration_ms: number(EventColumn::DurationMs),
-            text_bytes: column(EventColumn::TextBytes)
-                .and_then(|c| c.as_primitive_opt::<Int32Type>()),
-            model: text(EventColumn::Model),
-            request_id: text(EventColumn::RequestId),
-            tokens: EventColumn::TOKENS.map(number),
-            tool_name: text(EventColumn::ToolName),
-            tool_kind: text(EventColumn::ToolKind),
-            git_branch: text(EventColumn::GitBranch),
-            files: column(EventColumn::Files).and_then(|c| c.as_list_opt::<i32>()),
+            event_type: text_column(batch, EventColumn::EventType),
+            subtype: text_column(batch, EventColumn::Subtype),
+            timestamp: number_column(batch, EventColumn::Timestamp),
+            is_replay: flag_column(batch, EventColumn::IsReplay),
+            is_error: flag_column(batch, EventColumn::IsError),
+            duration_ms: number_column(batch, EventColumn::DurationMs),
+            text_bytes: number_column(batch, EventColumn::TextBytes),
+            model: text_column(batch, EventColumn::Model),
+            request_id: text_column(batch, EventColumn::RequestId),
+            tokens: EventColumn::TOKENS.map(|column| number_column::<Int64Type>(batch, column)),
+            tool_name: text_column(batch, EventColumn::ToolName),
+            tool_kind: text_column(batch, EventColumn::ToolKind),
+            git_branch: text_column(batch, EventColumn::GitBranch),
+            files: column_of(batch, EventColumn::Files).and_then(|c| c.as_list_opt::<i32>()),
         }
     }
 
-    pub(super) fn usage(&self, row: usize) -> Usage {
+    /// Returns the token counts of a row.
+    pub(super) fn read_usage(&self, row: usize) -> Usage {
         let [input, output, cache_read, cache_write, cache_write_1h, reasoning] =
-            self.tokens.map(|column| {
-                column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-            });
+            self.tokens.map(|column| number_at(column, row));
         Usage { input, output, cache_read, cache_write, cache_write_1h, reasoning }
     }
 }
 
+fn text_column(batch: &RecordBatch, column: EventColumn) -> Option<&StringArray> {
+    column_of(batch, column)?.as_string_opt::<i32>()
+}
+
+fn flag_column(batch: &RecordBatch, column: EventColumn) -> Option<&BooleanArray> {
+    column_of(batch, column)?.as_boolean_opt()
+}
+
+fn number_column<T: ArrowPrimitiveType>(
+    batch: &RecordBatch,
+    column: EventColumn,
+) -> Option<&PrimitiveArray<T>> {
+    column_of(batch, column)?.as_primitive_opt::<T>()
+}
+
 /// Returns the text of a row; `None` if the column was not requested or the row has no value.
-pub(super) fn text(column: Option<&StringArray>, row: usize) -> Option<&str> {
+pub(super) fn text_at(column: Option<&StringArray>, row: usize) -> Option<&str> {
     column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
 }
 
 /// Returns the flag of a row; `None` if the column was not requested or the row has no value.
-pub(super) fn flag(column: Option<&BooleanArray>, row: usize) -> Option<bool> {
+pub(super) fn flag_at(column: Option<&BooleanArray>, row: usize) -> Option<bool> {
+    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+}
+
+/// Returns the number of a row; `None` if the column was not requested or the row has no value.
+pub(super) fn number_at<T: ArrowPrimitiveType>(
+    column: Option<&PrimitiveArray<T>>,
+    row: usize,
+) -> Option<T::Native> {
     column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
 }

@@ -7,17 +7,18 @@ use schemas::price::Rate;
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, limits};
 
-use super::fact::{CALL, Columns, Fact, RESULT, USAGE, flag, text};
+use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE, flag_at, number_at, text_at};
 use super::plan::StatsPlan;
-use super::sums::{ABSENT, NEXT, Sums};
+use super::sums::{GroupSums, KEY_SEPARATOR, MISSING_VALUE};
 
-const HOUR: i64 = 3_600_000_000;
-const DAY: i64 = 24 * HOUR;
+/// The lengths of an hour and of a day in microseconds.
+const HOUR_US: i64 = 3_600_000_000;
+const DAY_US: i64 = 24 * HOUR_US;
 
 /// The groups of some rows.
-pub(super) struct Groups<'a> {
+pub(super) struct StatsGroups<'a> {
     plan: &'a StatsPlan<'a>,
-    groups: HashMap<String, Sums>,
+    groups: HashMap<String, GroupSums>,
     /// A reused buffer for the key of a row.
     key: String,
     rates: HashMap<String, Option<&'a Rate>>,
@@ -28,7 +29,7 @@ pub(super) struct Groups<'a> {
     prompts: HashMap<String, i64>,
 }
 
-impl<'a> Groups<'a> {
+impl<'a> StatsGroups<'a> {
     pub(super) fn new(plan: &'a StatsPlan<'a>) -> Self {
         Self {
             plan,
@@ -41,70 +42,73 @@ impl<'a> Groups<'a> {
     }
 
     /// Starts a session: the rows that follow belong to another session.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin_session(&mut self) {
         self.prompts.clear();
     }
 
-    pub(super) fn finish(self) -> HashMap<String, Sums> {
+    pub(super) fn finish(self) -> HashMap<String, GroupSums> {
         self.groups
     }
 
     /// Adds rows of one session.
-    pub(super) fn add(&mut self, session: usize, batch: &RecordBatch) {
-        let columns = Columns::of(batch);
+    pub(super) fn add_rows(&mut self, session: usize, batch: &RecordBatch) {
+        let columns = StatsColumns::from_batch(batch);
         let by_file = self.plan.keys.contains(&GroupKey::File);
         for row in 0..batch.num_rows() {
-            let time = columns.timestamp.filter(|c| c.is_valid(row)).map(|c| c.value(row));
+            let time = number_at(columns.timestamp, row);
             if !self.is_wanted(time) {
                 continue;
             }
-            let fact = self.fact(session, &columns, row, time);
+            let fact = self.read_fact(session, &columns, row, time);
             if by_file {
                 let files = columns.files.filter(|files| files.is_valid(row));
                 let files = files.map(|files| files.value(row));
                 let files = files.as_ref().and_then(|files| files.as_string_opt::<i32>());
                 for file in files.into_iter().flatten().flatten() {
-                    self.count(&fact, file);
+                    self.count_row(&fact, file);
                 }
             } else {
-                self.count(&fact, "");
+                self.count_row(&fact, "");
             }
         }
     }
 
+    /// Returns true if a time is within the requested ones. A row without a time passes only if
+    /// there is no limit.
     fn is_wanted(&self, time: Option<i64>) -> bool {
         self.plan.since.is_none_or(|since| time.is_some_and(|time| time >= since))
             && self.plan.until.is_none_or(|until| time.is_some_and(|time| time < until))
     }
 
-    fn fact<'b>(
+    /// Reads the fields of a row. `time` is the row's time.
+    fn read_fact<'b>(
         &mut self,
         session: usize,
-        columns: &Columns<'b>,
+        columns: &StatsColumns<'b>,
         row: usize,
         time: Option<i64>,
-    ) -> Fact<'b> {
-        let mut fact = Fact {
+    ) -> StatsFact<'b> {
+        let mut fact = StatsFact {
             session,
-            event_type: text(columns.event_type, row).unwrap_or(""),
+            event_type: text_at(columns.event_type, row).unwrap_or(""),
             time,
-            is_replay: flag(columns.is_replay, row).unwrap_or(false),
-            is_error: flag(columns.is_error, row),
-            duration_ms: columns.duration_ms.filter(|c| c.is_valid(row)).map(|c| c.value(row)),
+            is_replay: flag_at(columns.is_replay, row).unwrap_or(false),
+            is_error: flag_at(columns.is_error, row),
+            duration_ms: number_at(columns.duration_ms, row),
             text_bytes: columns.text_bytes.map_or(0, |c| u64::try_from(c.value(row)).unwrap_or(0)),
-            model: text(columns.model, row),
-            tool_name: text(columns.tool_name, row),
-            tool_kind: text(columns.tool_kind, row),
-            git_branch: text(columns.git_branch, row),
+            model: text_at(columns.model, row),
+            tool_name: text_at(columns.tool_name, row),
+            tool_kind: text_at(columns.tool_kind, row),
+            git_branch: text_at(columns.git_branch, row),
             usage: Usage::default(),
             cost: None,
-            span: self.plan.range.zip(time).and_then(|(range, time)| span(range, time)),
+            span: self.plan.range.zip(time).and_then(|(range, time)| trend_part(range, time)),
         };
         if fact.event_type == USAGE {
-            fact.usage = columns.usage(row);
+            fact.usage = columns.read_usage(row);
             if !fact.is_replay {
-                let shutdown = text(columns.subtype, row) == Some("shutdown");
-                fact.cost = self.cost(&fact, text(columns.request_id, row), shutdown);
+                let is_shutdown = text_at(columns.subtype, row) == Some("shutdown");
+                fact.cost = self.row_cost(&fact, text_at(columns.request_id, row), is_shutdown);
             }
         }
         fact
@@ -112,7 +116,12 @@ impl<'a> Groups<'a> {
 
     /// Returns the cost of a row's tokens. A shutdown sums up many requests, and none of them is
     /// known to be long.
-    fn cost(&mut self, fact: &Fact<'_>, request: Option<&str>, shutdown: bool) -> Option<f64> {
+    fn row_cost(
+        &mut self,
+        fact: &StatsFact<'_>,
+        request: Option<&str>,
+        is_shutdown: bool,
+    ) -> Option<f64> {
         let model = fact.model?;
         let rate = match self.rates.get(model) {
             Some(rate) => *rate,
@@ -123,46 +132,48 @@ impl<'a> Groups<'a> {
             }
         }?;
         let mut prompt = Usage { output: None, ..fact.usage }.total();
-        if let Some(id) = request.filter(|_| rate.long.is_some()) {
+        if rate.long.is_some()
+            && let Some(id) = request
+        {
             let longest = self.prompts.entry(id.to_owned()).or_default();
             prompt = prompt.max(*longest);
             *longest = prompt;
         }
-        rate.cost(&fact.usage, !shutdown && rate.is_long(prompt))
+        rate.cost(&fact.usage, !is_shutdown && rate.is_long(prompt))
     }
 
     /// Adds a row to its group, if it has one.
-    fn count(&mut self, fact: &Fact<'_>, file: &str) {
+    fn count_row(&mut self, fact: &StatsFact<'_>, file: &str) {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
         let plan = self.plan;
-        let mut counts = true;
+        let mut is_counted = true;
         for (at, kind) in plan.keys.iter().enumerate() {
             if at > 0 {
-                key.push(NEXT);
+                key.push(KEY_SEPARATOR);
             }
-            counts &= has_key(*kind, fact);
-            match self.value(at, *kind, fact, file).filter(|value| !value.is_empty()) {
+            is_counted &= has_key(*kind, fact);
+            match self.key_value(at, *kind, fact, file).filter(|value| !value.is_empty()) {
                 Some(value) => key.push_str(value),
-                None => key.push(ABSENT),
+                None => key.push(MISSING_VALUE),
             }
         }
-        if counts {
+        if is_counted {
             match self.groups.get_mut(key.as_str()) {
-                Some(sums) => sums.add(fact),
-                None if !plan.may_make() => {}
-                None => self.groups.entry(key.clone()).or_default().add(fact),
+                Some(sums) => sums.add_row(fact),
+                None if !plan.reserve_group() => {}
+                None => self.groups.entry(key.clone()).or_default().add_row(fact),
             }
         }
         self.key = key;
     }
 
     /// Returns the value of a row for the key at index `at`.
-    fn value<'v>(
+    fn key_value<'v>(
         &'v mut self,
         at: usize,
         kind: GroupKey,
-        fact: &Fact<'v>,
+        fact: &StatsFact<'v>,
         file: &'v str,
     ) -> Option<&'v str> {
         let session = self.plan.snapshot.sessions().get(fact.session);
@@ -179,9 +190,10 @@ impl<'a> Groups<'a> {
             GroupKey::File => Some(file),
             GroupKey::Day | GroupKey::Week | GroupKey::Month | GroupKey::Hour => {
                 let time = fact.time?;
-                let unit = if kind == GroupKey::Hour { HOUR } else { DAY };
+                let unit = if kind == GroupKey::Hour { HOUR_US } else { DAY_US };
                 let names = self.periods.get_mut(at)?;
-                let name = names.entry(time.div_euclid(unit)).or_insert_with(|| period(kind, time));
+                let name =
+                    names.entry(time.div_euclid(unit)).or_insert_with(|| period_name(kind, time));
                 Some(name)
             }
         }
@@ -189,7 +201,7 @@ impl<'a> Groups<'a> {
 }
 
 /// Returns true if a key counts rows like this one at all.
-fn has_key(kind: GroupKey, fact: &Fact<'_>) -> bool {
+fn has_key(kind: GroupKey, fact: &StatsFact<'_>) -> bool {
     match kind {
         GroupKey::Error => fact.event_type == RESULT,
         GroupKey::Tool | GroupKey::ToolKind | GroupKey::File => {
@@ -209,19 +221,30 @@ fn has_key(kind: GroupKey, fact: &Fact<'_>) -> bool {
 }
 
 /// Returns the name of the day, week, month or hour of the day.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the other keys have no periods")]
-fn period(kind: GroupKey, time: i64) -> String {
+fn period_name(kind: GroupKey, time: i64) -> String {
     let name = match kind {
-        GroupKey::Hour => Some(format!("{:02}", time.div_euclid(HOUR).rem_euclid(24))),
+        GroupKey::Hour => Some(format!("{:02}", time.div_euclid(HOUR_US).rem_euclid(24))),
         GroupKey::Week => Timestamp(time).week(),
         GroupKey::Month => Timestamp(time).month(),
-        _ => Timestamp(time).day(),
+        // The keys after the day have no periods.
+        GroupKey::Day
+        | GroupKey::Provider
+        | GroupKey::Project
+        | GroupKey::Model
+        | GroupKey::Tool
+        | GroupKey::ToolKind
+        | GroupKey::EventType
+        | GroupKey::Error
+        | GroupKey::Session
+        | GroupKey::Branch
+        | GroupKey::File => Timestamp(time).day(),
     };
     name.unwrap_or_default()
 }
 
-/// Returns the part of the trend that a time falls into.
-fn span((first, last): (i64, i64), time: i64) -> Option<usize> {
+/// Returns the number of the part of the trend that a time falls into; the trend covers the times
+/// from `first` to `last`.
+fn trend_part((first, last): (i64, i64), time: i64) -> Option<usize> {
     let whole = i128::from(last) - i128::from(first) + 1;
     let parts = i128::try_from(limits::TREND_SPANS).ok()?;
     let part = (i128::from(time) - i128::from(first)) * parts / whole;
@@ -234,20 +257,20 @@ mod tests {
 
     #[test]
     fn a_trend_covers_first_and_last() {
-        assert_eq!(span((0, 11), 0), Some(0));
-        assert_eq!(span((0, 11), 11), Some(11));
-        assert_eq!(span((5, 5), 5), Some(0));
-        assert_eq!(span((i64::MIN, i64::MAX), i64::MAX), Some(11));
-        assert_eq!(span((10, 20), 99), Some(11));
+        assert_eq!(trend_part((0, 11), 0), Some(0));
+        assert_eq!(trend_part((0, 11), 11), Some(11));
+        assert_eq!(trend_part((5, 5), 5), Some(0));
+        assert_eq!(trend_part((i64::MIN, i64::MAX), i64::MAX), Some(11));
+        assert_eq!(trend_part((10, 20), 99), Some(11));
     }
 
     #[test]
-    fn periods_are_named_alike_within() {
+    fn times_of_one_period_have_one_name() {
         let time = Timestamp::parse("2026-10-14T23:59:59.999Z").map_or(0, |time| time.0);
-        assert_eq!(period(GroupKey::Day, time), "2026-10-14");
-        assert_eq!(period(GroupKey::Week, time), "2026-10-12");
-        assert_eq!(period(GroupKey::Month, time), "2026-10");
-        assert_eq!(period(GroupKey::Hour, time), "23");
-        assert_eq!(period(GroupKey::Hour, -1), "23");
+        assert_eq!(period_name(GroupKey::Day, time), "2026-10-14");
+        assert_eq!(period_name(GroupKey::Week, time), "2026-10-12");
+        assert_eq!(period_name(GroupKey::Month, time), "2026-10");
+        assert_eq!(period_name(GroupKey::Hour, time), "23");
+        assert_eq!(period_name(GroupKey::Hour, -1), "23");
     }
 }

@@ -7,7 +7,7 @@ mod plan;
 mod scan;
 mod sums;
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -18,7 +18,7 @@ use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 use self::plan::StatsPlan;
 use self::scan::collect_groups;
-use super::reply::answer::Reply;
+use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::session_filter::session_filter;
@@ -30,6 +30,7 @@ use crate::store::Snapshot;
 pub(super) enum Extent {
     /// The groups that fit into an answer.
     Answer,
+    /// All groups.
     All,
 }
 
@@ -40,53 +41,96 @@ pub(super) fn run(
     extent: Extent,
     call: &Call<'_>,
 ) -> Result<Reply<StatsData>, ToolError> {
-    let keys = keys(&args.group_by)?;
+    let keys = checked_keys(&args.group_by)?;
     let limit = match extent {
         Extent::Answer => {
             checked_limit("limit", args.limit, limits::STATS_LIMIT, limits::STATS_LIMIT_MAX)?
         }
         Extent::All => usize::MAX,
     };
-    let time = |field: &str, text: &Option<String>| {
-        let text = text.as_deref();
-        text.map(|text| Timestamp::parse_since(field, text, call.now).map(|time| time.0))
-            .transpose()
-    };
-    let (since, until) = (time("since", &args.since)?, time("until", &args.until)?);
+    let since = parse_time("since", args.since.as_deref(), call.now)?;
+    let until = parse_time("until", args.until.as_deref(), call.now)?;
     if since.zip(until).is_some_and(|(since, until)| since >= until) {
         let message = "since: it is not before until. Swap them, or leave one out";
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with("field", "since"));
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
+        );
     }
+
     let sessions = snapshot.sessions();
     let id = args.session_id.as_deref();
-    let one = id.map(|id| shared.caller.find(snapshot, id)).transpose()?;
-    let chosen = chosen(sessions, one, args);
+    let one = id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?;
+    let is_selected = select_sessions(sessions, one, args);
     let range = if keys.iter().any(|key| key.is_time()) {
         None
     } else {
-        range(sessions.iter().zip(&chosen), since, until)
+        trend_range(sessions, &is_selected, since, until)
     };
     let plan = StatsPlan {
         snapshot,
         keys: &keys,
-        chosen: &chosen,
+        is_selected: &is_selected,
         since,
         until,
         range,
         prices: shared.prices(),
-        made: AtomicUsize::new(0),
+        group_count: AtomicUsize::new(0),
     };
-    let mut groups = collect_groups(&plan, call.stop)?;
-    let sort = args.sort.unwrap_or(default_sort(&keys));
+    let groups = collect_groups(&plan, call.stop)?;
+    let total = groups.len();
+    let kept = sorted_page(groups, &keys, args.sort, limit, extent);
+
+    let returned = kept.len();
+    let mut reply = Reply::new(StatsData { group_by: keys, groups: kept }, returned);
+    reply.total = Some(RowTotal::Exact(total));
+    reply.is_truncated = returned < total;
+    reply
+        .warnings
+        .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
+    if reply.is_truncated {
+        let most = limits::STATS_LIMIT_MAX;
+        let next_step = if returned == limit && limit < most as usize {
+            format!("Raise limit (at most {most}), or narrow")
+        } else {
+            "The answer is full: narrow".to_owned()
+        };
+        reply.hint = Some(format!(
+            "{} more groups. {next_step} with provider, project, session_id, since or until.",
+            total - returned
+        ));
+    } else if returned == 0 {
+        reply.hint = Some(format!(
+            "No event matches. Try without provider, project, session_id, since or until; there are {} sessions.",
+            sessions.len()
+        ));
+    }
+    Ok(reply)
+}
+
+/// Parses the time of an argument, to microseconds.
+fn parse_time(field: &str, text: Option<&str>, now: Timestamp) -> Result<Option<i64>, ToolError> {
+    let Some(text) = text else { return Ok(None) };
+    Ok(Some(Timestamp::parse_since(field, text, now)?.0))
+}
+
+/// Sorts the groups, and returns those that the call asks for and that fit into an answer.
+fn sorted_page(
+    mut groups: Vec<Group>,
+    keys: &[GroupKey],
+    sort: Option<StatsSort>,
+    limit: usize,
+    extent: Extent,
+) -> Vec<Group> {
+    let sort = sort.unwrap_or(default_sort(keys));
+    groups.sort_by(|a, b| compare_groups(a, b, sort));
     // Groups by time: the latest are kept and shown in chronological order.
-    let latest = sort == StatsSort::Key && keys.first().is_some_and(|key| key.is_time());
-    groups.sort_by(|a, b| compare(a, b, sort));
-    if latest {
+    let keeps_latest = sort == StatsSort::Key && keys.first().is_some_and(|key| key.is_time());
+    if keeps_latest {
         groups.reverse();
         // Events without a time come last.
         groups.sort_by_key(|group| group.group.len() < keys.len());
     }
-    let total = groups.len();
+
     let mut budget = Budget::new(limits::ANSWER_BYTES);
     let mut kept: Vec<Group> = Vec::new();
     for group in groups.into_iter().take(limit) {
@@ -95,43 +139,21 @@ pub(super) fn run(
         }
         kept.push(group);
     }
-    if latest {
+    if keeps_latest {
         kept.reverse();
     }
-    let returned = kept.len();
-    let mut reply = Reply::new(StatsData { group_by: keys, groups: kept }, returned);
-    reply.total = Some((total, true));
-    reply.truncated = returned < total;
-    reply.warnings.extend(id.zip(one).and_then(|(id, at)| shared.caller.note(id, &sessions[at])));
-    if reply.truncated {
-        let most = limits::STATS_LIMIT_MAX;
-        let raise = if returned == limit && limit < most as usize {
-            format!("Raise limit (at most {most}), or narrow")
-        } else {
-            "The answer is full: narrow".to_owned()
-        };
-        reply.hint = Some(format!(
-            "{} more groups. {raise} with provider, project, session_id, since or until.",
-            total - returned
-        ));
-    } else if returned == 0 {
-        reply.hint = Some(format!(
-            "No event passes. Try without provider, project, session_id, since or until; there are {} sessions.",
-            sessions.len()
-        ));
-    }
-    Ok(reply)
+    kept
 }
 
 /// Returns one key, or two different ones.
-fn keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
+fn checked_keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
     let keys = group_by.to_vec();
-    let fit = match keys.as_slice() {
+    let is_valid = match keys.as_slice() {
         [_] => true,
         [first, second] => first != second,
         _ => false,
     };
-    if fit {
+    if is_valid {
         return Ok(keys);
     }
     let names = keys.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(",");
@@ -140,28 +162,36 @@ fn keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
         GroupKey::NAMES.join(", ")
     );
     Err(ToolError::new(ErrorCode::InvalidArgument, message)
-        .with("field", "group_by")
-        .with("value", names)
-        .with("valid", GroupKey::NAMES))
+        .with_detail("field", "group_by")
+        .with_detail("value", names)
+        .with_detail("valid", GroupKey::NAMES))
 }
 
 /// Returns, for every session, whether it is selected.
-fn chosen(sessions: &[Arc<SessionRow>], one: Option<usize>, args: &StatsArgs) -> Vec<bool> {
+fn select_sessions(
+    sessions: &[Arc<SessionRow>],
+    one: Option<usize>,
+    args: &StatsArgs,
+) -> Vec<bool> {
     let passes = session_filter(args.project.as_deref(), args.provider, None);
     let sessions = sessions.iter().enumerate();
     sessions.map(|(at, row)| one.is_none_or(|one| one == at) && passes(row)).collect()
 }
 
 /// Returns the first and the last time of the selected sessions.
-fn range<'s>(
-    sessions: impl Iterator<Item = (&'s Arc<SessionRow>, &'s bool)>,
+fn trend_range(
+    sessions: &[Arc<SessionRow>],
+    is_selected: &[bool],
     since: Option<i64>,
     until: Option<i64>,
 ) -> Option<(i64, i64)> {
-    let (mut first, mut last) = (i64::MAX, i64::MIN);
-    for (row, _) in sessions.filter(|(_, chosen)| **chosen) {
-        first = first.min(row.started_at.unwrap_or(i64::MAX));
-        last = last.max(row.ended_at.unwrap_or(i64::MIN));
+    let mut first = i64::MAX;
+    let mut last = i64::MIN;
+    for (row, is_selected) in sessions.iter().zip(is_selected) {
+        if *is_selected {
+            first = first.min(row.started_at.unwrap_or(i64::MAX));
+            last = last.max(row.ended_at.unwrap_or(i64::MIN));
+        }
     }
     first = first.max(since.unwrap_or(i64::MIN));
     last = last.min(until.map_or(i64::MAX, |until| until - 1));
@@ -176,30 +206,36 @@ fn default_sort(keys: &[GroupKey]) -> StatsSort {
 }
 
 /// Compares two groups: the largest comes first, equal ones are ordered by their keys.
-fn compare(a: &Group, b: &Group, sort: StatsSort) -> Ordering {
-    let number = |of: fn(&Group) -> u64| Reverse(of(a)).cmp(&Reverse(of(b)));
-    let float =
-        |of: fn(&Group) -> Option<f64>| of(b).unwrap_or(-1.0).total_cmp(&of(a).unwrap_or(-1.0));
+fn compare_groups(a: &Group, b: &Group, sort: StatsSort) -> Ordering {
     let by_sort = match sort {
         StatsSort::Key => Ordering::Equal,
-        StatsSort::Events => number(|group| group.events),
-        StatsSort::Errors => number(|group| group.tool_errors),
-        StatsSort::ErrorRate => float(|group| group.error_rate),
-        StatsSort::Tokens => number(|group| {
-            let tokens = group.tokens.map(|tokens| tokens.counted_once.total());
-            u64::try_from(tokens.unwrap_or(0)).unwrap_or(0)
-        }),
-        StatsSort::Cost => float(|group| group.cost_usd),
+        StatsSort::Events => b.events.cmp(&a.events),
+        StatsSort::Errors => b.tool_errors.cmp(&a.tool_errors),
+        StatsSort::ErrorRate => compare_numbers(b.error_rate, a.error_rate),
+        StatsSort::Tokens => tokens_counted_once(b).cmp(&tokens_counted_once(a)),
+        StatsSort::Cost => compare_numbers(b.cost_usd, a.cost_usd),
         StatsSort::Duration => {
-            let p95 = |group: &Group| Reverse(group.duration_ms.map(|spread| spread.p95));
-            p95(a).cmp(&p95(b))
+            let p95_of_a = a.duration_ms.map(|spread| spread.p95);
+            b.duration_ms.map(|spread| spread.p95).cmp(&p95_of_a)
         }
-        StatsSort::Size => number(|group| group.text_bytes),
+        StatsSort::Size => b.text_bytes.cmp(&a.text_bytes),
     };
-    // Groups without a key come last.
-    let texts = |group: &Group| -> Vec<(bool, String)> {
-        let names = group.group.values().map(|value| value.as_str().unwrap_or("").to_owned());
-        names.map(|name| (name.is_empty(), name)).collect()
-    };
-    by_sort.then_with(|| texts(a).cmp(&texts(b)))
+    by_sort.then_with(|| key_texts(a).cmp(&key_texts(b)))
+}
+
+/// Compares two numbers that are not negative; an unknown one is less than every other.
+fn compare_numbers(a: Option<f64>, b: Option<f64>) -> Ordering {
+    a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0))
+}
+
+fn tokens_counted_once(group: &Group) -> u64 {
+    let tokens = group.tokens.map(|tokens| tokens.counted_once.total());
+    u64::try_from(tokens.unwrap_or(0)).unwrap_or(0)
+}
+
+/// Returns the values of the keys for sorting. Groups without a value come last.
+fn key_texts(group: &Group) -> Vec<(bool, String)> {
+    let values = group.group.values();
+    let texts = values.map(|value| value.as_str().unwrap_or("").to_owned());
+    texts.map(|text| (text.is_empty(), text)).collect()
 }

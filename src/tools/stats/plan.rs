@@ -13,41 +13,42 @@ pub(super) struct StatsPlan<'a> {
     pub snapshot: &'a Snapshot,
     pub keys: &'a [GroupKey],
     /// For every session, whether it is selected.
-    pub chosen: &'a [bool],
+    pub is_selected: &'a [bool],
     pub since: Option<i64>,
     pub until: Option<i64>,
     /// The time range of trends; `None` without trends.
     pub range: Option<(i64, i64)>,
     pub prices: &'a PriceTable,
     /// The number of groups created so far by all cores, limited because each takes memory.
-    pub made: AtomicUsize,
+    pub group_count: AtomicUsize,
 }
 
 impl StatsPlan<'_> {
-    /// Returns true if one more group may be created.
-    pub(super) fn may_make(&self) -> bool {
-        self.made.fetch_add(1, Ordering::Relaxed) < limits::STATS_GROUPS
+    /// Counts one more group, and returns true if it may be created.
+    pub(super) fn reserve_group(&self) -> bool {
+        self.group_count.fetch_add(1, Ordering::Relaxed) < limits::STATS_GROUPS
     }
 
-    pub(super) fn has_too_many(&self) -> bool {
-        self.made.load(Ordering::Relaxed) > limits::STATS_GROUPS
+    pub(super) fn has_too_many_groups(&self) -> bool {
+        self.group_count.load(Ordering::Relaxed) > limits::STATS_GROUPS
     }
 
-    pub(super) fn too_many(&self) -> ToolError {
+    /// Returns the error for a call with more groups than the limit.
+    pub(super) fn too_many_groups_error(&self) -> ToolError {
         let names = self.keys.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(",");
         let message = format!(
             "group_by: '{names}' gives more than {} groups. Narrow with provider, project, session_id, since or until, or group by fewer keys",
             limits::STATS_GROUPS
         );
-        ToolError::new(ErrorCode::InvalidArgument, message).with("field", "group_by")
+        ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "group_by")
     }
 
-    pub(super) fn is_chosen(&self, session: usize) -> bool {
-        self.chosen.get(session).copied().unwrap_or(false)
+    pub(super) fn is_selected(&self, session: usize) -> bool {
+        self.is_selected.get(session).copied().unwrap_or(false)
     }
 
     /// Returns true if a segment may contain events of the requested times.
-    pub(super) fn may_have(&self, segment: &Segment) -> bool {
+    pub(super) fn may_have_events(&self, segment: &Segment) -> bool {
         if self.since.is_none() && self.until.is_none() {
             return true;
         }

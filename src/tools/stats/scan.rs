@@ -6,21 +6,21 @@ use schemas::table::EventColumn;
 use schemas::tool::stats::{Group, GroupKey};
 use schemas::{ErrorCode, ToolError};
 
-use super::group::Groups;
+use super::group::StatsGroups;
 use super::plan::StatsPlan;
-use super::sums::Sums;
+use super::sums::GroupSums;
 use crate::base::parallel::in_parallel;
 use crate::error::store_error;
 use crate::store::{EventReader, RowSpan, Segment, StoreError};
 
 /// Minimum number of rows that a core takes at a time; the rows of one span stay together.
-const UNIT_ROWS: usize = 1 << 14;
+const MIN_UNIT_ROWS: usize = 1 << 14;
 
 /// Number of rows decoded at a time.
 const BATCH_ROWS: usize = 1 << 13;
 
 /// Some spans of a segment.
-struct Unit<'a> {
+struct StatsUnit<'a> {
     number: usize,
     segment: &'a Segment,
     /// The session and the rows of each span.
@@ -32,41 +32,34 @@ pub(super) fn collect_groups(
     plan: &StatsPlan<'_>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Group>, ToolError> {
-    let units = units(plan);
-    let read = |units: &[Unit<'_>]| -> Result<Vec<_>, StoreError> {
-        let mut done = Vec::new();
-        for unit in units {
-            let Some(groups) = read_unit(plan, unit, stop)? else { break };
-            done.push((unit.number, groups));
-        }
-        Ok(done)
-    };
-    let mut parts: Vec<_> =
-        in_parallel(&units, 1, read).map_err(store_error)?.into_iter().flatten().collect();
-    if plan.has_too_many() {
-        return Err(plan.too_many());
+    let units = plan_units(plan);
+    let parts = in_parallel(&units, 1, |units| read_units(plan, units, stop));
+    let mut parts: Vec<_> = parts.map_err(store_error)?.into_iter().flatten().collect();
+    if plan.has_too_many_groups() {
+        return Err(plan.too_many_groups_error());
     }
     if parts.len() < units.len() {
         return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
     }
-    // The order is fixed, so that the same question gives the same cost to the last digit.
-    parts.sort_by_key(|(number, _)| *number);
-    let mut all: HashMap<String, Sums> = HashMap::new();
-    for (key, sums) in parts.into_iter().flat_map(|(_, part)| part) {
+
+    // The order is fixed, so that the same call gives the same cost to the last digit.
+    parts.sort_by_key(|part| part.number);
+    let mut all: HashMap<String, GroupSums> = HashMap::new();
+    for (key, sums) in parts.into_iter().flat_map(|part| part.groups) {
         all.entry(key).or_default().merge(sums);
     }
     let groups = all.into_iter().filter(|(_, sums)| !sums.is_empty());
-    Ok(groups.map(|(key, sums)| sums.group(plan, &key)).collect())
+    Ok(groups.map(|(key, sums)| sums.into_group(plan, &key)).collect())
 }
 
-/// Returns the selected rows.
-fn units<'a>(plan: &'a StatsPlan<'_>) -> Vec<Unit<'a>> {
-    let mut units: Vec<Unit<'a>> = Vec::new();
-    for segment in plan.snapshot.segments().iter().filter(|segment| plan.may_have(segment)) {
-        let mut rows = UNIT_ROWS;
-        for span in segment.spans.iter().filter(|span| plan.is_chosen(span.session)) {
-            if rows >= UNIT_ROWS {
-                units.push(Unit { number: units.len(), segment, spans: Vec::new() });
+/// Divides the selected rows into units.
+fn plan_units<'a>(plan: &'a StatsPlan<'_>) -> Vec<StatsUnit<'a>> {
+    let mut units: Vec<StatsUnit<'a>> = Vec::new();
+    for segment in plan.snapshot.segments().iter().filter(|segment| plan.may_have_events(segment)) {
+        let mut rows = MIN_UNIT_ROWS;
+        for span in segment.spans.iter().filter(|span| plan.is_selected(span.session)) {
+            if rows >= MIN_UNIT_ROWS {
+                units.push(StatsUnit { number: units.len(), segment, spans: Vec::new() });
                 rows = 0;
             }
             rows += span.count;
@@ -79,30 +72,55 @@ fn units<'a>(plan: &'a StatsPlan<'_>) -> Vec<Unit<'a>> {
     units
 }
 
+/// The groups of one unit.
+struct UnitGroups {
+    /// The position of the unit among all units.
+    number: usize,
+    groups: HashMap<String, GroupSums>,
+}
+
+/// Returns the groups of each unit. Units after a stopped one are missing.
+fn read_units(
+    plan: &StatsPlan<'_>,
+    units: &[StatsUnit<'_>],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<UnitGroups>, StoreError> {
+    let mut parts = Vec::new();
+    for unit in units {
+        let Some(groups) = read_unit(plan, unit, stop)? else { break };
+        parts.push(UnitGroups { number: unit.number, groups });
+    }
+    Ok(parts)
+}
+
 /// Returns the groups of a unit; `None` if it was stopped or there are too many groups.
 fn read_unit(
     plan: &StatsPlan<'_>,
-    unit: &Unit<'_>,
+    unit: &StatsUnit<'_>,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<HashMap<String, Sums>>, StoreError> {
-    let mut groups = Groups::new(plan);
+) -> Result<Option<HashMap<String, GroupSums>>, StoreError> {
+    let mut groups = StatsGroups::new(plan);
+    let rows = merge_adjacent_spans(unit.spans.iter().map(|(_, span)| *span));
+    let mut reader = EventReader::open(unit.segment, &rows, &columns_to_read(plan), BATCH_ROWS)?;
+
     let mut spans = unit.spans.iter();
-    let (mut session, mut left) = (0, 0);
-    let rows = joined(unit.spans.iter().map(|(_, span)| *span));
-    let mut reader = EventReader::open(unit.segment, &rows, &columns(plan), BATCH_ROWS)?;
+    // The session of the current span, and the number of its rows that were not added yet.
+    let mut session = 0;
+    let mut left = 0;
     while let Some(batch) = reader.next_batch()? {
-        if stop() || plan.has_too_many() {
+        if stop() || plan.has_too_many_groups() {
             return Ok(None);
         }
         let mut done = 0;
         while done < batch.num_rows() {
             if left == 0 {
                 let Some((next, span)) = spans.next() else { break };
-                (session, left) = (*next, span.count);
-                groups.begin();
+                session = *next;
+                left = span.count;
+                groups.begin_session();
             }
             let rows = left.min(batch.num_rows() - done);
-            groups.add(session, &batch.slice(done, rows));
+            groups.add_rows(session, &batch.slice(done, rows));
             left -= rows;
             done += rows;
         }
@@ -110,8 +128,8 @@ fn read_unit(
     Ok(Some(groups.finish()))
 }
 
-/// Returns the columns to read: never the text, and tokens only if they can be told apart.
-fn columns(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
+/// Returns the columns to read: never the text, and no tokens if only calls and results have a key.
+fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
     let mut columns = vec![
         EventColumn::EventType,
         EventColumn::Timestamp,
@@ -145,7 +163,7 @@ fn columns(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
 }
 
 /// Merges adjacent spans.
-fn joined(spans: impl Iterator<Item = RowSpan>) -> Vec<RowSpan> {
+fn merge_adjacent_spans(spans: impl Iterator<Item = RowSpan>) -> Vec<RowSpan> {
     let mut all: Vec<RowSpan> = Vec::new();
     for span in spans {
         match all.last_mut() {

@@ -6,17 +6,17 @@ use schemas::tool::stats::{Group, GroupKey, GroupTokens, Spread};
 use schemas::{Usage, limits};
 use serde_json::{Map, Value};
 
-use super::fact::{CALL, Fact, RESULT, USAGE};
+use super::fact::{CALL, RESULT, StatsFact, USAGE};
 use super::plan::StatsPlan;
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 
 /// The separator between the values of two keys, and the placeholder for a missing value.
-pub(super) const NEXT: char = '\u{1f}';
-pub(super) const ABSENT: char = '\u{1e}';
+pub(super) const KEY_SEPARATOR: char = '\u{1f}';
+pub(super) const MISSING_VALUE: char = '\u{1e}';
 
 /// The sums over the rows of a group.
 #[derive(Default)]
-pub(super) struct Sums {
+pub(super) struct GroupSums {
     /// The positions of the sessions; a position may occur more than once.
     sessions: Vec<usize>,
     events: u64,
@@ -34,9 +34,9 @@ pub(super) struct Sums {
     trend: [u64; limits::TREND_SPANS],
 }
 
-impl Sums {
+impl GroupSums {
     /// Adds a row.
-    pub(super) fn add(&mut self, fact: &Fact<'_>) {
+    pub(super) fn add_row(&mut self, fact: &StatsFact<'_>) {
         if fact.event_type == USAGE {
             self.recorded = self.recorded.plus(fact.usage);
         }
@@ -102,58 +102,68 @@ impl Sums {
     }
 
     /// Converts the sums to the group of an answer.
-    pub(super) fn group(mut self, plan: &StatsPlan<'_>, key: &str) -> Group {
+    pub(super) fn into_group(mut self, plan: &StatsPlan<'_>, key: &str) -> Group {
         self.sessions.sort_unstable();
         self.sessions.dedup();
-        let values = key.splitn(plan.keys.len(), NEXT).zip(plan.keys);
+        let values = key.splitn(plan.keys.len(), KEY_SEPARATOR).zip(plan.keys);
         let group: Map<_, _> = values
-            .filter(|(value, _)| !value.starts_with(ABSENT))
-            .map(|(value, key)| (key.to_string(), Value::String(clean(value))))
+            .filter(|(value, _)| !value.starts_with(MISSING_VALUE))
+            .map(|(value, key)| (key.to_string(), Value::String(clean_text(value))))
             .collect();
-        let by_session = plan.keys.contains(&GroupKey::Session);
-        let session = self.sessions.first().filter(|_| by_session);
-        let title = session.and_then(|at| plan.snapshot.sessions().get(*at)?.title.as_ref());
+
+        let mut title = None;
+        if plan.keys.contains(&GroupKey::Session)
+            && let Some(at) = self.sessions.first()
+        {
+            title = plan.snapshot.sessions().get(*at).and_then(|row| row.title.as_deref());
+        }
         let tokens = GroupTokens { counted_once: self.once, as_recorded: self.recorded };
         let models =
             if plan.keys.contains(&GroupKey::Model) { BTreeSet::new() } else { self.models };
         Group {
             group,
-            title: title.map(|title| clean(title)),
+            title: title.map(clean_text),
             sessions: self.sessions.len(),
             events: self.events,
             tool_calls: self.tool_calls,
             tool_results: self.tool_results,
             tool_errors: self.tool_errors,
-            error_rate: rate(self.tool_errors, self.tool_results),
+            error_rate: error_rate(self.tool_errors, self.tool_results),
             tokens: (!self.recorded.is_unknown()).then_some(tokens),
-            cost_usd: self.cost.map(|cost| rounded(cost, 1e6)),
+            cost_usd: self.cost.map(|cost| round_to(cost, 1e6)),
             unpriced_tokens: self.unpriced,
-            models: models.iter().map(|model| clean(model)).collect(),
-            duration_ms: spread(self.durations),
-            output_bytes: spread(self.outputs),
+            models: models.iter().map(|model| clean_text(model)).collect(),
+            duration_ms: compute_spread(self.durations),
+            output_bytes: compute_spread(self.outputs),
             text_bytes: self.text_bytes,
-            trend: plan.range.map(|_| self.trend.to_vec()).unwrap_or_default(),
+            trend: if plan.range.is_some() { self.trend.to_vec() } else { Vec::new() },
         }
     }
 }
 
+/// Returns the share of results that are errors; `None` without results.
 #[expect(clippy::cast_precision_loss, reason = "a rate of six digits")]
-fn rate(errors: u64, results: u64) -> Option<f64> {
-    (results > 0).then(|| rounded(errors as f64 / results as f64, 1e6))
+fn error_rate(errors: u64, results: u64) -> Option<f64> {
+    (results > 0).then(|| round_to(errors as f64 / results as f64, 1e6))
 }
 
-fn rounded(number: f64, parts: f64) -> f64 {
+/// Rounds a number to a fraction of 1/`parts`.
+fn round_to(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts
 }
 
 /// Computes percentiles by nearest rank, so that each is an actual value.
-fn spread(mut values: Vec<u64>) -> Option<Spread> {
+fn compute_spread(mut values: Vec<u64>) -> Option<Spread> {
     values.sort_unstable();
-    let rank = |percent: usize| {
-        let rank = (values.len() * percent).div_ceil(100).saturating_sub(1);
-        values.get(rank).copied()
-    };
-    Some(Spread { p50: rank(50)?, p95: rank(95)?, total: values.iter().sum() })
+    let p50 = percentile(&values, 50)?;
+    let p95 = percentile(&values, 95)?;
+    Some(Spread { p50, p95, total: values.iter().sum() })
+}
+
+/// Returns a percentile of ascending values; `None` if there are no values.
+fn percentile(values: &[u64], percent: usize) -> Option<u64> {
+    let rank = (values.len() * percent).div_ceil(100).saturating_sub(1);
+    values.get(rank).copied()
 }
 
 #[cfg(test)]
@@ -161,11 +171,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_values_that_are_there() {
-        assert_eq!(spread(Vec::new()), None);
-        assert_eq!(spread(vec![7]), Some(Spread { p50: 7, p95: 7, total: 7 }));
-        let hundred = spread((1..=100).rev().collect());
+    fn percentiles_are_actual_values() {
+        assert_eq!(compute_spread(Vec::new()), None);
+        assert_eq!(compute_spread(vec![7]), Some(Spread { p50: 7, p95: 7, total: 7 }));
+        let hundred = compute_spread((1..=100).rev().collect());
         assert_eq!(hundred, Some(Spread { p50: 50, p95: 95, total: 5050 }));
-        assert_eq!(spread(vec![1, 2]), Some(Spread { p50: 1, p95: 2, total: 3 }));
+        assert_eq!(compute_spread(vec![1, 2]), Some(Spread { p50: 1, p95: 2, total: 3 }));
     }
 }

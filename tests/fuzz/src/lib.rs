@@ -11,11 +11,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Int32Type, Int64Type};
-use ingest::stream::batch::events_schema;
 use ingest::plan::{Known, Plan};
 use ingest::redact::Redactor;
-use ingest::run::report::Report;
+use ingest::run::report::IngestReport;
 use ingest::run::{Sink, Target, run};
+use ingest::stream::batch::events_schema;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
@@ -47,7 +47,7 @@ impl Memory {
     }
 
     /// Carries out a plan, with secrets masked as by default.
-    pub fn run(&self, plan: Plan) -> Report {
+    pub fn run(&self, plan: Plan) -> IngestReport {
         run(plan, &self, Some(&REDACTOR), &()).expect("infallible")
     }
 

@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use fuzz::{Memory, check_events, check_same, mutate_log};
-use ingest::source::candidate::Candidate;
-use ingest::plan::{Change, Plan, Work};
-use ingest::provider::FORMATS;
-use ingest::provider::format::{Claim, Format, Reader};
 use ingest::discover::sniff::{Sniffed, sniff};
+use ingest::plan::{LogChange, LogWork, Plan};
+use ingest::provider::FORMATS;
+use ingest::provider::format::{LogFormat, LogReader, SessionClaim};
+use ingest::source::candidate::LogCandidate;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const HEAD: usize = 5;
 
-static ONLY: LazyLock<Option<&Format>> = LazyLock::new(|| {
+static ONLY: LazyLock<Option<&LogFormat>> = LazyLock::new(|| {
     let name = std::env::var("FUZZ_PROVIDER").ok()?;
     let named = FORMATS.iter().find(|format| format.provider.as_str() == name);
     Some(named.unwrap_or_else(|| panic!("no provider {name}")))
@@ -48,7 +48,7 @@ fuzz_target!(|input: &[u8]| {
     cuts.dedup();
     let pieces = ingest(format, &claim, log, &cuts);
     let (in_pieces, other) = &pieces.sessions()[0];
-    if matches!(format.reader, Reader::Document(_)) {
+    if matches!(format.reader, LogReader::Document(_)) {
         // A document that was cut is another one, of which messages may stay.
         check_events(in_pieces, other, log.len() as u64);
         assert!(other.num_rows() >= events.num_rows(), "cuts {cuts:?}");
@@ -65,11 +65,11 @@ fuzz_target!(|input: &[u8]| {
 });
 
 /// What the log says of itself, if it is one of this format: else a claim without content.
-fn claim(format: &Format, log: &[u8]) -> Claim {
+fn claim(format: &LogFormat, log: &[u8]) -> SessionClaim {
     std::fs::write(&*PATH, log).expect("writes");
-    match sniff(&Candidate::named(PATH.clone()).expect("there"), None).expect("reads") {
+    match sniff(&LogCandidate::from_path(PATH.clone()).expect("there"), None).expect("reads") {
         Sniffed::Log(claim) if claim.provider == format.provider => claim,
-        _ => Claim {
+        _ => SessionClaim {
             provider: format.provider,
             native_id: "log".to_owned(),
             agent_id: None,
@@ -81,17 +81,17 @@ fn claim(format: &Format, log: &[u8]) -> Claim {
 }
 
 /// Ingests the log as it grows to each of `lengths`.
-fn ingest(format: &Format, claim: &Claim, log: &[u8], lengths: &[usize]) -> Memory {
+fn ingest(format: &LogFormat, claim: &SessionClaim, log: &[u8], lengths: &[usize]) -> Memory {
     let memory = Memory::default();
     for length in lengths {
         std::fs::write(&*PATH, &log[..*length]).expect("writes");
         let source = memory.source(&PATH);
-        if matches!(format.reader, Reader::Document(_)) {
+        if matches!(format.reader, LogReader::Document(_)) {
             memory.read_anew();
         }
-        let work = Work {
-            file: Candidate::named(PATH.clone()).expect("there"),
-            change: if source.is_some() { Change::Grown } else { Change::New },
+        let work = LogWork {
+            file: LogCandidate::from_path(PATH.clone()).expect("there"),
+            change: if source.is_some() { LogChange::Grown } else { LogChange::New },
             claim: claim.clone(),
             session_id: "log".to_owned(),
             parent_session_id: None,

@@ -5,7 +5,7 @@
 #![no_main]
 
 use fuzz::REDACTOR;
-use ingest::redact::Counts;
+use ingest::redact::SecretCounts;
 use libfuzzer_sys::fuzz_target;
 
 /// How tokens begin, the characters that follow, and how many. Taken apart, so that nobody takes
@@ -45,11 +45,11 @@ fn token(input: &[u8]) -> String {
 
 /// Masks, and masks again; the counts are those of the first time.
 fn masked(text: &str) -> String {
-    let mut counts = Counts::default();
+    let mut counts = SecretCounts::default();
     let once = REDACTOR.mask(text, &mut counts).into_owned();
-    let mut none = Counts::default();
+    let mut none = SecretCounts::default();
     assert_eq!(REDACTOR.mask(&once, &mut none), once, "masked twice: {text:?}");
-    assert_eq!(none, Counts::default());
+    assert_eq!(none, SecretCounts::default());
     let changed = once != text;
     assert_eq!(changed, counts.0.values().sum::<u64>() > 0, "{counts:?}");
     once

@@ -26,7 +26,7 @@ impl Bench {
         let mut tar = Command::new("tar");
         tar.arg("-czf").arg(&tarball).arg("-C").arg(scratch.path()).arg("package");
         assert!(tar.status().unwrap().success());
-        let integrity = digest::integrity(&fs::read(tarball).unwrap());
+        let integrity = digest::compute_integrity(&fs::read(tarball).unwrap());
         let pin = Pin { package: PACKAGE.to_owned(), version: "1.2.3".to_owned(), integrity };
         Self { scratch, pin }
     }
@@ -36,7 +36,7 @@ impl Bench {
     }
 
     /// Fetches with a script as npm; without one there is no npm.
-    fn fetch(&self, npm: Option<&str>) -> Result<Answer<()>> {
+    fn fetch(&self, npm: Option<&str>) -> Result<NpmAnswer<()>> {
         let program = self.scratch.path().join("npm");
         match npm {
             // Written by a program of its own: a file still open for writing cannot be run.
@@ -52,7 +52,7 @@ impl Bench {
             None => drop(fs::remove_file(&program)),
         }
         let platform = Platform { package: PACKAGE.to_owned(), library: "libduckdb.so" };
-        let source = Source {
+        let source = LibrarySource {
             pins: vec![self.pin.clone()],
             platform: Ok(platform),
             directory: &self.directory(),
@@ -63,9 +63,10 @@ impl Bench {
 
     /// The names in the directory, in order.
     fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.directory()).unwrap();
-        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<_> = entries.map(|it| name(it).into_string().unwrap()).collect();
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.directory()).unwrap() {
+            names.push(entry.unwrap().file_name().into_string().unwrap());
+        }
         names.sort();
         names
     }
@@ -75,18 +76,18 @@ const COPY: &str = r#"test "$*" = "pack @duckdb/node-bindings-test@1.2.3" && cp 
 const NOT_ASKED: &str = "exit 99";
 
 #[track_caller]
-fn got(answer: Result<Answer<()>>) {
+fn got(answer: Result<NpmAnswer<()>>) {
     match answer.unwrap() {
-        Answer::Got(()) => {}
-        Answer::No(why) => panic!("not fetched: {why}"),
+        NpmAnswer::Got(()) => {}
+        NpmAnswer::No(why) => panic!("not fetched: {why}"),
     }
 }
 
 #[track_caller]
-fn no(answer: Result<Answer<()>>) -> String {
+fn no(answer: Result<NpmAnswer<()>>) -> String {
     match answer.unwrap() {
-        Answer::Got(()) => panic!("fetched"),
-        Answer::No(why) => why,
+        NpmAnswer::Got(()) => panic!("fetched"),
+        NpmAnswer::No(why) => why,
     }
 }
 
@@ -125,7 +126,7 @@ fn another_pin_or_a_cut_library_is_fetched_again() {
 #[test]
 fn a_wrong_checksum_is_an_error_and_leaves_nothing() {
     let mut bench = Bench::new();
-    bench.pin.integrity = digest::integrity(b"something else");
+    bench.pin.integrity = digest::compute_integrity(b"something else");
     let Err(error) = bench.fetch(Some(COPY)) else { panic!("taken") };
     assert!(error.to_string().contains("does not fit xtask/duckdb.lock"), "{error}");
     assert!(bench.files().is_empty());

@@ -7,12 +7,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::prompt;
-use crate::stream::{Draft, RecordAt, Stream, micros};
-use crate::text::json::{Fields, Value, string};
+use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
 /// Fields for context that the client adds to a prompt, each with the subtype of its notification.
-const CONTEXT: &[(&str, &str)] = &[
+const CONTEXT_FIELDS: &[(&str, &str)] = &[
     ("discoveredGuidanceFiles", "guidance_files"),
     ("fileMentions", "file_mentions"),
     ("userState", "user_state"),
@@ -20,148 +20,157 @@ const CONTEXT: &[(&str, &str)] = &[
 
 /// Minimum length in bytes of the encoded content from which a message gets an identity. Shorter
 /// contents are not distinctive enough.
-const LEAST_IDENTITY: usize = 160;
+const MIN_IDENTITY_BYTES: usize = 160;
 
-/// Id of a message whose tokens were counted, with its input and output counts as named in the log.
-pub(super) type Counted = (Option<i64>, (Option<i64>, Option<i64>));
+/// A message whose tokens were counted.
+pub(super) struct CountedMessage {
+    pub(super) id: Option<i64>,
+    /// Input tokens as the log names them, before any division by kind.
+    pub(super) input: Option<i64>,
+    pub(super) output: Option<i64>,
+}
 
 /// Decoder of the messages of a thread, which must be passed in order.
 #[derive(Default)]
-pub(super) struct Decoder {
-    pub(super) counted: Vec<Counted>,
+pub(super) struct AmpDecoder {
+    /// The counted messages so far, in the order of the log.
+    pub(super) counted: Vec<CountedMessage>,
     text: String,
 }
 
-impl Decoder {
-    pub(super) fn message(&mut self, message: Value<'_>, at: RecordAt, out: &mut Stream) {
+impl AmpDecoder {
+    pub(super) fn decode_message(&mut self, message: Value<'_>, at: RecordAt, out: &mut Stream) {
         let sent = message.object("meta").and_then(|meta| meta.int("sentAt"));
-        let answered = message.object("usage").and_then(|usage| micros(usage.text("timestamp")));
+        let answered =
+            message.object("usage").and_then(|usage| parse_micros(usage.text("timestamp")));
         let time = answered.or(sent.map(|ms| ms.saturating_mul(1000)));
-        out.begin_record(at, identity(message), time);
+        out.begin_record(at, message_identity(message), time);
+
         // A subagent's messages name the call that started it.
         let started_by = message.non_empty("parentToolUseId");
-        let sidechain = started_by.is_some();
-        if sidechain {
+        let is_sidechain = started_by.is_some();
+        if is_sidechain {
             out.set_sidechain(started_by);
         }
+
         match message.text("role") {
-            Some("user") => self.user(message, !sidechain, out),
-            Some("assistant") => self.response(message, out),
+            Some("user") => self.decode_user_message(message, !is_sidechain, out),
+            Some("assistant") => self.decode_response(message, out),
             role => {
                 let role = role.unwrap_or("untyped");
                 if role != "info" {
-                    out.drift("record", role);
+                    out.count_unknown("record", role);
                 }
                 for block in message.items("content") {
-                    self.note(role, block, !sidechain, out);
+                    self.decode_note_block(role, block, !is_sidechain, out);
                 }
             }
         }
     }
 
-    fn user(&mut self, message: Value<'_>, starts_turn: bool, out: &mut Stream) {
-        let meta = message.object("meta");
-        let of_thread = meta.is_some_and(|meta| {
-            meta.field("fromExecutorThreadID").is_some() || meta.flag("fromAggman") == Some(true)
-        });
-        let mut prompt = String::new();
-        if let Some(text) = message.text("content") {
-            prompt.push_str(text);
-        }
+    /// Decodes a user's message: the results of tools, then the prompt, then its context.
+    fn decode_user_message(&mut self, message: Value<'_>, starts_turn: bool, out: &mut Stream) {
+        let mut prompt = message.text("content").unwrap_or("").to_owned();
         for block in message.items("content") {
             match block.text("type") {
-                Some("tool_result") => self.result(block, out),
+                Some("tool_result") => self.decode_tool_result(block, out),
                 _ if block.flag("hidden") == Some(true) => {
                     self.text.clear();
-                    render::block(block, &mut self.text);
-                    self.notify("hidden", out);
+                    render::append_block(block, &mut self.text);
+                    self.push_notification("hidden", out);
                 }
                 Some("image") => {
-                    render::new_line(&mut prompt);
-                    picture(block, &mut prompt);
+                    render::begin_new_line(&mut prompt);
+                    append_image(block, &mut prompt);
                 }
                 _ => {
-                    render::new_line(&mut prompt);
-                    render::block(block, &mut prompt);
+                    render::begin_new_line(&mut prompt);
+                    render::append_block(block, &mut prompt);
                 }
             }
         }
-        if !prompt.trim().is_empty() {
-            if of_thread {
-                let draft =
-                    Draft { subtype: Some("thread_message"), text: &prompt, ..Draft::default() };
-                out.push(EventType::Notification, draft);
-            } else {
-                prompt::typed(&prompt, starts_turn, out);
-            }
+
+        let is_prompt = !prompt.trim().is_empty();
+        if is_prompt && is_thread_message(message) {
+            let subtype = Some("thread_message");
+            out.push(EventType::Notification, Draft { subtype, text: &prompt, ..Draft::default() });
+        } else if is_prompt {
+            prompt::push_prompt(&prompt, starts_turn, out);
         }
-        for (key, subtype) in CONTEXT {
-            let Some(context) = message.given(key) else {
-                continue;
-            };
+
+        for (key, subtype) in CONTEXT_FIELDS {
+            let Some(context) = message.non_null(key) else { continue };
             self.text.clear();
-            render::value(context, &mut self.text);
-            render::cut(&mut self.text);
+            render::append_value(context, &mut self.text);
+            render::truncate_notification(&mut self.text);
             if !self.text.is_empty() {
-                self.notify(subtype, out);
+                self.push_notification(subtype, out);
             }
         }
     }
 
     /// Decodes a tool result. The field `run` holds its state and output.
-    fn result(&mut self, block: Value<'_>, out: &mut Stream) {
+    fn decode_tool_result(&mut self, block: Value<'_>, out: &mut Stream) {
         self.text.clear();
         let run = block.object("run").unwrap_or(block);
         let status = run.text("status");
-        let said = ["result", "output", "content", "error", "progress"]
+        let output = ["result", "output", "content", "error", "progress"]
             .iter()
-            .find_map(|key| run.given(key));
-        if let Some(said) = said {
-            answer(said, &mut self.text);
+            .find_map(|key| run.non_null(key));
+        if let Some(output) = output {
+            append_tool_output(output, &mut self.text);
         }
-        let exit_code = exit_code(run);
-        let refused =
+
+        let exit_code = read_exit_code(run);
+        let is_refused =
             run.object("result").is_some_and(|result| result.flag("success") == Some(false));
-        let failed = status == Some("error")
+        let has_failed = status == Some("error")
             || block.flag("is_error") == Some(true)
-            || refused
+            || is_refused
             || exit_code.is_some_and(|code| code != 0);
+
         let id =
             ["toolUseID", "tool_use_id", "toolUseId"].iter().find_map(|key| block.non_empty(key));
         let draft = Draft {
             subtype: status.filter(|status| !matches!(*status, "done" | "error" | "success")),
             text: &self.text,
             tool_call_id: id,
-            is_error: Some(failed),
+            is_error: Some(has_failed),
             exit_code,
             ..Draft::default()
         };
         out.push(EventType::ToolResult, draft);
     }
 
-    fn response(&mut self, message: Value<'_>, out: &mut Stream) {
+    /// Decodes a response of the model, with its end and its token usage.
+    fn decode_response(&mut self, message: Value<'_>, out: &mut Stream) {
         let usage = message.object("usage");
         out.set_model(usage.and_then(|usage| usage.text("model")));
         out.begin_step();
+
         if let Some(text) = message.non_empty("content") {
             out.push(EventType::Message, Draft { text, ..Draft::default() });
         }
         for block in message.items("content") {
-            self.block(block, out);
+            self.decode_block(block, out);
         }
         if let Some(state) = message.object("state") {
-            self.state(state, out);
+            self.push_response_end(state, out);
         }
-        let count = |key: &str| usage.and_then(|usage| usage.int(key));
-        let named = (count("inputTokens"), count("outputTokens"));
-        let usage = usage.map(usage_of).unwrap_or_default();
+
+        let Some(counts) = usage else { return };
+        let usage = read_usage(counts);
         if usage.total() > 0 {
-            self.counted.push((message.int("messageId"), named));
+            self.counted.push(CountedMessage {
+                id: message.int("messageId"),
+                input: counts.int("inputTokens"),
+                output: counts.int("outputTokens"),
+            });
             out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
         }
     }
 
-    fn block(&mut self, block: Value<'_>, out: &mut Stream) {
+    fn decode_block(&mut self, block: Value<'_>, out: &mut Stream) {
         self.text.clear();
         match block.text("type") {
             Some("text") => {
@@ -169,21 +178,20 @@ impl Decoder {
                 out.push(EventType::Message, Draft { text, ..Draft::default() });
             }
             Some("thinking" | "redacted_thinking") => {
-                match block.non_empty("thinking") {
-                    Some(text) => self.text.push_str(text),
-                    None => {
-                        let sealed = block.object("openAIReasoning");
-                        let sealed = sealed.and_then(|sealed| sealed.text("encryptedContent"));
-                        let bytes = block.text("data").or(sealed).map_or(0, str::len);
-                        self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
-                    }
+                if let Some(text) = block.non_empty("thinking") {
+                    self.text.push_str(text);
+                } else {
+                    let sealed = block.object("openAIReasoning");
+                    let sealed = sealed.and_then(|sealed| sealed.text("encryptedContent"));
+                    let bytes = block.text("data").or(sealed).map_or(0, str::len);
+                    self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
                 }
                 out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
             }
             Some("tool_use" | "server_tool_use") => {
                 let mut arguments = Arguments::default();
                 if let Some(input) = block.field("input") {
-                    arguments.read(input);
+                    arguments.read_value(input);
                 }
                 let draft = Draft {
                     tool_name: block.text("name"),
@@ -192,18 +200,18 @@ impl Decoder {
                 };
                 out.push(EventType::ToolCall, draft);
             }
-            Some("tool_result") => self.result(block, out),
+            Some("tool_result") => self.decode_tool_result(block, out),
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.drift("block", kind);
-                render::fields(block, &["type"], &mut self.text);
-                self.notify(kind, out);
+                out.count_unknown("block", kind);
+                render::append_notification(block, &["type"], &mut self.text);
+                self.push_notification(kind, out);
             }
         }
     }
 
     /// Pushes a notification if the response was cancelled or ended in an error.
-    fn state(&mut self, state: Value<'_>, out: &mut Stream) {
+    fn push_response_end(&mut self, state: Value<'_>, out: &mut Stream) {
         let kind = state.text("type").unwrap_or("");
         if !matches!(kind, "cancelled" | "error") {
             return;
@@ -211,70 +219,79 @@ impl Decoder {
         self.text.clear();
         match state.object("error").and_then(|error| error.non_empty("message")) {
             Some(message) => self.text.push_str(message),
-            None => render::fields(state, &["type"], &mut self.text),
+            None => render::append_notification(state, &["type"], &mut self.text),
         }
-        let subtype = if kind == "error" { "api_error" } else { "interrupted" };
+
+        let is_error = kind == "error";
+        let subtype = if is_error { "api_error" } else { "interrupted" };
         let draft = Draft {
             subtype: Some(subtype),
             text: &self.text,
-            is_error: (kind == "error").then_some(true),
+            is_error: is_error.then_some(true),
             ..Draft::default()
         };
         out.push(EventType::Notification, draft);
     }
 
     /// Decodes a block of a note: a summary, or a command that the user ran by hand.
-    fn note(&mut self, role: &str, block: Value<'_>, starts_turn: bool, out: &mut Stream) {
+    fn decode_note_block(
+        &mut self,
+        role: &str,
+        block: Value<'_>,
+        starts_turn: bool,
+        out: &mut Stream,
+    ) {
         self.text.clear();
         match block.text("type") {
             Some("summary") => {
-                let summary = block.object("summary");
-                let said = ["summary", "thread"]
-                    .iter()
-                    .find_map(|key| summary.and_then(|summary| summary.non_empty(key)));
-                self.text.push_str(said.unwrap_or(""));
-                self.notify("compact_summary", out);
+                if let Some(summary) = block.object("summary") {
+                    let text = summary.non_empty("summary").or_else(|| summary.non_empty("thread"));
+                    self.text.push_str(text.unwrap_or(""));
+                }
+                self.push_notification("compact_summary", out);
             }
             Some("manual_bash_invocation") => {
                 let args = block.object("args");
                 let command =
                     args.and_then(|args| args.text("cmd").or_else(|| args.text("command")));
                 let typed = format!("$ {}", command.unwrap_or(""));
-                prompt::typed(&typed, starts_turn, out);
+                prompt::push_prompt(&typed, starts_turn, out);
                 if let Some(run) = block.object("toolRun") {
-                    self.bash_output(run, out);
+                    self.push_bash_output(run, out);
                 }
             }
             Some("text") => {
                 self.text.push_str(block.text("text").unwrap_or(""));
-                self.notify(role, out);
+                self.push_notification(role, out);
             }
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.drift("block", kind);
-                render::fields(block, &["type"], &mut self.text);
-                self.notify(kind, out);
+                out.count_unknown("block", kind);
+                render::append_notification(block, &["type"], &mut self.text);
+                self.push_notification(kind, out);
             }
         }
     }
 
-    fn bash_output(&mut self, run: Value<'_>, out: &mut Stream) {
-        if let Some(said) = run.given("result") {
-            answer(said, &mut self.text);
+    /// Pushes the output of a command that the user ran by hand.
+    fn push_bash_output(&mut self, run: Value<'_>, out: &mut Stream) {
+        if let Some(output) = run.non_null("result") {
+            append_tool_output(output, &mut self.text);
         }
-        let exit_code = exit_code(run);
-        let failed = run.text("status") == Some("error") || exit_code.is_some_and(|code| code != 0);
+        let exit_code = read_exit_code(run);
+        let has_failed =
+            run.text("status") == Some("error") || exit_code.is_some_and(|code| code != 0);
         let draft = Draft {
             subtype: Some("bash_output"),
             text: &self.text,
-            is_error: Some(failed),
+            is_error: Some(has_failed),
             exit_code,
             ..Draft::default()
         };
         out.push(EventType::Notification, draft);
     }
 
-    fn notify(&self, subtype: &str, out: &mut Stream) {
+    fn push_notification(&self, subtype: &str, out: &mut Stream) {
         let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
@@ -282,39 +299,47 @@ impl Decoder {
 
 /// Returns the identity of a message, computed from its content because forks copy messages under
 /// other ids.
-fn identity(message: Value<'_>) -> Option<u64> {
+fn message_identity(message: Value<'_>) -> Option<u64> {
     let content = message.field("content")?.encode();
-    (content.len() >= LEAST_IDENTITY).then(|| xxh3_64(content.as_bytes()) | 1)
+    (content.len() >= MIN_IDENTITY_BYTES).then(|| xxh3_64(content.as_bytes()) | 1)
+}
+
+/// Returns whether a message in the user's role came from another thread.
+fn is_thread_message(message: Value<'_>) -> bool {
+    message.object("meta").is_some_and(|meta| {
+        meta.field("fromExecutorThreadID").is_some() || meta.flag("fromAggman") == Some(true)
+    })
 }
 
 /// Appends the output of a tool. Most tools have it in a field of their own.
-fn answer(said: Value<'_>, text: &mut String) {
-    let field = ["output", "content", "diff", "message"].iter().find_map(|key| said.given(key));
+fn append_tool_output(output: Value<'_>, text: &mut String) {
+    let field =
+        ["output", "content", "diff", "message"].iter().find_map(|key| output.non_null(key));
     match field {
-        Some(field) if string(field).is_none_or(|text| !text.is_empty()) => {
-            render::content(field, text);
+        Some(field) if string_value(field).is_none_or(|text| !text.is_empty()) => {
+            render::append_content(field, text);
         }
         Some(_) => {}
-        None => render::content(said, text),
+        None => render::append_content(output, text),
     }
 }
 
-fn exit_code(run: Value<'_>) -> Option<i32> {
+/// Returns the exit code of a command.
+fn read_exit_code(run: Value<'_>) -> Option<i32> {
     let result = ["result", "progress"].iter().find_map(|key| run.object(key))?;
     result.int("exitCode").and_then(|code| i32::try_from(code).ok())
 }
 
 /// Appends the type and size of a picture. Amp writes `mediaType` where Anthropic writes
 /// `media_type`.
-fn picture(block: Value<'_>, text: &mut String) {
-    let source = block.object("source");
-    let field = |key: &str| source.and_then(|source| source.text(key));
-    match field("mediaType") {
-        Some(kind) => {
-            let data = field("data").unwrap_or("");
-            text.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
-        }
-        None => render::block(block, text),
+fn append_image(block: Value<'_>, text: &mut String) {
+    if let Some(source) = block.object("source")
+        && let Some(kind) = source.text("mediaType")
+    {
+        let data = source.text("data").unwrap_or("");
+        text.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
+    } else {
+        render::append_block(block, text);
     }
 }
 
@@ -324,16 +349,15 @@ fn picture(block: Value<'_>, text: &mut String) {
 /// reports no other input. This function counts it as plain input: models before gpt-5.6 do not
 /// charge for cache writes, and for later models some input is too short to be cached. If a log
 /// reports both kinds, its counts are used as they are.
-fn usage_of(usage: Value<'_>) -> Usage {
+fn read_usage(usage: Value<'_>) -> Usage {
     let input = usage.int("inputTokens");
     let written = usage.int("cacheCreationInputTokens");
-    let undivided = input.unwrap_or(0) == 0 && usage.text("model").is_some_and(is_openai);
-    let (input, cache_write) = if undivided { (written.or(input), None) } else { (input, written) };
+    let is_undivided = input.unwrap_or(0) == 0 && usage.text("model").is_some_and(is_openai);
     Usage {
-        input,
+        input: if is_undivided { written.or(input) } else { input },
         output: usage.int("outputTokens"),
         cache_read: usage.int("cacheReadInputTokens"),
-        cache_write,
+        cache_write: if is_undivided { None } else { written },
         ..Usage::default()
     }
 }

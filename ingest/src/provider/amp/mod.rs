@@ -1,9 +1,14 @@
-//! Amp: `~/.local/share/amp/threads/T-<uuid>.json`, one document per thread, which is rewritten as
-//! a whole (docs/formats.md#amp). No native thread was available; the shape below is the one on
-//! which several public readers of such files agree.
+//! Reads the threads of Amp from `~/.local/share/amp/threads/T-<uuid>.json` (docs/formats.md#amp).
+//! Each thread is one document, which Amp rewrites as a whole:
 //!
-//! `{v, id, created (ms), title?, messages[], env{initial{trees[], platform}}, relationships[]?,
-//! usageLedger{events[]}?}`. Messages are decoded in `message.rs`.
+//! ```text
+//! {"v":1,"id":"T-<uuid>","created":<ms>,"title":"...","messages":[...],
+//!  "env":{"initial":{"trees":[...],"platform":{...}}},"relationships":[...],
+//!  "usageLedger":{"events":[...]}}
+//! ```
+//!
+//! No native thread was available. Several public readers of such files agree on this shape.
+//! Messages are decoded in `message.rs`.
 
 mod message;
 
@@ -13,37 +18,38 @@ use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
 use serde_json::Value as Json;
 
-use self::message::{Counted, Decoder};
-use crate::provider::format::{Claim, Format, Head, Outcome, Quirks, Reader, Tally};
+use self::message::{AmpDecoder, CountedMessage};
+use crate::provider::format::{
+    LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
+};
 use crate::provider::shared::chat;
-use crate::provider::shared::document::{self, Document, Layout};
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
-use crate::text::json::{Fields, Value};
+use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::text::json::{JsonFields, Value};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Amp,
-    unique_ids: false,
+    has_unique_ids: false,
     roots: |places| {
-        let data = places.set("AMP_DATA_HOME").map(|dir| dir.join("amp"));
-        vec![data.unwrap_or_else(|| places.data("amp")).join("threads")]
+        let data = places.env_path("AMP_DATA_HOME").map(|dir| dir.join("amp"));
+        vec![data.unwrap_or_else(|| places.data_path("amp")).join("threads")]
     },
-    sniff,
+    sniff: claim_log,
     quirks: Quirks::NONE,
-    reader: Reader::Document(read),
+    reader: LogReader::Document(decode_log),
 };
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let document = head.document.as_ref().filter(|document| document.contains_key("messages"))?;
-    let text = |key: &str| document.get(key).and_then(Json::as_str);
     // Other threads refer to this one by its file name.
-    let ids = [head.stem(), text("id").unwrap_or("")];
+    let ids = [head.file_stem(), document.get("id").and_then(Json::as_str).unwrap_or("")];
     let native_id = ids.into_iter().find(|id| id.starts_with("T-"))?;
-    let ours = ["v", "created"].iter().any(|key| document.get(*key).is_some_and(Json::is_number));
-    if !ours {
+    if !["v", "created"].iter().any(|key| document.get(*key).is_some_and(Json::is_number)) {
         return None;
     }
-    let (parent, relation) = lineage(document).unzip();
-    Some(Claim {
+
+    let (parent, relation) = read_lineage(document).unzip();
+    Some(SessionClaim {
         provider: Provider::Amp,
         native_id: native_id.to_owned(),
         agent_id: None,
@@ -54,59 +60,71 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
 }
 
 /// Returns the parent thread and the relation to it, if the fields before the messages name one.
-fn lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation)> {
-    let named = |key: &str, relation| Some((document.get(key)?.as_str()?.to_owned(), relation));
-    let related = document.get("relationships").and_then(Json::as_array).and_then(|all| {
-        all.iter().find_map(|one| {
-            let relation = match one["type"].as_str()? {
-                "handoff" => Relation::ContinuedFrom,
-                "fork" => Relation::ForkedFrom,
-                _ => return None,
-            };
-            // `role` is the role of the other thread.
-            let thread = one["threadID"].as_str().filter(|_| one["role"] == "parent")?;
-            Some((thread.to_owned(), relation))
-        })
-    });
-    named("mainThreadID", Relation::SubagentOf)
-        .or_else(|| named("originThreadID", Relation::ForkedFrom))
-        .or(related)
+fn read_lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation)> {
+    let named = [("mainThreadID", Relation::SubagentOf), ("originThreadID", Relation::ForkedFrom)];
+    for (key, relation) in named {
+        if let Some(thread) = document.get(key).and_then(Json::as_str) {
+            return Some((thread.to_owned(), relation));
+        }
+    }
+    document.get("relationships")?.as_array()?.iter().find_map(parent_thread)
+}
+
+/// Returns the other thread of an entry of `relationships` and the relation to it, if that thread
+/// is the parent.
+fn parent_thread(entry: &Json) -> Option<(String, Relation)> {
+    let relation = match entry["type"].as_str()? {
+        "handoff" => Relation::ContinuedFrom,
+        "fork" => Relation::ForkedFrom,
+        _ => return None,
+    };
+    // `role` is the role of the other thread.
+    if entry["role"] != "parent" {
+        return None;
+    }
+    Some((entry["threadID"].as_str()?.to_owned(), relation))
 }
 
 /// The fields of a thread that are read.
-const THREAD: Layout =
-    Layout { list: Some("messages"), header: &["title", "created", "env", "usageLedger"] };
+const THREAD_LAYOUT: DocumentLayout =
+    DocumentLayout { list: Some("messages"), header: &["title", "created", "env", "usageLedger"] };
 
-fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
-    let thread = Document::read(bytes, &THREAD, out, tally);
-    thread.header(|fields| header(fields, out));
-    let mut decoder = Decoder::default();
-    document::each(bytes, &thread.records, out, tally, &mut |message, _, at, out| {
-        decoder.message(message, at, out);
-        if out.pushed() == 0 { Outcome::Merged("empty_message") } else { Outcome::Events }
+fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
+    let thread = Document::read(bytes, &THREAD_LAYOUT, out, tally);
+    thread.with_header(|fields| decode_header(fields, out));
+
+    let mut decoder = AmpDecoder::default();
+    document::for_each_record(bytes, &thread.records, out, tally, &mut |message, _, at, out| {
+        decoder.decode_message(message, at, out);
+        if out.pushed_count() == 0 {
+            RecordOutcome::Merged("empty_message")
+        } else {
+            RecordOutcome::Events
+        }
     });
     let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 1 };
-    thread.header(|fields| ledger(fields, &decoder.counted, whole, out));
+    thread.with_header(|fields| push_ledger_usage(fields, &decoder.counted, whole, out));
 }
 
 /// Reads the thread's own fields.
-fn header(fields: Value<'_>, out: &mut Stream) {
-    out.title(TitleFrom::Agent, fields.text("title").unwrap_or(""));
-    out.widen(chat::millis(Some(fields), "created"));
+fn decode_header(fields: Value<'_>, out: &mut Stream) {
+    out.offer_title(TitleFrom::Agent, fields.text("title").unwrap_or(""));
+    out.extend_time_range(chat::read_millis(Some(fields), "created"));
     let Some(initial) = fields.object("env").and_then(|env| env.object("initial")) else { return };
     out.set_version(initial.object("platform").and_then(|client| client.text("clientVersion")));
     let trees = initial.items("trees");
     let Some(tree) = trees.first() else { return };
     let uri = tree.text("uri").or_else(|| tree.text("path"));
-    out.set_cwd(uri.map(path_of).as_deref());
-    let repository = tree.object("repository");
-    let field = |key: &str| repository.and_then(|repository| repository.text(key));
-    out.set_repository(field("url"));
-    out.set_branch(field("ref").map(|name| name.strip_prefix("refs/heads/").unwrap_or(name)));
+    out.set_cwd(uri.map(parse_file_uri).as_deref());
+
+    let Some(repository) = tree.object("repository") else { return };
+    out.set_repository(repository.text("url"));
+    let branch = repository.text("ref");
+    out.set_branch(branch.map(|name| name.strip_prefix("refs/heads/").unwrap_or(name)));
 }
 
 /// Returns the path in a `file:` URI. Other text is returned unchanged.
-fn path_of(uri: &str) -> String {
+fn parse_file_uri(uri: &str) -> String {
     let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -133,34 +151,44 @@ fn path_of(uri: &str) -> String {
 }
 
 /// Pushes the token usage of requests that only the ledger records: those for titles, and those
-/// that tools sent to models. Requests of messages are skipped: their usage is already counted with
-/// the messages, which also record the cached tokens.
-fn ledger(fields: Value<'_>, counted: &[Counted], whole: RecordAt, out: &mut Stream) {
+/// that tools sent to models. Requests of messages are skipped, because their usage is already
+/// counted with the messages, which also record the cached tokens.
+fn push_ledger_usage(
+    fields: Value<'_>,
+    counted: &[CountedMessage],
+    whole: RecordAt,
+    out: &mut Stream,
+) {
     let Some(ledger) = fields.object("usageLedger") else { return };
     let model = out.session.model.clone();
+
     // Indexes into `counted`, in descending order, so that `pop` returns the lowest one.
-    let (mut by_message, mut by_tokens) =
-        (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
-    for (at, (message, tokens)) in counted.iter().enumerate().rev() {
-        by_message.entry(*message).or_default().push(at);
-        by_tokens.entry(*tokens).or_default().push(at);
+    let mut by_message = HashMap::<_, Vec<_>>::new();
+    let mut by_tokens = HashMap::<_, Vec<_>>::new();
+    for (at, message) in counted.iter().enumerate().rev() {
+        by_message.entry(message.id).or_default().push(at);
+        by_tokens.entry((message.input, message.output)).or_default().push(at);
     }
-    let mut found = vec![false; counted.len()];
+
+    let mut is_matched = vec![false; counted.len()];
     for event in ledger.items("events") {
         let tokens = event.object("tokens");
-        let count = |key: &str| tokens.and_then(|tokens| tokens.int(key));
-        let usage = Usage { input: count("input"), output: count("output"), ..Usage::default() };
+        let usage = Usage {
+            input: tokens.and_then(|tokens| tokens.int("input")),
+            output: tokens.and_then(|tokens| tokens.int("output")),
+            ..Usage::default()
+        };
         let message = event.int("toMessageId");
         let twins = match message {
             Some(_) => by_message.get_mut(&message),
             None => by_tokens.get_mut(&(usage.input, usage.output)),
         };
-        let mut twins = twins.into_iter().flat_map(|twins| std::iter::from_fn(|| twins.pop()));
-        let is_of_message = twins.any(|at| !std::mem::replace(&mut found[at], true));
-        if is_of_message || usage.total() == 0 {
+        let is_counted = twins.is_some_and(|twins| match_message(twins, &mut is_matched));
+        if is_counted || usage.total() == 0 {
             continue;
         }
-        out.begin_record(whole, None, micros(event.text("timestamp")));
+
+        out.begin_record(whole, None, parse_micros(event.text("timestamp")));
         out.set_model(event.text("model"));
         let draft = Draft {
             subtype: event.text("operationType"),
@@ -168,9 +196,20 @@ fn ledger(fields: Value<'_>, counted: &[Counted], whole: RecordAt, out: &mut Str
             request_id: event.text("id"),
             ..Draft::default()
         };
-        out.push_in(EventType::TokenUsage, 0, draft);
+        out.push_in_step(EventType::TokenUsage, 0, draft);
     }
     out.set_model(model.as_deref());
+}
+
+/// Removes indexes of messages from the end of `twins` up to one that is not matched yet, and marks
+/// this message as matched. Returns false if all messages are matched.
+fn match_message(twins: &mut Vec<usize>, is_matched: &mut [bool]) -> bool {
+    while let Some(at) = twins.pop() {
+        if !std::mem::replace(&mut is_matched[at], true) {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -190,7 +229,7 @@ mod tests {
         );
         let (row, state) = (SessionRow::default(), StreamState::default());
         let mut stream = Stream::new(Provider::Amp, row, state, None, History::default(), None);
-        read(thread.as_bytes(), &mut stream, &mut Tally::default());
+        decode_log(thread.as_bytes(), &mut stream, &mut RecordTally::default());
         let usage = stream.session.usage();
         (usage.input, usage.cache_write, usage.output)
     }
@@ -223,9 +262,9 @@ mod tests {
 
     #[test]
     fn uris_become_paths() {
-        assert_eq!(path_of("file:///home/mira/my%20code"), "/home/mira/my code");
-        assert_eq!(path_of("file:///C:/code"), "C:/code");
-        assert_eq!(path_of("/home/mira"), "/home/mira");
-        assert_eq!(path_of("file:///100%"), "/100%");
+        assert_eq!(parse_file_uri("file:///home/mira/my%20code"), "/home/mira/my code");
+        assert_eq!(parse_file_uri("file:///C:/code"), "C:/code");
+        assert_eq!(parse_file_uri("/home/mira"), "/home/mira");
+        assert_eq!(parse_file_uri("file:///100%"), "/100%");
     }
 }

@@ -1,4 +1,5 @@
-//! Antigravity: `~/.gemini/antigravity*/brain/<id>/.system_generated/logs/transcript_full.jsonl`
+//! Reads the transcripts of Antigravity from
+//! `~/.gemini/antigravity*/brain/<id>/.system_generated/logs/transcript_full.jsonl`
 //! (docs/formats.md#antigravity). `transcript.jsonl` in the same folder has the same records with
 //! long fields cut. It is read only if there is no full transcript.
 //!
@@ -14,58 +15,56 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use simd_json::prelude::*;
 
-use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::format::{
+    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
-use crate::source::container::is_there;
-use crate::stream::{Draft, RecordAt, Stream, micros};
-use crate::text::json::{Fields, Parser, Value, string};
+use crate::source::container::has_log;
+use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Antigravity,
-    unique_ids: false,
+    has_unique_ids: false,
     roots: |places| {
         ["antigravity", "antigravity-cli", "antigravity-ide"]
             .iter()
-            .map(|place| places.home(&format!(".gemini/{place}/brain")))
+            .map(|place| places.home_path(&format!(".gemini/{place}/brain")))
             .collect()
     },
-    sniff,
+    sniff: claim_log,
     quirks: Quirks {
         is_beside_log: Some(|name, has| name == "transcript.jsonl" && has("transcript_full.jsonl")),
         ..Quirks::NONE
     },
-    reader: Reader::Lines(|_, state| {
-        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
+    reader: LogReader::Lines(|_, state| {
+        let state =
+            state.and_then(|state| AntigravityState::deserialize(state).ok()).unwrap_or_default();
+        Box::new(AntigravityDecoder { state, text: String::new(), inner: Parser::default() })
     }),
 };
 
 /// Tags at which the text that the client appends to a prompt may start.
-const TOLD: &[&str] = &["<ADDITIONAL_METADATA>", "<USER_SETTINGS_CHANGE>"];
+const CLIENT_TAGS: &[&str] = &["<ADDITIONAL_METADATA>", "<USER_SETTINGS_CHANGE>"];
 
 /// Words before the name of the model in a prompt that reports a change of the model.
-const CHOSEN: &str = "`Model Selection` from ";
+const MODEL_CHANGE: &str = "`Model Selection` from ";
 
 /// Number of lines at the start of a result that are searched for an exit code. The lines after
 /// them are output.
 const HEAD_LINES: usize = 4;
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let is_step = |object: &Json| {
-        object["step_index"].is_number()
-            && object["source"].is_string()
-            && object["type"].is_string()
-    };
-    let is_cut =
-        head.stem() == "transcript" && is_there(&head.path.with_file_name("transcript_full.jsonl"));
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let is_cut = head.file_stem() == "transcript"
+        && has_log(&head.path.with_file_name("transcript_full.jsonl"));
     if is_cut || !head.objects.iter().any(is_step) {
         return None;
     }
-    Some(Claim {
+    Some(SessionClaim {
         provider: Provider::Antigravity,
-        native_id: conversation(head.path).unwrap_or_else(|| head.stem()).to_owned(),
+        native_id: conversation_id(head.path).unwrap_or_else(|| head.file_stem()).to_owned(),
         agent_id: None,
         parent: None,
         relation: None,
@@ -73,64 +72,76 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
+/// Returns whether an object is a record of Antigravity.
+fn is_step(object: &Json) -> bool {
+    object["step_index"].is_number() && object["source"].is_string() && object["type"].is_string()
+}
+
 /// Returns the name of the folder that contains `.system_generated`.
-fn conversation(path: &Path) -> Option<&str> {
+fn conversation_id(path: &Path) -> Option<&str> {
     let place = path.ancestors().find(|place| place.ends_with(".system_generated"))?;
     place.parent()?.file_name()?.to_str()
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct AntigravityState {
     /// Ids of calls whose results have not been read yet, in order.
     waiting: VecDeque<String>,
 }
 
-struct Decoder {
-    state: State,
+struct AntigravityDecoder {
+    state: AntigravityState,
     text: String,
     /// Parser for JSON inside strings.
     inner: Parser,
 }
 
-impl LineDecoder for Decoder {
-    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
-        out.begin_unnamed(at, raw, micros(object.text("created_at")));
+impl LineDecoder for AntigravityDecoder {
+    fn decode_record(
+        &mut self,
+        object: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        out.begin_record_by_content(at, raw, parse_micros(object.text("created_at")));
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");
         match (object.text("source"), kind) {
-            (_, "USER_INPUT") => self.user(object, out),
-            (_, "PLANNER_RESPONSE" | "GENERATE_RESPONSE") => self.reply(object, out),
-            (Some("MODEL"), _) | (_, "TOOL_RESPONSE") => self.result(kind, object, out),
+            (_, "USER_INPUT") => self.decode_user_input(object, out),
+            (_, "PLANNER_RESPONSE" | "GENERATE_RESPONSE") => self.decode_response(object, out),
+            (Some("MODEL"), _) | (_, "TOOL_RESPONSE") => self.decode_tool_result(kind, object, out),
             (source, _) => {
                 if source != Some("SYSTEM") {
-                    out.drift("record", kind);
+                    out.count_unknown("record", kind);
                 }
-                let skip = ["step_index", "source", "type", "status", "created_at", "content"];
-                match object.text("content") {
-                    Some(content) => self.text.push_str(content),
-                    None => render::fields(object, &skip, &mut self.text),
+                if let Some(content) = object.text("content") {
+                    self.text.push_str(content);
+                } else {
+                    let skip = ["step_index", "source", "type", "status", "created_at", "content"];
+                    render::append_notification(object, &skip, &mut self.text);
                 }
-                render::cut(&mut self.text);
-                let failed = kind == "ERROR_MESSAGE" || failed(object) == Some(true);
-                notify(&kind.to_ascii_lowercase(), &self.text, failed, out);
+                render::truncate_notification(&mut self.text);
+                let has_failed = kind == "ERROR_MESSAGE" || read_failure(object) == Some(true);
+                push_notification(&kind.to_ascii_lowercase(), &self.text, has_failed, out);
             }
         }
-        Outcome::Events
+        RecordOutcome::Events
     }
 
-    fn save(&self) -> Json {
+    fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
-fn notify(subtype: &str, text: &str, failed: bool, out: &mut Stream) {
-    let is_error = failed.then_some(true);
+fn push_notification(subtype: &str, text: &str, has_failed: bool, out: &mut Stream) {
+    let is_error = has_failed.then_some(true);
     let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
     out.push(EventType::Notification, draft);
 }
 
 /// Returns whether a step failed, or `None` if its status does not show how it ended.
-fn failed(object: Value<'_>) -> Option<bool> {
+fn read_failure(object: Value<'_>) -> Option<bool> {
     match object.text("status")? {
         "DONE" | "OK" | "SUCCESS" => Some(false),
         "ERROR" | "FAILED" => Some(true),
@@ -138,35 +149,25 @@ fn failed(object: Value<'_>) -> Option<bool> {
     }
 }
 
-impl Decoder {
-    /// Decodes the request inside its tags. The text around it, in which the client reports
-    /// settings and open files, becomes a notification.
-    fn user(&mut self, object: Value<'_>, out: &mut Stream) {
+impl AntigravityDecoder {
+    /// Decodes an input of the user. The text in which the client reports settings and open files
+    /// becomes a notification.
+    fn decode_user_input(&mut self, object: Value<'_>, out: &mut Stream) {
         self.state.waiting.clear();
         let content = object.text("content").unwrap_or("");
-        let (prompt, told) = match content.split_once("<USER_REQUEST>") {
-            Some((before, rest)) => {
-                let (prompt, after) = rest.split_once("</USER_REQUEST>").unwrap_or((rest, ""));
-                (prompt.trim(), format!("{}\n{}", before.trim(), after.trim()))
-            }
-            None => {
-                let at = TOLD.iter().filter_map(|tag| content.find(tag)).min();
-                let (prompt, told) = content.split_at(at.unwrap_or(content.len()));
-                (prompt.trim(), told.to_owned())
-            }
-        };
-        let told = told.trim();
-        if !told.is_empty() {
-            out.set_model(chosen_model(told));
-            notify("user_context", told, false, out);
+        let (prompt, context) = split_prompt(content);
+        let context = context.trim();
+        if !context.is_empty() {
+            out.set_model(chosen_model(context));
+            push_notification("user_context", context, false, out);
         }
         if !prompt.is_empty() {
-            out.prompt(prompt);
+            out.push_prompt(prompt);
         }
     }
 
     /// Decodes one response of the model.
-    fn reply(&mut self, object: Value<'_>, out: &mut Stream) {
+    fn decode_response(&mut self, object: Value<'_>, out: &mut Stream) {
         self.state.waiting.clear();
         let thought = object.non_empty("thinking");
         let text = object.non_empty("content");
@@ -174,6 +175,7 @@ impl Decoder {
         if thought.is_none() && text.is_none() && calls.is_empty() {
             return;
         }
+
         out.begin_step();
         if let Some(text) = thought {
             out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
@@ -183,14 +185,15 @@ impl Decoder {
         }
         let step = object.int("step_index").unwrap_or_default();
         for (number, call) in calls.into_iter().enumerate() {
-            self.call(call, format!("{step}.{number}"), out);
+            self.push_call(call, format!("{step}.{number}"), out);
         }
     }
 
-    fn call(&mut self, call: Value<'_>, id: String, out: &mut Stream) {
+    /// Pushes a call and expects its result.
+    fn push_call(&mut self, call: Value<'_>, id: String, out: &mut Stream) {
         let mut arguments = Arguments::default();
         if let Some(args) = call.field("args") {
-            let plain = unquoted(args);
+            let plain = unquote_arguments(args);
             out.set_cwd(plain.get("Cwd").and_then(Json::as_str));
             arguments.read_json_text(&Json::Object(plain).to_string(), &mut self.inner);
         }
@@ -200,13 +203,20 @@ impl Decoder {
         self.state.waiting.push_back(id);
     }
 
-    fn result(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
+    /// Decodes the result of the first call whose result is missing.
+    fn decode_tool_result(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
         let id = self.state.waiting.pop_front();
         let tool = kind.to_ascii_lowercase();
-        object.field("content").inspect(|content| chat::content(*content, &mut self.text));
-        let mut head = self.text.lines().take(HEAD_LINES);
-        let exit_code = head.find_map(chat::exit_code).filter(|_| kind.contains("COMMAND"));
-        let is_error = exit_code.map(|code| code != 0).or(failed(object));
+        if let Some(content) = object.field("content") {
+            chat::append_content(content, &mut self.text);
+        }
+
+        let exit_code = if kind.contains("COMMAND") {
+            self.text.lines().take(HEAD_LINES).find_map(chat::parse_exit_code)
+        } else {
+            None
+        };
+        let is_error = exit_code.map(|code| code != 0).or(read_failure(object));
         let draft = Draft {
             text: &self.text,
             // If the call is known, the stream knows its tool.
@@ -220,12 +230,23 @@ impl Decoder {
     }
 }
 
+/// Splits the content of an input into the user's prompt and the text of the client.
+fn split_prompt(content: &str) -> (&str, String) {
+    if let Some((before, rest)) = content.split_once("<USER_REQUEST>") {
+        let (prompt, after) = rest.split_once("</USER_REQUEST>").unwrap_or((rest, ""));
+        return (prompt.trim(), format!("{}\n{}", before.trim(), after.trim()));
+    }
+    let at = CLIENT_TAGS.iter().filter_map(|tag| content.find(tag)).min();
+    let (prompt, context) = content.split_at(at.unwrap_or(content.len()));
+    (prompt.trim(), context.to_owned())
+}
+
 /// Returns the arguments without the quotes around each of them: `"\"/tmp\""` becomes `/tmp`.
-fn unquoted(args: Value<'_>) -> serde_json::Map<String, Json> {
+fn unquote_arguments(args: Value<'_>) -> serde_json::Map<String, Json> {
     let mut plain = serde_json::Map::new();
     let Some(object) = args.as_object() else { return plain };
     for (key, value) in &object {
-        let text = string(value);
+        let text = string_value(value);
         let inner = text.filter(|text| text.starts_with('"'));
         let value = match (inner.and_then(|text| serde_json::from_str(text).ok()), text) {
             (Some(inner), _) => inner,
@@ -239,7 +260,7 @@ fn unquoted(args: Value<'_>) -> serde_json::Map<String, Json> {
 
 /// Returns the model in "The user changed setting `Model Selection` from None to Gemini."
 fn chosen_model(text: &str) -> Option<&str> {
-    let (_, change) = text.split_once(CHOSEN)?;
+    let (_, change) = text.split_once(MODEL_CHANGE)?;
     let (_, model) = change.lines().next()?.split_once(" to ")?;
     // The text after the full stop is another sentence.
     let model = model.split_once(". ").map_or(model, |(model, _)| model);
@@ -249,15 +270,15 @@ fn chosen_model(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::json::Found;
+    use crate::text::json::LineItem;
 
     #[test]
     fn arguments_lose_their_quotes_and_no_more() {
         let json = br#"{"Path":"\"/tmp/a b\"","Text":"say \"x\"","Deep":{"n":1},"N":"3"}"#;
-        Parser::default().each(json, &mut |found| {
-            let Found::Object(args, _) = found else { panic!("no object") };
+        Parser::default().for_each_item(json, &mut |found| {
+            let LineItem::Object(args, _) = found else { panic!("no object") };
             let want = r#"{"Path":"/tmp/a b","Text":"say \"x\"","Deep":{"n":1},"N":"3"}"#;
-            assert_eq!(Json::Object(unquoted(args)).to_string(), want);
+            assert_eq!(Json::Object(unquote_arguments(args)).to_string(), want);
         });
     }
 

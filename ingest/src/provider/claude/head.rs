@@ -5,7 +5,7 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
-use crate::provider::format::{Claim, Head};
+use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::{is_uuid, uuid_identity};
 
 /// Types of records in a Claude log that are not part of the chain of messages.
@@ -26,57 +26,81 @@ const SIDE_TYPES: &[&str] = &[
     "system",
 ];
 
-pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let ours = head.objects.iter().filter(|object| is_record(object)).collect::<Vec<_>>();
-    if ours.is_empty() {
+pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let records: Vec<&Json> =
+        head.objects.iter().filter(|object| is_claude_record(object)).collect();
+    if records.is_empty() {
         return None;
     }
-    let first = |key: &str| ours.iter().find_map(|object| object[key].as_str());
-    let session = first("sessionId");
-    let sidechain = |object: &&&Json| object["isSidechain"] == true;
-    let agent = first("agentId").filter(|_| ours.iter().any(|object| sidechain(&object)));
-    let first_record = ours.iter().find_map(|object| {
+    let session = first_text(&records, "sessionId");
+    let first_record = records.iter().find_map(|object| {
         uuid_identity(object["forkedFrom"]["messageUuid"].as_str().or(object["uuid"].as_str()))
     });
-    if let Some(agent) = agent {
-        // `<sessionId>/subagents/agent-<id>.jsonl`: the folder names the parent.
-        let folder = head
-            .path
-            .parent()
-            .filter(|dir| dir.ends_with("subagents"))
-            .and_then(|dir| dir.parent()?.file_name()?.to_str());
-        let session = folder.filter(|name| is_uuid(name)).or(session);
-        return Some(Claim {
-            provider: Provider::Claude,
-            native_id: format!("agent-{agent}"),
-            agent_id: Some(agent.to_owned()),
-            parent: session.map(str::to_owned),
-            relation: session.map(|_| Relation::SubagentOf),
-            first_record,
-        });
+    if records.iter().any(|object| object["isSidechain"] == true)
+        && let Some(agent) = first_text(&records, "agentId")
+    {
+        return Some(claim_subagent(head, agent, session, first_record));
     }
+
     // A resumed log of version 1.0 begins with records of the old session, so the file name
     // decides.
-    let stem = head.stem();
+    let stem = head.file_stem();
     let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
-    let is_other = |session: &&str| *session != native_id && is_uuid(session);
     // `/branch` and `--fork-session` of version 2.1 name the original in every copied record.
-    let original = ours.iter().find_map(|object| object["forkedFrom"]["sessionId"].as_str());
-    let forked = original.filter(is_other).map(|id| (id, Relation::ForkedFrom));
-    let resumed = session.filter(is_other).map(|id| (id, Relation::ResumedFrom));
-    let (parent, relation) = forked.or(resumed).unzip();
-    Some(Claim {
+    let original = records.iter().find_map(|object| object["forkedFrom"]["sessionId"].as_str());
+    let forked_from = original.filter(|id| is_other_session(id, native_id));
+    let resumed_from = session.filter(|id| is_other_session(id, native_id));
+    let relation = match (forked_from, resumed_from) {
+        (Some(_), _) => Some(Relation::ForkedFrom),
+        (None, Some(_)) => Some(Relation::ResumedFrom),
+        (None, None) => None,
+    };
+    Some(SessionClaim {
         provider: Provider::Claude,
         native_id: native_id.to_owned(),
         agent_id: None,
-        parent: parent.map(str::to_owned),
+        parent: forked_from.or(resumed_from).map(str::to_owned),
         relation,
         first_record,
     })
 }
 
-/// Returns whether a record was written by Claude Code, not by an agent that borrowed its shape.
-fn is_record(object: &Json) -> bool {
+/// Claims the log of a subagent: `<sessionId>/subagents/agent-<id>.jsonl`. The folder names the
+/// parent, or otherwise the records do.
+fn claim_subagent(
+    head: &LogHead<'_>,
+    agent: &str,
+    session: Option<&str>,
+    first_record: Option<u64>,
+) -> SessionClaim {
+    let folder = head
+        .path
+        .parent()
+        .filter(|dir| dir.ends_with("subagents"))
+        .and_then(|dir| dir.parent()?.file_name()?.to_str());
+    let parent = folder.filter(|name| is_uuid(name)).or(session);
+    SessionClaim {
+        provider: Provider::Claude,
+        native_id: format!("agent-{agent}"),
+        agent_id: Some(agent.to_owned()),
+        parent: parent.map(str::to_owned),
+        relation: parent.map(|_| Relation::SubagentOf),
+        first_record,
+    }
+}
+
+/// Returns the first text under `key` in any of the records.
+fn first_text<'a>(records: &[&'a Json], key: &str) -> Option<&'a str> {
+    records.iter().find_map(|record| record[key].as_str())
+}
+
+/// Returns whether `id` is the id of another session than the log's own.
+fn is_other_session(id: &str, own_id: &str) -> bool {
+    id != own_id && is_uuid(id)
+}
+
+/// Returns whether a record was written by Claude Code, not by another agent with similar records.
+fn is_claude_record(object: &Json) -> bool {
     let Some(kind) = object["type"].as_str() else { return false };
     if object.get("agentSlug").is_some() || object.get("systemPayload").is_some() {
         return false;

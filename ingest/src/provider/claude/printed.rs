@@ -5,20 +5,21 @@
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
-use super::user::told;
+use super::user::append_result_text;
 use crate::stream::{Draft, RecordAt, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 
-/// Maximum length in bytes of the end of an output that is kept: the same limit as for any
+/// Maximum length in bytes of the end of an output that is kept. The limit is the same as for any
 /// notification.
-const TAIL: usize = 16 << 10;
+const MAX_TAIL_BYTES: usize = 16 << 10;
 
 /// The output of the last command that reported its progress.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Printed(Option<Output>);
+pub(super) struct PrintedOutput(Option<CommandOutput>);
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Output {
+struct CommandOutput {
+    /// Id of the call that ran the command.
     call: String,
     /// The output with secrets masked, because it is stored with the checkpoint.
     text: String,
@@ -26,16 +27,16 @@ struct Output {
     at: (u64, u64, u64),
 }
 
-impl Printed {
+impl PrintedOutput {
     /// Remembers the output in a `progress` record.
-    pub(super) fn progress(&mut self, object: Value<'_>, at: RecordAt, out: &Stream) {
+    pub(super) fn remember_output(&mut self, object: Value<'_>, at: RecordAt, out: &Stream) {
         let data = object.object("data");
         let text = data.and_then(|data| data.non_empty("fullOutput"));
         if let Some((call, text)) = object.non_empty("parentToolUseID").zip(text) {
             // Masks before cutting, because a secret is recognized by its beginning.
-            let text = out.masked(text);
-            let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL));
-            self.0 = Some(Output {
+            let text = out.clean_and_mask(text);
+            let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_TAIL_BYTES));
+            self.0 = Some(CommandOutput {
                 call: call.to_owned(),
                 text: text[from..].to_owned(),
                 at: (at.offset, at.length, at.line),
@@ -44,17 +45,26 @@ impl Printed {
     }
 
     /// Adds the printed output after the result of its command, if the result does not show it.
-    pub(super) fn answered(&mut self, object: Value<'_>, text: &mut String, out: &mut Stream) {
+    pub(super) fn push_missing_output(
+        &mut self,
+        object: Value<'_>,
+        text: &mut String,
+        out: &mut Stream,
+    ) {
         let Some(printed) = &self.0 else { return };
-        let blocks = object.object("message").map(|message| message.items("content"));
-        let is_answer = |block: &Value<'_>| block.text("tool_use_id") == Some(&printed.call);
-        let Some(result) = blocks.iter().flatten().find(|block| is_answer(block)) else { return };
+        let Some(message) = object.object("message") else { return };
+        let call = Some(printed.call.as_str());
+        let blocks = message.items("content");
+        let Some(result) = blocks.iter().find(|block| block.text("tool_use_id") == call) else {
+            return;
+        };
+
         text.clear();
-        told(object, *result, text);
+        append_result_text(object, *result, text);
         let last = printed.text.lines().rev().find(|line| !line.trim().is_empty());
-        if last.is_some_and(|last| !out.masked(text).contains(last.trim())) {
+        if last.is_some_and(|last| !out.clean_and_mask(text).contains(last.trim())) {
             let (offset, length, line) = printed.at;
-            out.place_at(RecordAt { offset, length, line });
+            out.set_position(RecordAt { offset, length, line });
             let subtype = Some("bash_output");
             let draft = Draft { subtype, text: &printed.text, ..Draft::default() };
             out.push(EventType::Notification, draft);

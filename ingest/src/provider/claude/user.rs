@@ -7,12 +7,12 @@ use schemas::EventType;
 
 use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
 /// The origin of a text in the user's role.
 #[derive(Debug, PartialEq, Eq)]
-enum Text<'a> {
+enum TextOrigin<'a> {
     /// The text of a prompt, as the user typed it.
     Prompt(Cow<'a, str>),
     /// The subtype of the notification for a text that a machine wrote.
@@ -20,7 +20,7 @@ enum Text<'a> {
 }
 
 /// Beginnings of machine text, each with the subtype of its notification.
-const MACHINE: &[(&str, &str)] = &[
+const MACHINE_PREFIXES: &[(&str, &str)] = &[
     ("[Request interrupted by user", "interrupted"),
     ("<local-command-stdout>", "local_command_output"),
     ("<local-command-stderr>", "local_command_output"),
@@ -45,7 +45,7 @@ const MACHINE: &[(&str, &str)] = &[
 
 /// Tags of blocks that precede the user's prompt in the same text, each with the subtype of its
 /// notification.
-const BEFORE: &[(&str, &str)] = &[
+const LEADING_TAGS: &[(&str, &str)] = &[
     ("system-reminder", "system_reminder"),
     ("ide_opened_file", "ide_context"),
     ("ide_selection", "ide_context"),
@@ -56,42 +56,48 @@ const BEFORE: &[(&str, &str)] = &[
 
 /// Decodes a record. `starts_turns` is false for subagents inside a log: the parent model wrote
 /// their prompts.
-pub(super) fn record(object: Value<'_>, starts_turns: bool, text: &mut String, out: &mut Stream) {
+pub(super) fn decode_user_record(
+    object: Value<'_>,
+    starts_turns: bool,
+    text: &mut String,
+    out: &mut Stream,
+) {
     let Some(message) = object.object("message") else { return };
-    let meta = meta(object);
+    let meta = read_machine_subtype(object);
     if let Some(content) = message.text("content") {
-        return typed(content, meta, starts_turns, out);
+        return push_user_text(content, meta, starts_turns, out);
     }
+
     let blocks = message.items("content");
     // Text and images of one prompt become one event. Each tool result becomes its own event.
     let mut prompt = String::new();
-    let mut pushed = false;
+    let mut has_pushed = false;
     for block in &blocks {
         text.clear();
         match block.text("type") {
             Some("tool_result") => {
-                result(object, *block, text, out);
-                pushed = true;
+                decode_tool_result(object, *block, text, out);
+                has_pushed = true;
             }
-            Some("text") if classify(block.text("text").unwrap_or(""), meta).is_machine() => {
-                typed(block.text("text").unwrap_or(""), meta, starts_turns, out);
-                pushed = true;
+            Some("text") if classify_text(block.text("text").unwrap_or(""), meta).is_machine() => {
+                push_user_text(block.text("text").unwrap_or(""), meta, starts_turns, out);
+                has_pushed = true;
             }
             _ => {
                 if !prompt.is_empty() {
                     prompt.push('\n');
                 }
-                render::block(*block, &mut prompt);
+                render::append_block(*block, &mut prompt);
             }
         }
     }
-    if !prompt.is_empty() || !pushed {
-        typed(&prompt, meta, starts_turns, out);
+    if !prompt.is_empty() || !has_pushed {
+        push_user_text(&prompt, meta, starts_turns, out);
     }
 }
 
 /// Returns the subtype of a whole record that is machine text according to its flags.
-fn meta(object: Value<'_>) -> Option<&'static str> {
+fn read_machine_subtype(object: Value<'_>) -> Option<&'static str> {
     let origin = object.object("origin").and_then(|origin| origin.text("kind"));
     if object.flag("isCompactSummary") == Some(true) {
         Some("compact_summary")
@@ -104,69 +110,90 @@ fn meta(object: Value<'_>) -> Option<&'static str> {
     }
 }
 
-/// Adds a text in the user's role.
-pub(super) fn typed(
+/// Pushes a text in the user's role. `meta` is the subtype of the whole record if it is machine
+/// text.
+pub(super) fn push_user_text(
     mut text: &str,
     meta: Option<&'static str>,
     starts_turns: bool,
     out: &mut Stream,
 ) {
-    while let Some((subtype, before, rest)) = before(text).filter(|_| meta.is_none()) {
-        let draft = Draft { subtype: Some(subtype), text: before, ..Draft::default() };
-        out.push(EventType::Notification, draft);
-        text = rest;
+    if meta.is_none() {
+        while let Some(block) = split_leading_block(text) {
+            let subtype = Some(block.subtype);
+            let draft = Draft { subtype, text: block.text, ..Draft::default() };
+            out.push(EventType::Notification, draft);
+            text = block.rest;
+        }
     }
-    match classify(text, meta) {
-        Text::Prompt(text) => prompt::typed(&text, starts_turns, out),
-        Text::Machine(subtype) => {
+
+    match classify_text(text, meta) {
+        TextOrigin::Prompt(text) => prompt::push_prompt(&text, starts_turns, out),
+        TextOrigin::Machine(subtype) => {
             let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
             out.push(EventType::Notification, draft);
         }
     }
 }
 
-impl Text<'_> {
+impl TextOrigin<'_> {
     fn is_machine(&self) -> bool {
         matches!(self, Self::Machine(_))
     }
 }
 
-fn classify<'a>(text: &'a str, meta: Option<&'static str>) -> Text<'a> {
+/// Returns who wrote a text in the user's role. `meta` is the subtype of the whole record if it is
+/// machine text.
+fn classify_text<'a>(text: &'a str, meta: Option<&'static str>) -> TextOrigin<'a> {
     if let Some(subtype) = meta {
-        return Text::Machine(subtype);
+        return TextOrigin::Machine(subtype);
     }
     let trimmed = text.trim_start();
-    if let Some((_, subtype)) = MACHINE.iter().find(|(start, _)| trimmed.starts_with(start)) {
-        return Text::Machine(subtype);
+    if let Some((_, subtype)) =
+        MACHINE_PREFIXES.iter().find(|(start, _)| trimmed.starts_with(start))
+    {
+        return TextOrigin::Machine(subtype);
     }
     if trimmed.starts_with("<command-name>") || trimmed.starts_with("<command-message>") {
-        let name = between(trimmed, "<command-name>", "</command-name>").unwrap_or("");
-        let args = between(trimmed, "<command-args>", "</command-args>").unwrap_or("");
+        let name = text_between(trimmed, "<command-name>", "</command-name>").unwrap_or("");
+        let args = text_between(trimmed, "<command-args>", "</command-args>").unwrap_or("");
         let slash = if name.starts_with('/') { "" } else { "/" };
-        return Text::Prompt(format!("{slash}{name} {args}").trim_end().to_owned().into());
+        return TextOrigin::Prompt(format!("{slash}{name} {args}").trim_end().to_owned().into());
     }
     if trimmed.starts_with("<bash-input>")
-        && let Some(command) = between(trimmed, "<bash-input>", "</bash-input>")
+        && let Some(command) = text_between(trimmed, "<bash-input>", "</bash-input>")
     {
-        return Text::Prompt(format!("!{command}").into());
+        return TextOrigin::Prompt(format!("!{command}").into());
     }
-    Text::Prompt(text.into())
+    TextOrigin::Prompt(text.into())
 }
 
-/// Splits a machine's block off the beginning of a text. Returns its subtype, the block, and the
-/// rest.
-fn before(text: &str) -> Option<(&'static str, &str, &str)> {
+/// A block of a machine before other text.
+#[derive(Debug, PartialEq, Eq)]
+struct LeadingBlock<'a> {
+    /// Subtype of the block's notification.
+    subtype: &'static str,
+    /// The block with its tags.
+    text: &'a str,
+    /// The text after the block.
+    rest: &'a str,
+}
+
+/// Splits a machine's block off the beginning of a text. Returns `None` if the text does not begin
+/// with such a block, or if there is no other text.
+fn split_leading_block(text: &str) -> Option<LeadingBlock<'_>> {
     let inner = text.trim_start().strip_prefix('<')?;
-    let is_open =
-        |tag: &str| inner.strip_prefix(tag).is_some_and(|rest| rest.starts_with(['>', ' ']));
-    let (tag, subtype) = BEFORE.iter().find(|(tag, _)| is_open(tag))?;
+    let &(tag, subtype) = LEADING_TAGS.iter().find(|(tag, _)| {
+        inner.strip_prefix(*tag).is_some_and(|rest| rest.starts_with(['>', ' ']))
+    })?;
     let close = format!("</{tag}>");
-    let (block, rest) = text.split_at(text.find(&close)? + close.len());
+    let (text, rest) = text.split_at(text.find(&close)? + close.len());
     let rest = rest.trim_start();
-    (!rest.is_empty()).then_some((subtype, block, rest))
+    (!rest.is_empty()).then_some(LeadingBlock { subtype, text, rest })
 }
 
-fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+/// Returns the text between two marks.
+fn text_between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     let from = text.find(open)? + open.len();
     let length = text[from..].find(close)?;
     Some(text[from..from + length].trim())
@@ -174,22 +201,25 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
 
 /// Converts a number of seconds to milliseconds.
 #[expect(clippy::cast_possible_truncation, reason = "durations in milliseconds")]
-fn seconds(value: Value<'_>) -> Option<i64> {
+fn seconds_to_millis(value: Value<'_>) -> Option<i64> {
     use simd_json::prelude::*;
     let seconds = value.cast_f64().filter(|seconds| seconds.is_finite())?;
     Some((seconds * 1000.0).round() as i64)
 }
 
 /// Texts that mark a result that the model saw only in part.
-const CUT: [&str; 2] = ["<persisted-output>", "[Truncated. Full output:"];
+const CUT_MARKS: [&str; 2] = ["<persisted-output>", "[Truncated. Full output:"];
 
 /// Appends the full text of a result. If the model saw only a part of it, the structured twin has
 /// everything that was printed.
-pub(super) fn told(object: Value<'_>, block: Value<'_>, text: &mut String) {
-    block.field("content").inspect(|content| render::content(*content, text));
-    if !CUT.iter().any(|cut| text.contains(cut)) {
+pub(super) fn append_result_text(object: Value<'_>, block: Value<'_>, text: &mut String) {
+    if let Some(content) = block.field("content") {
+        render::append_content(content, text);
+    }
+    if !CUT_MARKS.iter().any(|mark| text.contains(mark)) {
         return;
     }
+
     let whole = object.object("toolUseResult").and_then(|twin| {
         let printed = twin.non_empty("stdout").or_else(|| twin.non_empty("content"));
         printed.or_else(|| twin.object("task")?.non_empty("output"))
@@ -201,25 +231,24 @@ pub(super) fn told(object: Value<'_>, block: Value<'_>, text: &mut String) {
 }
 
 /// Decodes one tool result. Its structured twin `toolUseResult` adds facts that the text lacks.
-fn result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stream) {
-    told(object, block, text);
-    let is_error = block.flag("is_error");
+fn decode_tool_result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stream) {
+    append_result_text(object, block, text);
     let twin = object.object("toolUseResult");
     let exit_code = text
         .strip_prefix("Exit code ")
         .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
         .or_else(|| i32::try_from(twin?.object("task")?.int("exitCode")?).ok());
-    let duration = twin.and_then(|twin| {
-        let told = twin.int("totalDurationMs").or_else(|| twin.int("durationMs"));
+    let duration_ms = twin.and_then(|twin| {
+        let millis = twin.int("totalDurationMs").or_else(|| twin.int("durationMs"));
         // Web searches report their duration in seconds.
-        told.or_else(|| twin.field("durationSeconds").and_then(seconds))
+        millis.or_else(|| twin.field("durationSeconds").and_then(seconds_to_millis))
     });
     let draft = Draft {
         text,
         tool_call_id: block.non_empty("tool_use_id"),
-        is_error: Some(is_error.unwrap_or(false)),
+        is_error: Some(block.flag("is_error").unwrap_or(false)),
         exit_code,
-        duration_ms: duration,
+        duration_ms,
         spawned_agent_id: twin.and_then(|twin| twin.non_empty("agentId")),
         ..Draft::default()
     };
@@ -232,9 +261,9 @@ mod tests {
 
     #[test]
     fn machine_text_is_no_prompt_and_commands_are_shown_as_typed() {
-        let prompt = |text: &str| match classify(text, None) {
-            Text::Prompt(text) => text.into_owned(),
-            Text::Machine(subtype) => format!("machine {subtype}"),
+        let prompt = |text: &str| match classify_text(text, None) {
+            TextOrigin::Prompt(text) => text.into_owned(),
+            TextOrigin::Machine(subtype) => format!("machine {subtype}"),
         };
         assert_eq!(prompt("fix it"), "fix it");
         assert_eq!(prompt("<task-notification>\nx"), "machine task_notification");
@@ -247,20 +276,21 @@ mod tests {
         );
         assert_eq!(prompt("<bash-input>git status</bash-input>"), "!git status");
         assert_eq!(prompt("<div> in my page is broken"), "<div> in my page is broken");
-        assert_eq!(classify("anything", Some("meta")), Text::Machine("meta"));
+        assert_eq!(classify_text("anything", Some("meta")), TextOrigin::Machine("meta"));
     }
 
     #[test]
     fn what_stands_behind_a_block_of_a_machine_is_looked_at_by_itself() {
         let reminder = "<system-reminder>\nx\n</system-reminder>";
-        let found = Some(("system_reminder", reminder, "fix it"));
-        assert_eq!(before(&format!("{reminder}\n\nfix it")), found);
+        let found = LeadingBlock { subtype: "system_reminder", text: reminder, rest: "fix it" };
+        assert_eq!(split_leading_block(&format!("{reminder}\n\nfix it")), Some(found));
         let file = "<ide_selection path=\"a.rs\" lines=\"1-3\">x</ide_selection>";
         let rest = format!("{reminder} y");
-        assert_eq!(before(&format!("{file}{rest}")), Some(("ide_context", file, &*rest)));
-        assert_eq!(before(&format!("{reminder}\n")), None);
-        assert_eq!(before("<system-reminders>x</system-reminders>y"), None);
-        assert_eq!(before("<system-reminder>never closed"), None);
-        assert_eq!(before("fix it"), None);
+        let found = LeadingBlock { subtype: "ide_context", text: file, rest: &rest };
+        assert_eq!(split_leading_block(&format!("{file}{rest}")), Some(found));
+        assert_eq!(split_leading_block(&format!("{reminder}\n")), None);
+        assert_eq!(split_leading_block("<system-reminders>x</system-reminders>y"), None);
+        assert_eq!(split_leading_block("<system-reminder>never closed"), None);
+        assert_eq!(split_leading_block("fix it"), None);
     }
 }

@@ -4,103 +4,87 @@
 use schemas::{Confidence, EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::provider::format::Outcome;
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream};
-use crate::text::json::{Fields, Parser, Value, embedded};
+use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 use crate::text::render;
 
 /// Names of elements that Cline puts into a prompt.
-const NOTICES: &[&str] = &["mode_notice", "environment_notice"];
+const NOTICE_TAGS: &[&str] = &["mode_notice", "environment_notice"];
 
 /// Decoder of the messages of a session, which must be passed in order.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct ClineSessionDecoder {
     text: String,
     inner: Parser,
 }
 
-impl Decoder {
-    pub(super) fn message(
+impl ClineSessionDecoder {
+    pub(super) fn decode_message(
         &mut self,
         message: Value<'_>,
         at: RecordAt,
         out: &mut Stream,
-    ) -> Outcome {
-        let time = chat::millis(Some(message), "ts");
+    ) -> RecordOutcome {
+        let time = chat::read_millis(Some(message), "ts");
         let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
         out.begin_record(at, identity, time);
+
         let said = message.text("content");
         let blocks = message.items("content");
         match message.text("role") {
-            Some("user") => self.user(message, said, &blocks, out),
-            Some("assistant") => self.assistant(message, said, &blocks, out),
+            Some("user") => self.decode_user_message(message, said, &blocks, out),
+            Some("assistant") => self.decode_response(message, said, &blocks, out),
             role => {
-                out.drift("record", role.unwrap_or("untyped"));
+                out.count_unknown("record", role.unwrap_or("untyped"));
                 self.text.clear();
-                render::fields(message, &["role", "id", "ts"], &mut self.text);
-                self.notify(role.unwrap_or("untyped"), out);
+                render::append_notification(message, &["role", "id", "ts"], &mut self.text);
+                self.push_cut_notification(role.unwrap_or("untyped"), out);
             }
         }
-        Outcome::Events
+        RecordOutcome::Events
     }
 
-    fn user(
+    /// Decodes a user's message: the prompt, then the results of tools and attached files.
+    fn decode_user_message(
         &mut self,
         message: Value<'_>,
         said: Option<&str>,
         blocks: &[Value<'_>],
         out: &mut Stream,
     ) {
-        // The summary of a compaction, and other text that the client wrote.
-        let kind = message.object("metadata").and_then(|metadata| {
-            let kind = metadata.non_empty("kind").unwrap_or("system");
-            let by_system = metadata.text("displayRole") == Some("system");
-            (by_system || kind.starts_with("compaction")).then_some(kind)
-        });
-        if let Some(kind) = kind {
+        if let Some(kind) = client_text_kind(message) {
             self.text.clear();
-            message.field("content").inspect(|words| render::content(*words, &mut self.text));
-            return self.notify(kind, out);
+            if let Some(content) = message.field("content") {
+                render::append_content(content, &mut self.text);
+            }
+            return self.push_cut_notification(kind, out);
         }
-        let mut words = String::new();
-        if let Some(said) = said {
-            typed(said, &mut words, out);
+
+        let prompt = collect_prompt(said, blocks, out);
+        if !prompt.is_empty() {
+            out.push_prompt(&prompt);
         }
+
         for block in blocks {
             match block.text("type") {
-                Some("text") => typed(block.text("text").unwrap_or(""), &mut words, out),
-                Some("image") => render::add_line(&image(*block), &mut words),
-                _ => {}
-            }
-        }
-        for file in blocks.iter().filter(|block| block.text("type") == Some("file")) {
-            let path = file.text("path").unwrap_or("file");
-            let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-            if !words.contains(name) {
-                render::add_line(&format!("[{path}]"), &mut words);
-            }
-        }
-        if !words.is_empty() {
-            out.prompt(&words);
-        }
-        for block in blocks {
-            match block.text("type") {
-                Some("tool_result") => self.result(*block, out),
+                Some("tool_result") => self.decode_tool_result(*block, out),
                 Some("text" | "image") => {}
                 Some("file") => {
                     let path = block.text("path").unwrap_or("");
                     let content = block.text("content").unwrap_or("");
                     self.text = format!("{path}\n{content}");
-                    self.notify("attached_file", out);
+                    self.push_cut_notification("attached_file", out);
                 }
-                kind => self.side_block(kind, *block, out),
+                kind => self.decode_side_block(kind, *block, out),
             }
         }
     }
 
-    fn assistant(
+    /// Decodes a response of the model, with its token usage.
+    fn decode_response(
         &mut self,
         message: Value<'_>,
         said: Option<&str>,
@@ -109,17 +93,11 @@ impl Decoder {
     ) {
         out.set_model(message.object("modelInfo").and_then(|model| model.text("id")));
         out.begin_step();
-        let write = |text: &str, out: &mut Stream| {
-            if !text.is_empty() {
-                out.push(EventType::Message, Draft { text, ..Draft::default() });
-            }
-        };
-        if let Some(said) = said {
-            write(said, out);
-        }
+
+        push_message(said.unwrap_or(""), out);
         for block in blocks {
             match block.text("type") {
-                Some("text") => write(block.text("text").unwrap_or(""), out),
+                Some("text") => push_message(block.text("text").unwrap_or(""), out),
                 Some("thinking") => {
                     let text = block.text("thinking").unwrap_or("");
                     out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
@@ -131,101 +109,151 @@ impl Decoder {
                 }
                 Some("tool_use") => {
                     let mut arguments = Arguments::default();
-                    block.field("input").inspect(|input| arguments.read(*input));
+                    if let Some(input) = block.field("input") {
+                        arguments.read_value(input);
+                    }
                     let tool_call_id = block.non_empty("id");
                     let tool_name = block.text("name");
                     let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
                     out.push(EventType::ToolCall, draft);
                 }
-                kind => self.side_block(kind, *block, out),
+                kind => self.decode_side_block(kind, *block, out),
             }
         }
-        match message.object("metrics").map(usage).filter(|usage| usage.total() > 0) {
-            Some(usage) => {
-                let request_id = message.non_empty("id");
-                let draft = Draft { usage, request_id, ..Draft::default() };
-                out.push(EventType::TokenUsage, draft);
-            }
-            None => out.set_confidence(Confidence::Partial),
+
+        let usage = message.object("metrics").map(read_usage).unwrap_or_default();
+        if usage.total() > 0 {
+            let request_id = message.non_empty("id");
+            out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
+        } else {
+            out.set_confidence(Confidence::Partial);
         }
     }
 
     /// Decodes the answer of a tool. Some tools do several things at once and report the success of
     /// each. Others report it in JSON inside a string.
-    fn result(&mut self, block: Value<'_>, out: &mut Stream) {
+    fn decode_tool_result(&mut self, block: Value<'_>, out: &mut Stream) {
         let Self { text, inner } = self;
         text.clear();
-        let is_failed = |part: Value<'_>| part.flag("success") == Some(false);
-        let mut failed = block.items("content").into_iter().any(is_failed);
+        let mut has_failed = block.items("content").into_iter().any(is_failed_part);
         let is_json = block.text("content").is_some_and(|json| {
-            embedded(json, inner, |part| {
-                render::value(part, text);
-                failed = is_failed(part);
+            decode_embedded(json, inner, |part| {
+                render::append_value(part, text);
+                has_failed = is_failed_part(part);
             })
         });
-        if !is_json {
-            block.field("content").inspect(|content| render::content(*content, text));
+        if !is_json && let Some(content) = block.field("content") {
+            render::append_content(content, text);
         }
+
         let draft = Draft {
             text: &self.text,
             tool_name: block.text("name"),
             tool_call_id: block.non_empty("tool_use_id"),
-            is_error: Some(failed || block.flag("is_error") == Some(true)),
+            is_error: Some(has_failed || block.flag("is_error") == Some(true)),
             ..Draft::default()
         };
         out.push(EventType::ToolResult, draft);
     }
 
-    fn side_block(&mut self, kind: Option<&str>, block: Value<'_>, out: &mut Stream) {
+    /// Decodes a block without a rule of its own.
+    fn decode_side_block(&mut self, kind: Option<&str>, block: Value<'_>, out: &mut Stream) {
         let kind = kind.unwrap_or("untyped");
         if kind != "media" {
-            out.drift("block", kind);
+            out.count_unknown("block", kind);
         }
         self.text.clear();
-        render::fields(block, &["type"], &mut self.text);
-        self.notify(kind, out);
+        render::append_notification(block, &["type"], &mut self.text);
+        self.push_cut_notification(kind, out);
     }
 
-    fn notify(&mut self, subtype: &str, out: &mut Stream) {
-        render::cut(&mut self.text);
-        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+    /// Pushes the text of the decoder, cut to the length of a notification.
+    fn push_cut_notification(&mut self, subtype: &str, out: &mut Stream) {
+        render::truncate_notification(&mut self.text);
+        push_notification(subtype, &self.text, out);
     }
 }
 
-/// Appends the text that the user typed to `words`. Elements that Cline inserted become
-/// notifications.
-fn typed(text: &str, words: &mut String, out: &mut Stream) {
-    let notify = |subtype: &str, text: &str, out: &mut Stream| {
-        let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
-    };
-    if text.trim_start().starts_with("<SYSTEM_NOTICE>") {
-        return notify("system_notice", text, out);
+fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
+    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
+    out.push(EventType::Notification, draft);
+}
+
+/// Pushes text of the model, unless it is empty.
+fn push_message(text: &str, out: &mut Stream) {
+    if !text.is_empty() {
+        out.push(EventType::Message, Draft { text, ..Draft::default() });
     }
+}
+
+/// Returns whether a part of a tool's answer reports a failure.
+fn is_failed_part(part: Value<'_>) -> bool {
+    part.flag("success") == Some(false)
+}
+
+/// Returns the kind of a message in the user's role that the client wrote, such as the summary of a
+/// compaction. Returns `None` for a message of the user.
+fn client_text_kind(message: Value<'_>) -> Option<&str> {
+    let metadata = message.object("metadata")?;
+    let kind = metadata.non_empty("kind").unwrap_or("system");
+    let is_by_system = metadata.text("displayRole") == Some("system");
+    (is_by_system || kind.starts_with("compaction")).then_some(kind)
+}
+
+/// Returns the prompt in a user's message: the typed text, the images, and the files that the text
+/// does not name. Elements that Cline inserted become notifications.
+fn collect_prompt(said: Option<&str>, blocks: &[Value<'_>], out: &mut Stream) -> String {
+    let mut prompt = String::new();
+    if let Some(said) = said {
+        append_typed_text(said, &mut prompt, out);
+    }
+    for block in blocks {
+        match block.text("type") {
+            Some("text") => append_typed_text(block.text("text").unwrap_or(""), &mut prompt, out),
+            Some("image") => render::append_line(&describe_image(*block), &mut prompt),
+            _ => {}
+        }
+    }
+    for file in blocks.iter().filter(|block| block.text("type") == Some("file")) {
+        let path = file.text("path").unwrap_or("file");
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        if !prompt.contains(name) {
+            render::append_line(&format!("[{path}]"), &mut prompt);
+        }
+    }
+    prompt
+}
+
+/// Appends the text that the user typed to `prompt`. Elements that Cline inserted become
+/// notifications.
+fn append_typed_text(text: &str, prompt: &mut String, out: &mut Stream) {
+    if text.trim_start().starts_with("<SYSTEM_NOTICE>") {
+        return push_notification("system_notice", text, out);
+    }
+
     let mut rest = text.trim().to_owned();
-    for tag in NOTICES.iter().copied() {
-        while let Some(element) = Element::find(&rest, tag) {
-            notify(tag, element.inner, out);
+    for tag in NOTICE_TAGS.iter().copied() {
+        while let Some(element) = TextElement::find(&rest, tag) {
+            push_notification(tag, element.inner, out);
             rest = format!("{}{}", element.before, element.after).trim().to_owned();
         }
     }
-    let plain = match (Element::find(&rest, "user_input"), Element::find(&rest, "user_command")) {
-        (Some(input), _) => input.inner.to_owned(),
-        (None, Some(command)) => {
-            let slash =
-                command.tag.split("slash=\"").nth(1).and_then(|name| name.split('"').next());
-            format!("/{} {}", slash.unwrap_or(""), command.inner).trim_end().to_owned()
-        }
-        (None, None) => rest.clone(),
+
+    let plain = if let Some(input) = TextElement::find(&rest, "user_input") {
+        input.inner.to_owned()
+    } else if let Some(command) = TextElement::find(&rest, "user_command") {
+        let slash = command.tag.split("slash=\"").nth(1).and_then(|name| name.split('"').next());
+        format!("/{} {}", slash.unwrap_or(""), command.inner).trim_end().to_owned()
+    } else {
+        rest.clone()
     };
     if !plain.is_empty() {
-        render::add_line(&plain, words);
+        render::append_line(&plain, prompt);
     }
 }
 
 /// An XML-like element inside a text.
-struct Element<'a> {
+struct TextElement<'a> {
     before: &'a str,
     /// The opening tag without its `<` and name, up to its end.
     tag: &'a str,
@@ -233,7 +261,8 @@ struct Element<'a> {
     after: &'a str,
 }
 
-impl<'a> Element<'a> {
+impl<'a> TextElement<'a> {
+    /// Finds the first element of this name.
     fn find(text: &'a str, name: &str) -> Option<Self> {
         let (before, rest) = text.split_once(&format!("<{name}"))?;
         let (tag, rest) = rest.split_once('>')?;
@@ -243,7 +272,7 @@ impl<'a> Element<'a> {
 }
 
 /// Describes a picture as `[image/png 48213 bytes]`.
-fn image(block: Value<'_>) -> String {
+fn describe_image(block: Value<'_>) -> String {
     let data = block.text("data").unwrap_or("");
     let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding);
@@ -251,14 +280,15 @@ fn image(block: Value<'_>) -> String {
 }
 
 /// Parses token counts. The recorded input includes tokens read from and written to a cache.
-fn usage(metrics: Value<'_>) -> Usage {
-    let (read, write) = (metrics.int("cacheReadTokens"), metrics.int("cacheWriteTokens"));
-    let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
+fn read_usage(metrics: Value<'_>) -> Usage {
+    let cache_read = metrics.int("cacheReadTokens");
+    let cache_write = metrics.int("cacheWriteTokens");
+    let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
     Usage {
         input: metrics.int("inputTokens").map(|input| input.saturating_sub(cached).max(0)),
         output: metrics.int("outputTokens"),
-        cache_read: read,
-        cache_write: write,
+        cache_read,
+        cache_write,
         cache_write_1h: None,
         reasoning: None,
     }
@@ -271,11 +301,11 @@ mod tests {
     #[test]
     fn elements_are_taken_out_of_a_text() {
         let text = "a <mode_notice>now in act mode</mode_notice> b";
-        let element = Element::find(text, "mode_notice").expect("there");
+        let element = TextElement::find(text, "mode_notice").expect("there");
         assert_eq!((element.before, element.inner, element.after), ("a ", "now in act mode", " b"));
-        assert!(Element::find("<user_input> without an end", "user_input").is_none());
+        assert!(TextElement::find("<user_input> without an end", "user_input").is_none());
         let command =
-            Element::find("<user_command slash=\"team\">go</user_command>", "user_command");
+            TextElement::find("<user_command slash=\"team\">go</user_command>", "user_command");
         assert_eq!(command.map(|command| command.tag), Some(" slash=\"team\""));
     }
 }

@@ -1,6 +1,8 @@
-//! Cline: the documents of its sessions (`~/.cline/data/sessions/<id>/<id>.messages.json`, decoded
-//! in `message.rs`) with the manifest `<id>.json` next to them, and the tasks of its editor
-//! extension (`tasks/<id>/ui_messages.json`, decoded in `task.rs`); see docs/formats.md#cline.
+//! Reads the sessions and tasks of Cline (docs/formats.md#cline).
+//!
+//! A session is a document with the manifest `<id>.json` next to it:
+//! `~/.cline/data/sessions/<id>/<id>.messages.json`, decoded in `message.rs`. A task of the editor
+//! extension is a list: `tasks/<id>/ui_messages.json`, decoded in `task.rs`.
 //!
 //! Two kinds of files are not logs. `<id>.compaction.json` holds what the model sees instead of a
 //! long session. A task's `api_conversation_history.json` is the same conversation as it was sent
@@ -15,16 +17,18 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
-use crate::provider::format::{Claim, Format, Head, Places, Quirks, Reader, Tally};
-use crate::provider::shared::document::{self, Document, Layout};
+use crate::provider::format::{
+    AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
+};
+use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::stream::{Stream, TitleFrom};
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cline,
     // Messages have ids, but the log names the session from which it was forked.
-    unique_ids: false,
-    roots,
-    sniff,
+    has_unique_ids: false,
+    roots: log_roots,
+    sniff: claim_log,
     quirks: Quirks {
         companion: Some(manifest_path),
         is_beside_log: Some(|name, has| {
@@ -33,60 +37,63 @@ pub(super) const FORMAT: Format = Format {
         }),
         ..Quirks::NONE
     },
-    reader: Reader::Document(read),
+    reader: LogReader::Document(decode_log),
 };
 
 /// File name of a task's log.
-const TASK: &str = "ui_messages.json";
+const TASK_FILE: &str = "ui_messages.json";
 
 /// Configuration folders of the editors in which the extension keeps its tasks.
 const EDITORS: &[&str] = &["Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"];
 
-fn roots(places: &Places<'_>) -> Vec<PathBuf> {
-    let data = places.set("CLINE_DATA_DIR").unwrap_or_else(|| places.home(".cline/data"));
-    let sessions = places.set("CLINE_SESSION_DATA_DIR").unwrap_or_else(|| data.join("sessions"));
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let data = places.env_path("CLINE_DATA_DIR").unwrap_or_else(|| places.home_path(".cline/data"));
+    let sessions =
+        places.env_path("CLINE_SESSION_DATA_DIR").unwrap_or_else(|| data.join("sessions"));
     let tasks = "User/globalStorage/saoudrizwan.claude-dev/tasks";
+
     let mut roots = vec![sessions, data.join("tasks")];
     for editor in EDITORS {
-        roots.push(places.config(&format!("{editor}/{tasks}")));
-        roots.push(places.home(&format!("Library/Application Support/{editor}/{tasks}")));
-        roots.extend(places.set("APPDATA").map(|data| data.join(editor).join(tasks)));
+        roots.push(places.config_path(&format!("{editor}/{tasks}")));
+        roots.push(places.home_path(&format!("Library/Application Support/{editor}/{tasks}")));
+        roots.extend(places.env_path("APPDATA").map(|data| data.join(editor).join(tasks)));
     }
-    roots.push(places.home(".vscode-server/data").join(tasks));
+    roots.push(places.home_path(".vscode-server/data").join(tasks));
     roots
 }
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    match &head.document {
-        Some(document) => {
-            let has = |key: &str| document.contains_key(key);
-            let is_ours =
-                has("messages") && has("sessionId") && has("version") && has("updated_at");
-            let is_copy = has("source_message_count")
-                || head.path.to_string_lossy().ends_with(".compaction.json");
-            let id = document.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
-            (is_ours && !is_copy).then(|| session(id, head))
-        }
-        None => task(head),
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let Some(document) = &head.document else { return claim_task(head) };
+    let is_session = ["messages", "sessionId", "version", "updated_at"]
+        .iter()
+        .all(|key| document.contains_key(*key));
+    let is_compaction = document.contains_key("source_message_count")
+        || head.path.to_string_lossy().ends_with(".compaction.json");
+    if !is_session || is_compaction {
+        return None;
     }
+    let id = document.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
+    Some(claim_session(id, head))
 }
 
-fn session(id: Option<&str>, head: &Head<'_>) -> Claim {
-    let stem = head.stem();
+/// Claims the document of a session. Without an `id`, its file name is the id.
+fn claim_session(id: Option<&str>, head: &LogHead<'_>) -> SessionClaim {
+    let stem = head.file_stem();
     let id = id.unwrap_or_else(|| stem.strip_suffix(".messages").unwrap_or(stem));
     // Sessions of other agents are in the folder of the root session, as `<root>__<agent>` and
     // `<root>__teamtask__<agent>__<task>`.
     let folder = head.path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-    let (root, agent) =
-        folder.and_then(|root| Some((root, id.strip_prefix(root)?.strip_prefix("__")?))).unzip();
-    let manifest = manifest(head.path).unwrap_or_default();
+    let agent = folder.and_then(|root| id.strip_prefix(root)?.strip_prefix("__"));
+    let root = if agent.is_some() { folder } else { None };
+
+    let manifest = read_manifest(head.path).unwrap_or_default();
     let fork = manifest["metadata"]["fork"]["forkedFromSessionId"].as_str();
     let relation = match (root, fork) {
         (Some(_), _) => Some(Relation::SubagentOf),
         (None, Some(_)) => Some(Relation::ForkedFrom),
         (None, None) => None,
     };
-    Claim {
+    SessionClaim {
         provider: Provider::Cline,
         native_id: id.to_owned(),
         agent_id: agent.map(|agent| agent.strip_prefix("teamtask__").unwrap_or(agent).to_owned()),
@@ -96,13 +103,17 @@ fn session(id: Option<&str>, head: &Head<'_>) -> Claim {
     }
 }
 
-fn task(head: &Head<'_>) -> Option<Claim> {
+/// Claims the messages of a task. The folder is named after the task.
+fn claim_task(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.objects.first()?;
-    let is_ours = head.path.file_name().is_some_and(|name| name == TASK)
+    let is_task = head.path.file_name().is_some_and(|name| name == TASK_FILE)
         && first["ts"].is_number()
         && matches!(first["type"].as_str(), Some("say" | "ask"));
+    if !is_task {
+        return None;
+    }
     let folder = head.path.parent()?.file_name()?.to_string_lossy();
-    is_ours.then(|| Claim {
+    Some(SessionClaim {
         provider: Provider::Cline,
         native_id: folder.into_owned(),
         agent_id: None,
@@ -119,35 +130,43 @@ pub(super) fn manifest_path(log: &Path) -> Option<PathBuf> {
     Some(folder.join(format!("{}.json", folder.file_name()?.to_string_lossy())))
 }
 
-fn manifest(log: &Path) -> Option<Json> {
+/// Reads the manifest of a session.
+fn read_manifest(log: &Path) -> Option<Json> {
     serde_json::from_slice(&std::fs::read(manifest_path(log)?).ok()?).ok()
 }
 
-const SESSION: Layout = Layout { list: Some("messages"), header: &[] };
+const SESSION_LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &[] };
 
-const TASK_LIST: Layout = Layout { list: None, header: &[] };
+const TASK_LAYOUT: DocumentLayout = DocumentLayout { list: None, header: &[] };
 
-fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
+/// Decodes the list of a task, or the document of a session with its manifest.
+fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     if document::is_list(bytes) {
-        let document = Document::read(bytes, &TASK_LIST, out, tally);
-        let mut decoder = task::Decoder::default();
-        document::each(bytes, &document.records, out, tally, &mut |message, _, at, out| {
-            decoder.message(message, at, out)
-        });
+        let document = Document::read(bytes, &TASK_LAYOUT, out, tally);
+        let mut decoder = task::ClineTaskDecoder::default();
+        document::for_each_record(
+            bytes,
+            &document.records,
+            out,
+            tally,
+            &mut |message, _, at, out| decoder.decode_message(message, at, out),
+        );
         return;
     }
-    let document = Document::read(bytes, &SESSION, out, tally);
+
+    let document = Document::read(bytes, &SESSION_LAYOUT, out, tally);
     let path = PathBuf::from(&out.session.source_path);
-    let manifest = manifest(&path).unwrap_or_default();
+    let manifest = read_manifest(&path).unwrap_or_default();
     out.set_cwd(manifest["cwd"].as_str());
     out.set_repository(manifest["workspace_root"].as_str());
     // The title names the whole session, not the part of another agent.
     if out.session.agent_id.is_none() {
-        out.title(TitleFrom::Summary, manifest["metadata"]["title"].as_str().unwrap_or(""));
+        out.offer_title(TitleFrom::Summary, manifest["metadata"]["title"].as_str().unwrap_or(""));
     }
-    let mut decoder = message::Decoder::default();
-    document::each(bytes, &document.records, out, tally, &mut |message, _, at, out| {
-        decoder.message(message, at, out)
+
+    let mut decoder = message::ClineSessionDecoder::default();
+    document::for_each_record(bytes, &document.records, out, tally, &mut |message, _, at, out| {
+        decoder.decode_message(message, at, out)
     });
 }
 
@@ -156,13 +175,13 @@ mod tests {
     use super::*;
 
     fn check(path: &str, document: Option<&str>, first: &str, want: Option<(&str, Option<&str>)>) {
-        let head = Head {
+        let head = LogHead {
             path: Path::new(path),
             objects: serde_json::from_str(first).into_iter().collect(),
             document: document.map(|json| serde_json::from_str(json).expect("json")),
             is_list: false,
         };
-        let got = sniff(&head).map(|claim| (claim.native_id, claim.agent_id));
+        let got = claim_log(&head).map(|claim| (claim.native_id, claim.agent_id));
         let want = want.map(|(id, agent)| (id.to_owned(), agent.map(str::to_owned)));
         assert_eq!(got, want, "{path}");
     }

@@ -3,82 +3,73 @@
 
 use schemas::EventType;
 
-use super::{Decoder, Family, output};
-use crate::provider::format::Outcome;
+use super::ended::CallEnd;
+use super::{CodexDecoder, RecordedForm, output};
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value, string};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
-impl Decoder {
+impl CodexDecoder {
     /// Decodes an item of a turn. In paginated histories, prompts are recorded only here.
-    pub(super) fn completed(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
+    pub(super) fn decode_completed_item(
+        &mut self,
+        event: Value<'_>,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         let Some(item) = event.object("item") else {
-            return self.unknown("item_completed", event, out);
+            return self.push_unknown_record("item_completed", event, out);
         };
         let mut text = String::new();
-        item.field("content").inspect(|content| render::content(*content, &mut text));
+        if let Some(content) = item.field("content") {
+            render::append_content(content, &mut text);
+        }
+
         let kind = item.text("type").unwrap_or("untyped");
         match kind {
-            "UserMessage" if output::machine_text(&text).is_some() => {
-                Outcome::Merged("twin_of_machine_text")
+            "UserMessage" if output::machine_text_subtype(&text).is_some() => {
+                RecordOutcome::Merged("twin_of_machine_text")
             }
-            "UserMessage" => self.prompt(&text, Family::Completed, out),
-            "AgentMessage" => self.reply(&text, Family::Completed, out),
-            "Reasoning" => {
-                self.reasoning(item, ["summary_text", "raw_content"], Family::Completed, out)
-            }
+            "UserMessage" => self.push_prompt(&text, RecordedForm::Completed, out),
+            "AgentMessage" => self.push_reply(&text, RecordedForm::Completed, out),
+            "Reasoning" => self.decode_reasoning(
+                item,
+                ["summary_text", "raw_content"],
+                RecordedForm::Completed,
+                out,
+            ),
             "CommandExecution" | "McpToolCall" | "FileChange" | "Extension" => {
                 let begun = event.int("started_at_ms").and_then(|at| at.checked_mul(1000));
-                self.ran(kind, item, item.non_empty("id"), begun, out)
+                self.decode_call_end(kind, item, item.non_empty("id"), begun, out)
             }
-            _ => self.unknown("item_completed", event, out),
+            _ => self.push_unknown_record("item_completed", event, out),
         }
     }
 
     /// Decodes the end of a tool call. If an item recorded the call, the end is a twin of its
     /// output. `begun` is the time in microseconds at which the call began.
-    pub(super) fn ran(
+    pub(super) fn decode_call_end(
         &mut self,
         kind: &str,
         end: Value<'_>,
         call: Option<&str>,
         begun: Option<i64>,
         out: &mut Stream,
-    ) -> Outcome {
+    ) -> RecordOutcome {
         // A command that the user ran is in a message of the user.
-        let by_person = end.text("source") == Some("user_shell");
-        if by_person
-            || call.is_some_and(|call| out.is_open(call) || self.state.answered.knows(call))
+        let is_by_user = end.text("source") == Some("user_shell");
+        if is_by_user
+            || call
+                .is_some_and(|call| out.has_open_call(call) || self.state.answered.contains(call))
         {
-            self.state.ended.note(end, call);
-            return Outcome::Merged("twin_of_tool_result");
+            self.state.ended.remember(end, call);
+            return RecordOutcome::Merged("twin_of_tool_result");
         }
-        let told = end.object("invocation").unwrap_or(end);
+
         let mut arguments = Arguments::default();
-        let name = match kind {
-            "CommandExecution" | "exec_command_end" => {
-                end.field("command").inspect(|command| arguments.line(*command));
-                "exec_command".to_owned()
-            }
-            "McpToolCall" | "mcp_tool_call_end" => {
-                told.field("arguments").inspect(|input| arguments.read(*input));
-                let part = |key: &str| told.text(key).unwrap_or("unknown").to_owned();
-                format!("mcp__{}__{}", part("server"), part("tool"))
-            }
-            "FileChange" | "patch_apply_end" => {
-                end.object("changes").inspect(|changes| arguments.changes(*changes));
-                "apply_patch".to_owned()
-            }
-            // The web search is the only extension seen so far.
-            _ => {
-                let input = end.field("action").or_else(|| end.field("query"));
-                input.inspect(|input| arguments.read(*input));
-                let kind = end.text("kind").unwrap_or("extension");
-                if end.field("query").is_some() { "web_search" } else { kind }.to_owned()
-            }
-        };
-        self.respond(out);
+        let name = read_call(kind, end, &mut arguments);
+        self.begin_response(out);
         self.state.after_item = false;
         let draft = Draft {
             tool_name: Some(&name),
@@ -87,38 +78,23 @@ impl Decoder {
             ..arguments.draft()
         };
         out.push(EventType::ToolCall, draft);
-        self.result_of(end, call, out);
-        Outcome::Events
+        self.push_call_result(end, call, out);
+        RecordOutcome::Events
     }
 
     /// Pushes the result of a call as its end reports it.
-    fn result_of(&mut self, end: Value<'_>, call: Option<&str>, out: &mut Stream) {
+    fn push_call_result(&mut self, end: Value<'_>, call: Option<&str>, out: &mut Stream) {
         let mut text = String::new();
-        let parts = match end.non_empty("aggregated_output") {
-            Some(_) => &["aggregated_output"][..],
-            None => &["stdout", "stderr", "results", "error"],
-        };
-        for part in parts.iter().filter_map(|key| end.given(key)) {
-            render::new_line(&mut text);
-            match string(part) {
-                Some(part) => text.push_str(part),
-                None => render::content(part, &mut text),
-            }
-        }
-        let result = end.object("result");
-        let answer =
-            result.map(|result| result.given("Ok").or(result.given("Err")).unwrap_or(result));
-        if let Some(answer) = answer {
-            render::content(answer.field("content").unwrap_or(answer), &mut text);
-        }
+        append_output(end, &mut text);
+
         let exit_code = end.int("exit_code").and_then(|code| i32::try_from(code).ok());
-        let ended = super::ended::Ended::of(end, "");
-        let failed = matches!(end.text("status"), Some("failed" | "declined")).then_some(true);
+        let ended = CallEnd::from_event(end, "");
+        let has_failed_status = matches!(end.text("status"), Some("failed" | "declined"));
         let is_error = exit_code
             .map(|code| code != 0)
             .or(ended.is_error)
             .or_else(|| end.flag("success").map(|success| !success))
-            .or(failed);
+            .or(has_failed_status.then_some(true));
         let draft = Draft {
             text: &text,
             tool_call_id: call,
@@ -128,5 +104,61 @@ impl Decoder {
             ..Draft::default()
         };
         out.push(EventType::ToolResult, draft);
+    }
+}
+
+/// Reads the arguments of a call from its end. Returns the name of the tool.
+fn read_call(kind: &str, end: Value<'_>, arguments: &mut Arguments) -> String {
+    match kind {
+        "CommandExecution" | "exec_command_end" => {
+            if let Some(command) = end.field("command") {
+                arguments.read_command_line(command);
+            }
+            "exec_command".to_owned()
+        }
+        "McpToolCall" | "mcp_tool_call_end" => {
+            let call = end.object("invocation").unwrap_or(end);
+            if let Some(input) = call.field("arguments") {
+                arguments.read_value(input);
+            }
+            let server = call.text("server").unwrap_or("unknown");
+            let tool = call.text("tool").unwrap_or("unknown");
+            format!("mcp__{server}__{tool}")
+        }
+        "FileChange" | "patch_apply_end" => {
+            if let Some(changes) = end.object("changes") {
+                arguments.read_changes(changes);
+            }
+            "apply_patch".to_owned()
+        }
+        // The web search is the only extension seen so far.
+        _ => {
+            let query = end.field("query");
+            if let Some(input) = end.field("action").or(query) {
+                arguments.read_value(input);
+            }
+            let kind = end.text("kind").unwrap_or("extension");
+            if query.is_some() { "web_search" } else { kind }.to_owned()
+        }
+    }
+}
+
+/// Appends what a call printed and answered.
+fn append_output(end: Value<'_>, text: &mut String) {
+    let parts = match end.non_empty("aggregated_output") {
+        Some(_) => &["aggregated_output"][..],
+        None => &["stdout", "stderr", "results", "error"],
+    };
+    for part in parts.iter().filter_map(|key| end.non_null(key)) {
+        render::begin_new_line(text);
+        match string_value(part) {
+            Some(part) => text.push_str(part),
+            None => render::append_content(part, text),
+        }
+    }
+
+    if let Some(result) = end.object("result") {
+        let answer = result.non_null("Ok").or(result.non_null("Err")).unwrap_or(result);
+        render::append_content(answer.field("content").unwrap_or(answer), text);
     }
 }

@@ -3,20 +3,20 @@
 
 use schemas::Confidence;
 
-use super::{Decoder, output};
+use super::{CodexDecoder, output};
 use crate::stream::Stream;
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
-/// Maximum time between records of a copied beginning, in microseconds.
-const BURST_GAP: i64 = 1_000_000;
+/// Maximum time between two records of a copied beginning, in microseconds.
+const MAX_BURST_GAP_US: i64 = 1_000_000;
 
-impl Decoder {
+impl CodexDecoder {
     /// Examines the records that are written together with the head of a fork. An agent that is
     /// given only the last turns begins with a prompt of its parent, at any position of the
     /// parent's log. If the parent is not known, tokens that were counted by then are not the
     /// fork's own.
-    pub(super) fn lead(
+    pub(super) fn examine_lead_record(
         &mut self,
         time: Option<i64>,
         payload: Option<Value<'_>>,
@@ -24,40 +24,48 @@ impl Decoder {
         out: &mut Stream,
     ) {
         let Some(last) = self.state.lead else { return };
-        self.state.lead = time.filter(|now| now - last <= BURST_GAP);
-        let (Some(_), Some(payload)) = (self.state.lead, payload) else { return };
-        if !out.has_history() {
-            let used = payload.text("type") == Some("token_count");
-            if used && payload.object("info").is_some() {
-                self.state.burst = self.state.burst.or(time);
+        self.state.lead = time.filter(|now| now - last <= MAX_BURST_GAP_US);
+        if self.state.lead.is_none() {
+            return;
+        }
+        let Some(payload) = payload else { return };
+
+        if out.has_history() {
+            if let Some(identity) = identity
+                && is_prompt(payload)
+            {
+                out.seek_history(identity);
             }
-        } else if let Some(identity) = identity.filter(|_| is_prompt(payload)) {
-            out.seek(identity);
+        } else if payload.text("type") == Some("token_count") && payload.object("info").is_some() {
+            self.state.burst = self.state.burst.or(time);
         }
     }
 
-    /// Marks records as copied while a burst lasts. A fork or a spawned agent writes the beginning
-    /// that it copied in one burst, and here the original log is missing.
-    pub(super) fn copied_burst(&mut self, time: Option<i64>, out: &mut Stream) {
+    /// Marks records as copied while a burst lasts. The burst is the copied beginning of a fork or
+    /// a spawned agent whose original log is missing.
+    pub(super) fn mark_copied_burst(&mut self, time: Option<i64>, out: &mut Stream) {
         let Some(last) = self.state.burst else { return };
         let now = time.unwrap_or(last);
-        let goes_on = now - last <= BURST_GAP;
-        self.state.burst = goes_on.then_some(now);
-        out.set_copied(goes_on);
-        if goes_on {
+        let is_burst = now - last <= MAX_BURST_GAP_US;
+        self.state.burst = is_burst.then_some(now);
+        out.set_copied(is_burst);
+        if is_burst {
             out.set_confidence(Confidence::Estimated);
         }
     }
 }
 
+/// Returns whether a record is a prompt that the user typed.
 fn is_prompt(payload: Value<'_>) -> bool {
     let mut text = String::new();
     match payload.text("type") {
         Some("user_message") => text.push_str(payload.text("message").unwrap_or("")),
         Some("message") if payload.text("role") == Some("user") => {
-            payload.field("content").inspect(|content| render::content(*content, &mut text));
+            if let Some(content) = payload.field("content") {
+                render::append_content(content, &mut text);
+            }
         }
         _ => return false,
     }
-    output::machine_text(&text).is_none()
+    output::machine_text_subtype(&text).is_none()
 }

@@ -7,59 +7,73 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 
 /// Maximum number of calls that ended but have no output yet. Only damaged logs have more.
-const REMEMBERED: usize = 16;
+const MAX_ENDED_CALLS: usize = 16;
 
 /// The end of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Ended {
+pub(super) struct CallEnd {
+    /// Id of the call.
     call: String,
     pub(super) duration_ms: Option<i64>,
     /// Whether the call failed, for tools of an MCP server.
     pub(super) is_error: Option<bool>,
 }
 
-impl Ended {
+impl CallEnd {
     /// Reads the end of a call.
-    pub(super) fn of(end: Value<'_>, call: &str) -> Self {
-        let result = end.object("result");
-        let is_error = result.and_then(|result| match result.field("Err") {
-            Some(_) => Some(true),
-            None => {
-                let answer =
-                    result.field("content").map(|_| result).or_else(|| result.object("Ok"));
-                answer.map(|answer| answer.flag("isError") == Some(true))
-            }
-        });
-        let duration_ms = end.object("duration").and_then(|took| {
-            let (seconds, nanos) = (took.int("secs")?, took.int("nanos")?);
-            seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)
-        });
-        Self { call: call.to_owned(), duration_ms, is_error }
+    pub(super) fn from_event(end: Value<'_>, call: &str) -> Self {
+        Self {
+            call: call.to_owned(),
+            duration_ms: end.object("duration").and_then(parse_duration_ms),
+            is_error: end.object("result").and_then(read_mcp_failure),
+        }
     }
+}
+
+/// Parses a duration in seconds and nanoseconds into milliseconds.
+fn parse_duration_ms(duration: Value<'_>) -> Option<i64> {
+    let seconds = duration.int("secs")?;
+    let nanos = duration.int("nanos")?;
+    seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)
+}
+
+/// Returns whether a call failed according to the result of an MCP server, or `None` for results of
+/// other tools.
+fn read_mcp_failure(result: Value<'_>) -> Option<bool> {
+    if result.field("Err").is_some() {
+        return Some(true);
+    }
+    let answer = match result.field("content") {
+        Some(_) => result,
+        None => result.object("Ok")?,
+    };
+    Some(answer.flag("isError") == Some(true))
 }
 
 /// Maximum number of answered calls that are remembered. A background command ends many calls
 /// later.
-const ANSWERED: usize = 256;
+const MAX_ANSWERED_CALLS: usize = 256;
 
 /// Hashes of the ids of the calls that were answered last. Their ends may come late.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Answered(VecDeque<u64>);
+pub(super) struct AnsweredCalls(VecDeque<u64>);
 
-impl Answered {
-    pub(super) fn note(&mut self, call: Option<&str>) {
+impl AnsweredCalls {
+    /// Remembers that a call was answered.
+    pub(super) fn remember(&mut self, call: Option<&str>) {
         let Some(call) = call else { return };
-        if self.0.len() == ANSWERED {
+        if self.0.len() == MAX_ANSWERED_CALLS {
             self.0.pop_front();
         }
         self.0.push_back(xxh3_64(call.as_bytes()));
     }
 
-    pub(super) fn knows(&self, call: &str) -> bool {
+    /// Returns whether a call is among those that were answered last.
+    pub(super) fn contains(&self, call: &str) -> bool {
         self.0.contains(&xxh3_64(call.as_bytes()))
     }
 }
@@ -67,21 +81,21 @@ impl Answered {
 /// The ends of the calls that ended last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct EndedCalls(VecDeque<Ended>);
+pub(super) struct EndedCalls(VecDeque<CallEnd>);
 
 impl EndedCalls {
     /// Remembers the end of a call.
-    pub(super) fn note(&mut self, end: Value<'_>, call: Option<&str>) {
+    pub(super) fn remember(&mut self, end: Value<'_>, call: Option<&str>) {
         let Some(call) = call else { return };
         self.0.retain(|ended| ended.call != call);
-        if self.0.len() == REMEMBERED {
+        if self.0.len() == MAX_ENDED_CALLS {
             self.0.pop_front();
         }
-        self.0.push_back(Ended::of(end, call));
+        self.0.push_back(CallEnd::from_event(end, call));
     }
 
     /// Removes and returns the end of a call, or an empty one if there is none.
-    pub(super) fn take(&mut self, call: Option<&str>) -> Ended {
+    pub(super) fn take(&mut self, call: Option<&str>) -> CallEnd {
         let at = self.0.iter().position(|ended| Some(ended.call.as_str()) == call);
         at.and_then(|at| self.0.remove(at)).unwrap_or_default()
     }
@@ -90,7 +104,7 @@ impl EndedCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::json::{Found, Parser};
+    use crate::text::json::{LineItem, Parser};
 
     #[test]
     fn the_last_end_of_a_call_counts_once() {
@@ -103,9 +117,9 @@ mod tests {
             r#"{"call_id":"d","result":{"Err":"no such tool"}}"#,
             r#"{"duration":{"secs":1,"nanos":0}}"#,
         ] {
-            Parser::default().each(event.as_bytes(), &mut |found| {
-                let Found::Object(event, _) = found else { panic!("an object") };
-                calls.note(event, event.non_empty("call_id"));
+            Parser::default().for_each_item(event.as_bytes(), &mut |found| {
+                let LineItem::Object(event, _) = found else { panic!("an object") };
+                calls.remember(event, event.non_empty("call_id"));
             });
         }
         let mut told = |call| {

@@ -5,54 +5,65 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
-use crate::provider::format::{Claim, Head};
+use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::is_uuid;
 
-const WRAPPED: &[&str] =
+/// Types of records that wrap a payload.
+const WRAPPED_TYPES: &[&str] =
     &["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
 
-pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let wrapped = |object: &&Json| {
-        object["payload"].is_object()
-            && object["type"].as_str().is_some_and(|kind| WRAPPED.contains(&kind))
-    };
-    let flat = |object: &&Json| {
-        object["id"].is_string()
-            && object["timestamp"].is_string()
-            && object.get("type").is_none()
-            && (object.get("instructions").is_some() || object.get("git").is_some())
-    };
-    let header = head.objects.first().filter(flat);
-    if header.is_none() && !head.objects.iter().any(|object| wrapped(&object)) {
+pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let header = head.objects.first().filter(|object| is_flat_header(object));
+    if header.is_none() && !head.objects.iter().any(is_wrapped) {
         return None;
     }
+
     // The first session_meta names the session; later ones are resumes or copied history.
-    let meta =
-        head.objects.iter().find(|o| o["type"] == "session_meta").map(|o| &o["payload"]).or(header);
-    let field = |key: &str| meta.and_then(|meta| meta[key].as_str()).map(str::to_owned);
-    let stem = head.stem();
-    let from_name =
+    let session_meta = head.objects.iter().find(|object| object["type"] == "session_meta");
+    let meta = session_meta.map(|object| &object["payload"]).or(header);
+    let stem = head.file_stem();
+    let name_id =
         stem.get(stem.len().saturating_sub(36)..).filter(|tail| is_uuid(tail)).unwrap_or(stem);
+
     let spawned = meta.map(|meta| &meta["source"]["subagent"]);
     let is_subagent = spawned.is_some_and(|spawned| !spawned.is_null());
-    let spawner =
-        spawned.and_then(|s| s["thread_spawn"]["parent_thread_id"].as_str()).map(str::to_owned);
+    let spawner = spawned.and_then(|spawned| spawned["thread_spawn"]["parent_thread_id"].as_str());
     let subagent_parent =
-        if is_subagent { spawner.or_else(|| field("parent_thread_id")) } else { None };
-    let fork_parent = field("forked_from_id");
+        if is_subagent { spawner.or_else(|| text_field(meta, "parent_thread_id")) } else { None };
+    let fork_parent = text_field(meta, "forked_from_id");
     let is_review = spawned.and_then(Json::as_str) == Some("review");
-    let relation = match (is_review, is_subagent, &fork_parent) {
-        (true, ..) => Some(Relation::ReviewOf),
-        (false, true, _) => Some(Relation::SubagentOf),
-        (false, false, Some(_)) => Some(Relation::ForkedFrom),
-        (false, false, None) => None,
+    let relation = if is_review {
+        Some(Relation::ReviewOf)
+    } else if is_subagent {
+        Some(Relation::SubagentOf)
+    } else {
+        fork_parent.map(|_| Relation::ForkedFrom)
     };
-    Some(Claim {
+    Some(SessionClaim {
         provider: Provider::Codex,
-        native_id: field("id").filter(|id| !id.is_empty()).unwrap_or_else(|| from_name.to_owned()),
-        agent_id: field("agent_nickname"),
-        parent: subagent_parent.or(fork_parent),
+        native_id: text_field(meta, "id").filter(|id| !id.is_empty()).unwrap_or(name_id).to_owned(),
+        agent_id: text_field(meta, "agent_nickname").map(str::to_owned),
+        parent: subagent_parent.or(fork_parent).map(str::to_owned),
         relation,
         first_record: None,
     })
+}
+
+/// Returns whether an object is a record that wraps a payload.
+fn is_wrapped(object: &Json) -> bool {
+    object["payload"].is_object()
+        && object["type"].as_str().is_some_and(|kind| WRAPPED_TYPES.contains(&kind))
+}
+
+/// Returns whether an object is the header of a log of the flat generation.
+fn is_flat_header(object: &Json) -> bool {
+    object["id"].is_string()
+        && object["timestamp"].is_string()
+        && object.get("type").is_none()
+        && (object.get("instructions").is_some() || object.get("git").is_some())
+}
+
+/// Returns a text field of the session's metadata.
+fn text_field<'a>(meta: Option<&'a Json>, key: &str) -> Option<&'a str> {
+    meta?[key].as_str()
 }

@@ -2,22 +2,27 @@
 
 use schemas::EventType;
 
-use super::{Decoder, Family, output};
-use crate::provider::format::Outcome;
+use super::{CodexDecoder, RecordedForm, output};
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
-impl Decoder {
+impl CodexDecoder {
     /// Decodes a response item, or an item of the flat generation.
-    pub(super) fn item(&mut self, item: Value<'_>, out: &mut Stream) -> Outcome {
+    pub(super) fn decode_item(&mut self, item: Value<'_>, out: &mut Stream) -> RecordOutcome {
         let kind = item.text("type").unwrap_or("untyped");
         self.text.clear();
         match kind {
-            "message" => return self.message(item, out),
+            "message" => return self.decode_message(item, out),
             "reasoning" => {
-                return self.reasoning(item, ["summary", "content"], Family::Item, out);
+                return self.decode_reasoning(
+                    item,
+                    ["summary", "content"],
+                    RecordedForm::Item,
+                    out,
+                );
             }
             "function_call"
             | "custom_tool_call"
@@ -25,10 +30,10 @@ impl Decoder {
             | "tool_search_call"
             | "web_search_call"
             | "image_generation_call" => {
-                self.respond(out);
-                self.call(kind, item, out);
+                self.begin_response(out);
+                self.push_call(kind, item, out);
                 // A search has no output of its own.
-                self.state.answered.note(item.non_empty("id"));
+                self.state.answered.remember(item.non_empty("id"));
             }
             "function_call_output"
             | "custom_tool_call_output"
@@ -36,68 +41,73 @@ impl Decoder {
             | "local_shell_call_output" => {
                 self.state.in_response = false;
                 let call = item.non_empty("call_id");
-                self.state.answered.note(call);
+                self.state.answered.remember(call);
                 let ended = self.state.ended.take(call);
-                output::result(item, &ended, &mut self.inner, &mut self.text, out);
+                output::push_tool_result(item, &ended, &mut self.inner, &mut self.text, out);
             }
-            _ => return self.unknown(kind, item, out),
+            _ => return self.push_unknown_record(kind, item, out),
         }
         self.state.after_item = false;
-        Outcome::Events
+        RecordOutcome::Events
     }
 
     /// Pushes the model's reasoning, without the parts that the client already reported. Often
     /// there is no text.
-    pub(super) fn reasoning(
+    pub(super) fn decode_reasoning(
         &mut self,
         item: Value<'_>,
         parts: [&str; 2],
-        family: Family,
+        form: RecordedForm,
         out: &mut Stream,
-    ) -> Outcome {
-        let (mut text, mut told) = (String::new(), family != Family::Item);
-        let parts = parts.into_iter().filter_map(|key| item.given(key));
-        let parts = parts.flat_map(|parts| match parts.as_array() {
-            Some(list) => list.iter().collect(),
-            None => vec![parts],
-        });
-        for part in parts {
-            let mut said = String::new();
-            render::block(part, &mut said);
-            if self.is_twin("reasoning", &said, family) {
-                told = true;
-            } else {
-                render::add_line(&said, &mut text);
+    ) -> RecordOutcome {
+        let mut text = String::new();
+        let mut may_be_twin = form != RecordedForm::Item;
+        for value in parts.into_iter().filter_map(|key| item.non_null(key)) {
+            let blocks: Vec<_> = match value.as_array() {
+                Some(list) => list.iter().collect(),
+                None => vec![value],
+            };
+            for block in blocks {
+                let mut part = String::new();
+                render::append_block(block, &mut part);
+                if self.is_twin("reasoning", &part, form) {
+                    may_be_twin = true;
+                } else {
+                    render::append_line(&part, &mut text);
+                }
             }
         }
-        if told && text.is_empty() {
-            return Outcome::Merged("twin_of_reasoning");
+
+        if may_be_twin && text.is_empty() {
+            return RecordOutcome::Merged("twin_of_reasoning");
         }
-        self.think(&text, out)
+        self.push_reasoning(&text, out)
     }
 
     /// Pushes a piece of reasoning.
-    pub(super) fn think(&mut self, text: &str, out: &mut Stream) -> Outcome {
-        self.respond(out);
+    pub(super) fn push_reasoning(&mut self, text: &str, out: &mut Stream) -> RecordOutcome {
+        self.begin_response(out);
         self.state.after_item = false;
         out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
-        Outcome::Events
+        RecordOutcome::Events
     }
 
-    fn call(&mut self, kind: &str, item: Value<'_>, out: &mut Stream) {
+    /// Pushes a tool call.
+    fn push_call(&mut self, kind: &str, item: Value<'_>, out: &mut Stream) {
         let input =
             ["arguments", "input", "action", "query"].iter().find_map(|key| item.field(key));
         let mut arguments = Arguments::default();
         if let Some(input) = input {
-            match crate::text::json::string(input) {
+            match string_value(input) {
                 // Arguments are JSON in a string. The input of a custom tool is mostly plain text.
                 Some(json) if kind == "function_call" || json.starts_with('{') => {
                     arguments.read_json_text(json, &mut self.inner);
                 }
-                Some(text) => arguments.plain(text),
-                None => arguments.read(input),
+                Some(text) => arguments.read_plain_text(text),
+                None => arguments.read_value(input),
             }
         }
+
         let name = item.text("name").unwrap_or_else(|| kind.trim_end_matches("_call"));
         let full_name = item.non_empty("namespace").map(|namespace| format!("{namespace}__{name}"));
         let draft = Draft {
@@ -108,40 +118,46 @@ impl Decoder {
         out.push(EventType::ToolCall, draft);
     }
 
-    fn message(&mut self, item: Value<'_>, out: &mut Stream) -> Outcome {
-        item.field("content").inspect(|content| render::content(*content, &mut self.text));
+    /// Decodes a message: text of the model, a prompt, or machine text.
+    fn decode_message(&mut self, item: Value<'_>, out: &mut Stream) -> RecordOutcome {
+        if let Some(content) = item.field("content") {
+            render::append_content(content, &mut self.text);
+        }
         let text = std::mem::take(&mut self.text);
         let outcome = match item.text("role") {
-            Some("assistant") => self.reply(&text, Family::Item, out),
-            Some("user") => match output::machine_text(&text) {
-                Some("user_shell_command") => self.shell_input(&text, out),
+            Some("assistant") => self.push_reply(&text, RecordedForm::Item, out),
+            Some("user") => match output::machine_text_subtype(&text) {
+                Some("user_shell_command") => self.decode_shell_input(&text, out),
                 Some(subtype) => {
                     if subtype == "environment_context" {
-                        out.set_cwd(output::folder(&text));
+                        out.set_cwd(output::working_folder(&text));
                     }
-                    self.notify(subtype, &text, None, out)
+                    self.push_notification(subtype, &text, None, out)
                 }
-                None => self.prompt(&text, Family::Item, out),
+                None => self.push_prompt(&text, RecordedForm::Item, out),
             },
-            role => self.notify(role.unwrap_or("message"), &text, None, out),
+            role => self.push_notification(role.unwrap_or("message"), &text, None, out),
         };
         self.text = text;
         outcome
     }
 
     /// Decodes a command that the user ran: a prompt as typed, and a notification with its output.
-    fn shell_input(&mut self, text: &str, out: &mut Stream) -> Outcome {
-        let between = |open: &str, close: &str| {
-            let (_, rest) = text.split_once(open)?;
-            Some(rest.split_once(close)?.0.trim())
+    fn decode_shell_input(&mut self, text: &str, out: &mut Stream) -> RecordOutcome {
+        let Some(command) = text_between(text, "<command>", "</command>") else {
+            return self.push_notification("user_shell_command", text, None, out);
         };
-        let Some(command) = between("<command>", "</command>") else {
-            return self.notify("user_shell_command", text, None, out);
-        };
-        let outcome = self.prompt(&format!("!{command}"), Family::Item, out);
-        match between("<result>", "</result>") {
-            Some(result) => self.notify("bash_output", result, None, out),
+        let outcome = self.push_prompt(&format!("!{command}"), RecordedForm::Item, out);
+        match text_between(text, "<result>", "</result>") {
+            Some(result) => self.push_notification("bash_output", result, None, out),
             None => outcome,
         }
     }
+}
+
+/// Returns the text between two tags.
+fn text_between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(open)?;
+    let (inner, _) = rest.split_once(close)?;
+    Some(inner.trim())
 }

@@ -1,5 +1,11 @@
-//! Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, in both generations
-//! (docs/formats.md#codex): flat items, and items wrapped as `{timestamp, type, payload}`.
+//! Reads the logs of Codex CLI from `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`
+//! (docs/formats.md#codex). There are two generations: flat items, and items that a record wraps:
+//!
+//! ```text
+//! {"timestamp":"...","type":"session_meta","payload":{"id":"...","cwd":"...","git":{...}}}
+//! {"timestamp":"...","type":"response_item","payload":{"type":"message","role":"user",...}}
+//! {"timestamp":"...","type":"event_msg","payload":{"type":"user_message","message":"..."}}
+//! ```
 //!
 //! By design, the same text is in a `response_item` and an `event_msg`. Whichever comes first
 //! becomes the event, and its twin is merged.
@@ -22,44 +28,46 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::ended::{Answered, EndedCalls};
-use crate::provider::format::{Format, LineDecoder, Outcome, Places, Quirks, Reader};
+use self::ended::{AnsweredCalls, EndedCalls};
+use crate::provider::format::{
+    AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome,
+};
 use crate::provider::shared::drift;
-use crate::stream::{Draft, RecordAt, Stream, micros};
-use crate::text::json::{Fields, Parser, Value};
+use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Codex,
-    unique_ids: false,
-    roots,
-    sniff: head::sniff,
+    has_unique_ids: false,
+    roots: log_roots,
+    sniff: head::claim_log,
     quirks: Quirks {
         // Other agents begin a subagent's log without a copied history.
         subagents_repeat_parent: true,
         ..Quirks::NONE
     },
-    reader: Reader::Lines(|_, state| {
-        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
+    reader: LogReader::Lines(|_, state| {
+        let state = state.and_then(|state| CodexState::deserialize(state).ok()).unwrap_or_default();
+        Box::new(CodexDecoder { state, text: String::new(), inner: Parser::default() })
     }),
 };
 
-fn roots(places: &Places<'_>) -> Vec<PathBuf> {
-    let codex = places.set("CODEX_HOME").unwrap_or_else(|| places.home(".codex"));
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let codex = places.env_path("CODEX_HOME").unwrap_or_else(|| places.home_path(".codex"));
     vec![codex.join("sessions"), codex.join("archived_sessions")]
 }
 
-/// Number of texts remembered to find twins. Twins are a few records apart.
-const RECENT: usize = 32;
+/// Maximum number of texts remembered to find twins. Twins are a few records apart.
+const MAX_RECENT_TEXTS: usize = 32;
 
 /// Maximum number of remembered prompts that may still be taken back.
-const STANDING: usize = 4096;
+const MAX_STANDING_PROMPTS: usize = 4096;
 
 /// The forms in which a text may be recorded, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Family {
+enum RecordedForm {
     /// A `response_item`.
     Item = 1,
     /// An `event_msg` of a kind of its own.
@@ -69,8 +77,8 @@ enum Family {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
-    /// Hash of role and text of the last messages, with the families in which each was recorded.
+struct CodexState {
+    /// Hash of role and text of the last messages, with the forms in which each was recorded.
     recent: VecDeque<(u64, u8)>,
     /// True while a model response is under way.
     in_response: bool,
@@ -87,7 +95,7 @@ struct State {
     #[serde(default)]
     ended: EndedCalls,
     #[serde(default)]
-    answered: Answered,
+    answered: AnsweredCalls,
     /// Time of the last record of a copied beginning whose original is not known.
     #[serde(default)]
     burst: Option<i64>,
@@ -96,166 +104,196 @@ struct State {
     lead: Option<i64>,
 }
 
-struct Decoder {
-    state: State,
+struct CodexDecoder {
+    state: CodexState,
     text: String,
     /// Parser for JSON inside strings.
     inner: Parser,
 }
 
-impl LineDecoder for Decoder {
-    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
-        let time = micros(object.text("timestamp"));
+impl LineDecoder for CodexDecoder {
+    fn decode_record(
+        &mut self,
+        object: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        let time = parse_micros(object.text("timestamp"));
         let payload = object.object("payload");
         let identity = content_identity(payload.unwrap_or(object), raw);
-        self.lead(time, payload, identity, out);
+        self.examine_lead_record(time, payload, identity, out);
         out.begin_record(at, identity, time);
-        self.copied_burst(time, out);
-        drift(object, payload, out);
+        self.mark_copied_burst(time, out);
+        count_drift(object, payload, out);
+
         match (object.text("type"), payload) {
-            (Some("session_meta"), Some(meta)) => self.session_meta(meta, time, out),
+            (Some("session_meta"), Some(meta)) => self.decode_session_meta(meta, time, out),
             (Some("turn_context"), Some(context)) => {
                 out.set_cwd(context.text("cwd"));
                 out.set_model(context.text("model"));
-                Outcome::Merged("turn_context")
+                RecordOutcome::Merged("turn_context")
             }
-            (Some("response_item"), Some(item)) => self.item(item, out),
-            (Some("event_msg"), Some(event)) => self.event(event, out),
+            (Some("response_item"), Some(item)) => self.decode_item(item, out),
+            (Some("event_msg"), Some(event)) => self.decode_event(event, out),
             (Some("compacted"), Some(compacted)) => {
                 // `replacement_history` repeats messages that are already in the log.
                 let text = compacted.non_empty("message").unwrap_or("Context compacted");
-                self.notify("compacted", text, None, out)
+                self.push_notification("compacted", text, None, out)
             }
-            (Some(kind), Some(payload)) => self.unknown(kind, payload, out),
+            (Some(kind), Some(payload)) => self.push_unknown_record(kind, payload, out),
             (None, _) if object.text("record_type") == Some("state") => {
-                Outcome::Merged("state_marker")
+                RecordOutcome::Merged("state_marker")
             }
             (None, _) if object.non_empty("id").is_some() && !self.state.named => {
-                self.session_meta(object, time, out)
+                self.decode_session_meta(object, time, out)
             }
-            _ => self.item(object, out),
+            _ => self.decode_item(object, out),
         }
     }
 
-    fn save(&self) -> Json {
+    fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
 /// Counts the unknown types and fields of a record. The flat generation no longer changes, so its
 /// records are not checked.
-fn drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) {
-    let (Some(payload), Some(kind)) = (payload, object.text("type")) else { return };
-    match payload.text("type").filter(|_| matches!(kind, "response_item" | "event_msg")) {
-        Some(inner) => {
-            let kind = format!("{kind}/{inner}");
-            drift::record(&kind, known::RECORDS, out);
-        }
-        None => drift::record(kind, known::RECORDS, out),
+fn count_drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) {
+    let Some(payload) = payload else { return };
+    let Some(kind) = object.text("type") else { return };
+    if matches!(kind, "response_item" | "event_msg")
+        && let Some(inner) = payload.text("type")
+    {
+        drift::count_unknown_type(&format!("{kind}/{inner}"), known::RECORDS, out);
+    } else {
+        drift::count_unknown_type(kind, known::RECORDS, out);
     }
-    drift::fields(object, known::FIELDS, out);
-    drift::fields(payload, known::FIELDS, out);
+    drift::count_unknown_fields(object, known::FIELDS, out);
+    drift::count_unknown_fields(payload, known::FIELDS, out);
 }
 
 /// Minimum length in bytes from which a record gets an identity. Shorter ones, such as reasoning
 /// without its text, are not distinctive enough. Messages get an identity at any length.
-const LEAST_IDENTITY: usize = 160;
+const MIN_IDENTITY_BYTES: usize = 160;
 
 /// Returns the identity of a record, computed from its content. Copies in a fork have new
 /// timestamps, so the timestamp is left out.
 fn content_identity(payload: Value<'_>, raw: &[u8]) -> Option<u64> {
-    let is_said =
-        matches!(payload.text("type"), Some("message" | "user_message" | "agent_message"));
-    // The end of a call is mostly a twin without an event, so the order of the original does not
-    // include it. A fork may keep the end and drop the call.
-    let is_end = || payload.text("type").is_some_and(|kind| kind.ends_with("_end"));
-    if raw.len() < LEAST_IDENTITY && !is_said || is_end() {
+    let kind = payload.text("type").unwrap_or("");
+    let is_message = matches!(kind, "message" | "user_message" | "agent_message");
+    if raw.len() < MIN_IDENTITY_BYTES && !is_message {
         return None;
     }
-    let stamped = raw.strip_prefix(br#"{"timestamp":"#).and_then(|rest| {
-        let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
-        let end = memchr::memchr(b'"', rest)?;
-        rest.get(end + 1..)
-    });
-    Some(xxh3_64(stamped.unwrap_or(raw)) | 1)
+    // The end of a call is mostly a twin without an event, so the order of the original does not
+    // include it. A fork may keep the end and drop the call.
+    if kind.ends_with("_end") {
+        return None;
+    }
+    Some(xxh3_64(after_timestamp(raw).unwrap_or(raw)) | 1)
 }
 
-impl Decoder {
-    fn session_meta(&mut self, meta: Value<'_>, time: Option<i64>, out: &mut Stream) -> Outcome {
+/// Returns the bytes of a record after its timestamp, if it begins with one.
+fn after_timestamp(raw: &[u8]) -> Option<&[u8]> {
+    let rest = raw.strip_prefix(br#"{"timestamp":"#)?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = memchr::memchr(b'"', rest)?;
+    rest.get(end + 1..)
+}
+
+impl CodexDecoder {
+    /// Decodes the header of the session, of a resumption, or of a copied history.
+    fn decode_session_meta(
+        &mut self,
+        meta: Value<'_>,
+        time: Option<i64>,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         // Copied history includes the parent's own header.
-        let first = !std::mem::replace(&mut self.state.named, true);
-        let other = meta.text("id") != out.session.native_id.as_deref();
-        if !first && other && !out.has_history() && out.session.relation.is_some() {
+        let is_first = !std::mem::replace(&mut self.state.named, true);
+        let is_own = meta.text("id") == out.session.native_id.as_deref();
+        let has_parent = out.session.relation.is_some();
+        if !is_first && !is_own && !out.has_history() && has_parent {
             self.state.burst = time;
-            self.copied_burst(time, out);
+            self.mark_copied_burst(time, out);
         }
-        if first {
-            self.state.lead = time.filter(|_| out.session.relation.is_some());
+        if is_first {
+            self.state.lead = if has_parent { time } else { None };
             out.set_version(meta.text("cli_version"));
         }
-        if first || meta.text("id") == out.session.native_id.as_deref() {
+        if is_first || is_own {
             out.set_cwd(meta.text("cwd"));
             let git = meta.object("git");
             out.set_branch(git.and_then(|git| git.text("branch")));
             out.set_repository(git.and_then(|git| git.text("repository_url")));
         }
+
         self.text.clear();
         let skip = ["instructions", "base_instructions", "dynamic_tools", "type"];
-        render::fields(meta, &skip, &mut self.text);
+        render::append_notification(meta, &skip, &mut self.text);
         let draft = Draft { subtype: Some("session_meta"), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
-        Outcome::Events
+        RecordOutcome::Events
     }
 
-    /// Returns whether a text was already recorded in another family. Remembers the text otherwise.
-    fn is_twin(&mut self, role: &str, text: &str, family: Family) -> bool {
+    /// Returns whether a text was already recorded in another form. Remembers the text otherwise.
+    fn is_twin(&mut self, role: &str, text: &str, form: RecordedForm) -> bool {
         let mut key = role.as_bytes().to_vec();
-        // Only items name the images.
-        let lines = text.trim().lines().filter(|line| !line.starts_with("[image"));
-        lines.for_each(|line| key.extend_from_slice(line.trim().as_bytes()));
-        let hash = xxh3_64(&key);
-        let family = family as u8;
-        let twin = |entry: &&mut (u64, u8)| entry.0 == hash && entry.1 & family == 0;
-        if let Some((_, families)) = self.state.recent.iter_mut().find(twin) {
-            *families |= family;
-            return true;
+        for line in text.trim().lines() {
+            // Only items name the images.
+            if !line.starts_with("[image") {
+                key.extend_from_slice(line.trim().as_bytes());
+            }
         }
-        if self.state.recent.len() == RECENT {
+        let hash = xxh3_64(&key);
+
+        let form = form as u8;
+        for (recent_hash, forms) in &mut self.state.recent {
+            if *recent_hash == hash && *forms & form == 0 {
+                *forms |= form;
+                return true;
+            }
+        }
+        if self.state.recent.len() == MAX_RECENT_TEXTS {
             self.state.recent.pop_front();
         }
-        self.state.recent.push_back((hash, family));
+        self.state.recent.push_back((hash, form));
         false
     }
 
-    fn reply(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
-        if self.is_twin("assistant", text, family) {
-            return Outcome::Merged("twin_of_message");
+    /// Pushes text of the model, unless it is a twin.
+    fn push_reply(&mut self, text: &str, form: RecordedForm, out: &mut Stream) -> RecordOutcome {
+        if self.is_twin("assistant", text, form) {
+            return RecordOutcome::Merged("twin_of_message");
         }
-        self.respond(out);
+        self.begin_response(out);
         self.state.after_item = false;
         out.push(EventType::Message, Draft { text, ..Draft::default() });
-        Outcome::Events
+        RecordOutcome::Events
     }
 
-    fn prompt(&mut self, text: &str, family: Family, out: &mut Stream) -> Outcome {
+    /// Pushes a prompt and the context that an editor added to it, unless the prompt is a twin.
+    fn push_prompt(&mut self, text: &str, form: RecordedForm, out: &mut Stream) -> RecordOutcome {
         // With images, the two forms differ in wording but are next to each other.
-        let follows = std::mem::take(&mut self.state.after_item) && family != Family::Item;
-        if self.is_twin("user", text, family) || follows {
-            return Outcome::Merged("twin_of_prompt");
+        let follows_item = std::mem::take(&mut self.state.after_item) && form != RecordedForm::Item;
+        if self.is_twin("user", text, form) || follows_item {
+            return RecordOutcome::Merged("twin_of_prompt");
         }
+
         self.state.in_response = false;
-        self.state.after_item = family == Family::Item;
-        if self.state.standing.len() == STANDING {
+        self.state.after_item = form == RecordedForm::Item;
+        if self.state.standing.len() == MAX_STANDING_PROMPTS {
             self.state.standing.pop_front();
         }
         self.state.standing.push_back(out.position());
-        let (context, typed) = output::request(text);
+
+        let (context, typed) = output::split_request(text);
         if let Some(text) = context {
             let subtype = Some("ide_context");
             out.push(EventType::Notification, Draft { subtype, text, ..Draft::default() });
         }
-        out.prompt(typed);
-        Outcome::Events
+        out.push_prompt(typed);
+        RecordOutcome::Events
     }
 
     /// Abandons the last `prompts` prompts, which were taken back, and all events after them.
@@ -263,44 +301,47 @@ impl Decoder {
         let standing = &mut self.state.standing;
         let undone = standing.split_off(standing.len().saturating_sub(prompts));
         if let Some(first) = undone.front() {
-            out.abandon(*first);
+            out.abandon_from(*first);
         }
     }
 
     /// Begins a model response unless one is under way.
-    fn respond(&mut self, out: &mut Stream) {
+    fn begin_response(&mut self, out: &mut Stream) {
         if !std::mem::replace(&mut self.state.in_response, true) {
             out.begin_step();
         }
     }
 
-    /// Decodes a record without a rule of its own: a notification with its fields as text.
-    fn unknown(&mut self, kind: &str, record: Value<'_>, out: &mut Stream) -> Outcome {
+    /// Decodes a record without a rule of its own into a notification with its fields as text.
+    fn push_unknown_record(
+        &mut self,
+        kind: &str,
+        record: Value<'_>,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        render::fields(record, &["type", "last_agent_message"], &mut text);
+        render::append_notification(record, &["type", "last_agent_message"], &mut text);
         if text.is_empty() {
             text.push_str(&out.words_of_name(kind));
         }
         let is_error = matches!(kind, "error" | "stream_error").then_some(true);
-        let outcome = self.notify(kind, &text, is_error, out);
+        let outcome = self.push_notification(kind, &text, is_error, out);
         self.text = text;
         outcome
     }
 
-    fn notify(
+    fn push_notification(
         &mut self,
         subtype: &str,
         text: &str,
         is_error: Option<bool>,
         out: &mut Stream,
-    ) -> Outcome {
+    ) -> RecordOutcome {
         self.state.after_item = false;
-        out.push(
-            EventType::Notification,
-            Draft { subtype: Some(subtype), text, is_error, ..Draft::default() },
-        );
-        Outcome::Events
+        let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+        RecordOutcome::Events
     }
 }
 
@@ -310,11 +351,11 @@ mod tests {
 
     #[test]
     fn a_copy_is_known_by_all_but_its_time() {
-        let said = "x".repeat(LEAST_IDENTITY);
+        let said = "x".repeat(MIN_IDENTITY_BYTES);
         let identity = |line: &str| {
             let mut identity = None;
-            Parser::default().each(line.as_bytes(), &mut |found| {
-                let crate::text::json::Found::Object(object, _) = found else {
+            Parser::default().for_each_item(line.as_bytes(), &mut |found| {
+                let crate::text::json::LineItem::Object(object, _) = found else {
                     panic!("an object")
                 };
                 identity = content_identity(object, line.as_bytes());

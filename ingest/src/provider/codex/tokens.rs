@@ -3,21 +3,25 @@
 
 use schemas::Usage;
 
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 
 /// Returns the new usage in a `token_count` event, or why there is none. `totals` holds the totals
 /// of the event before and is updated.
 ///
 /// The growth of the totals includes requests that were aborted before they were recorded. After a
 /// restart, the usage of the last request counts.
-pub(super) fn news(event: Value<'_>, totals: &mut Option<Usage>) -> Result<Usage, &'static str> {
+pub(super) fn read_new_usage(
+    event: Value<'_>,
+    totals: &mut Option<Usage>,
+) -> Result<Usage, &'static str> {
     let info = event.object("info").ok_or("rate_limits_only")?;
-    let total = info.object("total_token_usage").map(usage);
-    let last = info.object("last_token_usage").map(usage);
+    let total = info.object("total_token_usage").map(read_usage);
+    let last = info.object("last_token_usage").map(read_usage);
     let before = *totals;
     if total.is_some() {
         *totals = total;
     }
+
     match (total, last) {
         (Some(total), _) if before == Some(total) => Err("repeated_token_count"),
         (Some(total), last) => Ok(match before.map(|before| total.minus(before)) {
@@ -30,7 +34,7 @@ pub(super) fn news(event: Value<'_>, totals: &mut Option<Usage>) -> Result<Usage
 }
 
 /// Parses token counts. Input includes cached tokens, read and written; output includes reasoning.
-fn usage(usage: Value<'_>) -> Usage {
+fn read_usage(usage: Value<'_>) -> Usage {
     let cached = usage.int("cached_input_tokens");
     let written = usage.int("cache_write_input_tokens");
     let outside = cached.unwrap_or(0) + written.unwrap_or(0);

@@ -1,6 +1,9 @@
-//! GitHub Copilot CLI: `~/.copilot/session-state/<uuid>/events.jsonl`, in older versions
-//! `<uuid>.jsonl` (docs/formats.md#github-copilot-cli). Every line is
-//! `{type, data, id, timestamp, parentId}`.
+//! Reads the logs of GitHub Copilot CLI from `~/.copilot/session-state/<uuid>/events.jsonl`, in
+//! older versions from `<uuid>.jsonl` (docs/formats.md#github-copilot-cli). Every line is a record:
+//!
+//! ```text
+//! {"type":"user.message","data":{"content":"..."},"id":"...","timestamp":"...","parentId":"..."}
+//! ```
 //!
 //! A call is in the message that asks for it and in the start of its execution; whichever comes
 //! first becomes the event. Hooks repeat prompts, calls and results, so only their answers count.
@@ -19,27 +22,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::usage::Counted;
-use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Places, Quirks, Reader};
-use crate::provider::shared::identity::{begin, is_uuid, uuid_identity};
-use crate::stream::{Draft, RecordAt, Stream, micros};
-use crate::text::json::{Fields, Parser, Value};
+use self::usage::CountedUsage;
+use crate::provider::format::{
+    AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+};
+use crate::provider::shared::identity::{begin_identified_record, is_uuid, uuid_identity};
+use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Copilot,
-    unique_ids: true,
-    roots,
-    sniff,
+    has_unique_ids: true,
+    roots: log_roots,
+    sniff: claim_log,
     quirks: Quirks::NONE,
-    reader: Reader::Lines(|_, state| {
-        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
+    reader: LogReader::Lines(|_, state| {
+        let state =
+            state.and_then(|state| CopilotState::deserialize(state).ok()).unwrap_or_default();
+        Box::new(CopilotDecoder { state, text: String::new(), inner: Parser::default() })
     }),
 };
 
 /// Beginnings of the types of Copilot's records.
-const FAMILIES: &[&str] = &[
+const TYPE_PREFIXES: &[&str] = &[
     "session.",
     "user.message",
     "assistant.",
@@ -52,54 +58,58 @@ const FAMILIES: &[&str] = &[
     "abort",
 ];
 
-fn roots(places: &Places<'_>) -> Vec<PathBuf> {
-    let home = places.set("COPILOT_HOME").unwrap_or_else(|| places.home(".copilot"));
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let home = places.env_path("COPILOT_HOME").unwrap_or_else(|| places.home_path(".copilot"));
     vec![home.join("session-state")]
 }
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let ours = |object: &&Json| {
-        let kind = object["type"].as_str().unwrap_or("");
-        object["data"].is_object()
-            && object["id"].is_string()
-            && object.get("parentId").is_some()
-            && FAMILIES.iter().any(|family| kind.starts_with(family))
-    };
-    let first = head.objects.iter().find(ours)?;
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let first = head.objects.iter().find(|object| is_copilot_record(object))?;
     let start = head.objects.iter().find(|object| object["type"] == "session.start");
-    let field = |key: &str| {
-        let field = start.and_then(|start| start["data"][key].as_str());
-        field.filter(|field| !field.is_empty()).map(str::to_owned)
-    };
     // The folder is named after the session. The log inside it has the same name in every folder.
     let folder = head.path.parent().and_then(|dir| dir.file_name()).and_then(|name| name.to_str());
-    let named = folder.filter(|_| head.stem() == "events");
-    let native_id = named
-        .filter(|name| is_uuid(name))
-        .map(str::to_owned)
-        .or_else(|| field("sessionId"))
-        .unwrap_or_else(|| named.unwrap_or(head.stem()).to_owned());
-    let parent = field("detachedFromSpawningParentSessionId");
-    Some(Claim {
+    let name = match folder {
+        Some(folder) if head.file_stem() == "events" => folder,
+        _ => head.file_stem(),
+    };
+    let is_named_by_folder = head.file_stem() == "events" && is_uuid(name);
+    let native_id =
+        if is_named_by_folder { name } else { start_field(start, "sessionId").unwrap_or(name) };
+    let parent = start_field(start, "detachedFromSpawningParentSessionId");
+    Some(SessionClaim {
         provider: Provider::Copilot,
-        native_id,
+        native_id: native_id.to_owned(),
         agent_id: None,
-        relation: parent.as_ref().map(|_| Relation::ContinuedFrom),
-        parent,
+        parent: parent.map(str::to_owned),
+        relation: parent.map(|_| Relation::ContinuedFrom),
         first_record: uuid_identity(first["id"].as_str()),
     })
 }
 
+/// Returns whether an object is a record of Copilot.
+fn is_copilot_record(object: &Json) -> bool {
+    let kind = object["type"].as_str().unwrap_or("");
+    object["data"].is_object()
+        && object["id"].is_string()
+        && object.get("parentId").is_some()
+        && TYPE_PREFIXES.iter().any(|prefix| kind.starts_with(prefix))
+}
+
+/// Returns a text field of the `session.start` record, unless it is empty.
+fn start_field<'a>(start: Option<&'a Json>, key: &str) -> Option<&'a str> {
+    start?["data"][key].as_str().filter(|field| !field.is_empty())
+}
+
 /// Maximum number of API calls that are remembered. The pieces of one call are close together.
-const RESPONSES: usize = 16;
+const MAX_RESPONSES: usize = 16;
 
 /// Maximum number of tool calls that are remembered, from the message that asks for a call to its
 /// start.
-const CALLS: usize = 256;
+const MAX_CALLS: usize = 256;
 
 /// One API call. Its reply may be split over several records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Response {
+struct ApiCall {
     id: String,
     step: i32,
     /// Output tokens counted so far.
@@ -108,97 +118,123 @@ struct Response {
 
 /// Reasoning in a record of its own, which comes before the message it led to.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Reasoned {
+struct RecordedReasoning {
     hash: u64,
     step: i32,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
-    responses: VecDeque<Response>,
-    reasoned: Option<Reasoned>,
+struct CopilotState {
+    responses: VecDeque<ApiCall>,
+    reasoned: Option<RecordedReasoning>,
     /// Hashes of the ids of calls.
     calls: VecDeque<u64>,
     /// Hash of the last system prompt, which is repeated before every prompt.
     system: u64,
-    counted: Counted,
+    counted: CountedUsage,
 }
 
-struct Decoder {
-    state: State,
+struct CopilotDecoder {
+    state: CopilotState,
     text: String,
     /// Parser for JSON inside strings.
     inner: Parser,
 }
 
-impl LineDecoder for Decoder {
-    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+impl LineDecoder for CopilotDecoder {
+    fn decode_record(
+        &mut self,
+        object: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         let id = object.text("id");
-        begin((id, uuid_identity(id)), raw, at, micros(object.text("timestamp")), out);
-        let outcome = self.decode(object, out);
-        out.set_open(self.state.counted.is_open());
+        begin_identified_record(
+            (id, uuid_identity(id)),
+            raw,
+            at,
+            parse_micros(object.text("timestamp")),
+            out,
+        );
+        let outcome = self.decode_event(object, out);
+        out.set_counts_open(self.state.counted.is_open());
         outcome
     }
 
-    fn save(&self) -> Json {
+    fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
-impl Decoder {
-    fn decode(&mut self, object: Value<'_>, out: &mut Stream) -> Outcome {
+impl CopilotDecoder {
+    /// Decodes one record, after the stream has begun it.
+    fn decode_event(&mut self, object: Value<'_>, out: &mut Stream) -> RecordOutcome {
         let kind = object.text("type").unwrap_or("untyped");
         let data = object.object("data").unwrap_or(object);
+
         // The work of a subagent is in the same log.
-        let sidechain = object.non_empty("agentId").or_else(|| data.non_empty("parentToolCallId"));
-        if sidechain.is_some() {
-            out.set_sidechain(sidechain);
+        let agent = object.non_empty("agentId").or_else(|| data.non_empty("parentToolCallId"));
+        let is_sidechain = agent.is_some();
+        if is_sidechain {
+            out.set_sidechain(agent);
         } else if kind.starts_with("tool.") {
             out.set_model(data.text("model"));
         }
+
         match kind {
             "user.message" => {
                 self.state.reasoned = None;
-                user::prompt(data, sidechain.is_some(), &mut self.text, out);
+                user::push_user_message(data, is_sidechain, &mut self.text, out);
             }
-            "assistant.message" => return self.message(data, sidechain.is_some(), out),
-            "assistant.reasoning" => self.reasoning(data, out),
-            "tool.execution_start" => return self.start(data, out),
-            "tool.execution_complete" => tool::result(data, &mut self.text, out),
-            "tool.user_requested" => user::command(data, &mut self.text, out),
-            "system.message" => return self.system(kind, data, out),
-            "hook.end" => return self.hook(kind, data, out),
-            "hook.start" => return Outcome::Merged("hook_input"),
-            "permission.requested" => return Outcome::Merged("twin_of_tool_call"),
-            "assistant.turn_start" | "assistant.turn_end" => return Outcome::Merged("turn_marker"),
+            "assistant.message" => return self.decode_message(data, is_sidechain, out),
+            "assistant.reasoning" => self.decode_reasoning(data, out),
+            "tool.execution_start" => return self.decode_tool_start(data, out),
+            "tool.execution_complete" => tool::push_tool_result(data, &mut self.text, out),
+            "tool.user_requested" => user::push_command(data, &mut self.text, out),
+            "system.message" => return self.decode_system_prompt(kind, data, out),
+            "hook.end" => return self.decode_hook_end(kind, data, out),
+            "hook.start" => return RecordOutcome::Merged("hook_input"),
+            "permission.requested" => return RecordOutcome::Merged("twin_of_tool_call"),
+            "assistant.turn_start" | "assistant.turn_end" => {
+                return RecordOutcome::Merged("turn_marker");
+            }
             "session.start" | "session.resume" => {
                 if self.state.counted.begin_run() {
                     out.set_confidence(Confidence::Partial);
                 }
-                notice::notice(kind, data, &mut self.text, out);
+                notice::push_notice(kind, data, &mut self.text, out);
             }
-            "session.shutdown" => self.shut_down(kind, data, out),
-            "session.compaction_complete" => self.compaction(kind, data, out),
+            "session.shutdown" => self.decode_shutdown(kind, data, out),
+            "session.compaction_complete" => self.decode_compaction(kind, data, out),
             _ => {
-                if !notice::is_known(kind) {
-                    out.drift("record", kind);
+                if !notice::is_known_notice(kind) {
+                    out.count_unknown("record", kind);
                 }
-                notice::notice(kind, data, &mut self.text, out);
+                notice::push_notice(kind, data, &mut self.text, out);
             }
         }
-        Outcome::Events
+        RecordOutcome::Events
     }
-}
 
-impl Decoder {
-    fn reasoning(&mut self, data: Value<'_>, out: &mut Stream) {
+    /// Decodes reasoning in a record of its own.
+    fn decode_reasoning(&mut self, data: Value<'_>, out: &mut Stream) {
         let text = data.text("content").unwrap_or("");
-        let step = self.state.reasoned.map_or_else(|| out.begin_step(), |reasoned| reasoned.step);
-        self.state.reasoned = Some(Reasoned { hash: xxh3_64(text.as_bytes()), step });
-        out.push_in(EventType::Reasoning, step, Draft { text, ..Draft::default() });
+        let step = match self.state.reasoned {
+            Some(reasoned) => reasoned.step,
+            None => out.begin_step(),
+        };
+        self.state.reasoned = Some(RecordedReasoning { hash: xxh3_64(text.as_bytes()), step });
+        push_reasoning(text, step, out);
     }
 
-    fn message(&mut self, data: Value<'_>, sidechain: bool, out: &mut Stream) -> Outcome {
+    /// Decodes a piece of a model response: reasoning, text, tool calls and output tokens.
+    fn decode_message(
+        &mut self,
+        data: Value<'_>,
+        is_sidechain: bool,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         let main_model = out.session.model.clone();
         out.set_model(data.text("model"));
         let reasoned = self.state.reasoned.take();
@@ -207,38 +243,49 @@ impl Decoder {
         let counted = known.and_then(|known| known.output);
         let step = known.map(|known| known.step).or(reasoned.map(|reasoned| reasoned.step));
         let step = step.unwrap_or_else(|| out.begin_step());
-        thoughts(data, reasoned, step, out);
+
+        push_message_reasoning(data, reasoned, step, out);
         self.text.clear();
-        tool::shown(data.field("content"), &mut self.text);
+        tool::append_content(data.field("content"), &mut self.text);
         let requests = data.items("toolRequests");
-        if !self.text.is_empty() || (requests.is_empty() && out.pushed() == 0) {
+        if !self.text.is_empty() || (requests.is_empty() && out.pushed_count() == 0) {
             let draft = Draft { text: &self.text, ..Draft::default() };
-            out.push_in(EventType::Message, step, draft);
+            out.push_in_step(EventType::Message, step, draft);
         }
         for request in requests {
-            if self.is_new(request.non_empty("toolCallId")) {
+            if self.is_new_call(request.non_empty("toolCallId")) {
                 let name = request.text("name");
-                tool::call(request, name, Some(step), &mut self.inner, out);
+                tool::push_call(request, name, Some(step), &mut self.inner, out);
             }
         }
+
         let output = data.int("outputTokens");
-        if let Some(output) = output.filter(|output| counted.is_none_or(|before| *output > before))
+        if let Some(output) = output
+            && counted.is_none_or(|before| output > before)
         {
-            let news = output.saturating_sub(counted.unwrap_or(0));
-            let usage = Usage { output: Some(news), ..Usage::default() };
-            self.count(usage, None, api_call, step, out);
+            let growth = output.saturating_sub(counted.unwrap_or(0));
+            let usage = Usage { output: Some(growth), ..Usage::default() };
+            self.push_usage(usage, None, api_call, step, out);
         }
         if let Some(id) = api_call {
-            self.remember(Response { id: id.to_owned(), step, output: output.max(counted) });
+            self.remember_response(ApiCall {
+                id: id.to_owned(),
+                step,
+                output: output.max(counted),
+            });
         }
-        if sidechain {
+        if is_sidechain {
             out.session.model = main_model;
         }
-        if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("twin_of_tool_call") }
+        if out.pushed_count() > 0 {
+            RecordOutcome::Events
+        } else {
+            RecordOutcome::Merged("twin_of_tool_call")
+        }
     }
 
     /// Pushes the usage of a request and remembers it as counted.
-    fn count(
+    fn push_usage(
         &mut self,
         usage: Usage,
         subtype: Option<&str>,
@@ -246,105 +293,129 @@ impl Decoder {
         step: i32,
         out: &mut Stream,
     ) {
-        self.state.counted.give(out.session.model.as_deref().unwrap_or(""), usage);
+        self.state.counted.add_usage(out.session.model.as_deref().unwrap_or(""), usage);
         let draft = Draft { subtype, usage, request_id, ..Draft::default() };
-        out.push_in(EventType::TokenUsage, step, draft);
+        out.push_in_step(EventType::TokenUsage, step, draft);
     }
 
-    fn remember(&mut self, response: Response) {
+    /// Remembers an API call instead of its earlier pieces.
+    fn remember_response(&mut self, response: ApiCall) {
         self.state.responses.retain(|known| known.id != response.id);
-        if self.state.responses.len() == RESPONSES {
+        if self.state.responses.len() == MAX_RESPONSES {
             self.state.responses.pop_front();
         }
         self.state.responses.push_back(response);
     }
 
     /// Returns whether a call was not seen before, and remembers it.
-    fn is_new(&mut self, id: Option<&str>) -> bool {
+    fn is_new_call(&mut self, id: Option<&str>) -> bool {
         let Some(id) = id else { return true };
         let hash = xxh3_64(id.as_bytes());
         if self.state.calls.contains(&hash) {
             return false;
         }
-        if self.state.calls.len() == CALLS {
+        if self.state.calls.len() == MAX_CALLS {
             self.state.calls.pop_front();
         }
         self.state.calls.push_back(hash);
         true
     }
 
-    fn start(&mut self, data: Value<'_>, out: &mut Stream) -> Outcome {
-        if !self.is_new(data.non_empty("toolCallId")) {
-            return Outcome::Merged("twin_of_tool_call");
+    /// Decodes the start of a tool's execution. If a message asked for it, the call is known.
+    fn decode_tool_start(&mut self, data: Value<'_>, out: &mut Stream) -> RecordOutcome {
+        if !self.is_new_call(data.non_empty("toolCallId")) {
+            return RecordOutcome::Merged("twin_of_tool_call");
         }
-        tool::call(data, data.text("toolName"), None, &mut self.inner, out);
-        Outcome::Events
+        tool::push_call(data, data.text("toolName"), None, &mut self.inner, out);
+        RecordOutcome::Events
     }
 
-    fn system(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) -> Outcome {
+    /// Decodes a system prompt. It is merged if it repeats the last one.
+    fn decode_system_prompt(
+        &mut self,
+        kind: &str,
+        data: Value<'_>,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         self.text.clear();
-        tool::shown(data.field("content"), &mut self.text);
+        tool::append_content(data.field("content"), &mut self.text);
         let hash = xxh3_64(self.text.as_bytes());
         if std::mem::replace(&mut self.state.system, hash) == hash {
-            return Outcome::Merged("repeated_system_prompt");
+            return RecordOutcome::Merged("repeated_system_prompt");
         }
-        render::cut(&mut self.text);
+        render::truncate_notification(&mut self.text);
         let draft = Draft { subtype: Some(kind), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
-        Outcome::Events
+        RecordOutcome::Events
     }
 
     /// Decodes the end of a hook. An end without fields to report and without a failure is merged.
-    fn hook(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) -> Outcome {
+    fn decode_hook_end(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) -> RecordOutcome {
         self.text.clear();
-        render::fields(data, &["hookInvocationId", "hookType", "success"], &mut self.text);
+        render::append_notification(
+            data,
+            &["hookInvocationId", "hookType", "success"],
+            &mut self.text,
+        );
         if self.text.is_empty() && data.flag("success") != Some(false) {
-            return Outcome::Merged("silent_hook");
+            return RecordOutcome::Merged("silent_hook");
         }
-        notice::notice(kind, data, &mut self.text, out);
-        Outcome::Events
+        notice::push_notice(kind, data, &mut self.text, out);
+        RecordOutcome::Events
     }
 
-    fn shut_down(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) {
-        notice::notice(kind, data, &mut self.text, out);
+    /// Decodes the end of a run, and pushes the usage in its sums that was not counted before.
+    fn decode_shutdown(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) {
+        notice::push_notice(kind, data, &mut self.text, out);
+
         let model = out.session.model.clone();
-        for (model, usage) in self.state.counted.shut_down(usage::sums(data)) {
+        for (model, usage) in self.state.counted.take_uncounted(usage::read_sums(data)) {
             out.set_model(Some(&model));
             let draft = Draft { subtype: Some("shutdown"), usage, ..Draft::default() };
-            out.push_in(EventType::TokenUsage, 0, draft);
+            out.push_in_step(EventType::TokenUsage, 0, draft);
         }
         out.session.model = model;
         out.set_model(data.text("currentModel"));
     }
 
     /// Pushes the summary that replaces the history, and the usage of the request that wrote it.
-    fn compaction(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) {
-        notice::notice(kind, data, &mut self.text, out);
+    fn decode_compaction(&mut self, kind: &str, data: Value<'_>, out: &mut Stream) {
+        notice::push_notice(kind, data, &mut self.text, out);
         let Some(used) = data.object("compactionTokensUsed") else { return };
-        let usage = usage::compaction(used);
+        let usage = usage::read_compaction_usage(used);
         if usage.is_unknown() {
             return;
         }
+
         let main_model = out.session.model.clone();
         out.set_model(used.text("model"));
-        self.count(usage, Some("compaction"), data.non_empty("requestId"), 0, out);
+        self.push_usage(usage, Some("compaction"), data.non_empty("requestId"), 0, out);
         out.session.model = main_model;
     }
 }
 
 /// Pushes the reasoning that a message carries, unless it was in a record of its own.
-fn thoughts(data: Value<'_>, reasoned: Option<Reasoned>, step: i32, out: &mut Stream) {
-    let mut add = |text: &str| {
-        out.push_in(EventType::Reasoning, step, Draft { text, ..Draft::default() });
-    };
+fn push_message_reasoning(
+    data: Value<'_>,
+    reasoned: Option<RecordedReasoning>,
+    step: i32,
+    out: &mut Stream,
+) {
     if let Some(text) = data.non_empty("reasoningText") {
         if reasoned.is_none_or(|reasoned| reasoned.hash != xxh3_64(text.as_bytes())) {
-            add(text);
+            push_reasoning(text, step, out);
         }
         return;
     }
-    let hidden = data.non_empty("reasoningOpaque").or_else(|| data.non_empty("encryptedContent"));
-    if let Some(hidden) = hidden.filter(|_| reasoned.is_none()) {
-        add(&format!("[encrypted reasoning, {} bytes]", hidden.len()));
+    if reasoned.is_some() {
+        return;
     }
+    let hidden = data.non_empty("reasoningOpaque").or_else(|| data.non_empty("encryptedContent"));
+    if let Some(hidden) = hidden {
+        push_reasoning(&format!("[encrypted reasoning, {} bytes]", hidden.len()), step, out);
+    }
+}
+
+fn push_reasoning(text: &str, step: i32, out: &mut Stream) {
+    out.push_in_step(EventType::Reasoning, step, Draft { text, ..Draft::default() });
 }

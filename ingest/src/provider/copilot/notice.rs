@@ -5,7 +5,7 @@
 use schemas::EventType;
 
 use crate::stream::{Draft, Stream, TitleFrom};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
 /// Types of records that become notifications without further rules.
@@ -43,7 +43,7 @@ const NOTICES: &[&str] = &[
 ];
 
 /// Fields of records that are left out of the text because a reader cannot use them.
-const SILENT: &[&str] = &[
+const SKIPPED_FIELDS: &[&str] = &[
     "interactionId",
     "turnId",
     "hookInvocationId",
@@ -56,36 +56,37 @@ const SILENT: &[&str] = &[
 ];
 
 /// Returns whether a type is one of the known notices.
-pub(super) fn is_known(kind: &str) -> bool {
+pub(super) fn is_known_notice(kind: &str) -> bool {
     NOTICES.contains(&kind)
 }
 
 /// Pushes a notification with the record's fields as its text.
-pub(super) fn notice(kind: &str, data: Value<'_>, text: &mut String, out: &mut Stream) {
-    describe(kind, data, out);
+pub(super) fn push_notice(kind: &str, data: Value<'_>, text: &mut String, out: &mut Stream) {
+    set_session_facts(kind, data, out);
     text.clear();
     match data.text("content") {
         Some(content) if kind == "system.notification" => text.push_str(content),
-        _ => render::fields(data, SILENT, text),
+        _ => render::append_notification(data, SKIPPED_FIELDS, text),
     }
     if text.is_empty() {
         text.push_str(kind);
     }
-    let failed = ["error", "failed", "failure"].iter().any(|end| kind.ends_with(end))
+
+    let has_failed = ["error", "failed", "failure"].iter().any(|end| kind.ends_with(end))
         || data.flag("success") == Some(false)
         || data.text("shutdownType") == Some("error");
     let draft = Draft {
         subtype: Some(kind),
         text,
         tool_call_id: data.non_empty("toolCallId"),
-        is_error: failed.then_some(true),
+        is_error: has_failed.then_some(true),
         ..Draft::default()
     };
     out.push(EventType::Notification, draft);
 }
 
 /// Sets the facts that a record reports about the session.
-fn describe(kind: &str, data: Value<'_>, out: &mut Stream) {
+fn set_session_facts(kind: &str, data: Value<'_>, out: &mut Stream) {
     let model = match kind {
         "session.start" | "session.resume" => data.text("selectedModel"),
         "session.model_change" => data.text("newModel"),
@@ -94,14 +95,15 @@ fn describe(kind: &str, data: Value<'_>, out: &mut Stream) {
     };
     out.set_model(model.filter(|model| *model != "auto"));
     if kind == "session.title_changed" {
-        out.title(TitleFrom::Agent, data.text("title").unwrap_or(""));
+        out.offer_title(TitleFrom::Agent, data.text("title").unwrap_or(""));
     }
+    out.set_version(data.text("copilotVersion"));
+
     let context = match kind {
         "session.start" | "session.resume" => data.object("context"),
         "session.context_changed" => Some(data),
         _ => None,
     };
-    out.set_version(data.text("copilotVersion"));
     let Some(context) = context else { return };
     // The root of a worktree is its own; `owner/name` is the same for all worktrees.
     let name = context.non_empty("repository").filter(|name| name.split('/').count() == 2);

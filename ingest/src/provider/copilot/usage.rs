@@ -1,31 +1,32 @@
-//! Token counts of GitHub Copilot CLI (docs/formats.md#github-copilot-cli). A message reports only
-//! its output. The other counts are in the sums by model that a run writes when it shuts down. This
-//! module reduces those sums to the part that was not counted before.
+//! Counts the tokens of GitHub Copilot CLI (docs/formats.md#github-copilot-cli). A message reports
+//! only its output. The other counts are in the sums by model that a run writes when it shuts down.
+//! This module reduces those sums to the part that was not counted before.
 
 use std::collections::BTreeMap;
 
 use schemas::Usage;
 use serde::{Deserialize, Serialize};
 
-use crate::text::json::{Fields, Value};
+use crate::provider::shared::chat::first_int;
+use crate::text::json::{JsonFields, Value};
 
 /// Token counts by model.
-pub(super) type ByModel = BTreeMap<String, Usage>;
+pub(super) type UsageByModel = BTreeMap<String, Usage>;
 
 /// The token counts that already became events.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Counted {
+pub(super) struct CountedUsage {
     /// Counts of events since the last shutdown.
-    since_shutdown: ByModel,
+    since_shutdown: UsageByModel,
     /// Counts of events of the present run.
-    in_run: ByModel,
+    in_run: UsageByModel,
     /// The sums of the last shutdown.
-    sums: ByModel,
+    sums: UsageByModel,
 }
 
-impl Counted {
+impl CountedUsage {
     /// Adds the `usage` of an event.
-    pub(super) fn give(&mut self, model: &str, usage: Usage) {
+    pub(super) fn add_usage(&mut self, model: &str, usage: Usage) {
         for given in [&mut self.since_shutdown, &mut self.in_run] {
             let sum = given.entry(model.to_owned()).or_default();
             *sum = sum.plus(usage);
@@ -39,72 +40,87 @@ impl Counted {
 
     /// Begins a run. Returns true if the run before ended without writing its sums, which are lost.
     pub(super) fn begin_run(&mut self) -> bool {
-        let open = self.is_open();
+        let was_open = self.is_open();
         self.in_run.clear();
-        open
+        was_open
     }
 
     /// Returns the part of a shutdown's sums that no event has counted yet.
     ///
     /// Older versions write the sums of the run that ends. Other versions write those of the
-    /// session from its beginning. In the second case, the sums have grown since the last shutdown
-    /// by at least the counts of the run's messages.
-    pub(super) fn shut_down(&mut self, sums: ByModel) -> ByModel {
+    /// session from its beginning.
+    pub(super) fn take_uncounted(&mut self, sums: UsageByModel) -> UsageByModel {
         if sums.is_empty() {
-            return ByModel::new();
+            return UsageByModel::new();
         }
-        let grown = |(model, before): (&String, &Usage)| {
-            sums.get(model).is_some_and(|now| now.minus(*before).is_growth())
-        };
-        let whole = !self.sums.is_empty()
-            && self.sums.iter().all(grown)
-            && output(&sums) >= output(&self.sums).saturating_add(output(&self.in_run));
-        let mut news = sums.clone();
-        let mut given = if whole { &self.since_shutdown } else { &self.in_run }.clone();
-        if whole {
+
+        let is_total = self.is_session_total(&sums);
+        let mut uncounted = sums.clone();
+        if is_total {
             for (model, before) in &self.sums {
-                news.entry(model.clone()).and_modify(|usage| *usage = usage.minus(*before));
+                if let Some(usage) = uncounted.get_mut(model) {
+                    *usage = usage.minus(*before);
+                }
             }
         }
-        settle(&mut news, &mut given);
-        news.retain(|model, usage| {
+        let mut given = if is_total { &self.since_shutdown } else { &self.in_run }.clone();
+        subtract_given(&mut uncounted, &mut given);
+        uncounted.retain(|model, usage| {
             usage.total() > 0 || usage.reasoning > Some(0) || !self.sums.contains_key(model)
         });
         *self = Self { sums, ..Self::default() };
-        news
+        uncounted
+    }
+
+    /// Returns whether `sums` cover the session from its beginning. Such sums have grown since the
+    /// last shutdown by at least the counts of the run's messages.
+    fn is_session_total(&self, sums: &UsageByModel) -> bool {
+        for (model, before) in &self.sums {
+            let Some(now) = sums.get(model) else { return false };
+            if !now.minus(*before).is_growth() {
+                return false;
+            }
+        }
+        !self.sums.is_empty()
+            && total_output(sums)
+                >= total_output(&self.sums).saturating_add(total_output(&self.in_run))
     }
 }
 
-fn output(counts: &ByModel) -> i64 {
+/// Returns the output tokens of all models.
+fn total_output(counts: &UsageByModel) -> i64 {
     counts.values().filter_map(|usage| usage.output).fold(0, i64::saturating_add)
 }
 
-/// Subtracts the counts that events already gave from `news`: first from the same model, then from
-/// the other models, because a message may name its model differently.
-fn settle(news: &mut ByModel, given: &mut ByModel) {
+/// Subtracts the counts that events already gave from `uncounted`: first from the same model, then
+/// from the other models, because a message may name its model differently.
+fn subtract_given(uncounted: &mut UsageByModel, given: &mut UsageByModel) {
     for (model, given) in given.iter_mut() {
-        if let Some(news) = news.get_mut(model) {
-            take(news, given);
+        if let Some(uncounted) = uncounted.get_mut(model) {
+            subtract_common(uncounted, given);
         }
     }
     for given in given.values_mut() {
-        for news in news.values_mut() {
-            take(news, given);
+        for uncounted in uncounted.values_mut() {
+            subtract_common(uncounted, given);
         }
     }
 }
 
-fn take(news: &mut Usage, given: &mut Usage) {
-    for (news, given) in [
-        (&mut news.input, &mut given.input),
-        (&mut news.output, &mut given.output),
-        (&mut news.cache_read, &mut given.cache_read),
-        (&mut news.cache_write, &mut given.cache_write),
-        (&mut news.reasoning, &mut given.reasoning),
+/// Subtracts from both usages, kind by kind, the tokens that both have.
+fn subtract_common(uncounted: &mut Usage, given: &mut Usage) {
+    for (uncounted, given) in [
+        (&mut uncounted.input, &mut given.input),
+        (&mut uncounted.output, &mut given.output),
+        (&mut uncounted.cache_read, &mut given.cache_read),
+        (&mut uncounted.cache_write, &mut given.cache_write),
+        (&mut uncounted.reasoning, &mut given.reasoning),
     ] {
-        if let (Some(news), Some(given)) = (news, given) {
-            let taken = (*news).min(*given).max(0);
-            *news -= taken;
+        if let Some(uncounted) = uncounted
+            && let Some(given) = given
+        {
+            let taken = (*uncounted).min(*given).max(0);
+            *uncounted -= taken;
             *given -= taken;
         }
     }
@@ -112,17 +128,17 @@ fn take(news: &mut Usage, given: &mut Usage) {
 
 /// Returns the sums of a shutdown by model, without the models that have none. If no model has
 /// sums, the counts of the session are assigned to its last model.
-pub(super) fn sums(shutdown: Value<'_>) -> ByModel {
-    let mut sums = ByModel::new();
+pub(super) fn read_sums(shutdown: Value<'_>) -> UsageByModel {
+    let mut sums = UsageByModel::new();
     let models = shutdown.object("modelMetrics");
     for (model, metric) in models.and_then(|models| models.as_object()).iter().flatten() {
-        let usage = metric.object("usage").map(usage);
-        let usage = usage.or_else(|| metric.field("tokenDetails").map(details));
+        let usage = metric.object("usage").map(read_usage);
+        let usage = usage.or_else(|| metric.field("tokenDetails").map(read_token_details));
         if let Some(usage) = usage.filter(|usage| !usage.is_unknown()) {
             sums.insert(model.to_owned(), usage);
         }
     }
-    if let Some(details) = shutdown.field("tokenDetails").map(details)
+    if let Some(details) = shutdown.field("tokenDetails").map(read_token_details)
         && sums.is_empty()
         && !details.is_unknown()
     {
@@ -132,48 +148,56 @@ pub(super) fn sums(shutdown: Value<'_>) -> ByModel {
 }
 
 /// Parses the usage of a compaction.
-pub(super) fn compaction(used: Value<'_>) -> Usage {
+pub(super) fn read_compaction_usage(used: Value<'_>) -> Usage {
     let details = used.object("copilotUsage").and_then(|usage| usage.field("tokenDetails"));
-    details.map(self::details).filter(|usage| !usage.is_unknown()).unwrap_or_else(|| usage(used))
+    details
+        .map(self::read_token_details)
+        .filter(|usage| !usage.is_unknown())
+        .unwrap_or_else(|| read_usage(used))
 }
 
 /// Parses counts whose input includes tokens read from and written to the cache.
-fn usage(counts: Value<'_>) -> Usage {
-    let count = |names: &[&str]| names.iter().find_map(|name| counts.int(name));
-    let cache_read = count(&["cacheReadTokens", "cachedInput"]);
-    let cache_write = count(&["cacheWriteTokens"]);
+fn read_usage(counts: Value<'_>) -> Usage {
+    let input = first_int(counts, &["inputTokens", "input"]);
+    let cache_read = first_int(counts, &["cacheReadTokens", "cachedInput"]);
+    let cache_write = counts.int("cacheWriteTokens");
     let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
     Usage {
-        input: count(&["inputTokens", "input"]).map(|input| input.saturating_sub(cached).max(0)),
-        output: count(&["outputTokens", "output"]),
+        input: input.map(|input| input.saturating_sub(cached).max(0)),
+        output: first_int(counts, &["outputTokens", "output"]),
         cache_read,
         cache_write,
-        reasoning: count(&["reasoningTokens"]),
+        reasoning: counts.int("reasoningTokens"),
         ..Usage::default()
     }
 }
 
 /// Parses counts by kind, which do not overlap: `{"input": {"tokenCount": 6}}`, or a list of
 /// `{"tokenType": "input", "tokenCount": 6}`.
-fn details(details: Value<'_>) -> Usage {
-    let list = details.as_array();
-    let count = |kind: &str| {
-        let listed = || list.as_ref()?.iter().find(|entry| entry.text("tokenType") == Some(kind));
-        details.object(kind).or_else(listed).and_then(|entry| entry.int("tokenCount"))
-    };
+fn read_token_details(details: Value<'_>) -> Usage {
     Usage {
-        input: count("input"),
-        output: count("output"),
-        cache_read: count("cache_read"),
-        cache_write: count("cache_write"),
+        input: read_token_count(details, "input"),
+        output: read_token_count(details, "output"),
+        cache_read: read_token_count(details, "cache_read"),
+        cache_write: read_token_count(details, "cache_write"),
         ..Usage::default()
     }
+}
+
+/// Returns the count of one kind of tokens.
+fn read_token_count(details: Value<'_>, kind: &str) -> Option<i64> {
+    if let Some(entry) = details.object(kind) {
+        return entry.int("tokenCount");
+    }
+    let list = details.as_array()?;
+    let entry = list.iter().find(|entry| entry.text("tokenType") == Some(kind))?;
+    entry.int("tokenCount")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::json::{Parser, embedded};
+    use crate::text::json::{Parser, decode_embedded};
 
     fn of(input: i64, output: i64) -> Usage {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }
@@ -183,61 +207,61 @@ mod tests {
         Usage { output: Some(output), ..Usage::default() }
     }
 
-    fn one(model: &str, usage: Usage) -> ByModel {
-        ByModel::from([(model.to_owned(), usage)])
+    fn one(model: &str, usage: Usage) -> UsageByModel {
+        UsageByModel::from([(model.to_owned(), usage)])
     }
 
     #[test]
     fn sums_of_each_run_count_once() {
-        let mut counted = Counted::default();
-        counted.give("a", said(30));
-        assert_eq!(counted.shut_down(one("a", of(1000, 50))), one("a", of(1000, 20)));
+        let mut counted = CountedUsage::default();
+        counted.add_usage("a", said(30));
+        assert_eq!(counted.take_uncounted(one("a", of(1000, 50))), one("a", of(1000, 20)));
         assert!(!counted.begin_run());
-        counted.give("a", said(10));
+        counted.add_usage("a", said(10));
         // Less than before, so these are the sums of the second run.
-        assert_eq!(counted.shut_down(one("a", of(400, 10))), one("a", of(400, 0)));
+        assert_eq!(counted.take_uncounted(one("a", of(400, 10))), one("a", of(400, 0)));
         // More than before, but not by what the run's messages gave.
         assert!(!counted.begin_run());
-        counted.give("a", said(25));
-        assert_eq!(counted.shut_down(one("a", of(500, 25))), one("a", of(500, 0)));
+        counted.add_usage("a", said(25));
+        assert_eq!(counted.take_uncounted(one("a", of(500, 25))), one("a", of(500, 0)));
     }
 
     #[test]
     fn sums_of_the_session_count_once() {
-        let mut counted = Counted::default();
-        counted.give("a", said(30));
-        assert_eq!(counted.shut_down(one("a", of(1000, 30))), one("a", of(1000, 0)));
+        let mut counted = CountedUsage::default();
+        counted.add_usage("a", said(30));
+        assert_eq!(counted.take_uncounted(one("a", of(1000, 30))), one("a", of(1000, 0)));
         assert!(!counted.begin_run());
-        counted.give("a", said(10));
+        counted.add_usage("a", said(10));
         assert!(counted.begin_run(), "this run was killed");
-        counted.give("a", said(5));
-        assert_eq!(counted.shut_down(one("a", of(1600, 45))), one("a", of(600, 0)));
+        counted.add_usage("a", said(5));
+        assert_eq!(counted.take_uncounted(one("a", of(1600, 45))), one("a", of(600, 0)));
         assert!(!counted.begin_run());
         // Nothing happened in this run.
-        assert_eq!(counted.shut_down(one("a", of(1600, 45))), ByModel::new());
+        assert_eq!(counted.take_uncounted(one("a", of(1600, 45))), UsageByModel::new());
     }
 
     #[test]
     fn a_message_under_another_name_is_not_counted_again() {
-        let mut counted = Counted::default();
-        counted.give("auto", said(30));
-        counted.give("b", said(5));
-        let sums = ByModel::from([("a".to_owned(), of(9, 30)), ("b".to_owned(), of(4, 5))]);
-        let news = ByModel::from([("a".to_owned(), of(9, 0)), ("b".to_owned(), of(4, 0))]);
-        assert_eq!(counted.shut_down(sums), news);
+        let mut counted = CountedUsage::default();
+        counted.add_usage("auto", said(30));
+        counted.add_usage("b", said(5));
+        let sums = UsageByModel::from([("a".to_owned(), of(9, 30)), ("b".to_owned(), of(4, 5))]);
+        let news = UsageByModel::from([("a".to_owned(), of(9, 0)), ("b".to_owned(), of(4, 0))]);
+        assert_eq!(counted.take_uncounted(sums), news);
     }
 
     #[test]
     fn a_shutdown_without_sums_leaves_the_run_open() {
-        let mut counted = Counted::default();
-        counted.give("a", said(30));
-        assert_eq!(counted.shut_down(ByModel::new()), ByModel::new());
+        let mut counted = CountedUsage::default();
+        counted.add_usage("a", said(30));
+        assert_eq!(counted.take_uncounted(UsageByModel::new()), UsageByModel::new());
         assert!(counted.begin_run());
     }
 
     fn check(json: &str, read: fn(Value<'_>) -> Usage, want: Usage) {
         let mut got = None;
-        embedded(json, &mut Parser::default(), |value| got = Some(read(value)));
+        decode_embedded(json, &mut Parser::default(), |value| got = Some(read(value)));
         assert_eq!(got, Some(want), "{json}");
     }
 
@@ -252,14 +276,14 @@ mod tests {
         };
         check(
             r#"{"inputTokens":100,"outputTokens":50,"cacheReadTokens":80,"cacheWriteTokens":14}"#,
-            usage,
+            read_usage,
             want,
         );
         let list = r#"{"inputTokens":100,"copilotUsage":{"tokenDetails":[{"tokenType":"input","tokenCount":6},{"tokenType":"cache_read","tokenCount":80},{"tokenType":"cache_write","tokenCount":14},{"tokenType":"output","tokenCount":50}]}}"#;
-        check(list, compaction, want);
+        check(list, read_compaction_usage, want);
         let old = Usage { cache_write: None, input: Some(20), ..want };
-        check(r#"{"input":100,"output":50,"cachedInput":80}"#, compaction, old);
+        check(r#"{"input":100,"output":50,"cachedInput":80}"#, read_compaction_usage, old);
         let map = r#"{"modelMetrics":{"m":{"requests":2}},"currentModel":"m","tokenDetails":{"input":{"tokenCount":6},"output":{"tokenCount":50},"cache_read":{"tokenCount":80},"cache_write":{"tokenCount":14}}}"#;
-        check(map, |value| sums(value).remove("m").unwrap_or_default(), want);
+        check(map, |value| read_sums(value).remove("m").unwrap_or_default(), want);
     }
 }

@@ -5,13 +5,18 @@ use schemas::EventType;
 
 use super::tool;
 use crate::stream::{Draft, Stream, TitleFrom};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 
 /// Pushes a message in the user's role. In a subagent the parent model wrote it, and it begins no
 /// turn.
-pub(super) fn prompt(data: Value<'_>, sidechain: bool, text: &mut String, out: &mut Stream) {
+pub(super) fn push_user_message(
+    data: Value<'_>,
+    is_sidechain: bool,
+    text: &mut String,
+    out: &mut Stream,
+) {
     text.clear();
-    tool::shown(data.field("content"), text);
+    tool::append_content(data.field("content"), text);
     for attachment in data.items("attachments") {
         let kind = attachment.text("type").unwrap_or("attachment");
         let keys = ["path", "filePath", "url", "displayName"];
@@ -19,48 +24,49 @@ pub(super) fn prompt(data: Value<'_>, sidechain: bool, text: &mut String, out: &
             text.push_str(&format!("\n[{kind} {name}]"));
         }
     }
+
     let text = text.trim_start_matches('\n');
-    if let Some(subtype) = machine(data) {
+    if let Some(subtype) = machine_origin(data) {
         let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
         return out.push(EventType::Notification, draft);
     }
-    if !sidechain {
+    if !is_sidechain {
         out.begin_turn();
-        out.title(TitleFrom::Prompt, text);
+        out.offer_title(TitleFrom::Prompt, text);
     }
     out.push(EventType::User, Draft { text, ..Draft::default() });
 }
 
 /// Pushes a command that the user ran with `!`.
-pub(super) fn command(data: Value<'_>, text: &mut String, out: &mut Stream) {
+pub(super) fn push_command(data: Value<'_>, text: &mut String, out: &mut Stream) {
     let command = data.object("arguments").and_then(|arguments| arguments.text("command"));
     text.clear();
     text.push('!');
     text.push_str(command.or_else(|| data.text("toolName")).unwrap_or(""));
-    out.prompt(text);
+    out.push_prompt(text);
 }
 
 /// Returns the subtype of a message in the user's role that the user did not write.
-fn machine<'a>(data: Value<'a>) -> Option<&'a str> {
+fn machine_origin(data: Value<'_>) -> Option<&str> {
     if data.flag("isAutopilotContinuation") == Some(true) {
         return Some("autopilot");
     }
     let source = data.non_empty("source")?;
     let origin = source.split('-').next().unwrap_or(source);
-    let person = matches!(origin, "user" | "command") || source == "autopilot-objective";
-    (!person).then_some(origin)
+    let is_by_user = matches!(origin, "user" | "command") || source == "autopilot-objective";
+    (!is_by_user).then_some(origin)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::json::{Parser, embedded};
+    use crate::text::json::{Parser, decode_embedded};
 
     #[test]
     fn machine_text_is_told_by_its_source() {
         let check = |json: &str, want: Option<&str>| {
-            let read = |value: Value<'_>| assert_eq!(machine(value), want, "{json}");
-            assert!(embedded(json, &mut Parser::default(), read));
+            let read = |value: Value<'_>| assert_eq!(machine_origin(value), want, "{json}");
+            assert!(decode_embedded(json, &mut Parser::default(), read));
         };
         check(r#"{"content":"x"}"#, None);
         check(r#"{"source":"user"}"#, None);

@@ -5,11 +5,11 @@ use schemas::EventType;
 
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
-/// Decodes a message of the log.
-pub(super) fn message(
+/// Decodes a message of the log. `visibility` names who sees it, if only one side does.
+pub(super) fn decode_message(
     message: Value<'_>,
     visibility: Option<&str>,
     text: &mut String,
@@ -20,78 +20,88 @@ pub(super) fn message(
         Some("user_only") => Some("notice"),
         _ => None,
     };
+
     match (message.text("role"), hidden) {
-        (Some("user"), hidden) => user(message, hidden, text, out),
-        (Some("assistant"), None) => assistant(message, text, out),
+        (Some("user"), hidden) => decode_user_message(message, hidden, text, out),
+        (Some("assistant"), None) => decode_response(message, text, out),
         (role, hidden) => {
             if role != Some("assistant") {
-                out.drift("record", &format!("message {}", role.unwrap_or("untyped")));
+                out.count_unknown("record", &format!("message {}", role.unwrap_or("untyped")));
             }
-            message.field("content").inspect(|content| render::content(*content, text));
-            render::cut(text);
-            notify(hidden.or(role).unwrap_or("message"), text, out);
+            if let Some(content) = message.field("content") {
+                render::append_content(content, text);
+            }
+            render::truncate_notification(text);
+            push_notification(hidden.or(role).unwrap_or("message"), text, out);
         }
     }
 }
 
-fn notify(subtype: &str, text: &str, out: &mut Stream) {
+fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
     let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
     out.push(EventType::Notification, draft);
 }
 
 /// Decodes a user's prompt with the text that Droid put before it, and tool results.
-fn user(message: Value<'_>, hidden: Option<&str>, text: &mut String, out: &mut Stream) {
+fn decode_user_message(
+    message: Value<'_>,
+    hidden: Option<&str>,
+    text: &mut String,
+    out: &mut Stream,
+) {
     let mut words = message.text("content").unwrap_or("").to_owned();
     for block in message.items("content") {
         text.clear();
         if block.text("type") == Some("tool_result") {
-            result(block, text, out);
+            decode_tool_result(block, text, out);
             continue;
         }
-        render::block(block, text);
+        render::append_block(block, text);
         let shown = text.as_str();
-        let shown = if hidden.is_some() { shown } else { without_reminders(shown, out) };
+        let shown = if hidden.is_some() { shown } else { split_reminders(shown, out) };
         if !words.is_empty() && !shown.is_empty() {
             words.push('\n');
         }
         words.push_str(shown);
     }
+
     match hidden {
-        _ if words.is_empty() && out.pushed() > 0 => {}
+        _ if words.is_empty() && out.pushed_count() > 0 => {}
         Some(subtype) => {
-            render::cut(&mut words);
-            notify(subtype, &words, out);
+            render::truncate_notification(&mut words);
+            push_notification(subtype, &words, out);
         }
-        None => typed(&words, out),
+        None => push_user_text(&words, out),
     }
 }
 
 /// Pushes a text in the user's role: first the client's reminders, then the prompt.
-pub(super) fn typed(text: &str, out: &mut Stream) {
-    let prompt = without_reminders(text, out);
-    if prompt.is_empty() && out.pushed() > 0 {
+pub(super) fn push_user_text(text: &str, out: &mut Stream) {
+    let prompt = split_reminders(text, out);
+    if prompt.is_empty() && out.pushed_count() > 0 {
         return;
     }
-    out.prompt(prompt);
+    out.push_prompt(prompt);
 }
 
 /// Pushes the reminders at the beginning of `text` as notifications. Returns the rest.
-fn without_reminders<'a>(text: &'a str, out: &mut Stream) -> &'a str {
+fn split_reminders<'a>(text: &'a str, out: &mut Stream) -> &'a str {
     let mut rest = text;
     while let Some(inside) = rest.trim_start().strip_prefix("<system-reminder>") {
         let (reminder, after) = inside.split_once("</system-reminder>").unwrap_or((inside, ""));
-        notify("system_reminder", reminder.trim(), out);
+        push_notification("system_reminder", reminder.trim(), out);
         rest = after.trim_start();
     }
     rest
 }
 
-fn assistant(message: Value<'_>, text: &mut String, out: &mut Stream) {
+/// Decodes a response of the model.
+fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
     out.set_model(message.text("modelId").or_else(|| message.text("model")));
     out.begin_step();
     let blocks = message.items("content");
     for part in &blocks {
-        block(*part, text, out);
+        decode_block(*part, text, out);
     }
     if blocks.is_empty() {
         let text = message.text("content").unwrap_or("");
@@ -99,7 +109,8 @@ fn assistant(message: Value<'_>, text: &mut String, out: &mut Stream) {
     }
 }
 
-fn block(block: Value<'_>, text: &mut String, out: &mut Stream) {
+/// Decodes one content block of a response.
+fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     text.clear();
     match block.text("type").unwrap_or("block") {
         "text" => {
@@ -108,42 +119,54 @@ fn block(block: Value<'_>, text: &mut String, out: &mut Stream) {
         }
         "thinking" | "redacted_thinking" => {
             let sealed = block.non_empty("signature").or_else(|| block.non_empty("data"));
-            match (block.non_empty("thinking"), sealed) {
-                (None, Some(sealed)) => {
-                    text.push_str(&format!("[encrypted reasoning, {} bytes]", sealed.len()));
-                }
-                (thinking, _) => text.push_str(thinking.unwrap_or("")),
+            if let Some(thinking) = block.non_empty("thinking") {
+                text.push_str(thinking);
+            } else if let Some(sealed) = sealed {
+                text.push_str(&format!("[encrypted reasoning, {} bytes]", sealed.len()));
             }
             let duration_ms = block.int("durationMs");
             out.push(EventType::Reasoning, Draft { text, duration_ms, ..Draft::default() });
         }
-        "tool_use" => call(block, &["input"], &["id"], &["name"], out),
+        "tool_use" => push_call(block, &["input"], &["id"], &["name"], out),
         kind => {
-            out.drift("block", kind);
-            render::fields(block, &["type"], text);
-            notify(kind, text, out);
+            out.count_unknown("block", kind);
+            render::append_notification(block, &["type"], text);
+            push_notification(kind, text, out);
         }
     }
 }
 
-/// Pushes a call. Its parts have several names.
-pub(super) fn call(call: Value<'_>, input: &[&str], id: &[&str], name: &[&str], out: &mut Stream) {
-    let first = |keys: &[&str]| keys.iter().find_map(|key| call.non_empty(key));
+/// Pushes a call. Each of its parts is in the first field that exists, or is not empty, of several.
+pub(super) fn push_call(
+    call: Value<'_>,
+    input: &[&str],
+    id: &[&str],
+    name: &[&str],
+    out: &mut Stream,
+) {
     let mut arguments = Arguments::default();
-    let input = input.iter().find_map(|key| call.field(key));
-    input.inspect(|input| arguments.read(*input));
-    let draft = Draft { tool_name: first(name), tool_call_id: first(id), ..arguments.draft() };
+    if let Some(input) = input.iter().find_map(|key| call.field(key)) {
+        arguments.read_value(input);
+    }
+    let draft = Draft {
+        tool_name: name.iter().find_map(|key| call.non_empty(key)),
+        tool_call_id: id.iter().find_map(|key| call.non_empty(key)),
+        ..arguments.draft()
+    };
     out.push(EventType::ToolCall, draft);
 }
 
-fn result(block: Value<'_>, text: &mut String, out: &mut Stream) {
-    block.field("content").inspect(|content| render::content(*content, text));
-    let exit_code = exit_code(text);
-    let is_error = Some(failed(block.flag("is_error"), exit_code, text));
+/// Decodes a tool result.
+fn decode_tool_result(block: Value<'_>, text: &mut String, out: &mut Stream) {
+    if let Some(content) = block.field("content") {
+        render::append_content(content, text);
+    }
+    let exit_code = parse_exit_code(text);
+    let has_failed = is_failed_call(block.flag("is_error"), exit_code, text);
     let draft = Draft {
         text,
         tool_call_id: block.non_empty("tool_use_id"),
-        is_error,
+        is_error: Some(has_failed),
         exit_code,
         ..Draft::default()
     };
@@ -151,14 +174,16 @@ fn result(block: Value<'_>, text: &mut String, out: &mut Stream) {
 }
 
 /// Returns whether a call failed: by its flag, its exit code, or by its text if both are missing.
-pub(super) fn failed(flag: Option<bool>, exit_code: Option<i32>, text: &str) -> bool {
-    let by_code = exit_code.is_some_and(|code| code != 0);
-    flag.map_or(by_code || text.starts_with("Error: "), |failed| failed || by_code)
+pub(super) fn is_failed_call(flag: Option<bool>, exit_code: Option<i32>, text: &str) -> bool {
+    if exit_code.is_some_and(|code| code != 0) {
+        return true;
+    }
+    flag.unwrap_or_else(|| text.starts_with("Error: "))
 }
 
 /// Parses the exit code of a command from its first or its last line:
 /// `Error: Command failed (exit code: 1)`, `[Process exited with code 0]`.
-pub(super) fn exit_code(text: &str) -> Option<i32> {
+pub(super) fn parse_exit_code(text: &str) -> Option<i32> {
     let first = text.lines().next()?;
     let failure = first.strip_prefix("Error: Command failed (exit code: ");
     let last = text.trim_end().rsplit('\n').next()?.strip_prefix("[Process exited with code ");
@@ -172,17 +197,17 @@ mod tests {
 
     #[test]
     fn exit_codes_stand_in_the_first_or_the_last_line() {
-        assert_eq!(exit_code("Error: Command failed (exit code: 101)\nno"), Some(101));
-        assert_eq!(exit_code("fine\n\n[Process exited with code 0]\n"), Some(0));
-        assert_eq!(exit_code("it said: Error: Command failed (exit code: 1)"), None);
-        assert_eq!(exit_code(""), None);
+        assert_eq!(parse_exit_code("Error: Command failed (exit code: 101)\nno"), Some(101));
+        assert_eq!(parse_exit_code("fine\n\n[Process exited with code 0]\n"), Some(0));
+        assert_eq!(parse_exit_code("it said: Error: Command failed (exit code: 1)"), None);
+        assert_eq!(parse_exit_code(""), None);
     }
 
     #[test]
     fn failures_are_told_by_flag_code_or_text() {
-        assert!(failed(Some(true), None, "x"));
-        assert!(failed(Some(false), Some(2), "x"));
-        assert!(failed(None, None, "Error: no such file"));
-        assert!(!failed(Some(false), None, "Error: is what the log says"));
+        assert!(is_failed_call(Some(true), None, "x"));
+        assert!(is_failed_call(Some(false), Some(2), "x"));
+        assert!(is_failed_call(None, None, "Error: no such file"));
+        assert!(!is_failed_call(Some(false), None, "Error: is what the log says"));
     }
 }

@@ -1,7 +1,8 @@
-//! Factory Droid: `~/.factory/sessions/<cwd>/<uuid>.jsonl` with a `<uuid>.settings.json` next to it
-//! (docs/formats.md#droid), and the output of `droid exec --output-format stream-json`
-//! (`stream.rs`). This is version 2 of the format, as of CLI 0.18x to 0.22x: `session_start`,
-//! `message` with Anthropic's blocks, and records of the session's state.
+//! Reads the logs of Factory Droid from `~/.factory/sessions/<cwd>/<uuid>.jsonl`, with a
+//! `<uuid>.settings.json` next to each (docs/formats.md#droid), and the output of
+//! `droid exec --output-format stream-json` (`stream.rs`). This is version 2 of the format, as of
+//! CLI 0.18x to 0.22x: `session_start`, `message` with Anthropic's blocks, and records of the
+//! session's state.
 
 mod message;
 pub(super) mod settings;
@@ -15,64 +16,75 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::settings::Settings;
-use self::stream::Run;
-use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Places, Quirks, Reader};
-use crate::provider::shared::identity::{begin, uuid_identity};
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
-use crate::text::json::{Fields, Value};
+use self::settings::DroidSettings;
+use self::stream::StreamRun;
+use crate::provider::format::{
+    AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+};
+use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Droid,
-    unique_ids: true,
-    roots,
-    sniff,
-    quirks: Quirks { companion: Some(|log| Some(settings::path(log))), ..Quirks::NONE },
-    reader: Reader::Lines(|_, state| {
-        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        Box::new(Decoder { state, is_settled: false, text: String::new() })
+    has_unique_ids: true,
+    roots: log_roots,
+    sniff: claim_log,
+    quirks: Quirks { companion: Some(|log| Some(settings::settings_path(log))), ..Quirks::NONE },
+    reader: LogReader::Lines(|_, state| {
+        let state = state.and_then(|state| DroidState::deserialize(state).ok()).unwrap_or_default();
+        Box::new(DroidDecoder { state, is_settled: false, text: String::new() })
     }),
 };
 
-fn roots(places: &Places<'_>) -> Vec<PathBuf> {
-    vec![places.home(".factory/sessions")]
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    vec![places.home_path(".factory/sessions")]
 }
 
 /// Fields of a `session_start` that only Droid writes there.
 const START_FIELDS: &[&str] = &["cwd", "title", "sessionTitle", "owner"];
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let is_start = |object: &&Json| {
-        object["type"] == "session_start"
-            && object["id"].is_string()
-            && START_FIELDS.iter().any(|key| object[*key].is_string())
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let Some(start) = head.objects.iter().find(|object| is_start(object)) else {
+        return stream::find_session_id(&head.objects)
+            .map(|id| claim_session(id, None, None, None));
     };
-    let Some(start) = head.objects.iter().find(is_start) else {
-        return stream::session_id(&head.objects).map(|id| claim(id, None, None, None));
+    let caller = text_field(start, "callingSessionId");
+    let origin = text_field(start, "parent");
+    let relation = match (caller, origin) {
+        (Some(_), _) => Some(Relation::SubagentOf),
+        (None, Some(_)) => Some(Relation::ForkedFrom),
+        (None, None) => None,
     };
-    let field = |key: &str| start[key].as_str().filter(|value| !value.is_empty());
-    let (parent, relation) = match (field("callingSessionId"), field("parent")) {
-        (Some(caller), _) => (Some(caller), Some(Relation::SubagentOf)),
-        (None, Some(origin)) => (Some(origin), Some(Relation::ForkedFrom)),
-        (None, None) => (None, None),
-    };
-    let is_message = |object: &&Json| object["type"] == "message";
-    let first = head
+    let first_record = head
         .objects
         .iter()
-        .filter(is_message)
+        .filter(|object| object["type"] == "message")
         .find_map(|message| uuid_identity(message["id"].as_str()));
-    Some(claim(field("id").unwrap_or_else(|| head.stem()), parent, relation, first))
+    let native_id = text_field(start, "id").unwrap_or_else(|| head.file_stem());
+    Some(claim_session(native_id, caller.or(origin), relation, first_record))
 }
 
-fn claim(
+/// Returns whether an object is a `session_start` of Droid.
+fn is_start(object: &Json) -> bool {
+    object["type"] == "session_start"
+        && object["id"].is_string()
+        && START_FIELDS.iter().any(|key| object[*key].is_string())
+}
+
+/// Returns a text field, unless it is empty.
+fn text_field<'a>(object: &'a Json, key: &str) -> Option<&'a str> {
+    object[key].as_str().filter(|text| !text.is_empty())
+}
+
+fn claim_session(
     native_id: &str,
     parent: Option<&str>,
     relation: Option<Relation>,
     first_record: Option<u64>,
-) -> Claim {
-    Claim {
+) -> SessionClaim {
+    SessionClaim {
         provider: Provider::Droid,
         native_id: native_id.to_owned(),
         agent_id: None,
@@ -83,42 +95,52 @@ fn claim(
 }
 
 /// Returns the time of a record in microseconds. It is recorded as text or in milliseconds.
-fn moment(record: Value<'_>) -> Option<i64> {
-    let milliseconds = || record.int("timestamp");
-    micros(record.text("timestamp")).or_else(|| Some(milliseconds()?.saturating_mul(1000)))
+fn record_time(record: Value<'_>) -> Option<i64> {
+    let time = parse_micros(record.text("timestamp"));
+    time.or_else(|| Some(record.int("timestamp")?.saturating_mul(1000)))
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct DroidState {
     /// The part of the session's total tokens that was counted.
     #[serde(default)]
     counted: Usage,
-    /// True once the model has answered: tokens belong after its first words.
+    /// True once the model has answered. The tokens in the settings are pushed after its first
+    /// words.
     #[serde(default)]
     answered: bool,
     /// The run that a stream records.
     #[serde(default)]
-    run: Run,
+    run: StreamRun,
 }
 
-struct Decoder {
-    state: State,
+struct DroidDecoder {
+    state: DroidState,
     /// True if the settings were already read in this reading of the log.
     is_settled: bool,
     text: String,
 }
 
-impl LineDecoder for Decoder {
-    fn record(&mut self, record: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+impl LineDecoder for DroidDecoder {
+    fn decode_record(
+        &mut self,
+        record: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         let kind = record.text("type").unwrap_or("untyped");
-        let message = record.object("message").filter(|_| kind == "message");
-        // Events of a stream share the id of their message.
-        let id = record.text("id").filter(|_| message.is_some() || kind == "session_start");
+        let message = if kind == "message" { record.object("message") } else { None };
+        let has_id = message.is_some() || kind == "session_start";
         let is_event = stream::is_event(kind, record);
-        match is_event {
-            true => out.begin_unnamed(at, raw, moment(record)),
-            false => begin((id, uuid_identity(id)), raw, at, moment(record), out),
+        if is_event {
+            // Events of a stream share the id of their message.
+            out.begin_record_by_content(at, raw, record_time(record));
+        } else {
+            let id = if has_id { record.text("id") } else { None };
+            begin_identified_record((id, uuid_identity(id)), raw, at, record_time(record), out);
         }
+
         self.text.clear();
         if let Some(message) = message {
             let visibility = message.text("visibility").or_else(|| record.text("visibility"));
@@ -126,93 +148,99 @@ impl LineDecoder for Decoder {
             if let Some(parent) = record.non_empty("parentId")
                 && visibility != Some("user_only")
             {
-                out.branch(xxh3_64(parent.as_bytes()));
+                out.link_to_parent(xxh3_64(parent.as_bytes()));
             }
             if message.text("role") == Some("assistant") && visibility.is_none_or(|v| v == "both") {
                 self.state.answered = true;
-                self.settle(out);
+                self.read_settings(out);
             }
-            message::message(message, visibility, &mut self.text, out);
-            return Outcome::Events;
+            message::decode_message(message, visibility, &mut self.text, out);
+            return RecordOutcome::Events;
         }
         if is_event {
-            return stream::event(kind, record, &mut self.state.run, &mut self.text, out);
+            return stream::decode_event(kind, record, &mut self.state.run, &mut self.text, out);
         }
-        self.side_record(kind, record, out);
-        Outcome::Events
+        self.decode_side_record(kind, record, out);
+        RecordOutcome::Events
     }
 
-    fn end(&mut self, at: RecordAt, out: &mut Stream) {
+    fn finish_reading(&mut self, at: RecordAt, out: &mut Stream) {
         if self.state.answered {
             out.begin_record(at, None, None);
-            self.settle(out);
+            self.read_settings(out);
         }
     }
 
-    fn save(&self) -> Json {
+    fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
-impl Decoder {
+impl DroidDecoder {
     /// Reads the model and the tokens from the settings next to the log, once per reading. The log
     /// has no counts of its own. The counts in the settings are totals, which may be ahead of the
     /// log or behind it.
-    fn settle(&mut self, out: &mut Stream) {
+    fn read_settings(&mut self, out: &mut Stream) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
-        let Some(settings) = Settings::beside(&out.session.source_path) else { return };
+        let Some(settings) = DroidSettings::read_for_log(&out.session.source_path) else { return };
         out.set_model(settings.model.as_deref());
-        let news = settings.usage.minus(self.state.counted);
+        let usage = settings.usage.minus(self.state.counted);
         self.state.counted = settings.usage;
-        if news.is_growth() && news.total() > 0 {
-            out.push_in(EventType::TokenUsage, 0, Draft { usage: news, ..Draft::default() });
+        if usage.is_growth() && usage.total() > 0 {
+            out.push_in_step(EventType::TokenUsage, 0, Draft { usage, ..Draft::default() });
             out.set_confidence(Confidence::Partial);
         }
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.
-    fn side_record(&mut self, kind: &str, record: Value<'_>, out: &mut Stream) {
+    fn decode_side_record(&mut self, kind: &str, record: Value<'_>, out: &mut Stream) {
         let text = &mut self.text;
         let mut is_error = None;
         match kind {
             "session_start" => {
                 out.set_cwd(record.text("cwd"));
                 out.set_version(record.text("version"));
-                let by_person = record.flag("isSessionTitleManuallySet") == Some(true);
-                let from = if by_person { TitleFrom::Person } else { TitleFrom::Agent };
+                let is_by_user = record.flag("isSessionTitleManuallySet") == Some(true);
+                let from = if is_by_user { TitleFrom::Person } else { TitleFrom::Agent };
                 let title = record.non_empty("sessionTitle").or_else(|| record.text("title"));
-                out.title(from, title.filter(|title| *title != "New Session").unwrap_or(""));
-                render::fields(record, &["type", "id"], text);
+                out.offer_title(from, title.filter(|title| *title != "New Session").unwrap_or(""));
+                render::append_notification(record, &["type", "id"], text);
             }
             "compaction_state" if record.non_empty("summaryText").is_some() => {
                 text.push_str(record.text("summaryText").unwrap_or(""));
             }
             "todo_state" => {
                 let todos = record.object("todos").unwrap_or(record);
-                todos.field("todos").inspect(|todos| render::value(*todos, text));
+                if let Some(todos) = todos.field("todos") {
+                    render::append_value(todos, text);
+                }
             }
             "agent_turn_outcome" => {
                 is_error = (record.text("reason") == Some("error")).then_some(true);
-                render::fields(record, &["type", "id", "turnId", "timestamp"], text);
+                render::append_notification(record, &["type", "id", "turnId", "timestamp"], text);
             }
             "session_settings" => {
                 out.set_model(record.text("model"));
-                render::fields(record, &["type", "id", "timestamp"], text);
+                render::append_notification(record, &["type", "id", "timestamp"], text);
             }
             // The final text of the session is in a message.
             "session_end" => {
-                render::fields(record, &["type", "id", "timestamp", "finalText"], text);
+                render::append_notification(
+                    record,
+                    &["type", "id", "timestamp", "finalText"],
+                    text,
+                );
             }
             _ => {
                 if kind != "compaction_state" {
-                    out.drift("record", kind);
+                    out.count_unknown("record", kind);
                 }
-                render::fields(record, &["type", "id", "parentId", "timestamp"], text);
+                render::append_notification(record, &["type", "id", "parentId", "timestamp"], text);
             }
         }
-        render::cut(text);
+        render::truncate_notification(text);
         let draft = Draft { subtype: Some(kind), text, is_error, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }

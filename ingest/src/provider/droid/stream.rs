@@ -6,17 +6,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::message;
-use crate::provider::format::Outcome;
+use crate::provider::format::RecordOutcome;
+use crate::provider::shared::chat::first_int;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
 /// Types of events. A `message` is an event too if it is flat.
-const EVENTS: &[&str] = &["system", "reasoning", "tool_call", "tool_result", "completion", "error"];
+const EVENT_TYPES: &[&str] =
+    &["system", "reasoning", "tool_call", "tool_result", "completion", "error"];
 
 /// The state of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Run {
+pub(super) struct StreamRun {
     /// True while a model response is under way.
     in_response: bool,
     /// The model's text since the last prompt. The end of a run repeats part of it.
@@ -25,62 +27,74 @@ pub(super) struct Run {
 
 /// Returns the id of the session if `objects` are the beginning of a stream. Other agents print
 /// events of the same types, but not with these fields.
-pub(super) fn session_id(objects: &[Json]) -> Option<&str> {
-    let is_ours = |object: &Json| {
-        let has = |keys: &[&str]| keys.iter().all(|key| object[*key].is_string());
-        match object["type"].as_str() {
-            Some("message") => has(&["role", "text"]),
-            Some("tool_call") => has(&["toolName"]) && object.get("parameters").is_some(),
-            Some("tool_result") => {
-                object.get("value").is_some() && (has(&["toolId"]) || has(&["toolCallId"]))
-            }
-            Some("completion") => has(&["finalText"]),
-            _ => false,
-        }
-    };
-    if !objects.iter().any(is_ours) {
+pub(super) fn find_session_id(objects: &[Json]) -> Option<&str> {
+    if !objects.iter().any(is_stream_event) {
         return None;
     }
-    let keys = ["session_id", "sessionId"];
-    let mut ids = objects.iter().flat_map(|object| keys.map(|key| object[key].as_str()));
-    ids.find_map(|id| id.filter(|id| !id.is_empty()))
+    for object in objects {
+        for key in ["session_id", "sessionId"] {
+            if let Some(id) = object[key].as_str()
+                && !id.is_empty()
+            {
+                return Some(id);
+            }
+        }
+    }
+    None
+}
+
+/// Returns whether an object has the fields of one of Droid's events.
+fn is_stream_event(object: &Json) -> bool {
+    match object["type"].as_str() {
+        Some("message") => object["role"].is_string() && object["text"].is_string(),
+        Some("tool_call") => object["toolName"].is_string() && object.get("parameters").is_some(),
+        Some("tool_result") => {
+            object.get("value").is_some()
+                && (object["toolId"].is_string() || object["toolCallId"].is_string())
+        }
+        Some("completion") => object["finalText"].is_string(),
+        _ => false,
+    }
 }
 
 /// Returns whether a record is an event of a stream, not a record of a log.
 pub(super) fn is_event(kind: &str, record: Value<'_>) -> bool {
-    let is_flat = || record.text("role").is_some() && record.text("text").is_some();
-    EVENTS.contains(&kind) || kind == "message" && is_flat()
+    if kind == "message" {
+        return record.text("role").is_some() && record.text("text").is_some();
+    }
+    EVENT_TYPES.contains(&kind)
 }
 
 /// Decodes an event of a stream.
-pub(super) fn event(
+pub(super) fn decode_event(
     kind: &str,
     record: Value<'_>,
-    run: &mut Run,
+    run: &mut StreamRun,
     text: &mut String,
     out: &mut Stream,
-) -> Outcome {
+) -> RecordOutcome {
     match kind {
-        "message" => message(record, run, out),
+        "message" => decode_message(record, run, out),
         "reasoning" => {
-            run.respond(out);
+            run.begin_response(out);
             let text = record.text("text").unwrap_or("");
             out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
         }
         "tool_call" => {
-            run.respond(out);
-            let (input, id) = (&["parameters", "input"], &["toolCallId", "id"]);
-            message::call(record, input, id, &["toolName", "toolId"], out);
+            run.begin_response(out);
+            let input_keys = &["parameters", "input"];
+            let id_keys = &["toolCallId", "id"];
+            message::push_call(record, input_keys, id_keys, &["toolName", "toolId"], out);
         }
         "tool_result" => {
             run.in_response = false;
-            result(record, text, out);
+            decode_tool_result(record, text, out);
         }
-        "completion" => return completion(record, run, out),
+        "completion" => return decode_completion(record, run, out),
         _ => {
             out.set_cwd(record.text("cwd"));
             out.set_model(record.text("model"));
-            render::fields(
+            render::append_notification(
                 record,
                 &["type", "id", "session_id", "sessionId", "timestamp", "tools"],
                 text,
@@ -90,60 +104,64 @@ pub(super) fn event(
             out.push(EventType::Notification, draft);
         }
     }
-    Outcome::Events
+    RecordOutcome::Events
 }
 
-impl Run {
+impl StreamRun {
     /// Begins a model response unless one is under way.
-    fn respond(&mut self, out: &mut Stream) {
+    fn begin_response(&mut self, out: &mut Stream) {
         if !std::mem::replace(&mut self.in_response, true) {
             out.begin_step();
         }
     }
 
     /// Pushes text of the model and remembers it.
-    fn reply(&mut self, text: &str, out: &mut Stream) {
-        self.respond(out);
+    fn push_reply(&mut self, text: &str, out: &mut Stream) {
+        self.begin_response(out);
         self.said.push_str(text);
         self.said.push('\n');
         out.push(EventType::Message, Draft { text, ..Draft::default() });
     }
 }
 
-fn message(record: Value<'_>, run: &mut Run, out: &mut Stream) {
+/// Decodes a message of the user or the model.
+fn decode_message(record: Value<'_>, run: &mut StreamRun, out: &mut Stream) {
     let text = record.text("text").unwrap_or("");
     match record.text("role").unwrap_or("untyped") {
         "user" => {
-            *run = Run::default();
-            message::typed(text, out);
+            *run = StreamRun::default();
+            message::push_user_text(text, out);
         }
-        "assistant" => run.reply(text, out),
+        "assistant" => run.push_reply(text, out),
         role => {
-            out.drift("record", &format!("message {role}"));
+            out.count_unknown("record", &format!("message {role}"));
             let draft = Draft { subtype: Some(role), text, ..Draft::default() };
             out.push(EventType::Notification, draft);
         }
     }
 }
 
-fn result(record: Value<'_>, text: &mut String, out: &mut Stream) {
-    let value = ["value", "error"].iter().find_map(|key| record.field(key));
-    let streams = ["stdout", "stderr"].map(|key| value.and_then(|value| value.text(key)));
-    match streams {
-        [None, None] => {
-            value.inspect(|value| render::content(*value, text));
-        }
-        streams => text.extend(streams.into_iter().flatten()),
+/// Decodes the result of a tool: its output streams, or another value.
+fn decode_tool_result(record: Value<'_>, text: &mut String, out: &mut Stream) {
+    let value = record.field("value").or_else(|| record.field("error"));
+    let stdout = value.and_then(|value| value.text("stdout"));
+    let stderr = value.and_then(|value| value.text("stderr"));
+    if stdout.is_some() || stderr.is_some() {
+        text.push_str(stdout.unwrap_or(""));
+        text.push_str(stderr.unwrap_or(""));
+    } else if let Some(value) = value {
+        render::append_content(value, text);
     }
+
     let exit_code = value
         .and_then(|value| value.int("exitCode"))
         .and_then(|code| i32::try_from(code).ok())
-        .or_else(|| message::exit_code(text.as_str()));
-    let is_error = Some(message::failed(record.flag("isError"), exit_code, text));
+        .or_else(|| message::parse_exit_code(text.as_str()));
+    let has_failed = message::is_failed_call(record.flag("isError"), exit_code, text);
     let draft = Draft {
         text,
         tool_call_id: record.non_empty("toolCallId").or_else(|| record.non_empty("id")),
-        is_error,
+        is_error: Some(has_failed),
         exit_code,
         ..Draft::default()
     };
@@ -151,36 +169,39 @@ fn result(record: Value<'_>, text: &mut String, out: &mut Stream) {
 }
 
 /// Decodes the end of a run: its final text, which is mostly in an earlier message, and its tokens.
-fn completion(record: Value<'_>, run: &mut Run, out: &mut Stream) -> Outcome {
+fn decode_completion(record: Value<'_>, run: &mut StreamRun, out: &mut Stream) -> RecordOutcome {
     let text = record.text("finalText").unwrap_or("").trim();
     if record.flag("isError") == Some(true) {
         let draft =
             Draft { subtype: Some("completion"), text, is_error: Some(true), ..Draft::default() };
         out.push(EventType::Notification, draft);
     } else if !run.said.contains(text) {
-        run.reply(text, out);
+        run.push_reply(text, out);
     }
-    let usage = record.object("usage").map(usage).filter(|usage| usage.total() > 0);
+
+    let usage = record.object("usage").map(read_usage).filter(|usage| usage.total() > 0);
     if let Some(usage) = usage {
         out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
     }
-    *run = Run::default();
-    if out.pushed() > 0 { Outcome::Events } else { Outcome::Merged("twin_of_message") }
+    *run = StreamRun::default();
+    if out.pushed_count() > 0 {
+        RecordOutcome::Events
+    } else {
+        RecordOutcome::Merged("twin_of_message")
+    }
 }
 
 /// Parses the token counts of a run, in the spellings that different versions use.
-fn usage(usage: Value<'_>) -> Usage {
-    let count = |keys: [&str; 3]| keys.iter().find_map(|key| usage.int(key));
+fn read_usage(usage: Value<'_>) -> Usage {
+    let read_keys = ["cache_read_input_tokens", "cacheReadInputTokens", "cacheReadTokens"];
+    let write_keys =
+        ["cache_creation_input_tokens", "cacheCreationInputTokens", "cacheCreationTokens"];
     Usage {
-        input: count(["input_tokens", "inputTokens", "input"]),
-        output: count(["output_tokens", "outputTokens", "output"]),
-        cache_read: count(["cache_read_input_tokens", "cacheReadInputTokens", "cacheReadTokens"]),
-        cache_write: count([
-            "cache_creation_input_tokens",
-            "cacheCreationInputTokens",
-            "cacheCreationTokens",
-        ]),
+        input: first_int(usage, &["input_tokens", "inputTokens", "input"]),
+        output: first_int(usage, &["output_tokens", "outputTokens", "output"]),
+        cache_read: first_int(usage, &read_keys),
+        cache_write: first_int(usage, &write_keys),
         cache_write_1h: None,
-        reasoning: count(["thinking_tokens", "thinkingTokens", "reasoning_tokens"]),
+        reasoning: first_int(usage, &["thinking_tokens", "thinkingTokens", "reasoning_tokens"]),
     }
 }

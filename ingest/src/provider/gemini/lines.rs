@@ -7,50 +7,63 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use super::header::header;
-use crate::provider::format::{Outcome, Tally};
-use crate::provider::shared::document::{self, Span};
+use super::header::read_header;
+use crate::provider::format::{RecordOutcome, RecordTally};
+use crate::provider::shared::document::{self, RecordSpan};
 use crate::stream::Stream;
-use crate::text::json::Fields;
+use crate::text::json::JsonFields;
 
 /// Returns the messages of a log in their last state, and the offsets of those that were removed.
-pub(super) fn messages(
+pub(super) fn collect_messages(
     bytes: &[u8],
     out: &mut Stream,
-    tally: &mut Tally,
-) -> (Vec<Span>, HashSet<u64>) {
-    let mut list = List::default();
-    document::lines(bytes, out, tally, &mut |object, span, out, tally| {
+    tally: &mut RecordTally,
+) -> (Vec<RecordSpan>, HashSet<u64>) {
+    let mut list = MessageList::default();
+    document::for_each_line(bytes, out, tally, &mut |object, span, out, tally| {
         if let Some(set) = object.object("$set") {
-            header(set, out);
+            read_header(set, out);
             if set.field("messages").is_some() {
-                list.set(set_messages(span.of(bytes), span));
+                list.replace_live(parse_set_line(span.record_bytes(bytes), span));
             }
-            tally.object(Outcome::Merged("update"));
+            tally.count_object(RecordOutcome::Merged("update"));
         } else if let Some(id) = object.text("$rewindTo") {
-            list.rewind(id);
-            tally.object(Outcome::Merged("update"));
+            list.rewind_to(id);
+            tally.count_object(RecordOutcome::Merged("update"));
         } else if object.field("type").is_none() && object.field("sessionId").is_some() {
-            header(object, out);
-            tally.object(Outcome::Merged("document_header"));
-        } else if list.add(object.text("id").unwrap_or(""), span) {
-            tally.object(Outcome::Merged("rewritten_message"));
+            read_header(object, out);
+            tally.count_object(RecordOutcome::Merged("document_header"));
+        } else if list.add_or_replace(object.text("id").unwrap_or(""), span) {
+            tally.count_object(RecordOutcome::Merged("rewritten_message"));
         }
     });
-    let kept = list.messages.iter().filter(|message| message.state != State::Unknown);
-    let dropped = list.messages.iter().filter(|message| message.state == State::Dropped);
-    let dropped = dropped.map(|message| message.span.at().offset).collect();
-    (kept.map(|message| message.span).collect(), dropped)
+
+    let mut kept = Vec::with_capacity(list.messages.len());
+    let mut dropped = HashSet::new();
+    for message in &list.messages {
+        match message.state {
+            MessageState::Live => {}
+            MessageState::Dropped => {
+                dropped.insert(message.span.position().offset);
+            }
+            MessageState::Unknown => continue,
+        }
+        kept.push(message.span);
+    }
+    (kept, dropped)
 }
 
-struct Message {
+/// A message in its last version.
+struct TrackedMessage {
+    /// The id of the message, or an empty string if it has none.
     id: String,
-    span: Span,
-    state: State,
+    span: RecordSpan,
+    state: MessageState,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+/// What the later lines of the log did to a message.
+enum MessageState {
+    /// Part of the conversation.
     Live,
     /// Removed by a later line.
     Dropped,
@@ -61,17 +74,17 @@ enum State {
 
 /// The messages in the order in which they came.
 #[derive(Default)]
-struct List {
-    messages: Vec<Message>,
+struct MessageList {
+    messages: Vec<TrackedMessage>,
     /// Indexes of the live messages, ascending.
     live: Vec<usize>,
     /// Index in `live` of each live message that has an id.
     places: HashMap<String, usize>,
 }
 
-impl List {
+impl MessageList {
     /// Adds a message. Returns true if it replaced an earlier one.
-    fn add(&mut self, id: &str, span: Span) -> bool {
+    fn add_or_replace(&mut self, id: &str, span: RecordSpan) -> bool {
         if let Some(at) = self.places.get(id).and_then(|place| self.live.get(*place)) {
             self.messages[*at].span = span;
             return true;
@@ -80,51 +93,57 @@ impl List {
             self.places.insert(id.to_owned(), self.live.len());
         }
         self.live.push(self.messages.len());
-        self.messages.push(Message { id: id.to_owned(), span, state: State::Live });
+        self.messages.push(TrackedMessage { id: id.to_owned(), span, state: MessageState::Live });
         false
     }
 
-    fn rewind(&mut self, id: &str) {
+    /// Removes the message with this id and all live messages after it, or every live message if
+    /// the id is unknown.
+    fn rewind_to(&mut self, id: &str) {
         let from = self.places.get(id).copied().unwrap_or(0);
         for at in self.live.drain(from..) {
-            self.messages[at].state = State::Dropped;
+            self.messages[at].state = MessageState::Dropped;
             self.places.remove(&self.messages[at].id);
         }
     }
 
     /// Replaces the live messages. Messages in the new list fill each other's positions, so that
     /// they follow the new order. Messages that are not in the new list stay where they were.
-    fn set(&mut self, new: Vec<(String, Span)>) {
-        let kept: HashSet<&str> = new.iter().map(|(id, _)| id.as_str()).collect();
+    fn replace_live(&mut self, new: Vec<(String, RecordSpan)>) {
+        let new_ids: HashSet<&str> = new.iter().map(|(id, _)| id.as_str()).collect();
         let mut free = Vec::new();
         for at in self.live.drain(..) {
             let message = &mut self.messages[at];
-            match (message.id.as_str(), kept.contains(message.id.as_str())) {
-                ("", _) => message.state = State::Unknown,
-                (_, true) => free.push(at),
-                (_, false) => message.state = State::Dropped,
+            if message.id.is_empty() {
+                message.state = MessageState::Unknown;
+            } else if new_ids.contains(message.id.as_str()) {
+                free.push(at);
+            } else {
+                message.state = MessageState::Dropped;
             }
         }
         self.places.clear();
+
         let mut free = free.into_iter();
         for (id, span) in new {
             if self.places.contains_key(&id) {
-                self.add(&id, span);
+                self.add_or_replace(&id, span);
             } else if let Some(at) = free.next() {
                 if !id.is_empty() {
                     self.places.insert(id.clone(), self.live.len());
                 }
                 self.live.push(at);
-                self.messages[at] = Message { id, span, state: State::Live };
+                self.messages[at] = TrackedMessage { id, span, state: MessageState::Live };
             } else {
-                self.add(&id, span);
+                self.add_or_replace(&id, span);
             }
         }
     }
 }
 
-/// Returns the messages inside a `$set` line, with their ids.
-fn set_messages(line: &[u8], at: Span) -> Vec<(String, Span)> {
+/// Returns the messages inside a `$set` line, with their ids. `at` is the position of the line. A
+/// message without an id has an empty one.
+fn parse_set_line(line: &[u8], at: RecordSpan) -> Vec<(String, RecordSpan)> {
     #[derive(serde::Deserialize)]
     struct Update<'a> {
         #[serde(rename = "$set", borrow)]
@@ -139,13 +158,15 @@ fn set_messages(line: &[u8], at: Span) -> Vec<(String, Span)> {
     struct Id {
         id: Option<String>,
     }
+
     let Ok(update) = serde_json::from_slice::<Update<'_>>(line) else { return Vec::new() };
     let base = line.as_ptr() as usize;
-    let span = |raw: &&RawValue| {
-        let id =
-            serde_json::from_str::<Id>(raw.get()).ok().and_then(|id| id.id).unwrap_or_default();
+    let mut messages = Vec::with_capacity(update.set.messages.len());
+    for raw in update.set.messages {
+        let parsed = serde_json::from_str::<Id>(raw.get()).ok();
+        let id = parsed.and_then(|parsed| parsed.id).unwrap_or_default();
         let offset = at.offset + (raw.get().as_ptr() as usize - base);
-        (id, Span { offset, length: raw.get().len(), line: at.line })
-    };
-    update.set.messages.iter().map(span).collect()
+        messages.push((id, RecordSpan { offset, length: raw.get().len(), line: at.line }));
+    }
+    messages
 }

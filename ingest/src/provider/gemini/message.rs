@@ -5,45 +5,55 @@ use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
-use crate::stream::{Draft, RecordAt, Stream, micros};
-use crate::text::json::{Fields, Value, string};
+use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
-/// Beginnings of machine text in the user's role, each with the subtype of its notification.
-const MACHINE: &[(&str, &str)] = &[
+/// Beginnings of text that no user typed in the user's role, each with the subtype of its
+/// notification.
+const MACHINE_PREFIXES: &[(&str, &str)] = &[
     ("<session_context>", "session_context"),
     ("<environment_context>", "environment_context"),
     ("This is the Gemini CLI. We are setting up the context", "session_context"),
     ("System: Please continue.", "continue"),
 ];
 
-/// Line between the typed text and the content of the files named in it.
-const REFERENCED: &str = "--- Content from referenced files ---";
+/// Line between the typed text and the content of the files that it names.
+const REFERENCED_FILES_HEADING: &str = "--- Content from referenced files ---";
 
 /// Decoder of the messages of a log, which must be passed in order.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct GeminiDecoder {
+    /// Buffer for the text of the current event.
     text: String,
 }
 
-impl Decoder {
-    pub(super) fn message(&mut self, message: Value<'_>, at: RecordAt, out: &mut Stream) {
+impl GeminiDecoder {
+    /// Decodes one message into events.
+    pub(super) fn decode_message(&mut self, message: Value<'_>, at: RecordAt, out: &mut Stream) {
         let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
-        out.begin_record(at, identity, micros(message.text("timestamp")));
+        out.begin_record(at, identity, parse_micros(message.text("timestamp")));
+
         self.text.clear();
         let content =
-            ["displayContent", "content", "parts"].iter().find_map(|key| message.given(key));
+            ["displayContent", "content", "parts"].iter().find_map(|key| message.non_null(key));
         match message.text("type") {
             Some("user") => {
-                content.inspect(|content| render::content(*content, &mut self.text));
-                self.user(out);
-                self.attached(message, out);
+                if let Some(content) = content {
+                    render::append_content(content, &mut self.text);
+                }
+                self.push_user_text(out);
+                self.push_attached_files(message, out);
             }
-            Some("gemini" | "assistant" | "model") => self.reply(message, out),
+            Some("gemini" | "assistant" | "model") => self.decode_response(message, out),
             kind => {
                 match content {
-                    Some(content) => render::content(content, &mut self.text),
-                    None => render::fields(message, &["id", "type", "timestamp"], &mut self.text),
+                    Some(content) => render::append_content(content, &mut self.text),
+                    None => render::append_notification(
+                        message,
+                        &["id", "type", "timestamp"],
+                        &mut self.text,
+                    ),
                 }
                 let is_error = (kind == Some("error")).then_some(true);
                 let subtype = Some(kind.unwrap_or("untyped"));
@@ -53,126 +63,149 @@ impl Decoder {
         }
     }
 
-    fn user(&self, out: &mut Stream) {
+    /// Pushes a prompt, or a notification if no user typed the text.
+    fn push_user_text(&self, out: &mut Stream) {
         let start = self.text.trim_start();
-        if let Some((_, subtype)) = MACHINE.iter().find(|(text, _)| start.starts_with(text)) {
-            let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-            return out.push(EventType::Notification, draft);
+        match MACHINE_PREFIXES.iter().find(|(prefix, _)| start.starts_with(prefix)) {
+            Some((_, subtype)) => {
+                let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
+                out.push(EventType::Notification, draft);
+            }
+            None => out.push_prompt(&self.text),
         }
-        out.prompt(&self.text);
     }
 
     /// Pushes the content of the files that a prompt names. It is in the text sent to the model,
     /// after the text that the user typed.
-    fn attached(&mut self, message: Value<'_>, out: &mut Stream) {
-        let sent = message.given("displayContent").and_then(|_| message.field("content"));
-        let Some(sent) = sent else { return };
+    fn push_attached_files(&mut self, message: Value<'_>, out: &mut Stream) {
+        if message.non_null("displayContent").is_none() {
+            return;
+        }
+        let Some(sent) = message.field("content") else { return };
+
         let mut text = String::new();
-        render::content(sent, &mut text);
+        render::append_content(sent, &mut text);
         if text == self.text {
             return;
         }
-        let at = text.find(REFERENCED).unwrap_or(0);
+
+        let at = text.find(REFERENCED_FILES_HEADING).unwrap_or(0);
         text.drain(..at);
-        render::cut(&mut text);
+        render::truncate_notification(&mut text);
         let draft = Draft { subtype: Some("attached_file"), text: &text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
 
-    fn reply(&mut self, message: Value<'_>, out: &mut Stream) {
+    /// Decodes one response of the model: thoughts, text, calls with their results, and tokens.
+    fn decode_response(&mut self, message: Value<'_>, out: &mut Stream) {
         out.set_model(message.text("model"));
         out.begin_step();
-        for thought in message.items("thoughts") {
-            let subject = thought.text("subject").or_else(|| string(thought)).unwrap_or("");
+
+        let thoughts = message.items("thoughts");
+        for thought in &thoughts {
+            let subject = thought.text("subject").or_else(|| string_value(*thought)).unwrap_or("");
             let description = thought.text("description").unwrap_or("");
             let text = format!("{subject}\n{description}");
-            let timestamp = micros(thought.text("timestamp"));
-            out.push(
-                EventType::Reasoning,
-                Draft { text: text.trim(), timestamp, ..Draft::default() },
-            );
+            let timestamp = parse_micros(thought.text("timestamp"));
+            let draft = Draft { text: text.trim(), timestamp, ..Draft::default() };
+            out.push(EventType::Reasoning, draft);
         }
-        let content = message.field("content").or_else(|| message.field("parts"));
-        content.inspect(|content| render::content(*content, &mut self.text));
+
+        if let Some(content) = message.field("content").or_else(|| message.field("parts")) {
+            render::append_content(content, &mut self.text);
+        }
         let calls = message.items("toolCalls");
-        if !self.text.is_empty() || (calls.is_empty() && message.items("thoughts").is_empty()) {
+        if !self.text.is_empty() || (calls.is_empty() && thoughts.is_empty()) {
             out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });
         }
+
         for call in calls {
-            self.call(call, out);
+            self.push_tool_call(call, out);
+            self.push_tool_result(call, out);
         }
+
         if let Some(tokens) = message.object("tokens") {
             let request_id = message.non_empty("id");
-            out.push(
-                EventType::TokenUsage,
-                Draft { usage: usage(tokens), request_id, ..Draft::default() },
-            );
+            let draft = Draft { usage: read_usage(tokens), request_id, ..Draft::default() };
+            out.push(EventType::TokenUsage, draft);
         }
     }
 
-    /// Decodes a call and its result, which are one object.
-    fn call(&mut self, call: Value<'_>, out: &mut Stream) {
-        let tool_name = call.text("name");
-        let tool_call_id = call.non_empty("id");
-        self.text.clear();
+    /// Pushes the call of an object that holds a call and its result.
+    fn push_tool_call(&mut self, call: Value<'_>, out: &mut Stream) {
         let mut arguments = Arguments::default();
-        call.field("args").inspect(|args| arguments.read(*args));
-        let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
+        if let Some(args) = call.field("args") {
+            arguments.read_value(args);
+        }
+        let draft = Draft {
+            tool_name: call.text("name"),
+            tool_call_id: call.non_empty("id"),
+            ..arguments.draft()
+        };
         out.push(EventType::ToolCall, draft);
+    }
+
+    /// Pushes the result of an object that holds a call and its result, if it has a result.
+    fn push_tool_result(&mut self, call: Value<'_>, out: &mut Stream) {
         let status = call.text("status");
         let results = call.items("result");
         if results.is_empty() && status.is_none() {
             return;
         }
+
         self.text.clear();
+        let mut has_error = false;
         for result in &results {
-            let response =
-                result.object("functionResponse").and_then(|response| response.object("response"));
-            match response.and_then(|r| r.field("output").or_else(|| r.field("error"))) {
-                Some(output) => render::value(output, &mut self.text),
-                None => render::block(*result, &mut self.text),
+            let response = function_response(*result);
+            let output = response.and_then(|response| response.field("output"));
+            let error = response.and_then(|response| response.field("error"));
+            has_error |= error.is_some();
+            match output.or(error) {
+                Some(text) => render::append_value(text, &mut self.text),
+                None => render::append_block(*result, &mut self.text),
             }
         }
         if results.is_empty() {
-            call.text("resultDisplay").inspect(|text| self.text.push_str(text));
+            self.text.push_str(call.text("resultDisplay").unwrap_or_default());
         }
-        let refused = results.iter().any(|result| {
-            let response =
-                result.object("functionResponse").and_then(|response| response.object("response"));
-            response.is_some_and(|response| response.field("error").is_some())
-        });
-        let exit_code = exit_code(&self.text);
-        let failed = refused || status == Some("error") || exit_code.is_some_and(|code| code != 0);
+
+        let exit_code = parse_exit_code(&self.text);
+        let has_failed =
+            has_error || status == Some("error") || exit_code.is_some_and(|code| code != 0);
         let draft = Draft {
             exit_code,
             text: &self.text,
-            tool_name,
-            tool_call_id,
+            tool_name: call.text("name"),
+            tool_call_id: call.non_empty("id"),
             subtype: status.filter(|status| *status == "cancelled"),
-            is_error: (status.is_some() || failed).then_some(failed),
-            timestamp: micros(call.text("timestamp")),
+            is_error: (status.is_some() || has_failed).then_some(has_failed),
+            timestamp: parse_micros(call.text("timestamp")),
             ..Draft::default()
         };
         out.push(EventType::ToolResult, draft);
     }
 }
 
+/// Returns the response of a tool inside an element of `result`.
+fn function_response(result: Value<'_>) -> Option<Value<'_>> {
+    result.object("functionResponse")?.object("response")
+}
+
 /// Parses the exit code of a command, which is on a line of its own near the end of the output.
-fn exit_code(text: &str) -> Option<i32> {
+fn parse_exit_code(text: &str) -> Option<i32> {
     text.lines()
         .rev()
         .take(6)
         .find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
 }
 
-/// Parses token counts. `input` includes `cached`; thoughts are not included in `output`.
-fn usage(tokens: Value<'_>) -> Usage {
+/// Reads token counts. In the log, `input` includes `cached`, and `output` excludes thoughts.
+fn read_usage(tokens: Value<'_>) -> Usage {
     let cached = tokens.int("cached");
     let thoughts = tokens.int("thoughts");
+    let tool = tokens.int("tool").unwrap_or(0);
     Usage {
-        input: tokens
-            .int("input")
-            .map(|input| (input - cached.unwrap_or(0)).max(0) + tokens.int("tool").unwrap_or(0)),
+        input: tokens.int("input").map(|input| (input - cached.unwrap_or(0)).max(0) + tool),
         output: tokens.int("output").map(|output| output + thoughts.unwrap_or(0)),
         cache_read: cached,
         cache_write: None,

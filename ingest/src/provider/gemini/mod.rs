@@ -1,6 +1,17 @@
-//! Gemini CLI: `~/.gemini/tmp/<hash>/chats/session-*.json` (one document) and `.jsonl` (header,
-//! messages, updates); see docs/formats.md#gemini-cli. In both forms, earlier content may change,
-//! so a log is read as a whole every time.
+//! Reads the session logs of Gemini CLI from `~/.gemini/tmp/<project>/chats/session-*`
+//! (docs/formats.md#gemini-cli).
+//!
+//! A `.json` log is one document with a list of messages. A `.jsonl` log holds the header, messages
+//! and updates of earlier messages:
+//!
+//! ```text
+//! {"sessionId":"...","projectHash":"...","startTime":"...","lastUpdated":"...","kind":"main"}
+//! {"id":"...","timestamp":"...","type":"user","content":[{"text":"..."}]}
+//! {"id":"...","type":"gemini","content":"...","thoughts":[...],"toolCalls":[...],"tokens":{...}}
+//! {"$set":{"lastUpdated":"..."}}
+//! ```
+//!
+//! Earlier content may change in both forms, so a log is read as a whole every time.
 
 mod header;
 mod lines;
@@ -12,78 +23,88 @@ use std::path::Path;
 
 use schemas::Provider;
 use schemas::event::Relation;
+use serde_json::Value as Json;
 
-use self::header::header;
-use self::message::Decoder;
-use crate::provider::format::{Claim, Format, Head, Outcome, Quirks, Reader, Tally};
-use crate::provider::shared::document::{self, Document, Layout};
+use self::header::read_header;
+use self::message::GeminiDecoder;
+use crate::provider::format::{
+    LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
+};
+use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::provider::shared::identity::is_uuid;
 use crate::stream::Stream;
-use crate::text::json::Fields;
+use crate::text::json::JsonFields;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Gemini,
-    unique_ids: true,
-    roots: |places| vec![places.home(".gemini/tmp")],
-    sniff,
+    has_unique_ids: true,
+    roots: |places| vec![places.home_path(".gemini/tmp")],
+    sniff: claim_log,
     quirks: Quirks::NONE,
-    reader: Reader::Document(read),
+    reader: LogReader::Document(decode_log),
 };
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
+/// Claims a log by its header: the fields of a document, or the first line.
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let header = match &head.document {
         Some(document) => document,
         None => head.objects.first()?.as_object()?,
     };
-    let is_ours = header.contains_key("sessionId")
+    let is_gemini = header.contains_key("sessionId")
         && (header.contains_key("projectHash") || header.contains_key("startTime"))
         && !header.contains_key("type");
-    if !is_ours {
+    if !is_gemini {
         return None;
     }
-    let text = |key: &str| header.get(key).and_then(|value| value.as_str());
-    let folder = head.path.parent().and_then(|p| p.file_name()).and_then(|name| name.to_str());
-    let parent = folder.filter(|name| is_uuid(name) && text("kind") == Some("subagent"));
-    Some(Claim {
+
+    let id = header.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
+    let is_subagent = header.get("kind").and_then(Json::as_str) == Some("subagent");
+    // The log of a subagent is in a folder that is named after its parent.
+    let folder = head.path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let parent = folder.filter(|name| is_subagent && is_uuid(name));
+    Some(SessionClaim {
         provider: Provider::Gemini,
-        native_id: text("sessionId")
-            .filter(|id| !id.is_empty())
-            .unwrap_or_else(|| head.stem())
-            .to_owned(),
-        agent_id: parent.map(|_| head.stem().to_owned()),
+        native_id: id.unwrap_or_else(|| head.file_stem()).to_owned(),
+        agent_id: parent.map(|_| head.file_stem().to_owned()),
         parent: parent.map(str::to_owned),
-        relation: (text("kind") == Some("subagent")).then_some(Relation::SubagentOf),
+        relation: is_subagent.then_some(Relation::SubagentOf),
         first_record: None,
     })
 }
 
-const LAYOUT: Layout = Layout {
-    list: Some("messages"),
+/// The field of a document that holds the messages.
+const MESSAGES: &str = "messages";
+
+const LAYOUT: DocumentLayout = DocumentLayout {
+    list: Some(MESSAGES),
     header: &["sessionId", "startTime", "lastUpdated", "summary", "kind", "directories"],
 };
 
-fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
-    let cwd = place::cwd(Path::new(&out.session.source_path));
+/// Decodes a log of either form.
+fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
+    let cwd = place::find_cwd(Path::new(&out.session.source_path));
     out.set_cwd(cwd.as_deref());
-    let (messages, dropped) = if document::is_lines(bytes, "messages") {
-        lines::messages(bytes, out, tally)
+
+    let (messages, dropped) = if document::is_lines(bytes, MESSAGES) {
+        lines::collect_messages(bytes, out, tally)
     } else {
         let document = Document::read(bytes, &LAYOUT, out, tally);
-        document.header(|fields| header(fields, out));
+        document.with_header(|fields| read_header(fields, out));
         (document.records, HashSet::new())
     };
-    let mut decoder = Decoder::default();
+
+    let mut decoder = GeminiDecoder::default();
     // Position at which the current run of removed messages began.
-    let mut since = None;
-    document::each(bytes, &messages, out, tally, &mut |message, _, at, out| {
+    let mut dropped_from = None;
+    document::for_each_record(bytes, &messages, out, tally, &mut |message, _, at, out| {
         out.begin_message(message.non_empty("id"));
         let first = out.position();
-        decoder.message(message, at, out);
+        decoder.decode_message(message, at, out);
         if dropped.contains(&at.offset) {
-            out.abandon(*since.get_or_insert(first));
+            out.abandon_from(*dropped_from.get_or_insert(first));
         } else {
-            since = None;
+            dropped_from = None;
         }
-        Outcome::Events
+        RecordOutcome::Events
     });
 }

@@ -6,20 +6,30 @@ use std::path::Path;
 use crate::provider::shared::beside;
 
 /// Maximum size in bytes of such a file. Larger files are not read.
-const BYTES: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Returns the folder of the project to which the log `~/.gemini/tmp/<project>/chats/...` belongs.
-pub(super) fn cwd(log: &Path) -> Option<String> {
+pub(super) fn find_cwd(log: &Path) -> Option<String> {
     let chats = log.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "chats"))?;
     let project = chats.parent()?;
-    let root = beside::read(&project.join(".project_root"), BYTES);
-    let root = root.and_then(|root| Some(String::from_utf8(root).ok()?.trim().to_owned()));
-    root.filter(|root| !root.is_empty()).or_else(|| {
-        let list = beside::json(&project.parent()?.parent()?.join("projects.json"), BYTES)?;
-        let mut projects = list["projects"].as_object()?.iter();
-        let name = project.file_name()?.to_str()?;
-        projects.find(|(_, slug)| slug.as_str() == Some(name)).map(|(path, _)| path.clone())
-    })
+    read_project_root(project).or_else(|| find_listed_path(project))
+}
+
+/// Returns the content of `.project_root`, unless the file is missing or empty.
+fn read_project_root(project: &Path) -> Option<String> {
+    let bytes = beside::read_file(&project.join(".project_root"), MAX_FILE_BYTES)?;
+    let root = String::from_utf8(bytes).ok()?.trim().to_owned();
+    (!root.is_empty()).then_some(root)
+}
+
+/// Returns the path that `~/.gemini/projects.json` lists for the name of the project's folder.
+fn find_listed_path(project: &Path) -> Option<String> {
+    let list = project.parent()?.parent()?.join("projects.json");
+    let list = beside::read_json(&list, MAX_FILE_BYTES)?;
+    let name = project.file_name()?.to_str()?;
+    let mut projects = list["projects"].as_object()?.iter();
+    let (path, _) = projects.find(|(_, slug)| slug.as_str() == Some(name))?;
+    Some(path.clone())
 }
 
 #[cfg(test)]
@@ -33,13 +43,13 @@ mod tests {
         let project = dir.path().join("tmp/harbor");
         let log = project.join("chats/9c1e/a.json");
         fs::create_dir_all(&project).expect("creates");
-        assert_eq!(cwd(&log), None);
+        assert_eq!(find_cwd(&log), None);
         let list =
             r#"{"projects":{"/home/mira/code/quay":"quay","/home/mira/code/harbor":"harbor"}}"#;
         fs::write(dir.path().join("projects.json"), list).expect("writes");
-        assert_eq!(cwd(&log).as_deref(), Some("/home/mira/code/harbor"));
+        assert_eq!(find_cwd(&log).as_deref(), Some("/home/mira/code/harbor"));
         fs::write(project.join(".project_root"), "/srv/harbor\n").expect("writes");
-        assert_eq!(cwd(&log).as_deref(), Some("/srv/harbor"));
-        assert_eq!(cwd(Path::new("/tmp/session.json")), None);
+        assert_eq!(find_cwd(&log).as_deref(), Some("/srv/harbor"));
+        assert_eq!(find_cwd(Path::new("/tmp/session.json")), None);
     }
 }

@@ -1,5 +1,12 @@
-//! Chat messages in the form of most model APIs, one per line:
-//! `{"role", "content", "tool_calls"?, "tool_call_id"?}`, at the top level or inside `message`.
+//! Decodes chat messages in the form of most model APIs, one per line, at the top level or inside
+//! `message`:
+//!
+//! ```text
+//! {"role":"user","content":"..."}
+//! {"role":"assistant","content":"...","tool_calls":[{"id":"...","function":{...}}]}
+//! {"role":"tool","tool_call_id":"...","content":"..."}
+//! ```
+//!
 //! This format is the last resort: it is tried only if no provider claims the file, and only if all
 //! its first lines are such messages.
 //!
@@ -7,37 +14,41 @@
 //! messages are notifications.
 
 use schemas::{EventType, Provider, Usage};
+use serde_json::Value as Json;
 
-use super::state::State;
-use crate::provider::format::{Claim, Head};
+use super::state::GenericState;
+use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::{chat, prompt};
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
+/// The roles of messages that are read.
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
 
 /// Fields of a line that may hold its time.
 const TIMES: &[&str] = &["timestamp", "created_at", "created", "time", "ts"];
 
-pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let role = |object: &serde_json::Value| {
-        let message = if object["role"].is_string() { object } else { &object["message"] };
-        let role = message["role"].as_str().filter(|role| ROLES.contains(role))?;
-        let speaks =
-            ["content", "tool_calls", "function_call"].iter().any(|key| !message[key].is_null());
-        speaks.then(|| role.to_owned())
-    };
-    let roles: Vec<_> = head.objects.iter().map(role).collect::<Option<_>>()?;
-    if !roles.iter().any(|role| matches!(role.as_str(), "user" | "assistant")) {
+/// Claims a file whose first lines are all messages, at least one of them by the user or the model.
+pub(super) fn claim_chat_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let mut has_speaker = false;
+    for object in &head.objects {
+        let role = message_role(object)?;
+        has_speaker |= matches!(role, "user" | "assistant");
+    }
+    if !has_speaker {
         return None;
     }
+
     let first = head.objects.first()?;
     let session = ["sessionId", "session_id"].iter().find_map(|key| first[key].as_str());
-    Some(Claim {
+    Some(SessionClaim {
         provider: Provider::Generic,
-        native_id: session.filter(|id| !id.is_empty()).unwrap_or_else(|| head.stem()).to_owned(),
+        native_id: session
+            .filter(|id| !id.is_empty())
+            .unwrap_or_else(|| head.file_stem())
+            .to_owned(),
         agent_id: None,
         parent: None,
         relation: None,
@@ -45,22 +56,37 @@ pub(super) fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-/// Returns the message in a line, if it holds one.
-pub(super) fn message(object: Value<'_>) -> Option<Value<'_>> {
-    let is_message = |value: &Value<'_>| value.text("role").is_some_and(|r| ROLES.contains(&r));
-    Some(object).filter(is_message).or_else(|| object.object("message").filter(is_message))
+/// Returns the role of the message in a line, or `None` if the line is not a message with content.
+fn message_role(line: &Json) -> Option<&str> {
+    let message = if line["role"].is_string() { line } else { &line["message"] };
+    let role = message["role"].as_str().filter(|role| ROLES.contains(role))?;
+    let has_content =
+        ["content", "tool_calls", "function_call"].iter().any(|key| !message[key].is_null());
+    has_content.then_some(role)
+}
+
+/// Returns the message in a line, or `None` if the line is not a message.
+pub(super) fn message_in_line(line: Value<'_>) -> Option<Value<'_>> {
+    if has_known_role(line) {
+        return Some(line);
+    }
+    line.object("message").filter(|message| has_known_role(*message))
+}
+
+fn has_known_role(message: Value<'_>) -> bool {
+    message.text("role").is_some_and(|role| ROLES.contains(&role))
 }
 
 /// Returns the time of a line in microseconds.
-pub(super) fn time(object: Value<'_>) -> Option<i64> {
-    TIMES.iter().find_map(|key| object.field(key).and_then(chat::instant))
+pub(super) fn line_time(object: Value<'_>) -> Option<i64> {
+    TIMES.iter().find_map(|key| object.field(key).and_then(chat::parse_time))
 }
 
-/// Decodes the message of a line. `object` is the line.
-pub(super) fn decode(
+/// Decodes the message of a line into events. `object` is the line.
+pub(super) fn decode_message(
     object: Value<'_>,
     message: Value<'_>,
-    state: &mut State,
+    state: &mut GenericState,
     parser: &mut Parser,
     out: &mut Stream,
 ) {
@@ -68,84 +94,98 @@ pub(super) fn decode(
     out.set_branch(object.text("gitBranch").or_else(|| object.text("git_branch")));
     out.set_version(object.text("version"));
     out.set_model(message.text("model").or_else(|| object.text("model")));
-    let mut text = String::new();
-    let content = message.field("content");
     match message.text("role") {
-        Some("user") => {
-            let blocks = message.items("content");
-            let (results, rest): (Vec<_>, Vec<_>) =
-                blocks.into_iter().partition(|block| block.text("type") == Some("tool_result"));
-            for result in &results {
-                state.rest();
-                answer(*result, result.non_empty("tool_use_id"), out);
-            }
-            match content.and_then(string) {
-                Some(typed) => text.push_str(typed),
-                None => rest.iter().for_each(|block| append(*block, &mut text)),
-            }
-            if !text.is_empty() || results.is_empty() {
-                state.ask();
-                prompt::typed(&text, true, out);
-            }
-        }
+        Some("user") => decode_user_message(message, state, out),
         Some("assistant") => {
-            state.respond(true, out);
-            response(message, parser, out);
-            let usage = message.object("usage").or_else(|| object.object("usage"));
-            let usage = usage.map(usage_of).unwrap_or_default();
-            if usage.total() > 0 {
-                let request_id = message.non_empty("id").or_else(|| object.non_empty("id"));
-                out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
-            }
+            state.record_output(true, out);
+            push_response(message, parser, out);
+            push_usage(object, message, out);
         }
         Some("tool" | "function") => {
-            state.rest();
-            answer(message, message.non_empty("tool_call_id"), out);
+            state.end_response();
+            push_tool_result(message, message.non_empty("tool_call_id"), out);
         }
         role => {
-            content.inspect(|content| chat::content(*content, &mut text));
-            render::cut(&mut text);
+            let mut text = String::new();
+            if let Some(content) = message.field("content") {
+                chat::append_content(content, &mut text);
+            }
+            render::truncate_notification(&mut text);
             let draft = Draft { subtype: role, text: &text, ..Draft::default() };
             out.push(EventType::Notification, draft);
         }
     }
 }
 
+/// Decodes a prompt, and the tool results that Anthropic's API puts into messages of the user.
+fn decode_user_message(message: Value<'_>, state: &mut GenericState, out: &mut Stream) {
+    let mut text = String::new();
+    let mut has_results = false;
+    for block in message.items("content") {
+        if block.text("type") == Some("tool_result") {
+            state.end_response();
+            push_tool_result(block, block.non_empty("tool_use_id"), out);
+            has_results = true;
+        } else {
+            append_block(block, &mut text);
+        }
+    }
+    text.push_str(message.text("content").unwrap_or_default());
+
+    // A message with results only is not a prompt.
+    if !text.is_empty() || !has_results {
+        state.record_prompt();
+        prompt::push_prompt(&text, true, out);
+    }
+}
+
 /// Pushes the model's output, in the order in which the API gives it.
-fn response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
-    let thought = message.non_empty("reasoning_content").or_else(|| message.non_empty("reasoning"));
-    if let Some(text) = thought {
+fn push_response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
+    let reasoning =
+        message.non_empty("reasoning_content").or_else(|| message.non_empty("reasoning"));
+    if let Some(text) = reasoning {
         out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
     }
-    let said = message.non_empty("content").or_else(|| message.non_empty("refusal"));
-    if let Some(text) = said {
+    let answer = message.non_empty("content").or_else(|| message.non_empty("refusal"));
+    if let Some(text) = answer {
         out.push(EventType::Message, Draft { text, ..Draft::default() });
     }
     for block in message.items("content") {
-        let mut text = String::new();
         match block.text("type") {
-            Some("tool_use") => call(block, block, "input", parser, out),
+            Some("tool_use") => push_tool_call(block, block, "input", parser, out),
             Some("thinking") => {
                 let text = block.text("thinking").unwrap_or("");
                 out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
             }
             _ => {
-                append(block, &mut text);
+                let mut text = String::new();
+                append_block(block, &mut text);
                 out.push(EventType::Message, Draft { text: &text, ..Draft::default() });
             }
         }
     }
+
     for item in message.items("tool_calls") {
-        call(item, item.object("function").unwrap_or(item), "arguments", parser, out);
+        push_tool_call(item, item.object("function").unwrap_or(item), "arguments", parser, out);
     }
     if let Some(function) = message.object("function_call") {
-        call(function, function, "arguments", parser, out);
+        push_tool_call(function, function, "arguments", parser, out);
     }
 }
 
-/// Decodes a call. `item` has its id, and `function` its name and arguments, which may be JSON in a
-/// string.
-fn call(
+/// Pushes the token counts of a response, which are in its message or in the line around it.
+fn push_usage(object: Value<'_>, message: Value<'_>, out: &mut Stream) {
+    let usage = message.object("usage").or_else(|| object.object("usage"));
+    let usage = usage.map(read_usage).unwrap_or_default();
+    if usage.total() > 0 {
+        let request_id = message.non_empty("id").or_else(|| object.non_empty("id"));
+        out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
+    }
+}
+
+/// Decodes a call. `item` holds the id. `function` holds the name and the arguments, which may be
+/// JSON in a string.
+fn push_tool_call(
     item: Value<'_>,
     function: Value<'_>,
     arguments_key: &str,
@@ -154,9 +194,9 @@ fn call(
 ) {
     let mut arguments = Arguments::default();
     if let Some(input) = function.field(arguments_key) {
-        match string(input) {
+        match string_value(input) {
             Some(text) => arguments.read_json_text(text, parser),
-            None => arguments.read(input),
+            None => arguments.read_value(input),
         }
     }
     let draft = Draft {
@@ -168,9 +208,11 @@ fn call(
 }
 
 /// Decodes a tool result.
-fn answer(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
+fn push_tool_result(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
     let mut text = String::new();
-    result.field("content").inspect(|content| chat::content(*content, &mut text));
+    if let Some(content) = result.field("content") {
+        chat::append_content(content, &mut text);
+    }
     let draft = Draft {
         text: &text,
         tool_name: result.non_empty("name"),
@@ -182,22 +224,23 @@ fn answer(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
 }
 
 /// Appends a block on a line of its own.
-fn append(block: Value<'_>, text: &mut String) {
-    render::new_line(text);
-    chat::part(block, text);
+fn append_block(block: Value<'_>, text: &mut String) {
+    render::begin_new_line(text);
+    chat::append_part(block, text);
 }
 
-/// Parses token counts in OpenAI's names, with the cached tokens included in the prompt, or in
-/// Anthropic's.
-fn usage_of(usage: Value<'_>) -> Usage {
-    let part = |of: &str, key: &str| usage.object(of).and_then(|details| details.int(key));
+/// Reads token counts with the names of OpenAI or of Anthropic. OpenAI's prompt tokens include the
+/// cached ones.
+fn read_usage(usage: Value<'_>) -> Usage {
     if let Some(prompt) = usage.int("prompt_tokens") {
-        let cached = part("prompt_tokens_details", "cached_tokens");
+        let prompt_details = usage.object("prompt_tokens_details");
+        let completion_details = usage.object("completion_tokens_details");
+        let cached = prompt_details.and_then(|details| details.int("cached_tokens"));
         return Usage {
             input: Some((prompt - cached.unwrap_or(0)).max(0)),
             output: usage.int("completion_tokens"),
             cache_read: cached,
-            reasoning: part("completion_tokens_details", "reasoning_tokens"),
+            reasoning: completion_details.and_then(|details| details.int("reasoning_tokens")),
             ..Usage::default()
         };
     }

@@ -1,10 +1,15 @@
-//! Logs of home-made agents: JSON lines that any program can write. CONTRIBUTING.md, "Logs of your
-//! own agent", describes them for their authors; see also docs/formats.md#generic-lines.
+//! Reads the line format of `sessions`, which any program can write. CONTRIBUTING.md, "Logs of your
+//! own agent", describes it for authors of agents; see also docs/formats.md#generic-lines.
 //!
-//! The first line is a header, `{"format":"sessions","version":1,...}`. A later header changes the
-//! fields that it names. Every other line is an event whose `type` is one of the seven event types.
-//! Without a header, such a log cannot be told from others. Then only chat messages (`role` and
-//! `content`) are read, and only from files that no other provider claims (`message.rs`).
+//! ```text
+//! {"format":"sessions","version":1,"session_id":"...","cwd":"..."}
+//! {"type":"user","text":"...","timestamp":"..."}
+//! {"type":"tool_call","tool_name":"...","tool_call_id":"...","input":{...}}
+//! ```
+//!
+//! The first line is a header. A later header changes the fields that it names. Every other line is
+//! an event whose `type` is one of the seven event types. A file without a header is read only if
+//! it holds chat messages (`role` and `content`) and no other provider claims it (`message.rs`).
 //!
 //! A turn begins at a `user` event, unless the event has `"turn": false`. A step is a run of
 //! `reasoning`, `message` and `tool_call` events, up to a result or a prompt. `"step": true` always
@@ -16,49 +21,54 @@ mod state;
 use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
 use serde::Deserialize as _;
+use serde_json::Value as Json;
 
-use self::state::State;
-use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use self::state::GenericState;
+use crate::provider::format::{
+    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::uuid_identity;
 use crate::provider::shared::{chat, prompt};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
-use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Generic,
-    unique_ids: true,
-    roots: |places| vec![places.data("agent-sessions")],
-    sniff,
+    has_unique_ids: true,
+    roots: |places| vec![places.data_path("agent-sessions")],
+    sniff: claim_log,
     quirks: Quirks::NONE,
-    reader: Reader::Lines(|_, state| {
-        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        Box::new(Decoder { state, text: String::new(), inner: Parser::default() })
+    reader: LogReader::Lines(|_, state| {
+        let state =
+            state.and_then(|state| GenericState::deserialize(state).ok()).unwrap_or_default();
+        Box::new(GenericDecoder { state, text: String::new(), inner: Parser::default() })
     }),
 };
 
 /// The newest version of the format that is read here. A higher one counts as drift.
-const VERSION: i64 = 1;
+const NEWEST_VERSION: i64 = 1;
 
 /// Fields of an event that are left out when a notification without text is rendered from its
 /// fields.
 const ENVELOPE: &[&str] =
     &["type", "subtype", "id", "timestamp", "model", "git_branch", "sidechain", "turn", "step"];
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
+/// Claims a log by its header, or by its chat messages if it has no header.
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let header = head.objects.first()?;
     if header["format"] != "sessions" || !header["version"].is_i64() {
-        return message::sniff(head);
+        return message::claim_chat_log(head);
     }
-    let text = |key: &str| header[key].as_str().filter(|text| !text.is_empty());
-    let parent = text("parent_session_id").map(str::to_owned);
-    let relation = text("relation").and_then(|name| name.parse::<Relation>().ok());
-    let agent_id = text("agent_id").map(str::to_owned);
+
+    let parent = non_empty(header, "parent_session_id").map(str::to_owned);
+    let relation = non_empty(header, "relation").and_then(|name| name.parse::<Relation>().ok());
+    let agent_id = non_empty(header, "agent_id").map(str::to_owned);
     let default = if agent_id.is_some() { Relation::SubagentOf } else { Relation::ContinuedFrom };
-    Some(Claim {
+    Some(SessionClaim {
         provider: Provider::Generic,
-        native_id: text("session_id").unwrap_or_else(|| head.stem()).to_owned(),
+        native_id: non_empty(header, "session_id").unwrap_or_else(|| head.file_stem()).to_owned(),
         agent_id,
         relation: parent.as_ref().map(|_| relation.unwrap_or(default)),
         parent,
@@ -66,52 +76,72 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
     })
 }
 
-struct Decoder {
-    state: State,
+/// Returns a field of the header that is a non-empty string.
+fn non_empty<'h>(header: &'h Json, key: &str) -> Option<&'h str> {
+    header[key].as_str().filter(|text| !text.is_empty())
+}
+
+/// Decoder of a log of either form.
+struct GenericDecoder {
+    state: GenericState,
+    /// Text of the current event.
     text: String,
     /// Parser for JSON inside strings.
     inner: Parser,
 }
 
-impl LineDecoder for Decoder {
-    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+impl LineDecoder for GenericDecoder {
+    fn decode_record(
+        &mut self,
+        object: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         if object.text("format") == Some("sessions") {
             out.begin_record(at, None, None);
-            return header(object, out);
+            return decode_header(object, out);
         }
-        let message = message::message(object);
-        let (id, time) = match message {
-            Some(_) => (object.text("uuid"), message::time(object)),
-            None => (object.text("id"), object.field("timestamp").and_then(chat::instant)),
+
+        let message = message::message_in_line(object);
+        let id = object.text(if message.is_some() { "uuid" } else { "id" });
+        let time = match message {
+            Some(_) => message::line_time(object),
+            None => object.field("timestamp").and_then(chat::parse_time),
         };
-        // Runs of one script have logs of the same name, and begin with the same text.
-        match (uuid_identity(id), time) {
-            (None, Some(_)) => out.begin_unnamed(at, raw, time),
-            (id, _) => {
-                out.begin_record(at, id, time);
-                if id.is_none() && out.position() == 0 {
-                    out.set_copied(false);
-                }
+        let identity = uuid_identity(id);
+        if identity.is_none() && time.is_some() {
+            out.begin_record_by_content(at, raw, time);
+        } else {
+            out.begin_record(at, identity, time);
+            // Runs of one script have logs of the same name, and begin with the same text.
+            if identity.is_none() && out.position() == 0 {
+                out.set_copied(false);
             }
         }
+
         match message {
             Some(message) => {
-                message::decode(object, message, &mut self.state, &mut self.inner, out)
+                message::decode_message(object, message, &mut self.state, &mut self.inner, out)
             }
-            None => self.event(object, out),
+            None => self.decode_event(object, out),
         }
-        if out.pushed() == 0 { Outcome::Merged("empty_event") } else { Outcome::Events }
+        if out.pushed_count() == 0 {
+            RecordOutcome::Merged("empty_event")
+        } else {
+            RecordOutcome::Events
+        }
     }
 
-    fn save(&self) -> serde_json::Value {
+    fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
 /// Reads the header's facts about the session.
-fn header(object: Value<'_>, out: &mut Stream) -> Outcome {
-    if object.int("version").is_some_and(|version| version > VERSION) {
-        out.drift("field", "version");
+fn decode_header(object: Value<'_>, out: &mut Stream) -> RecordOutcome {
+    if object.int("version").is_some_and(|version| version > NEWEST_VERSION) {
+        out.count_unknown("field", "version");
     }
     let named = [object.non_empty("agent"), object.non_empty("agent_version")];
     let agent = named.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -120,75 +150,71 @@ fn header(object: Value<'_>, out: &mut Stream) -> Outcome {
     out.set_branch(object.text("git_branch"));
     out.set_repository(object.text("repository"));
     out.set_model(object.text("model"));
-    out.title(TitleFrom::Agent, object.text("title").unwrap_or(""));
-    out.widen(object.field("timestamp").and_then(chat::instant));
-    Outcome::Merged("header")
+    out.offer_title(TitleFrom::Agent, object.text("title").unwrap_or(""));
+    out.extend_time_range(object.field("timestamp").and_then(chat::parse_time));
+    RecordOutcome::Merged("header")
 }
 
-impl Decoder {
-    fn event(&mut self, object: Value<'_>, out: &mut Stream) {
+impl GenericDecoder {
+    /// Decodes an event, and the token counts in it.
+    fn decode_event(&mut self, object: Value<'_>, out: &mut Stream) {
         out.set_branch(object.text("git_branch"));
         out.set_model(object.text("model"));
-        let sidechain = object.flag("sidechain") == Some(true);
-        if sidechain {
+        let is_sidechain = object.flag("sidechain") == Some(true);
+        if is_sidechain {
             out.set_sidechain(None);
         }
-        let anew = object.flag("step") == Some(true);
+
+        let starts_step = object.flag("step") == Some(true);
         self.text.clear();
-        object.field("text").inspect(|text| chat::content(*text, &mut self.text));
+        if let Some(text) = object.field("text") {
+            chat::append_content(text, &mut self.text);
+        }
         let kind = object.text("type").unwrap_or("untyped");
         match kind.parse::<EventType>() {
             Ok(EventType::User) => {
-                self.state.ask();
-                let starts_turn = !sidechain && object.flag("turn") != Some(false);
-                prompt::typed(&self.text, starts_turn, out);
+                self.state.record_prompt();
+                let starts_turn = !is_sidechain && object.flag("turn") != Some(false);
+                prompt::push_prompt(&self.text, starts_turn, out);
             }
             Ok(EventType::Reasoning) => {
-                self.state.respond(anew, out);
-                out.push(EventType::Reasoning, self.draft(object));
+                self.state.record_output(starts_step, out);
+                out.push(EventType::Reasoning, self.event_draft(object));
             }
             Ok(EventType::Message) => {
-                self.state.respond(anew, out);
-                out.push(EventType::Message, self.draft(object));
+                self.state.record_output(starts_step, out);
+                out.push(EventType::Message, self.event_draft(object));
             }
             Ok(EventType::ToolCall) => {
-                self.state.respond(anew, out);
-                self.call(object, out);
+                self.state.record_output(starts_step, out);
+                self.push_tool_call(object, out);
             }
             Ok(EventType::ToolResult) => {
-                self.state.rest();
-                if self.text.is_empty() {
-                    object.field("output").inspect(|said| chat::content(*said, &mut self.text));
+                self.state.end_response();
+                if self.text.is_empty()
+                    && let Some(output) = object.field("output")
+                {
+                    chat::append_content(output, &mut self.text);
                 }
-                out.push(EventType::ToolResult, self.draft(object));
+                out.push(EventType::ToolResult, self.event_draft(object));
             }
             // Tokens belong to the response before them, or to a response without text.
             Ok(EventType::TokenUsage) => {
-                if anew || self.state.after_prompt {
-                    self.state.respond(anew, out);
+                if starts_step || self.state.after_prompt {
+                    self.state.record_output(starts_step, out);
                 }
             }
-            Ok(EventType::Notification) => self.notification(object, None, out),
+            Ok(EventType::Notification) => self.push_notification(object, None, out),
             Err(_) => {
-                out.drift("record", kind);
-                self.notification(object, Some(kind), out);
+                out.count_unknown("record", kind);
+                self.push_notification(object, Some(kind), out);
             }
         }
-        let usage = object.object("usage").map(usage).unwrap_or_default();
-        if !usage.is_unknown() {
-            let draft = Draft {
-                usage,
-                request_id: object.non_empty("request_id"),
-                duration_ms: object.int("duration_ms"),
-                subtype: object.non_empty("subtype"),
-                ..Draft::default()
-            };
-            out.push(EventType::TokenUsage, draft);
-        }
+        push_usage(object, out);
     }
 
     /// Returns a draft with the fields that every kind of event may have.
-    fn draft<'d>(&'d self, object: Value<'d>) -> Draft<'d> {
+    fn event_draft<'d>(&'d self, object: Value<'d>) -> Draft<'d> {
         Draft {
             subtype: object.non_empty("subtype"),
             text: &self.text,
@@ -201,15 +227,16 @@ impl Decoder {
         }
     }
 
-    /// Decodes a call. `input` is an object, or a string with JSON or other text.
-    fn call(&mut self, object: Value<'_>, out: &mut Stream) {
+    /// Decodes a call. Its `input` is an object, or a string with JSON or other text. If there is
+    /// no input, the text of the event takes its place.
+    fn push_tool_call(&mut self, object: Value<'_>, out: &mut Stream) {
         let mut arguments = Arguments::default();
         match object.field("input") {
-            Some(input) => match string(input) {
+            Some(input) => match string_value(input) {
                 Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read(input),
+                None => arguments.read_value(input),
             },
-            None => arguments.plain(&self.text),
+            None => arguments.read_plain_text(&self.text),
         }
         let draft = Draft {
             subtype: object.non_empty("subtype"),
@@ -220,18 +247,35 @@ impl Decoder {
         out.push(EventType::ToolCall, draft);
     }
 
-    fn notification(&mut self, object: Value<'_>, kind: Option<&str>, out: &mut Stream) {
+    /// Pushes a notification. `kind` is the type of an unknown event and becomes the subtype.
+    fn push_notification(&mut self, object: Value<'_>, kind: Option<&str>, out: &mut Stream) {
         if self.text.is_empty() {
-            render::fields(object, ENVELOPE, &mut self.text);
+            render::append_notification(object, ENVELOPE, &mut self.text);
         }
-        render::cut(&mut self.text);
+        render::truncate_notification(&mut self.text);
         let subtype = kind.or_else(|| object.non_empty("subtype"));
-        out.push(EventType::Notification, Draft { subtype, ..self.draft(object) });
+        out.push(EventType::Notification, Draft { subtype, ..self.event_draft(object) });
     }
 }
 
-/// Parses token counts, under the names that the tools of `sessions` use in their answers.
-fn usage(usage: Value<'_>) -> Usage {
+/// Pushes the token counts of an event, if it has any.
+fn push_usage(object: Value<'_>, out: &mut Stream) {
+    let usage = object.object("usage").map(read_usage).unwrap_or_default();
+    if usage.is_unknown() {
+        return;
+    }
+    let draft = Draft {
+        usage,
+        request_id: object.non_empty("request_id"),
+        duration_ms: object.int("duration_ms"),
+        subtype: object.non_empty("subtype"),
+        ..Draft::default()
+    };
+    out.push(EventType::TokenUsage, draft);
+}
+
+/// Reads token counts with the names that the tools of `sessions` use in their answers.
+fn read_usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("input_tokens"),
         output: usage.int("output_tokens"),

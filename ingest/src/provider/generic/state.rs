@@ -1,4 +1,4 @@
-//! The state of the decoder between two records of a log: whether the model or the user is writing.
+//! Tracks which side of the conversation the last records of a log belong to.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +6,18 @@ use crate::stream::Stream;
 
 /// The side of the conversation that the last records belong to.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct GenericState {
     /// True while a response of the model is under way.
     pub(super) in_response: bool,
     /// True if no response came since the last prompt.
     pub(super) after_prompt: bool,
 }
 
-impl State {
-    /// Records output of the model. Begins a step if `anew` is true or no response is under way.
-    pub(super) fn respond(&mut self, anew: bool, out: &mut Stream) {
-        if anew || !self.in_response {
+impl GenericState {
+    /// Records output of the model. Begins a step if `starts_step` is true or no response is
+    /// under way.
+    pub(super) fn record_output(&mut self, starts_step: bool, out: &mut Stream) {
+        if starts_step || !self.in_response {
             out.begin_step();
         }
         self.in_response = true;
@@ -24,12 +25,12 @@ impl State {
     }
 
     /// Records a result, which ends the response.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn end_response(&mut self) {
         self.in_response = false;
     }
 
     /// Records a prompt, which ends the response.
-    pub(super) fn ask(&mut self) {
+    pub(super) fn record_prompt(&mut self) {
         self.in_response = false;
         self.after_prompt = true;
     }

@@ -1,10 +1,15 @@
-//! Grok's agent: `~/.grok/sessions/<cwd, percent-encoded>/<id>/chat_history.jsonl`
-//! (docs/formats.md#grok). The same conversation is also in `updates.jsonl` in the same folder,
-//! which is a thousand times as long and is not read. `summary.json` describes the session.
+//! Reads the session logs of Grok's agent from `~/.grok/sessions/<cwd, percent-encoded>/<id>/`
+//! (docs/formats.md#grok).
+//!
+//! ```text
+//! chat_history.jsonl  the log: {"type":"user","content":"...","prompt_index":0}
+//! summary.json        describes the session: {"info":{"id":"...","cwd":"..."},"created_at":"..."}
+//! updates.jsonl       the same conversation, a thousand times as long; not read
+//! ```
 //!
 //! The records have neither times nor tokens. The summary has the times at which the session began
-//! and ended. Without a summary, the session's id, a uuid of version 7, has the time of the
-//! beginning.
+//! and ended. Without a summary, the time of the beginning is in the session's id, which is a uuid
+//! of version 7.
 
 use std::path::{Path, PathBuf};
 
@@ -13,21 +18,21 @@ use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Quirks, Reader};
+use crate::provider::format::{
+    AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::{beside, chat, user_query};
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, micros};
-use crate::text::json::{Fields, Parser, Value, string};
+use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Grok,
-    unique_ids: false,
-    roots: |places| {
-        vec![places.set("GROK_HOME").unwrap_or_else(|| places.home(".grok")).join("sessions")]
-    },
-    sniff,
+    has_unique_ids: false,
+    roots: log_roots,
+    sniff: claim_log,
     quirks: Quirks {
         companion: Some(|log| Some(summary_path(log))),
         is_beside_log: Some(|name, has| {
@@ -35,36 +40,46 @@ pub(super) const FORMAT: Format = Format {
         }),
         ..Quirks::NONE
     },
-    reader: Reader::Lines(|claim, state| {
-        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        let start = uuid_time(&claim.native_id);
-        let (text, inner) = (String::new(), Parser::default());
-        Box::new(Decoder { state, start, looked: false, text, inner })
+    reader: LogReader::Lines(|claim, state| {
+        Box::new(GrokDecoder {
+            state: state.and_then(|state| GrokState::deserialize(state).ok()).unwrap_or_default(),
+            start: uuid_time(&claim.native_id),
+            has_read_summary: false,
+            text: String::new(),
+            inner: Parser::default(),
+        })
     }),
 };
 
 /// Maximum size in bytes of a summary, which has a few lines. Larger files are not summaries.
-const SUMMARY_BYTES: u64 = 1 << 20;
+const MAX_SUMMARY_BYTES: u64 = 1 << 20;
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    if !head.objects.iter().any(|object| is_record(object, head.stem())) {
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let home = places.env_path("GROK_HOME").unwrap_or_else(|| places.home_path(".grok"));
+    vec![home.join("sessions")]
+}
+
+/// Claims a log by its records. The id of the session is in the name of its folder or in its
+/// summary.
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    if !head.objects.iter().any(|object| is_grok_record(object, head.file_stem())) {
         return None;
     }
+
     let folder = head.path.parent().and_then(|dir| dir.file_name()).and_then(|name| name.to_str());
-    let summary = summary(head.path).unwrap_or_default();
+    let summary = read_summary(head.path).unwrap_or_default();
     let id = summary["info"]["id"].as_str().filter(|id| !id.is_empty());
-    let native_id = folder.filter(|name| is_uuid(name)).or(id).or(folder).unwrap_or(head.stem());
-    let is_agent = summary["session_kind"] == "subagent";
+    let native_id =
+        folder.filter(|name| is_uuid(name)).or(id).or(folder).unwrap_or(head.file_stem());
+
+    let is_subagent = summary["session_kind"] == "subagent";
     let parent = summary["parent_session_id"].as_str().filter(|id| *id != native_id);
-    let relation = match (is_agent, parent) {
-        (true, _) => Some(Relation::SubagentOf),
-        (false, Some(_)) => Some(Relation::ForkedFrom),
-        (false, None) => None,
-    };
-    Some(Claim {
+    let relation =
+        if is_subagent { Some(Relation::SubagentOf) } else { parent.map(|_| Relation::ForkedFrom) };
+    Some(SessionClaim {
         provider: Provider::Grok,
         native_id: native_id.to_owned(),
-        agent_id: is_agent.then(|| native_id.to_owned()),
+        agent_id: is_subagent.then(|| native_id.to_owned()),
         parent: parent.map(str::to_owned),
         relation,
         first_record: None,
@@ -72,30 +87,39 @@ fn sniff(head: &Head<'_>) -> Option<Claim> {
 }
 
 /// Returns whether a record has fields that only Grok writes, or begins a file with Grok's name.
-fn is_record(object: &Json, stem: &str) -> bool {
-    let has = |key: &str| object.get(key).is_some();
+fn is_grok_record(object: &Json, stem: &str) -> bool {
     match object["type"].as_str() {
-        Some("system") => stem == "chat_history" && object["content"].is_string() && !has("uuid"),
-        Some("user") => has("content") && (has("prompt_index") || has("synthetic_reason")),
+        Some("system") => {
+            stem == "chat_history" && object["content"].is_string() && object.get("uuid").is_none()
+        }
+        Some("user") => {
+            object.get("content").is_some()
+                && has_any_field(object, &["prompt_index", "synthetic_reason"])
+        }
         Some("assistant") => {
-            object["content"].is_string() && (has("model_id") || has("model_fingerprint"))
+            object["content"].is_string()
+                && has_any_field(object, &["model_id", "model_fingerprint"])
         }
         _ => false,
     }
 }
 
+fn has_any_field(object: &Json, keys: &[&str]) -> bool {
+    keys.iter().any(|key| object.get(key).is_some())
+}
+
 /// Returns the path of the session's summary.
-pub(super) fn summary_path(log: &Path) -> PathBuf {
+fn summary_path(log: &Path) -> PathBuf {
     log.with_file_name("summary.json")
 }
 
 /// Reads the summary next to the log.
-fn summary(log: &Path) -> Option<Json> {
-    beside::json(&summary_path(log), SUMMARY_BYTES)
+fn read_summary(log: &Path) -> Option<Json> {
+    beside::read_json(&summary_path(log), MAX_SUMMARY_BYTES)
 }
 
-/// Sets the facts about the session that the summary reports.
-fn tell(summary: &Json, out: &mut Stream) {
+/// Passes the facts about the session in the summary to the stream.
+fn apply_summary(summary: &Json, out: &mut Stream) {
     out.set_repository(summary["git_remotes"][0].as_str());
     out.set_cwd(summary["info"]["cwd"].as_str());
     out.set_branch(summary["head_branch"].as_str());
@@ -104,160 +128,194 @@ fn tell(summary: &Json, out: &mut Stream) {
     out.set_repository(root.map(|root| root.trim_end_matches('/')));
     let title =
         ["generated_title", "session_summary"].iter().find_map(|key| summary[*key].as_str());
-    out.title(TitleFrom::Agent, title.unwrap_or(""));
+    out.offer_title(TitleFrom::Agent, title.unwrap_or(""));
     for key in ["created_at", "last_active_at", "updated_at"] {
-        out.widen(micros(summary[key].as_str()));
+        out.extend_time_range(parse_micros(summary[key].as_str()));
     }
 }
 
 /// Returns the time in a uuid of version 7 in microseconds. The first 48 bits of the uuid are
 /// milliseconds.
 fn uuid_time(id: &str) -> Option<i64> {
-    let versioned = is_uuid(id) && id.as_bytes().get(14) == Some(&b'7');
+    let is_version_7 = is_uuid(id) && id.as_bytes().get(14) == Some(&b'7');
+    if !is_version_7 {
+        return None;
+    }
     let digits = format!("{}{}", id.get(..8)?, id.get(9..13)?);
-    let milliseconds = i64::from_str_radix(&digits, 16).ok().filter(|_| versioned)?;
+    let milliseconds = i64::from_str_radix(&digits, 16).ok()?;
     milliseconds.checked_mul(1000)
 }
 
+/// The state of the decoder between two records of a log.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct GrokState {
     /// True once the first record was read.
     begun: bool,
-    /// True while a model response is under way: its reasoning comes before it.
+    /// True while a model response is under way. Its reasoning is in records before the answer.
     in_response: bool,
 }
 
-struct Decoder {
-    state: State,
+/// Decoder of one log.
+struct GrokDecoder {
+    state: GrokState,
     /// Time in microseconds at which the session began.
     start: Option<i64>,
     /// True if the summary was already read in this reading of the log.
-    looked: bool,
+    has_read_summary: bool,
+    /// Text of the current record.
     text: String,
     /// Parser for JSON inside strings.
     inner: Parser,
 }
 
-impl LineDecoder for Decoder {
-    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
-        let first = !std::mem::replace(&mut self.state.begun, true);
-        self.look(out);
-        out.begin_unnamed(at, raw, self.start.filter(|_| first));
+impl LineDecoder for GrokDecoder {
+    fn decode_record(
+        &mut self,
+        object: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        let is_first = !std::mem::replace(&mut self.state.begun, true);
+        self.read_summary_once(out);
+        let time = if is_first { self.start } else { None };
+        out.begin_record_by_content(at, raw, time);
+
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");
         match kind {
-            "user" => self.user(object, out),
-            "assistant" => self.reply(object, out),
-            "reasoning" => self.reasoning(object, out),
-            "backend_tool_call" => self.backend_call(object, out),
-            "tool_result" => self.result(object, out),
+            "user" => self.decode_user_message(object, out),
+            "assistant" => self.decode_response(object, out),
+            "reasoning" => self.decode_reasoning(object, out),
+            "backend_tool_call" => self.decode_backend_call(object, out),
+            "tool_result" => self.decode_tool_result(object, out),
             "system" => {
-                object.field("content").inspect(|text| chat::content(*text, &mut self.text));
-                render::cut(&mut self.text);
-                notify("system_prompt", &self.text, out);
+                self.append_field(object, "content");
+                render::truncate_notification(&mut self.text);
+                push_notification("system_prompt", &self.text, out);
             }
             _ => {
-                out.drift("record", kind);
-                render::fields(object, &["type"], &mut self.text);
-                notify(kind, &self.text, out);
+                out.count_unknown("record", kind);
+                render::append_notification(object, &["type"], &mut self.text);
+                push_notification(kind, &self.text, out);
             }
         }
         if matches!(kind, "user" | "assistant" | "tool_result") {
             self.state.in_response = false;
         }
-        Outcome::Events
+        RecordOutcome::Events
     }
 
-    fn end(&mut self, _: RecordAt, out: &mut Stream) {
+    fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
         if self.state.begun {
-            self.look(out);
+            self.read_summary_once(out);
         }
     }
 
-    fn save(&self) -> Json {
+    fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
-fn notify(subtype: &str, text: &str, out: &mut Stream) {
+fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
     let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
     out.push(EventType::Notification, draft);
 }
 
-impl Decoder {
+impl GrokDecoder {
     /// Reads the summary next to the log, once per reading.
-    fn look(&mut self, out: &mut Stream) {
-        if !std::mem::replace(&mut self.looked, true) {
-            let summary = summary(Path::new(&out.session.source_path)).unwrap_or_default();
-            self.start = micros(summary["created_at"].as_str()).or(self.start);
-            tell(&summary, out);
+    fn read_summary_once(&mut self, out: &mut Stream) {
+        if self.has_read_summary {
+            return;
+        }
+        self.has_read_summary = true;
+        let summary = read_summary(Path::new(&out.session.source_path)).unwrap_or_default();
+        self.start = parse_micros(summary["created_at"].as_str()).or(self.start);
+        apply_summary(&summary, out);
+    }
+
+    /// Appends a field with content to the text of the record.
+    fn append_field(&mut self, object: Value<'_>, key: &str) {
+        if let Some(content) = object.field(key) {
+            chat::append_content(content, &mut self.text);
         }
     }
 
     /// Decodes a prompt, which may also be typed while the agent works. All other text from the
     /// client has a `synthetic_reason`.
-    fn user(&mut self, object: Value<'_>, out: &mut Stream) {
-        object.field("content").inspect(|content| chat::content(*content, &mut self.text));
-        let words = user_query::take_apart(&self.text);
+    fn decode_user_message(&mut self, object: Value<'_>, out: &mut Stream) {
+        self.append_field(object, "content");
+        let words = user_query::split_user_text(&self.text);
         out.set_cwd(words.workspace.as_deref());
         let reason = object.non_empty("synthetic_reason");
         if let Some(reason) = reason.filter(|reason| *reason != "interjection") {
-            return notify(reason, &self.text, out);
+            return push_notification(reason, &self.text, out);
         }
+
         if let Some(interrupt) = object.non_empty("prior_turn_interrupt") {
-            notify("interrupted", &out.words_of_name(interrupt), out);
+            push_notification("interrupted", &out.words_of_name(interrupt), out);
         }
         if !words.context.is_empty() {
-            notify(words.subtype, &words.context, out);
+            push_notification(words.subtype, &words.context, out);
         }
         if !words.prompt.is_empty() {
-            out.prompt(&words.prompt);
+            out.push_prompt(&words.prompt);
         }
     }
 
     /// Begins a model response unless one is under way.
-    fn respond(&mut self, out: &mut Stream) {
-        if !std::mem::replace(&mut self.state.in_response, true) {
+    fn begin_response(&mut self, out: &mut Stream) {
+        if !self.state.in_response {
+            self.state.in_response = true;
             out.begin_step();
         }
     }
 
     /// Decodes an answer and its calls. Older versions keep the reasoning in the same record.
-    fn reply(&mut self, object: Value<'_>, out: &mut Stream) {
+    fn decode_response(&mut self, object: Value<'_>, out: &mut Stream) {
         out.set_model(object.text("model_id"));
-        let thought = object.object("reasoning").and_then(|reasoning| reasoning.non_empty("text"));
-        if let Some(text) = thought {
-            self.respond(out);
+        let reasoning = object.object("reasoning");
+        if let Some(text) = reasoning.and_then(|reasoning| reasoning.non_empty("text")) {
+            self.begin_response(out);
             out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
         }
-        object.field("content").inspect(|content| chat::content(*content, &mut self.text));
+
+        self.append_field(object, "content");
         if !self.text.is_empty() {
-            self.respond(out);
+            self.begin_response(out);
             out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });
         }
+
         for call in object.items("tool_calls") {
-            self.respond(out);
-            self.call(call.text("name"), call.non_empty("id"), call.field("arguments"), out);
+            self.begin_response(out);
+            self.push_tool_call(
+                call.text("name"),
+                call.non_empty("id"),
+                call.field("arguments"),
+                out,
+            );
         }
     }
 
-    fn reasoning(&mut self, object: Value<'_>, out: &mut Stream) {
-        self.respond(out);
+    /// Decodes the reasoning that precedes an answer or a call.
+    fn decode_reasoning(&mut self, object: Value<'_>, out: &mut Stream) {
+        self.begin_response(out);
         for key in ["summary", "content"] {
-            object.field(key).inspect(|parts| chat::content(*parts, &mut self.text));
+            self.append_field(object, key);
         }
         out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
     }
 
     /// Decodes a tool that ran on the server. Its answer is not recorded.
-    fn backend_call(&mut self, object: Value<'_>, out: &mut Stream) {
-        self.respond(out);
+    fn decode_backend_call(&mut self, object: Value<'_>, out: &mut Stream) {
+        self.begin_response(out);
         let kind = object.object("kind").unwrap_or(object);
         let input = ["action", "input", "code"].iter().find_map(|key| kind.field(key));
-        self.call(kind.text("tool_type"), kind.non_empty("id"), input, out);
+        self.push_tool_call(kind.text("tool_type"), kind.non_empty("id"), input, out);
     }
 
-    fn call(
+    /// Pushes a call. `input` is an object, or a string with JSON or other text.
+    fn push_tool_call(
         &mut self,
         tool_name: Option<&str>,
         tool_call_id: Option<&str>,
@@ -266,18 +324,19 @@ impl Decoder {
     ) {
         let mut arguments = Arguments::default();
         if let Some(input) = input {
-            match string(input) {
+            match string_value(input) {
                 Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read(input),
+                None => arguments.read_value(input),
             }
         }
         let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
         out.push(EventType::ToolCall, draft);
     }
 
-    fn result(&mut self, object: Value<'_>, out: &mut Stream) {
+    /// Decodes the result of a tool.
+    fn decode_tool_result(&mut self, object: Value<'_>, out: &mut Stream) {
         for key in ["content", "images"] {
-            object.field(key).inspect(|content| chat::content(*content, &mut self.text));
+            self.append_field(object, key);
         }
         let tool_call_id = object.non_empty("tool_call_id");
         let draft = Draft { text: &self.text, tool_call_id, ..Draft::default() };

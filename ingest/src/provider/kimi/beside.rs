@@ -1,5 +1,11 @@
-//! Reads the files next to a log of Kimi for the session's title, its folder and the session that
-//! it was forked from (docs/formats.md#kimi).
+//! Reads the files next to a log of Kimi, which hold the session's title, its folder and the
+//! session that it was forked from (docs/formats.md#kimi):
+//!
+//! ```text
+//! Kimi Code  <session>/state.json  {"title":"...","workDir":"...","forkedFrom":"..."}
+//! Kimi CLI   <session>/state.json  {"custom_title":"...","title_generated":false}
+//!            ~/.kimi/kimi.json     {"session_to_workdir":{"<id>":"..."}}
+//! ```
 
 use std::path::{Path, PathBuf};
 
@@ -8,91 +14,101 @@ use serde_json::Value as Json;
 use crate::provider::shared::beside;
 use crate::stream::{Stream, TitleFrom};
 
-/// Largest file that is read, in bytes. The files are small, so a larger one is not one of them.
-const BYTES: u64 = 4 << 20;
+/// Maximum size in bytes of a file that is read. A larger file is not one of those described here.
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
+/// The facts about a session that its log does not record.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct SessionFacts {
+    /// The folder in which the session ran.
     cwd: Option<String>,
     title: Option<(TitleFrom, String)>,
     /// The session that the log was copied from.
     pub forked_from: Option<String>,
 }
 
-impl Beside {
+impl SessionFacts {
     /// Passes the folder and the title to the stream.
-    pub(super) fn tell(&self, out: &mut Stream) {
+    pub(super) fn apply_to(&self, out: &mut Stream) {
         out.set_cwd(self.cwd.as_deref());
         if let Some((from, title)) = &self.title {
-            out.title(*from, title);
+            out.offer_title(*from, title);
         }
     }
 }
 
 /// Reads the files next to `log`. Returns empty values for the log of a subagent.
-pub(super) fn of(log: &Path) -> Beside {
-    match session(log) {
-        Some((Generation::Code, folder)) => code(folder),
-        Some((Generation::Cli, folder)) => cli(folder),
-        None => Beside::default(),
+pub(super) fn read_facts(log: &Path) -> SessionFacts {
+    match session_folder(log) {
+        Some((KimiGeneration::Code, folder)) => read_code_facts(folder),
+        Some((KimiGeneration::Cli, folder)) => read_cli_facts(folder),
+        None => SessionFacts::default(),
     }
 }
 
 /// Returns the path of the state file of a log's session.
-pub(super) fn state(log: &Path) -> Option<PathBuf> {
-    session(log).map(|(_, folder)| folder.join(STATE))
+pub(super) fn state_path(log: &Path) -> Option<PathBuf> {
+    session_folder(log).map(|(_, folder)| folder.join(STATE_FILE))
 }
 
-const STATE: &str = "state.json";
+/// Name of the file with the state of a session.
+const STATE_FILE: &str = "state.json";
 
 /// The two generations of Kimi.
-enum Generation {
+enum KimiGeneration {
     Code,
     Cli,
 }
 
 /// Returns the folder of the session that a log belongs to, or `None` for the log of a subagent.
-fn session(log: &Path) -> Option<(Generation, &Path)> {
-    let up = |places: usize| log.ancestors().nth(places);
-    let named = |places, name: &str| up(places).is_some_and(|place| place.ends_with(name));
-    if named(2, "agents") {
-        return Some((Generation::Code, up(3)?)).filter(|_| named(1, "main"));
+fn session_folder(log: &Path) -> Option<(KimiGeneration, &Path)> {
+    let folder = log.parent()?;
+    match folder.parent() {
+        Some(agents) if agents.ends_with("agents") => {
+            if !folder.ends_with("main") {
+                return None;
+            }
+            Some((KimiGeneration::Code, agents.parent()?))
+        }
+        Some(subagents) if subagents.ends_with("subagents") => None,
+        _ => Some((KimiGeneration::Cli, folder)),
     }
-    Some((Generation::Cli, up(1)?)).filter(|_| !named(2, "subagents"))
 }
 
 /// Reads the state of Kimi Code: `<session>/state.json`.
-fn code(session: &Path) -> Beside {
-    let state = json(&session.join(STATE));
+fn read_code_facts(session: &Path) -> SessionFacts {
+    let state = read_json(&session.join(STATE_FILE));
     let is_custom = state["isCustomTitle"] == true;
     let from = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
-    Beside {
-        cwd: text(&state["workDir"]).or_else(|| text(&state["cwd"])),
-        title: text(&state["title"]).map(|title| (from, title)),
-        forked_from: text(&state["forkedFrom"]),
+    SessionFacts {
+        cwd: non_empty_text(&state["workDir"]).or_else(|| non_empty_text(&state["cwd"])),
+        title: non_empty_text(&state["title"]).map(|title| (from, title)),
+        forked_from: non_empty_text(&state["forkedFrom"]),
     }
 }
 
 /// Reads the state of Kimi CLI: `<session>/state.json`, and one file with the folders of all
 /// sessions.
-fn cli(session: &Path) -> Beside {
-    let state = json(&session.join(STATE));
+fn read_cli_facts(session: &Path) -> SessionFacts {
+    let state = read_json(&session.join(STATE_FILE));
     let from = if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::Person };
+    let title = non_empty_text(&state["custom_title"]).map(|title| (from, title));
+
     let id = session.file_name().and_then(|name| name.to_str());
-    let folders = session.ancestors().nth(3).map(|home| json(&home.join("kimi.json")));
-    let folders = folders.unwrap_or_default();
-    let cwd = id.and_then(|id| text(&folders["session_to_workdir"][id]));
-    let title = text(&state["custom_title"]).map(|title| (from, title));
-    Beside { cwd, title, forked_from: None }
+    let home = session.ancestors().nth(3);
+    let folders = home.map(|home| read_json(&home.join("kimi.json"))).unwrap_or_default();
+    let cwd = id.and_then(|id| non_empty_text(&folders["session_to_workdir"][id]));
+    SessionFacts { cwd, title, forked_from: None }
 }
 
-fn text(value: &Json) -> Option<String> {
+/// Returns a value that is a non-empty string.
+fn non_empty_text(value: &Json) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// Returns the content of a file, or null if it cannot be read.
-fn json(path: &Path) -> Json {
-    beside::json(path, BYTES).unwrap_or_default()
+fn read_json(path: &Path) -> Json {
+    beside::read_json(path, MAX_FILE_BYTES).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -108,14 +124,14 @@ mod tests {
             std::fs::write(path, content).expect("writes");
         };
         write("code/sessions/w/s/state.json", r#"{"title":"t","workDir":"/x","forkedFrom":"p"}"#);
-        let found = of(&home.path().join("code/sessions/w/s/agents/main/wire.jsonl"));
+        let found = read_facts(&home.path().join("code/sessions/w/s/agents/main/wire.jsonl"));
         assert_eq!(found.title, Some((TitleFrom::Agent, "t".to_owned())));
         assert_eq!((found.cwd.as_deref(), found.forked_from.as_deref()), (Some("/x"), Some("p")));
-        let found = of(&home.path().join("code/sessions/w/s/agents/agent-0/wire.jsonl"));
+        let found = read_facts(&home.path().join("code/sessions/w/s/agents/agent-0/wire.jsonl"));
         assert!(found.title.is_none() && found.forked_from.is_none());
         write("cli/kimi.json", r#"{"work_dirs":[],"session_to_workdir":{"s":"/y"}}"#);
         write("cli/sessions/m/s/state.json", r#"{"custom_title":"mine"}"#);
-        let found = of(&home.path().join("cli/sessions/m/s/wire.jsonl"));
+        let found = read_facts(&home.path().join("cli/sessions/m/s/wire.jsonl"));
         assert_eq!(found.title, Some((TitleFrom::Person, "mine".to_owned())));
         assert_eq!(found.cwd.as_deref(), Some("/y"));
     }

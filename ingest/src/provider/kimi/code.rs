@@ -1,24 +1,32 @@
 //! Decodes Kimi Code's `wire.jsonl`: flat records of what happened, from which the agent rebuilds
-//! its state (docs/formats.md#kimi). A prompt is recorded twice: as typed (`turn.prompt`) and as
-//! the resulting message. Tokens are recorded at the end of a response and in a record of their
-//! own. Each counts once.
+//! its state (docs/formats.md#kimi).
+//!
+//! ```text
+//! {"type":"turn.prompt","time":1760000000000,"input":[...],"origin":{"kind":"user"}}
+//! {"type":"context.append_message","time":...,"message":{"role":"user","content":[...]}}
+//! {"type":"context.append_loop_event","time":...,"event":{"type":"tool.call","args":{...}}}
+//! {"type":"usage.record","time":...,"usage":{"inputOther":...,"output":...}}
+//! ```
+//!
+//! A prompt is recorded twice: as typed (`turn.prompt`) and as the resulting message. Tokens are
+//! recorded at the end of a response and in a record of their own. Each counts once.
 
 use schemas::{EventType, Usage};
 
-use super::decoder::{Decoder, told};
+use super::decoder::{KimiDecoder, push_notification};
 use super::{context, wire};
-use crate::provider::format::Outcome;
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value, string};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
 /// Fields that no notification repeats: the envelope, and texts as long as the system prompt.
-const SKIP: &[&str] = &["type", "time", "agentId", "systemPrompt", "contextSummary"];
+const SKIPPED_FIELDS: &[&str] = &["type", "time", "agentId", "systemPrompt", "contextSummary"];
 
 /// Known records that only report settings and progress.
-const KNOWN: &[&str] = &[
+const KNOWN_RECORDS: &[&str] = &[
     "config.update",
     "context.apply_compaction",
     "context.clear",
@@ -69,43 +77,49 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Decodes one record.
-pub(super) fn record(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
+pub(super) fn decode_record(
+    decoder: &mut KimiDecoder,
+    object: Value<'_>,
+    out: &mut Stream,
+) -> RecordOutcome {
     let kind = object.text("type").unwrap_or("untyped");
     match kind {
-        "turn.prompt" | "turn.steer" => typed(decoder, object, out),
-        "context.append_message" => message(decoder, object, out),
+        "turn.prompt" | "turn.steer" => decode_typed_prompt(decoder, object, out),
+        "context.append_message" => decode_message(decoder, object, out),
         "context.append_loop_event" => match object.object("event") {
-            Some(event) => loop_event(decoder, event, out),
-            None => decoder.notify(kind, object, SKIP, out),
+            Some(event) => decode_loop_event(decoder, event, out),
+            None => decoder.push_record_fields(kind, object, SKIPPED_FIELDS, out),
         },
-        "usage.record" => usage_record(decoder, object, out),
+        "usage.record" => decode_usage(decoder, object, out),
         "llm.request" => {
             out.set_model(object.text("model"));
-            Outcome::Merged("request")
+            RecordOutcome::Merged("request")
         }
-        "metadata" => Outcome::Merged("header"),
-        "llm.tools_snapshot" | "mcp.tools_discovered" => Outcome::Merged("tools"),
+        "metadata" => RecordOutcome::Merged("header"),
+        "llm.tools_snapshot" | "mcp.tools_discovered" => RecordOutcome::Merged("tools"),
         "prompt.accepted" | "prompt.steered" | "prompt.completed" | "prompt.aborted" => {
-            Outcome::Merged("twin_of_turn")
+            RecordOutcome::Merged("twin_of_turn")
         }
         _ if kind.starts_with("token_counting.") || kind == "context.update_token_count" => {
-            Outcome::Merged("context_size")
+            RecordOutcome::Merged("context_size")
         }
         _ => {
-            if !KNOWN.contains(&kind) {
-                out.drift("record", kind);
+            if !KNOWN_RECORDS.contains(&kind) {
+                out.count_unknown("record", kind);
             }
-            settings(decoder, kind, object, out);
-            decoder.notify(kind, object, SKIP, out)
+            apply_settings(decoder, kind, object, out);
+            decoder.push_record_fields(kind, object, SKIPPED_FIELDS, out)
         }
     }
 }
 
 /// Reads session properties from a record: folder, model, undone prompts.
-fn settings(decoder: &mut Decoder, kind: &str, object: Value<'_>, out: &mut Stream) {
-    let disclosed = object.object("environmentDisclosure");
-    out.set_cwd(object.text("cwd").or_else(|| disclosed.and_then(|place| place.text("cwd"))));
-    alias(object.text("modelAlias"), out);
+fn apply_settings(decoder: &mut KimiDecoder, kind: &str, object: Value<'_>, out: &mut Stream) {
+    let disclosure = object.object("environmentDisclosure");
+    let disclosed_cwd = disclosure.and_then(|disclosure| disclosure.text("cwd"));
+    out.set_cwd(object.text("cwd").or(disclosed_cwd));
+    set_model_alias(object.text("modelAlias"), out);
+
     if kind == "context.undo" {
         let count = object.int("count").and_then(|count| u64::try_from(count).ok());
         decoder.state.depth = decoder.state.depth.saturating_sub(count.unwrap_or(1));
@@ -113,94 +127,94 @@ fn settings(decoder: &mut Decoder, kind: &str, object: Value<'_>, out: &mut Stre
 }
 
 /// Sets the model to its name in the settings, unless a request already gave a better one.
-fn alias(alias: Option<&str>, out: &mut Stream) {
+fn set_model_alias(alias: Option<&str>, out: &mut Stream) {
     if out.session.model.is_none() {
         out.set_model(alias.and_then(|alias| alias.rsplit('/').next()));
     }
 }
 
 /// The author of a text in the user's role.
-enum Author<'a> {
+enum TextAuthor<'a> {
     /// The user, in these words.
-    Person,
-    /// The user, who typed this command; the text is the client's expansion of it.
+    User,
+    /// The user, who typed this command. The text is the client's expansion of it.
     Command(String),
     /// The parent agent, addressing its subagent.
     Parent,
-    /// The client; holds the subtype of the notification.
+    /// The client. Holds the subtype of the notification.
     Machine(&'a str),
 }
 
-fn author<'a>(origin: Option<Value<'a>>, text: &str) -> Author<'a> {
-    let Some(origin) = origin else { return Author::Person };
-    let by_person = origin.text("trigger") == Some("user-slash");
-    let command = |name: &str, args: &str| {
-        let name = origin.text(name).unwrap_or("");
-        format!("/{name} {}", origin.text(args).unwrap_or("")).trim_end().to_owned()
-    };
+/// Returns the author of a text by its `origin`. A text without an origin is by the user.
+fn text_author<'a>(origin: Option<Value<'a>>, text: &str) -> TextAuthor<'a> {
+    let Some(origin) = origin else { return TextAuthor::User };
+    let is_typed = origin.text("trigger") == Some("user-slash");
     match origin.text("kind").unwrap_or("user") {
-        "user" => Author::Person,
-        "skill_activation" if by_person => Author::Command(command("skillName", "skillArgs")),
-        "plugin_command" if by_person => Author::Command(command("commandName", "commandArgs")),
+        "user" => TextAuthor::User,
+        "skill_activation" if is_typed => {
+            TextAuthor::Command(slash_command(origin, "skillName", "skillArgs"))
+        }
+        "plugin_command" if is_typed => {
+            TextAuthor::Command(slash_command(origin, "commandName", "commandArgs"))
+        }
         "shell_command" if origin.text("phase") == Some("input") => {
             let inside = text.trim().strip_prefix("<bash-input>");
             let line = inside.and_then(|rest| rest.strip_suffix("</bash-input>"));
-            Author::Command(format!("!{}", line.unwrap_or(text).trim()))
+            TextAuthor::Command(format!("!{}", line.unwrap_or(text).trim()))
         }
-        "system_trigger" if origin.text("name") == Some("subagent") => Author::Parent,
-        "injection" => Author::Machine(origin.text("variant").unwrap_or("injection")),
-        kind => Author::Machine(kind),
+        "system_trigger" if origin.text("name") == Some("subagent") => TextAuthor::Parent,
+        "injection" => TextAuthor::Machine(origin.text("variant").unwrap_or("injection")),
+        kind => TextAuthor::Machine(kind),
     }
 }
 
+/// Returns a slash command as the user typed it. `name` and `args` are the fields of `origin` that
+/// hold its parts.
+fn slash_command(origin: Value<'_>, name: &str, args: &str) -> String {
+    let name = origin.text(name).unwrap_or("");
+    let args = origin.text(args).unwrap_or("");
+    format!("/{name} {args}").trim_end().to_owned()
+}
+
 /// Decodes a prompt as typed (also while the agent worked), or another text that began a turn.
-fn typed(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
+fn decode_typed_prompt(
+    decoder: &mut KimiDecoder,
+    object: Value<'_>,
+    out: &mut Stream,
+) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
-    object.field("input").inspect(|input| chat::content(*input, &mut text));
-    match author(object.object("origin"), &text) {
-        Author::Person | Author::Parent => {
-            decoder.expect(&text);
-            decoder.prompt(&text, out);
+    if let Some(input) = object.field("input") {
+        chat::append_content(input, &mut text);
+    }
+    match text_author(object.object("origin"), &text) {
+        TextAuthor::User | TextAuthor::Parent => {
+            decoder.remember_prompt(&text);
+            decoder.push_prompt(&text, out);
         }
-        Author::Command(line) => decoder.prompt(&line, out),
-        Author::Machine(subtype) => {
-            decoder.expect(&text);
-            told(subtype, &text, out);
+        TextAuthor::Command(line) => decoder.push_prompt(&line, out),
+        TextAuthor::Machine(subtype) => {
+            decoder.remember_prompt(&text);
+            push_notification(subtype, &text, out);
         }
     }
     decoder.text = text;
-    Outcome::Events
+    RecordOutcome::Events
 }
 
 /// Decodes a message of the context. Typed prompts were already recorded; other texts are only
 /// here.
-fn message(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
+fn decode_message(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream) -> RecordOutcome {
     let message = object.object("message").unwrap_or(object);
     let mut text = std::mem::take(&mut decoder.text);
-    message.field("content").inspect(|content| chat::content(*content, &mut text));
-    let origin = message.object("origin");
+    if let Some(content) = message.field("content") {
+        chat::append_content(content, &mut text);
+    }
     let outcome = match message.text("role") {
-        Some("user") if decoder.expected(&text) => Outcome::Merged("twin_of_prompt"),
-        Some("user") => {
-            let shell = origin.is_some_and(|origin| origin.text("kind") == Some("shell_command"));
-            match author(origin, &text) {
-                Author::Person | Author::Parent => decoder.prompt(&text, out),
-                Author::Command(line) if shell => decoder.prompt(&line, out),
-                // The expansion of a command follows the command itself.
-                Author::Command(_) => {
-                    told(origin.and_then(|o| o.text("kind")).unwrap_or("command"), &text, out);
-                }
-                Author::Machine(subtype) => {
-                    let failed = origin.and_then(|origin| origin.flag("isError"));
-                    let is_error = failed.filter(|failed| *failed);
-                    let subtype = Some(subtype);
-                    let draft = Draft { subtype, text: &text, is_error, ..Draft::default() };
-                    out.push(EventType::Notification, draft);
-                }
-            }
-            Outcome::Events
+        Some("user") if decoder.take_expected_prompt(&text) => {
+            RecordOutcome::Merged("twin_of_prompt")
         }
-        Some("assistant") => context::reply(decoder, message, out),
+        Some("user") => push_user_text(decoder, message.object("origin"), &text, out),
+        Some("assistant") => context::decode_response(decoder, message, out),
         Some("tool") => {
             let draft = Draft {
                 text: &text,
@@ -209,96 +223,142 @@ fn message(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcom
                 ..Draft::default()
             };
             out.push(EventType::ToolResult, draft);
-            Outcome::Events
+            RecordOutcome::Events
         }
-        role => told(role.unwrap_or("message"), &text, out),
+        role => push_notification(role.unwrap_or("message"), &text, out),
     };
     decoder.text = text;
     outcome
 }
 
+/// Pushes a text in the user's role that no record before it held: a prompt or a notification.
+fn push_user_text(
+    decoder: &mut KimiDecoder,
+    origin: Option<Value<'_>>,
+    text: &str,
+    out: &mut Stream,
+) -> RecordOutcome {
+    let kind = origin.and_then(|origin| origin.text("kind"));
+    match text_author(origin, text) {
+        TextAuthor::User | TextAuthor::Parent => decoder.push_prompt(text, out),
+        TextAuthor::Command(line) if kind == Some("shell_command") => {
+            decoder.push_prompt(&line, out)
+        }
+        // The command itself was recorded before its expansion.
+        TextAuthor::Command(_) => {
+            push_notification(kind.unwrap_or("command"), text, out);
+        }
+        TextAuthor::Machine(subtype) => {
+            let has_failed = origin.and_then(|origin| origin.flag("isError")) == Some(true);
+            let draft = Draft {
+                subtype: Some(subtype),
+                text,
+                is_error: has_failed.then_some(true),
+                ..Draft::default()
+            };
+            out.push(EventType::Notification, draft);
+        }
+    }
+    RecordOutcome::Events
+}
+
 /// Decodes an event within a response.
-fn loop_event(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome {
+fn decode_loop_event(
+    decoder: &mut KimiDecoder,
+    event: Value<'_>,
+    out: &mut Stream,
+) -> RecordOutcome {
     let kind = event.text("type").unwrap_or("untyped");
     match kind {
         "step.begin" => {
             decoder.end_step("");
-            Outcome::Merged("marker")
+            RecordOutcome::Merged("marker")
         }
         "content.part" => match event.object("part") {
-            Some(part) => wire::part(decoder, part, "", out),
-            None => decoder.notify(kind, event, SKIP, out),
+            Some(part) => wire::push_part(decoder, part, "", out),
+            None => decoder.push_record_fields(kind, event, SKIPPED_FIELDS, out),
         },
-        "tool.call" => {
-            let step = decoder.step("", out);
-            let mut arguments = Arguments::default();
-            if let Some(input) = event.field("args") {
-                match string(input) {
-                    Some(text) => arguments.read_json_text(text, &mut decoder.inner),
-                    None => arguments.read(input),
-                }
-            }
-            let tool_name = event.text("name");
-            let tool_call_id = event.non_empty("toolCallId");
-            let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-            out.push_in(EventType::ToolCall, step, draft);
-            Outcome::Events
-        }
-        "tool.result" => result(decoder, event, out),
+        "tool.call" => push_tool_call(decoder, event, out),
+        "tool.result" => decode_tool_result(decoder, event, out),
         "step.end" => {
             let ended = event.non_empty("messageId").zip(event.object("usage"));
             if let Some((id, tokens)) = ended {
-                decoder.state.ended.insert(String::new(), (id.to_owned(), usage(tokens)));
+                decoder.state.ended.insert(String::new(), (id.to_owned(), read_usage(tokens)));
             }
-            Outcome::Merged("marker")
+            RecordOutcome::Merged("marker")
         }
         _ => {
-            out.drift("record", kind);
-            decoder.notify(kind, event, SKIP, out)
+            out.count_unknown("record", kind);
+            decoder.push_record_fields(kind, event, SKIPPED_FIELDS, out)
         }
     }
 }
 
-/// Decodes a tool result. `note` is meant for the model alone. A failed command gives its exit code
-/// in the last line.
-fn result(decoder: &mut Decoder, event: Value<'_>, out: &mut Stream) -> Outcome {
+/// Pushes a tool call. Its arguments are an object, or a string with JSON or other text.
+fn push_tool_call(decoder: &mut KimiDecoder, event: Value<'_>, out: &mut Stream) -> RecordOutcome {
+    let step = decoder.ensure_step("", out);
+    let mut arguments = Arguments::default();
+    if let Some(input) = event.field("args") {
+        match string_value(input) {
+            Some(text) => arguments.read_json_text(text, &mut decoder.inner),
+            None => arguments.read_value(input),
+        }
+    }
+    let tool_name = event.text("name");
+    let tool_call_id = event.non_empty("toolCallId");
+    let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
+    out.push_in_step(EventType::ToolCall, step, draft);
+    RecordOutcome::Events
+}
+
+/// Decodes a tool result. Its `note` is meant for the model alone. The exit code of a failed
+/// command is in the last line of its output.
+fn decode_tool_result(
+    decoder: &mut KimiDecoder,
+    event: Value<'_>,
+    out: &mut Stream,
+) -> RecordOutcome {
     let result = event.object("result");
     let value = result.and_then(|result| result.field("output")).or_else(|| event.field("result"));
-    value.inspect(|output| chat::content(*output, &mut decoder.text));
-    let failed = result.and_then(|result| result.flag("isError")).unwrap_or(false);
-    let last = decoder.text.lines().next_back().unwrap_or("");
-    let exit_code = chat::exit_code(last).filter(|_| failed);
-    if let Some(note) = result.and_then(|result| result.non_empty("note")) {
-        render::add_line(note, &mut decoder.text);
+    if let Some(output) = value {
+        chat::append_content(output, &mut decoder.text);
     }
+
+    let is_error = result.and_then(|result| result.flag("isError")).unwrap_or(false);
+    let last_line = decoder.text.lines().next_back().unwrap_or("");
+    let exit_code = if is_error { chat::parse_exit_code(last_line) } else { None };
+    if let Some(note) = result.and_then(|result| result.non_empty("note")) {
+        render::append_line(note, &mut decoder.text);
+    }
+
     // A subagent's result begins with the subagent's id.
     let heading = decoder.text.lines().next().and_then(|line| line.strip_prefix("agent_id: "));
     let draft = Draft {
         text: &decoder.text,
         tool_call_id: event.non_empty("toolCallId"),
         spawned_agent_id: heading.map(str::trim),
-        is_error: Some(failed),
+        is_error: Some(is_error),
         exit_code,
         ..Draft::default()
     };
-    out.push_in(EventType::ToolResult, decoder.last_step(""), draft);
-    Outcome::Events
+    out.push_in_step(EventType::ToolResult, decoder.last_step(""), draft);
+    RecordOutcome::Events
 }
 
-/// Appends the tokens of a request. A response also gives them at its end, with the response's id;
-/// a compaction has only this record.
-fn usage_record(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
-    alias(object.text("model"), out);
-    let usage = object.object("usage").map(usage).unwrap_or_default();
+/// Pushes the tokens of a request. A response also gives them at its end, with the response's id. A
+/// compaction gives them only here.
+fn decode_usage(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream) -> RecordOutcome {
+    set_model_alias(object.text("model"), out);
+    let usage = object.object("usage").map(read_usage).unwrap_or_default();
     let ended = decoder.state.ended.remove("").filter(|(_, ended)| *ended == usage);
     let step = if object.text("usageScope") == Some("session") { 0 } else { decoder.last_step("") };
     let request_id = ended.as_ref().map(|(id, _)| id.as_str());
-    out.push_in(EventType::TokenUsage, step, Draft { usage, request_id, ..Draft::default() });
-    Outcome::Events
+    out.push_in_step(EventType::TokenUsage, step, Draft { usage, request_id, ..Draft::default() });
+    RecordOutcome::Events
 }
 
 /// Reads token counts. The input excludes tokens read from or written to the cache.
-fn usage(usage: Value<'_>) -> Usage {
+fn read_usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("inputOther"),
         output: usage.int("output"),

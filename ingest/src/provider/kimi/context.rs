@@ -1,18 +1,25 @@
-//! Decodes Kimi CLI's `context.jsonl`: the messages as sent to the model, without times. The only
-//! token count is how full the context is (docs/formats.md#kimi).
+//! Decodes Kimi CLI's `context.jsonl`: the messages as sent to the model, without times
+//! (docs/formats.md#kimi). The only token count is the size of the context.
+//!
+//! ```text
+//! {"role":"user","content":"..."}
+//! {"role":"assistant","content":[{"type":"text","text":"..."}],"tool_calls":[...]}
+//! {"role":"_usage","token_count":12000}
+//! ```
 
 use schemas::EventType;
 
-use super::decoder::{Decoder, told};
+use super::decoder::{KimiDecoder, push_notification};
 use super::wire;
-use crate::provider::format::Outcome;
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::chat;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
-/// Beginnings of machine text in the user's role, each with the subtype of its notification.
-const MACHINE: &[(&str, &str)] = &[
+/// Beginnings of text that no user typed in the user's role, each with the subtype of its
+/// notification.
+const MACHINE_PREFIXES: &[(&str, &str)] = &[
     ("<system>CHECKPOINT", "checkpoint"),
     ("<system>Previous context has been compacted", "compact_summary"),
     ("<system>", "system"),
@@ -21,67 +28,79 @@ const MACHINE: &[(&str, &str)] = &[
 ];
 
 /// Beginning of the result of a tool that failed.
-const FAILED: &str = "<system>ERROR";
+const ERROR_PREFIX: &str = "<system>ERROR";
 
 /// Decodes one message or marker.
-pub(super) fn record(decoder: &mut Decoder, object: Value<'_>, out: &mut Stream) -> Outcome {
+pub(super) fn decode_record(
+    decoder: &mut KimiDecoder,
+    object: Value<'_>,
+    out: &mut Stream,
+) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
     let role = object.text("role").unwrap_or("untyped");
-    if role != "assistant" {
-        object.field("content").inspect(|content| chat::content(*content, &mut text));
+    if role != "assistant"
+        && let Some(content) = object.field("content")
+    {
+        chat::append_content(content, &mut text);
     }
     let outcome = match role {
-        "user" => user(decoder, &text, out),
-        "assistant" => reply(decoder, object, out),
+        "user" => push_user_text(decoder, &text, out),
+        "assistant" => decode_response(decoder, object, out),
         "tool" => {
             let draft = Draft {
                 text: &text,
                 tool_call_id: object.non_empty("tool_call_id"),
-                is_error: text.starts_with(FAILED).then_some(true),
+                is_error: text.starts_with(ERROR_PREFIX).then_some(true),
                 ..Draft::default()
             };
             out.push(EventType::ToolResult, draft);
-            Outcome::Events
+            RecordOutcome::Events
         }
-        "_usage" => Outcome::Merged("context_size"),
-        "_checkpoint" => Outcome::Merged("marker"),
+        "_usage" => RecordOutcome::Merged("context_size"),
+        "_checkpoint" => RecordOutcome::Merged("marker"),
         "_system_prompt" | "system" => {
-            render::cut(&mut text);
-            told("system_prompt", &text, out)
+            render::truncate_notification(&mut text);
+            push_notification("system_prompt", &text, out)
         }
         _ => {
-            out.drift("record", role);
-            told(role, &text, out)
+            out.count_unknown("record", role);
+            push_notification(role, &text, out)
         }
     };
     decoder.text = text;
     outcome
 }
 
-fn user(decoder: &mut Decoder, text: &str, out: &mut Stream) -> Outcome {
+/// Pushes a prompt, or a notification if no user typed the text.
+fn push_user_text(decoder: &mut KimiDecoder, text: &str, out: &mut Stream) -> RecordOutcome {
     let start = text.trim_start();
-    if let Some((_, subtype)) = MACHINE.iter().find(|(words, _)| start.starts_with(words)) {
-        return told(subtype, text, out);
+    let machine = MACHINE_PREFIXES.iter().find(|(prefix, _)| start.starts_with(prefix));
+    if let Some((_, subtype)) = machine {
+        return push_notification(subtype, text, out);
     }
-    decoder.prompt(text, out);
-    Outcome::Events
+    decoder.push_prompt(text, out);
+    RecordOutcome::Events
 }
 
 /// Decodes one response of the model.
-pub(super) fn reply(decoder: &mut Decoder, message: Value<'_>, out: &mut Stream) -> Outcome {
+pub(super) fn decode_response(
+    decoder: &mut KimiDecoder,
+    message: Value<'_>,
+    out: &mut Stream,
+) -> RecordOutcome {
     decoder.end_step("");
     for part in message.items("content") {
-        wire::part(decoder, part, "", out);
+        wire::push_part(decoder, part, "", out);
     }
     if let Some(text) = message.non_empty("content") {
-        let step = decoder.step("", out);
-        out.push_in(EventType::Message, step, Draft { text, ..Draft::default() });
+        let step = decoder.ensure_step("", out);
+        out.push_in_step(EventType::Message, step, Draft { text, ..Draft::default() });
     }
     for key in ["tool_calls", "toolCalls"] {
         for call in message.items(key) {
-            wire::call(decoder, call, "", out);
+            wire::push_tool_call(decoder, call, "", out);
         }
     }
     decoder.end_step("");
-    Outcome::Events
+    RecordOutcome::Events
 }

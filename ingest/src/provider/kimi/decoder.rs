@@ -1,4 +1,4 @@
-//! The decoder that the three dialects share: its state, and what all of them do with it.
+//! Holds the state of a decoder and the operations that the three dialects share.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::beside;
-use crate::provider::format::Outcome;
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::agents::AgentLogs;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Parser, Value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
-/// Most prompts remembered until the record that repeats them.
-const PROMPTS: usize = 16;
+/// Maximum number of prompts that are remembered until the record that repeats them.
+const MAX_PROMPTS: usize = 16;
 
 /// The decoder state that is kept between the records of a log.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct KimiState {
     /// Model responses under way. The key is "" for the main agent. For a subagent inside the
     /// log it is the subagent's id or the call that started it.
     pub(super) steps: BTreeMap<String, i32>,
@@ -33,26 +33,30 @@ pub(super) struct State {
 
 /// The decoder shared by the three dialects.
 #[derive(Default)]
-pub(super) struct Decoder {
-    pub(super) state: State,
+pub(super) struct KimiDecoder {
+    pub(super) state: KimiState,
+    /// Text of the current record.
     pub(super) text: String,
     /// Decodes JSON inside strings.
     pub(super) inner: Parser,
-    /// True if the files next to the log were read.
-    pub(super) looked: bool,
+    /// True if the files next to the log were already read in this reading of the log.
+    pub(super) has_read_facts: bool,
+    /// The subagents that have a log of their own.
     pub(super) agents: AgentLogs,
 }
 
-impl Decoder {
+impl KimiDecoder {
     /// Passes the content of the files next to the log to the stream, once per reading.
-    pub(super) fn look(&mut self, out: &mut Stream) {
-        if !std::mem::replace(&mut self.looked, true) {
-            beside::of(Path::new(&out.session.source_path)).tell(out);
+    pub(super) fn read_facts_once(&mut self, out: &mut Stream) {
+        if self.has_read_facts {
+            return;
         }
+        self.has_read_facts = true;
+        beside::read_facts(Path::new(&out.session.source_path)).apply_to(out);
     }
 
-    /// Returns the step of an agent's response; begins one if none is under way.
-    pub(super) fn step(&mut self, agent: &str, out: &mut Stream) -> i32 {
+    /// Returns the step of an agent's response. Begins a step if no response is under way.
+    pub(super) fn ensure_step(&mut self, agent: &str, out: &mut Stream) -> i32 {
         if let Some(step) = self.state.steps.get(agent) {
             return *step;
         }
@@ -71,58 +75,62 @@ impl Decoder {
         self.state.steps.remove(agent);
     }
 
-    /// Appends a prompt that the user typed.
-    pub(super) fn prompt(&mut self, text: &str, out: &mut Stream) {
-        out.branch(self.state.depth);
+    /// Pushes a prompt that the user typed.
+    pub(super) fn push_prompt(&mut self, text: &str, out: &mut Stream) {
+        out.link_to_parent(self.state.depth);
         self.state.depth += 1;
         self.end_step("");
-        let (context, typed) = git_context(text);
+
+        let (context, typed) = split_git_context(text);
         if let Some(context) = context {
-            told("git-context", context, out);
+            push_notification("git-context", context, out);
         }
-        out.prompt(typed);
+        out.push_prompt(typed);
     }
 
     /// Remembers a prompt whose message is still to come.
-    pub(super) fn expect(&mut self, text: &str) {
-        if self.state.prompts.len() == PROMPTS {
+    pub(super) fn remember_prompt(&mut self, text: &str) {
+        if self.state.prompts.len() == MAX_PROMPTS {
             self.state.prompts.pop_front();
         }
         self.state.prompts.push_back(xxh3_64(text.as_bytes()));
     }
 
-    /// True if a message repeats a remembered prompt, which is then forgotten.
-    pub(super) fn expected(&mut self, text: &str) -> bool {
+    /// Returns whether a message repeats a remembered prompt, and forgets that prompt.
+    pub(super) fn take_expected_prompt(&mut self, text: &str) -> bool {
         let hash = xxh3_64(text.as_bytes());
-        let found = self.state.prompts.iter().position(|known| *known == hash);
-        found.and_then(|at| self.state.prompts.remove(at)).is_some()
+        let Some(at) = self.state.prompts.iter().position(|known| *known == hash) else {
+            return false;
+        };
+        self.state.prompts.remove(at);
+        true
     }
 
-    /// Appends a record without a rule of its own as a notification with its fields as text.
-    pub(super) fn notify(
+    /// Pushes a notification with the fields of `record`, except those in `skip`, as its text.
+    pub(super) fn push_record_fields(
         &mut self,
         subtype: &str,
         record: Value<'_>,
         skip: &[&str],
         out: &mut Stream,
-    ) -> Outcome {
+    ) -> RecordOutcome {
         self.text.clear();
-        render::fields(record, skip, &mut self.text);
-        let failed = record.non_empty("error").is_some() || record.object("error").is_some();
+        render::append_notification(record, skip, &mut self.text);
+        let has_error = record.non_empty("error").is_some() || record.object("error").is_some();
         let draft = Draft {
             subtype: Some(subtype),
             text: &self.text,
-            is_error: failed.then_some(true),
+            is_error: has_error.then_some(true),
             duration_ms: record.int("durationMs").or_else(|| record.int("duration_ms")),
             ..Draft::default()
         };
         out.push(EventType::Notification, draft);
-        Outcome::Events
+        RecordOutcome::Events
     }
 }
 
-/// Splits a text into the repository state at its beginning and the words of the parent agent.
-fn git_context(text: &str) -> (Option<&str>, &str) {
+/// Splits a text into the repository state at its beginning and the remaining text.
+fn split_git_context(text: &str) -> (Option<&str>, &str) {
     let inside = text.strip_prefix("<git-context>");
     match inside.and_then(|inside| inside.split_once("</git-context>")) {
         Some((context, typed)) => (Some(context.trim()), typed.trim_start()),
@@ -130,9 +138,9 @@ fn git_context(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Appends a notification with a text.
-pub(super) fn told(subtype: &str, text: &str, out: &mut Stream) -> Outcome {
+/// Pushes a notification with a text.
+pub(super) fn push_notification(subtype: &str, text: &str, out: &mut Stream) -> RecordOutcome {
     let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
     out.push(EventType::Notification, draft);
-    Outcome::Events
+    RecordOutcome::Events
 }

@@ -1,13 +1,15 @@
-//! Kimi (docs/formats.md#kimi), in its two generations:
+//! Reads the session logs of both generations of Kimi (docs/formats.md#kimi):
 //!
-//! * Kimi CLI, `~/.kimi/sessions/<md5 of cwd>/<id>/`: `wire.jsonl` holds the events shown to the
-//!   user, with times and tokens (`wire.rs`); `context.jsonl` holds the messages sent to the model
-//!   (`context.rs`). Both describe the same session, so the second is a log only if the first is
-//!   missing;
-//! * Kimi Code, `~/.kimi-code/sessions/<cwd>/<id>/agents/<main or agent-N>/wire.jsonl`
-//!   (`code.rs`).
+//! ```text
+//! Kimi CLI   ~/.kimi/sessions/<md5 of cwd>/<id>/wire.jsonl     the events shown to the user
+//!            ~/.kimi/sessions/<md5 of cwd>/<id>/context.jsonl  the messages sent to the model
+//! Kimi Code  ~/.kimi-code/sessions/<cwd>/<id>/agents/<main or agent-N>/wire.jsonl
+//! ```
 //!
-//! The shape of a record shows which of the three it is.
+//! Each of the three files has its own form of records (`wire.rs`, `context.rs`, `code.rs`), and
+//! the form of a record shows which of the three it is. Both files of Kimi CLI describe the same
+//! session. Only `wire.jsonl` has times and tokens, so `context.jsonl` is a log only if
+//! `wire.jsonl` is missing.
 
 pub(super) mod beside;
 mod code;
@@ -23,28 +25,30 @@ use serde::Deserialize as _;
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::decoder::{Decoder, State};
-use crate::provider::format::{Claim, Format, Head, LineDecoder, Outcome, Places, Quirks, Reader};
+use self::decoder::{KimiDecoder, KimiState};
+use crate::provider::format::{
+    AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+};
 use crate::provider::shared::chat;
-use crate::source::container::is_there;
+use crate::source::container::has_log;
 use crate::stream::{RecordAt, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 
-/// Records carry the time they were written at, to the millisecond or better, and copies keep it.
-/// The bytes of a record therefore identify it as well as an id would.
-pub(super) const FORMAT: Format = Format {
+/// A record is identified by its bytes, because it holds the time at which it was written, to the
+/// millisecond or better. Copies keep that time.
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Kimi,
-    unique_ids: true,
-    roots,
-    sniff,
+    has_unique_ids: true,
+    roots: log_roots,
+    sniff: claim_log,
     quirks: Quirks {
-        companion: Some(beside::state),
+        companion: Some(beside::state_path),
         is_beside_log: Some(|name, has| name.starts_with("context") && has("wire.jsonl")),
         ..Quirks::NONE
     },
-    reader: Reader::Lines(|_, state| {
-        let state = state.and_then(|state| State::deserialize(state).ok()).unwrap_or_default();
-        Box::new(Decoder { state, ..Decoder::default() })
+    reader: LogReader::Lines(|_, state| {
+        let state = state.and_then(|state| KimiState::deserialize(state).ok()).unwrap_or_default();
+        Box::new(KimiDecoder { state, ..KimiDecoder::default() })
     }),
 };
 
@@ -52,70 +56,80 @@ pub(super) const FORMAT: Format = Format {
 const CODE_TYPES: &[&str] =
     &["context.append_message", "context.append_loop_event", "turn.prompt", "usage.record"];
 
-fn roots(places: &Places<'_>) -> Vec<PathBuf> {
-    let old = places.set("KIMI_SHARE_DIR").unwrap_or_else(|| places.home(".kimi"));
-    let new = places.set("KIMI_CODE_HOME").unwrap_or_else(|| places.home(".kimi-code"));
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let old = places.env_path("KIMI_SHARE_DIR").unwrap_or_else(|| places.home_path(".kimi"));
+    let new = places.env_path("KIMI_CODE_HOME").unwrap_or_else(|| places.home_path(".kimi-code"));
     vec![old.join("sessions"), new.join("sessions")]
 }
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    let is_context = head.objects.iter().any(|object| is_context(object, head.stem()));
-    if !is_context && !head.objects.iter().any(is_wire) {
+/// Claims a log by the form of its records. Its session is named by its path.
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let is_context = head.objects.iter().any(|object| is_context_record(object, head.file_stem()));
+    if !is_context && !head.objects.iter().any(is_wire_record) {
         return None;
     }
-    if is_context && is_there(&head.path.with_file_name("wire.jsonl")) {
+    if is_context && has_log(&head.path.with_file_name("wire.jsonl")) {
         return None;
     }
-    let folder = head.path.parent();
-    let above = folder.and_then(Path::parent);
-    let stem = head.stem();
-    // If the folder names do not fit, the file was moved, and only its own name is known.
-    let (session, agent) = match (stem, name(above)) {
-        ("wire", Some("agents")) => {
-            let session = name(above.and_then(Path::parent));
-            (session, name(folder).filter(|agent| *agent != "main"))
-        }
-        ("wire" | "context", Some("subagents")) => {
-            (name(above.and_then(Path::parent)), name(folder))
-        }
-        ("wire" | "context", _) => (name(folder), None),
-        (stem, _) => match stem.strip_prefix("context_") {
-            Some(rest) if rest.starts_with("sub") => (name(folder), Some(rest)),
-            Some(_) => (name(folder), None),
-            None => (Some(stem), None),
-        },
-    };
-    let session = session.unwrap_or(stem);
-    let forked_from = beside::of(head.path).forked_from.filter(|_| agent.is_none());
+
+    let (session, agent) = ids_in_path(head);
+    let forked_from =
+        if agent.is_none() { beside::read_facts(head.path).forked_from } else { None };
     let relation = match (agent, &forked_from) {
         (Some(_), _) => Some(Relation::SubagentOf),
         (None, Some(_)) => Some(Relation::ForkedFrom),
         (None, None) => None,
     };
-    Some(Claim {
+    Some(SessionClaim {
         provider: Provider::Kimi,
         native_id: agent.map_or_else(|| session.to_owned(), |agent| format!("{session}-{agent}")),
         agent_id: agent.map(str::to_owned),
         parent: agent.map(|_| session.to_owned()).or(forked_from),
         relation,
-        first_record: first_record(head),
+        first_record: first_record_identity(head),
     })
 }
 
-fn name(place: Option<&Path>) -> Option<&str> {
+/// Returns the ids of the session and of the subagent in the path of a log. If the names of the
+/// folders do not fit, the file was moved, and its own name is the id of the session.
+fn ids_in_path<'h>(head: &'h LogHead<'_>) -> (&'h str, Option<&'h str>) {
+    let stem = head.file_stem();
+    let folder = head.path.parent();
+    let above = folder.and_then(Path::parent);
+    let around = above.and_then(Path::parent);
+    let (session, agent) = match (stem, folder_name(above)) {
+        ("wire", Some("agents")) => {
+            (folder_name(around), folder_name(folder).filter(|agent| *agent != "main"))
+        }
+        ("wire" | "context", Some("subagents")) => (folder_name(around), folder_name(folder)),
+        ("wire" | "context", _) => (folder_name(folder), None),
+        (stem, _) => match stem.strip_prefix("context_") {
+            Some(rest) if rest.starts_with("sub") => (folder_name(folder), Some(rest)),
+            Some(_) => (folder_name(folder), None),
+            None => (Some(stem), None),
+        },
+    };
+    (session.unwrap_or(stem), agent)
+}
+
+fn folder_name(place: Option<&Path>) -> Option<&str> {
     place?.file_name()?.to_str()
 }
 
-fn is_wire(object: &Json) -> bool {
-    let old = object["timestamp"].is_number()
+/// Returns whether a record has the form of those in `wire.jsonl`, of either generation.
+fn is_wire_record(object: &Json) -> bool {
+    let is_cli_event = object["timestamp"].is_number()
         && object["message"]["type"].is_string()
         && object["message"]["payload"].is_object();
-    let header = object["type"] == "metadata" && object["protocol_version"].is_string();
-    let new = object["type"].as_str().is_some_and(|kind| CODE_TYPES.contains(&kind));
-    old || header || (new && object["time"].is_number())
+    let is_header = object["type"] == "metadata" && object["protocol_version"].is_string();
+    let is_code_record = object["type"].as_str().is_some_and(|kind| CODE_TYPES.contains(&kind))
+        && object["time"].is_number();
+    is_cli_event || is_header || is_code_record
 }
 
-fn is_context(object: &Json, stem: &str) -> bool {
+/// Returns whether a record has the form of those in `context.jsonl`. `stem` is the name of its
+/// file.
+fn is_context_record(object: &Json, stem: &str) -> bool {
     match object["role"].as_str() {
         Some("_checkpoint") => object["id"].is_number(),
         Some("_usage") => object["token_count"].is_number(),
@@ -125,41 +139,50 @@ fn is_context(object: &Json, stem: &str) -> bool {
     }
 }
 
-/// Returns the identity of the log's beginning: the header with the record after it, if that has a
-/// time. Copied sessions keep both.
-fn first_record(head: &Head<'_>) -> Option<u64> {
-    let mut beginning = head.objects.iter().take(2);
-    let timed = |object: &Json| object["time"].is_number() || object["timestamp"].is_number();
-    let (first, second) = (beginning.next()?, beginning.next()?);
-    timed(second).then(|| xxh3_64(format!("{first}{second}").as_bytes()) | 1)
+/// Returns the identity of the log's beginning: the header together with the record after it, if
+/// that record has a time. Copied sessions keep both.
+fn first_record_identity(head: &LogHead<'_>) -> Option<u64> {
+    let [first, second, ..] = head.objects.as_slice() else { return None };
+    let has_time = second["time"].is_number() || second["timestamp"].is_number();
+    has_time.then(|| xxh3_64(format!("{first}{second}").as_bytes()) | 1)
 }
 
-impl LineDecoder for Decoder {
-    fn record(&mut self, object: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream) -> Outcome {
+impl LineDecoder for KimiDecoder {
+    fn decode_record(
+        &mut self,
+        object: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
         self.text.clear();
-        let message = object.object("message");
         let time = ["time", "timestamp", "created_at"]
             .iter()
-            .find_map(|key| chat::instant(object.field(key)?));
+            .find_map(|key| chat::parse_time(object.field(key)?));
         match time {
             Some(_) => out.begin_record(at, Some(xxh3_64(raw) | 1), time),
-            None => out.begin_unnamed(at, raw, None),
+            None => out.begin_record_by_content(at, raw, None),
         }
-        self.look(out);
-        match message.filter(|message| message.field("payload").is_some()) {
-            Some(message) => wire::record(self, message, "", out),
-            None if object.field("role").is_some() => context::record(self, object, out),
-            None => code::record(self, object, out),
+        self.read_facts_once(out);
+
+        if let Some(message) = object.object("message")
+            && message.field("payload").is_some()
+        {
+            return wire::decode_event(self, message, "", out);
         }
+        if object.field("role").is_some() {
+            return context::decode_record(self, object, out);
+        }
+        code::decode_record(self, object, out)
     }
 
-    fn end(&mut self, _: RecordAt, out: &mut Stream) {
+    fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
         if out.session.events > 0 {
-            self.look(out);
+            self.read_facts_once(out);
         }
     }
 
-    fn save(&self) -> Json {
+    fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }

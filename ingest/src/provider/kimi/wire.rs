@@ -1,20 +1,24 @@
-//! Decodes Kimi CLI's `wire.jsonl`: `{timestamp, message: {type, payload}}`, the events shown to
-//! the user (docs/formats.md#kimi).
+//! Decodes Kimi CLI's `wire.jsonl`: the events shown to the user (docs/formats.md#kimi).
+//!
+//! ```text
+//! {"timestamp":1760000000.25,"message":{"type":"TurnBegin","payload":{"user_input":"..."}}}
+//! {"timestamp":1760000001.5,"message":{"type":"ContentPart","payload":{"type":"text",...}}}
+//! ```
 
 use std::path::Path;
 
 use schemas::{EventType, Usage};
 
-use super::decoder::Decoder;
-use crate::provider::format::Outcome;
+use super::decoder::KimiDecoder;
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
-use crate::source::container::is_there;
+use crate::source::container::has_log;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 
 /// Known types that only report what happens alongside the conversation.
-const KNOWN: &[&str] = &[
+const KNOWN_TYPES: &[&str] = &[
     "ApprovalRequest",
     "ApprovalRequestResolved",
     "ApprovalResponse",
@@ -33,105 +37,120 @@ const KNOWN: &[&str] = &[
     "ToolCallRequest",
 ];
 
-/// Decodes an event. `agent` is empty for the main agent; for a subagent it is the subagent's id or
-/// the call that started it.
-pub(super) fn record(
-    decoder: &mut Decoder,
+/// Decodes an event. `agent` is empty for the main agent. For a subagent it is the subagent's id or
+/// the id of the call that started it.
+pub(super) fn decode_event(
+    decoder: &mut KimiDecoder,
     message: Value<'_>,
     agent: &str,
     out: &mut Stream,
-) -> Outcome {
+) -> RecordOutcome {
     let kind = message.text("type").unwrap_or("untyped");
     let payload = message.object("payload").unwrap_or(message);
     match kind {
-        "TurnBegin" | "SteerInput" => prompt(decoder, payload, agent, out),
-        "ContentPart" => part(decoder, payload, agent, out),
-        "ToolCall" => call(decoder, payload, agent, out),
-        "ToolResult" => result(decoder, payload, agent, out),
-        "StatusUpdate" => status(decoder, payload, agent, out),
-        "SubagentEvent" => subagent(decoder, payload, out),
+        "TurnBegin" | "SteerInput" => decode_prompt(decoder, payload, agent, out),
+        "ContentPart" => push_part(decoder, payload, agent, out),
+        "ToolCall" => push_tool_call(decoder, payload, agent, out),
+        "ToolResult" => decode_tool_result(decoder, payload, agent, out),
+        "StatusUpdate" => decode_status(decoder, payload, agent, out),
+        "SubagentEvent" => decode_subagent_event(decoder, payload, out),
         "StepBegin" | "TurnEnd" => {
             decoder.end_step(agent);
-            Outcome::Merged("marker")
+            RecordOutcome::Merged("marker")
         }
         // The complete call is in its own record.
-        "ToolCallPart" => Outcome::Merged("part_of_tool_call"),
+        "ToolCallPart" => RecordOutcome::Merged("part_of_tool_call"),
         _ => {
-            if !KNOWN.contains(&kind) {
-                out.drift("record", kind);
+            if !KNOWN_TYPES.contains(&kind) {
+                out.count_unknown("record", kind);
             }
-            decoder.notify(kind, payload, &[], out)
+            decoder.push_record_fields(kind, payload, &[], out)
         }
     }
 }
 
-fn prompt(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stream) -> Outcome {
+/// Decodes a prompt of the user, or the words of the parent agent to its subagent.
+fn decode_prompt(
+    decoder: &mut KimiDecoder,
+    payload: Value<'_>,
+    agent: &str,
+    out: &mut Stream,
+) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
-    payload.field("user_input").inspect(|input| chat::content(*input, &mut text));
+    if let Some(input) = payload.field("user_input") {
+        chat::append_content(input, &mut text);
+    }
     decoder.end_step(agent);
     if agent.is_empty() {
-        decoder.prompt(&text, out);
+        decoder.push_prompt(&text, out);
     } else {
-        // The parent's words to its subagent.
         out.push(EventType::User, Draft { text: &text, ..Draft::default() });
     }
     decoder.text = text;
-    Outcome::Events
+    RecordOutcome::Events
 }
 
 /// Decodes a part of a response.
-pub(super) fn part(
-    decoder: &mut Decoder,
+pub(super) fn push_part(
+    decoder: &mut KimiDecoder,
     part: Value<'_>,
     agent: &str,
     out: &mut Stream,
-) -> Outcome {
-    let step = decoder.step(agent, out);
+) -> RecordOutcome {
+    let step = decoder.ensure_step(agent, out);
     if part.text("type") == Some("think") {
         let text = part.text("think").unwrap_or("");
-        out.push_in(EventType::Reasoning, step, Draft { text, ..Draft::default() });
+        out.push_in_step(EventType::Reasoning, step, Draft { text, ..Draft::default() });
     } else {
         decoder.text.clear();
-        chat::part(part, &mut decoder.text);
+        chat::append_part(part, &mut decoder.text);
         let draft = Draft { text: &decoder.text, ..Draft::default() };
-        out.push_in(EventType::Message, step, draft);
+        out.push_in_step(EventType::Message, step, draft);
     }
-    Outcome::Events
+    RecordOutcome::Events
 }
 
 /// Decodes a call in the form of the OpenAI API: the arguments are JSON in a string.
-pub(super) fn call(
-    decoder: &mut Decoder,
+pub(super) fn push_tool_call(
+    decoder: &mut KimiDecoder,
     call: Value<'_>,
     agent: &str,
     out: &mut Stream,
-) -> Outcome {
-    let step = decoder.step(agent, out);
+) -> RecordOutcome {
+    let step = decoder.ensure_step(agent, out);
     let function = call.object("function").unwrap_or(call);
     let mut arguments = Arguments::default();
     if let Some(text) = function.text("arguments") {
         arguments.read_json_text(text, &mut decoder.inner);
     } else if let Some(input) = function.object("arguments") {
-        arguments.read(input);
+        arguments.read_value(input);
     }
     let tool_name = function.text("name");
     let tool_call_id = call.non_empty("id");
     let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-    out.push_in(EventType::ToolCall, step, draft);
-    Outcome::Events
+    out.push_in_step(EventType::ToolCall, step, draft);
+    RecordOutcome::Events
 }
 
-/// Decodes a tool result. `message` describes the outcome in words, including the exit code.
-fn result(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stream) -> Outcome {
+/// Decodes a tool result. Its `message` describes the outcome in words, including the exit code.
+fn decode_tool_result(
+    decoder: &mut KimiDecoder,
+    payload: Value<'_>,
+    agent: &str,
+    out: &mut Stream,
+) -> RecordOutcome {
     let value =
         payload.object("return_value").or_else(|| payload.object("result")).unwrap_or(payload);
     let message = value.text("message").unwrap_or("");
-    value.field("output").inspect(|output| chat::content(*output, &mut decoder.text));
+    if let Some(output) = value.field("output") {
+        chat::append_content(output, &mut decoder.text);
+    }
     if !decoder.text.is_empty() && !decoder.text.ends_with('\n') && !message.is_empty() {
         decoder.text.push('\n');
     }
     decoder.text.push_str(message);
-    let exit_code = chat::exit_code(message);
+
+    let exit_code = chat::parse_exit_code(message);
     let draft = Draft {
         text: &decoder.text,
         tool_call_id: payload.non_empty("tool_call_id"),
@@ -139,14 +158,19 @@ fn result(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stre
         exit_code,
         ..Draft::default()
     };
-    out.push_in(EventType::ToolResult, decoder.last_step(agent), draft);
-    Outcome::Events
+    out.push_in_step(EventType::ToolResult, decoder.last_step(agent), draft);
+    RecordOutcome::Events
 }
 
-/// Appends the tokens of a response. A status may be repeated, so only the increase counts.
-fn status(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stream) -> Outcome {
+/// Pushes the tokens of a response. A status may be repeated, so only the increase counts.
+fn decode_status(
+    decoder: &mut KimiDecoder,
+    payload: Value<'_>,
+    agent: &str,
+    out: &mut Stream,
+) -> RecordOutcome {
     let Some(tokens) = payload.object("token_usage") else {
-        return Outcome::Merged("context_size");
+        return RecordOutcome::Merged("context_size");
     };
     let usage = Usage {
         input: tokens.int("input_other"),
@@ -155,38 +179,44 @@ fn status(decoder: &mut Decoder, payload: Value<'_>, agent: &str, out: &mut Stre
         cache_write: tokens.int("input_cache_creation"),
         ..Usage::default()
     };
+
     let request_id = payload.non_empty("message_id");
     let before = decoder.state.ended.get(agent).filter(|(id, _)| Some(id.as_str()) == request_id);
-    let news = before.map_or(usage, |(_, before)| usage.minus(*before));
-    if before.is_some() && news.total() <= 0 {
-        return Outcome::Merged("repeated_usage");
+    let increase = before.map_or(usage, |(_, before)| usage.minus(*before));
+    if before.is_some() && increase.total() <= 0 {
+        return RecordOutcome::Merged("repeated_usage");
     }
+
     if let Some(id) = request_id {
         decoder.state.ended.insert(agent.to_owned(), (id.to_owned(), usage));
     }
-    let draft = Draft { usage: news, request_id, ..Draft::default() };
-    out.push_in(EventType::TokenUsage, decoder.last_step(agent), draft);
-    Outcome::Events
+    let draft = Draft { usage: increase, request_id, ..Draft::default() };
+    out.push_in_step(EventType::TokenUsage, decoder.last_step(agent), draft);
+    RecordOutcome::Events
 }
 
 /// Decodes an event of a subagent. In versions where agents have ids, each has a log of its own
 /// with the same content. The event is skipped only if that log exists.
-fn subagent(decoder: &mut Decoder, payload: Value<'_>, out: &mut Stream) -> Outcome {
+fn decode_subagent_event(
+    decoder: &mut KimiDecoder,
+    payload: Value<'_>,
+    out: &mut Stream,
+) -> RecordOutcome {
     let agent = payload.non_empty("agent_id");
-    let has_log = |agent: &str| {
+    if let Some(agent) = agent {
         let logs = Path::new(&out.session.source_path).with_file_name("subagents");
-        decoder.agents.has(agent, || is_there(&logs.join(agent).join("wire.jsonl")))
-    };
-    if agent.is_some_and(has_log) {
-        return Outcome::Merged("copy_of_subagent");
+        if decoder.agents.has_log(agent, || has_log(&logs.join(agent).join("wire.jsonl"))) {
+            return RecordOutcome::Merged("copy_of_subagent");
+        }
     }
+
     let started_by = agent
         .or_else(|| payload.non_empty("parent_tool_call_id"))
         .or_else(|| payload.non_empty("task_tool_call_id"))
         .unwrap_or("subagent");
     let Some(event) = payload.object("event") else {
-        return decoder.notify("SubagentEvent", payload, &[], out);
+        return decoder.push_record_fields("SubagentEvent", payload, &[], out);
     };
     out.set_sidechain(Some(started_by));
-    record(decoder, event, started_by, out)
+    decode_event(decoder, event, started_by, out)
 }

@@ -1,11 +1,19 @@
-//! OpenClaw: `~/.openclaw/agents/<agent>/sessions/<uuid>.jsonl` (docs/formats.md#openclaw). The
-//! entries are those of Pi (`pi/`). This file holds the differences: the folders of the logs, and
-//! the text that the gateway puts around words that a user sends through a messenger.
+//! Reads the session logs of OpenClaw from `~/.openclaw/agents/<agent>/sessions/`
+//! (docs/formats.md#openclaw).
 //!
-//! The folder of a session also holds copies of it (`.jsonl.reset.<time>`, `.jsonl.deleted.<time>`,
-//! `.jsonl.bak-<pid>-<ms>`, `.checkpoint.<uuid>.jsonl`). A copy has the same header and claims the
-//! same session, so its repeated events are copies. `.trajectory.jsonl` has no such header and is
-//! not a transcript.
+//! The entries are those of Pi (`pi/`). This folder holds the differences: the folders of the logs,
+//! and the text that the gateway puts around words that a user sends through a messenger.
+//!
+//! ```text
+//! <uuid>.jsonl                    the log
+//! <uuid>.jsonl.reset.<time>       copies of the log: the header is the same
+//! <uuid>.jsonl.deleted.<time>
+//! <uuid>.jsonl.bak-<pid>-<ms>
+//! <uuid>.checkpoint.<uuid>.jsonl
+//! <uuid>.trajectory.jsonl         repeats the session in another form; not read
+//! ```
+//!
+//! A copy claims the same session as the log, so the events that it repeats are replays.
 
 pub(super) mod gateway;
 pub(super) mod place;
@@ -14,23 +22,22 @@ use std::path::PathBuf;
 
 use schemas::Provider;
 
-use self::place::{FOLDERS, is_ours};
+use self::place::{STATE_FOLDERS, is_openclaw_log};
 use super::pi;
-use crate::provider::format::{Claim, Format, Head, Places, Quirks, Reader};
+use crate::provider::format::{AgentFolders, LogFormat, LogHead, LogReader, Quirks, SessionClaim};
 
 /// Entries are identified by id and time, as for Pi.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenClaw,
-    unique_ids: true,
-    roots,
-    sniff,
+    has_unique_ids: true,
+    roots: log_roots,
+    sniff: claim_log,
     quirks: Quirks { is_log_name: Some(is_log_name), ..Quirks::NONE },
-    reader: Reader::Lines(pi::open),
+    reader: LogReader::Lines(pi::open_decoder),
 };
 
-/// Returns whether a file is a log although its name continues after the extension, as those of
-/// copies do, or none although it has the extension of a log: trajectories repeat the log in another
-/// schema.
+/// Returns whether a file is a log, if its name decides against its extension. The names of copies
+/// continue after the extension of a log, and trajectories have that extension but are not logs.
 fn is_log_name(name: &str) -> Option<bool> {
     let is_copy =
         [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| name.contains(mark));
@@ -38,24 +45,27 @@ fn is_log_name(name: &str) -> Option<bool> {
     (is_copy || is_trajectory).then_some(is_copy)
 }
 
-/// Returns only the folders of sessions, because the keys of the agents are stored next to them.
-fn roots(places: &Places<'_>) -> Vec<PathBuf> {
-    let moved = places.set("OPENCLAW_STATE_DIR");
-    let states = moved.into_iter().chain(FOLDERS.iter().map(|folder| places.home(folder)));
-    let agents: Vec<PathBuf> = states.map(|state| state.join("agents")).collect();
-    let mut roots: Vec<PathBuf> = agents
-        .iter()
-        .filter_map(|agents| std::fs::read_dir(agents).ok())
-        .flatten()
-        .filter_map(|agent| Some(agent.ok()?.path().join("sessions")))
-        .collect();
+/// Returns the folders of sessions of all agents, and no folder above them, because the keys of the
+/// agents are stored there.
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let mut states: Vec<PathBuf> = Vec::new();
+    states.extend(places.env_path("OPENCLAW_STATE_DIR"));
+    states.extend(STATE_FOLDERS.iter().map(|folder| places.home_path(folder)));
+
+    let mut roots = Vec::new();
+    for state in &states {
+        let Ok(agents) = std::fs::read_dir(state.join("agents")) else { continue };
+        roots.extend(agents.flatten().map(|agent| agent.path().join("sessions")));
+    }
     roots.sort();
+
     // If no folder exists yet, the doctor shows where one would be.
-    let first = agents.into_iter().take(usize::from(roots.is_empty()));
-    roots.extend(first.map(|agents| agents.join("main/sessions")));
+    if roots.is_empty() {
+        roots.extend(states.first().map(|state| state.join("agents/main/sessions")));
+    }
     roots
 }
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
-    if is_ours(head) { pi::claim(head, Provider::OpenClaw) } else { None }
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    if is_openclaw_log(head) { pi::claim_engine_log(head, Provider::OpenClaw) } else { None }
 }

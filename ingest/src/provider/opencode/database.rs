@@ -1,28 +1,29 @@
 //! Assembles sessions of the database of OpenCode since 1.2 (`opencode.db`, SQLite) into the bytes
-//! of export documents (docs/formats.md#opencode). Versions 1 use `session`, `message` and `part`.
-//! Versions 2 copy those tables once into `session_v2` and `session_message`, continue there under
-//! the same ids, and leave the old rows in place. The database is never written to.
+//! of export documents (docs/formats.md#opencode). The database is never written to.
+//!
+//! ```text
+//! versions 1  session(id, ...)      message(id, session_id, data)
+//!                                   part(id, message_id, session_id, data)
+//! versions 2  session_v2(id, ...)   session_message(id, session_id, type, seq, data)
+//! ```
+//!
+//! Versions 2 copy the old tables once into the new ones, continue there under the same ids, and
+//! leave the old rows in place.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, Row};
+use rusqlite::{Connection, Result, Row};
 use serde_json::{Map, Value as Json};
 
-use super::document_text::{document, message, object};
+use super::connection::query_database;
+use super::document_text::{document_bytes, message_with_parts, object_with_ids};
 use crate::source::assembly::{AssembledSession, Assembly};
-use crate::source::panics::caught;
-
-/// Longest wait for a lock that OpenCode holds.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Columns of a session that its document shows, each with its field name in the document.
-const COLUMNS: &[(&str, &str)] = &[
+const SESSION_COLUMNS: &[(&str, &str)] = &[
     ("id", "id"),
     ("slug", "slug"),
     ("project_id", "projectID"),
@@ -40,13 +41,13 @@ const COLUMNS: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct DatabaseSession {
     id: String,
-    /// Latest change of any row of the session, in microseconds.
+    /// Time of the latest change of any row of the session, in microseconds.
     updated_us: i64,
-    /// Approximate size of the session's document.
+    /// Approximate size of the session's document in bytes.
     bytes: u64,
 }
 
-/// Sessions in a database; the path of one is `<database>#<session id>`.
+/// Assembles the sessions in a database. The path of a session is `<database>#<session id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "OpenCode database",
     shares_file: true,
@@ -54,17 +55,18 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     is_part: |_| false,
     sessions: |database| {
         let sessions = database_sessions(database)?;
-        Ok(sessions.into_iter().map(|session| session.at(database)).collect())
+        Ok(sessions.into_iter().map(|session| session.into_assembled(database)).collect())
     },
     assemble: |path| {
         let path = path.to_string_lossy();
-        let (database, session) = path.rsplit_once('#').ok_or_else(missing)?;
+        let (database, session) = path.rsplit_once('#').ok_or_else(missing_session)?;
         assemble_database(Path::new(database), session)
     },
 };
 
 impl DatabaseSession {
-    fn at(self, database: &Path) -> AssembledSession {
+    /// Converts a session in `database` to its description for the store.
+    fn into_assembled(self, database: &Path) -> AssembledSession {
         let mut path = database.as_os_str().to_owned();
         path.push(format!("#{}", self.id));
         AssembledSession { path: path.into(), bytes: self.bytes, updated_us: self.updated_us }
@@ -73,7 +75,7 @@ impl DatabaseSession {
 
 /// Lists the databases in OpenCode's data folder, sorted by name: `opencode.db` and one per release
 /// channel.
-pub(super) fn databases(data: &Path) -> Vec<PathBuf> {
+pub(super) fn find_databases(data: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(data).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     let mut databases: Vec<PathBuf> = paths.filter(|path| is_database(path)).collect();
@@ -81,7 +83,7 @@ pub(super) fn databases(data: &Path) -> Vec<PathBuf> {
     databases
 }
 
-/// True if the file is named like a database of OpenCode.
+/// Returns whether the file is named like a database of OpenCode.
 fn is_database(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     name.starts_with("opencode") && name.ends_with(".db")
@@ -89,114 +91,51 @@ fn is_database(path: &Path) -> bool {
 
 /// Lists the sessions in a database, sorted by id.
 fn database_sessions(db: &Path) -> io::Result<Vec<DatabaseSession>> {
-    open(db, sessions)
+    query_database(db, collect_sessions)
 }
 
 /// Assembles the export document of a session in a database.
 fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
-    open(db, |connection| assemble(connection, session_id))?.ok_or_else(missing)
+    query_database(db, |connection| assemble_document(connection, session_id))?
+        .ok_or_else(missing_session)
 }
 
-fn missing() -> io::Error {
+/// Returns the error for a session that a database does not have.
+fn missing_session() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the session is not in the database")
 }
 
-/// Runs `query` on one state of a database without ever writing to its folder.
-///
-/// A running OpenCode keeps changes in a log (`-wal`) with a shared index (`-shm`). A log without
-/// an index was left by a kill or by a copy. SQLite then builds the index in memory if it uses no
-/// locks. Without a log, the database is opened as immutable, which keeps SQLite from creating
-/// either file.
-fn open<T>(db: &Path, query: impl Fn(&Connection) -> Result<T>) -> io::Result<T> {
-    let beside = |extension: &str| {
-        let mut name = OsString::from(db);
-        name.push(extension);
-        PathBuf::from(name)
-    };
-    let has_log = std::fs::metadata(beside("-wal")).is_ok_and(|log| log.len() > 0);
-    if has_log && beside("-shm").exists() {
-        let shared = connect(db, "mode=ro").and_then(|connection| read(&connection, &query));
-        if let Ok(found) = shared {
-            return Ok(found);
-        }
-    }
-    if !has_log {
-        let found = connect(db, "immutable=1").and_then(|connection| read(&connection, &query));
-        return found.map_err(io::Error::other);
-    }
-    let found = connect_alone(db).and_then(|connection| read(&connection, &query));
-    found.map_err(|error| {
-        let hint = "its log of changes (-wal) cannot be read; open the database with OpenCode once";
-        io::Error::other(format!("{error}: {hint}"))
-    })
-}
-
-fn connect(db: &Path, parameters: &str) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(uri(db, parameters), flags)?;
-    connection.busy_timeout(PATIENCE)?;
-    Ok(connection)
-}
-
-/// Connects without locks and with the log's index in memory. The log stays as it is: closing the
-/// connection writes nothing of the log into the database.
-fn connect_alone(db: &Path) -> Result<Connection> {
-    let without_locks = if cfg!(windows) { "win32-none" } else { "unix-none" };
-    let connection = connect(db, &format!("mode=ro&vfs={without_locks}"))?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.pragma_update(None, "locking_mode", "exclusive")?;
-    Ok(connection)
-}
-
-/// Runs `query` in one transaction. Catches panics: the library panics on a damaged database, for
-/// example if the name of a column is not UTF-8.
-fn read<T>(connection: &Connection, query: impl Fn(&Connection) -> Result<T>) -> Result<T> {
-    connection.execute_batch("BEGIN")?;
-    caught(|| query(connection)).unwrap_or_else(|| Err(damaged()))
-}
-
-/// Returns the error for a damaged database.
-fn damaged() -> rusqlite::Error {
-    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-    rusqlite::Error::SqliteFailure(code, Some("the database is damaged".to_owned()))
-}
-
-/// Returns a path as an SQLite URI with parameters.
-fn uri(db: &Path, parameters: &str) -> String {
-    let path = db.to_string_lossy();
-    let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    if cfg!(windows) {
-        format!("file:///{}?{parameters}", path.trim_start_matches(r"\\%3f\").replace('\\', "/"))
-    } else {
-        format!("file:{path}?{parameters}")
-    }
-}
-
-fn tables(connection: &Connection) -> Result<HashSet<String>> {
+/// Returns the names of the tables in a database.
+fn read_table_names(connection: &Connection) -> Result<HashSet<String>> {
     // A view or a virtual table may have an unlimited number of rows.
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'";
     let mut statement = connection.prepare(sql)?;
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
-fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
-    let tables = tables(connection)?;
+/// Returns the sessions in a database, sorted by id.
+fn collect_sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
+    let tables = read_table_names(connection)?;
     let mut found: BTreeMap<String, DatabaseSession> = BTreeMap::new();
-    for table in ["session", "session_v2"].into_iter().filter(|table| tables.contains(*table)) {
+
+    // A session may be in both tables.
+    for table in ["session", "session_v2"] {
+        if !tables.contains(table) {
+            continue;
+        }
         let sql = format!("SELECT id, time_updated, 512 FROM {table}");
         let mut statement = connection.prepare(&sql)?;
-        for session in statement.query_map([], change)? {
+        for session in statement.query_map([], read_change)? {
             let session = session?;
             match found.get_mut(&session.id) {
-                Some(known) => grow(known, &session),
+                Some(known) => add_change(known, &session),
                 None => {
                     found.insert(session.id.clone(), session);
                 }
             }
         }
     }
+
     // Rows are read in table order, because an index would read all over the file. Grouping in
     // SQLite would hold the rows with their data in memory. SQLite reads no data to return its
     // length.
@@ -208,9 +147,9 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let change = change(row)?;
+            let change = read_change(row)?;
             if let Some(session) = found.get_mut(&change.id) {
-                grow(session, &change);
+                add_change(session, &change);
             }
         }
     }
@@ -218,116 +157,170 @@ fn sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
 }
 
 /// Reads a row of three columns: a session's id, a time in milliseconds, and a size in bytes.
-fn change(row: &Row<'_>) -> Result<DatabaseSession> {
+fn read_change(row: &Row<'_>) -> Result<DatabaseSession> {
     Ok(DatabaseSession {
-        id: text(row.get_ref(0)?),
-        updated_us: number(row.get_ref(1)?).saturating_mul(1000),
-        bytes: number(row.get_ref(2)?).max(0).cast_unsigned(),
+        id: cell_text(row.get_ref(0)?),
+        updated_us: cell_integer(row.get_ref(1)?).saturating_mul(1000),
+        bytes: cell_integer(row.get_ref(2)?).max(0).cast_unsigned(),
     })
 }
 
-fn grow(session: &mut DatabaseSession, rows: &DatabaseSession) {
+/// Adds the size and the time of other rows of a session.
+fn add_change(session: &mut DatabaseSession, rows: &DatabaseSession) {
     session.updated_us = session.updated_us.max(rows.updated_us);
     session.bytes = session.bytes.saturating_add(rows.bytes);
 }
 
-fn assemble(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
-    let tables = tables(connection)?;
-    let of = |table: &str| {
-        if tables.contains(table) { info(connection, table, id) } else { Ok(None) }
-    };
-    let (old, new) = (of("session")?, of("session_v2")?);
-    let count = |table: &str, condition: &str| {
-        if !tables.contains(table) {
-            return Ok(0);
-        }
-        let sql = format!("SELECT count(*) FROM {table} WHERE session_id = ?1 {condition}");
-        connection.query_row(&sql, [id], |row| row.get::<_, i64>(0))
-    };
-    // The new table is older than the new version. Until then its rows only record switches.
-    let said = count("session_message", "AND type IN ('user', 'assistant')")?;
-    let is_new = said > 0 && (new.is_some() || count("message", "")? == 0);
-    let messages = match (is_new, tables.contains("message")) {
-        (true, _) => new_messages(connection, id)?,
-        (false, true) => old_messages(connection, id, tables.contains("part"))?,
-        (false, false) => Vec::new(),
+/// Returns the export document of a session, or `None` if the database does not have the session.
+fn assemble_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
+    let tables = read_table_names(connection)?;
+    let mut old = None;
+    if tables.contains("session") {
+        old = read_session_fields(connection, "session", id)?;
+    }
+    let mut new = None;
+    if tables.contains("session_v2") {
+        new = read_session_fields(connection, "session_v2", id)?;
+    }
+
+    let messages = if is_in_new_tables(connection, &tables, id, new.is_some())? {
+        read_new_messages(connection, id)?
+    } else if tables.contains("message") {
+        read_old_messages(connection, id, tables.contains("part"))?
+    } else {
+        Vec::new()
     };
     let info = new.or(old);
-    Ok(info.map(|info| document(&Json::Object(info).to_string(), &messages)))
+    Ok(info.map(|info| document_bytes(&Json::Object(info).to_string(), &messages)))
 }
 
-/// Reads the fields of a session.
-fn info(connection: &Connection, table: &str, id: &str) -> Result<Option<Map<String, Json>>> {
+/// Returns whether the conversation of a session is in `session_message`. That table is older than
+/// versions 2. In databases of versions 1, its rows only record switches (`agent-switched` and
+/// others).
+fn is_in_new_tables(
+    connection: &Connection,
+    tables: &HashSet<String>,
+    id: &str,
+    has_new_session: bool,
+) -> Result<bool> {
+    let has_conversation = tables.contains("session_message")
+        && count_messages(connection, "session_message", id, "AND type IN ('user', 'assistant')")?
+            > 0;
+    if !has_conversation {
+        return Ok(false);
+    }
+    let has_old_messages = !has_new_session
+        && tables.contains("message")
+        && count_messages(connection, "message", id, "")? > 0;
+    Ok(!has_old_messages)
+}
+
+/// Counts the messages of a session in a table. `condition` is empty, or SQL that begins with AND.
+fn count_messages(connection: &Connection, table: &str, id: &str, condition: &str) -> Result<i64> {
+    let sql = format!("SELECT count(*) FROM {table} WHERE session_id = ?1 {condition}");
+    connection.query_row(&sql, [id], |row| row.get(0))
+}
+
+/// Reads the fields of a session, or returns `None` if the table does not have the session.
+fn read_session_fields(
+    connection: &Connection,
+    table: &str,
+    id: &str,
+) -> Result<Option<Map<String, Json>>> {
     let mut statement = connection.prepare(&format!("SELECT * FROM {table} WHERE id = ?1"))?;
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let read = |row: &Row<'_>| {
-        let mut info = Map::new();
-        let mut time = Map::new();
-        for (at, column) in columns.iter().enumerate() {
-            let Some(value) = json(row.get_ref(at)?) else { continue };
-            if let Some(moment) = column.strip_prefix("time_") {
-                time.insert(moment.to_owned(), value);
-            } else if let Some((_, field)) = COLUMNS.iter().find(|(known, _)| known == column) {
-                info.insert((*field).to_owned(), value);
-            }
+    let mut rows = statement.query([id])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+
+    let mut info = Map::new();
+    let mut time = Map::new();
+    for (at, column) in columns.iter().enumerate() {
+        let Some(value) = cell_json(row.get_ref(at)?) else { continue };
+        if let Some(moment) = column.strip_prefix("time_") {
+            time.insert(moment.to_owned(), value);
+        } else if let Some((_, field)) = SESSION_COLUMNS.iter().find(|(known, _)| known == column) {
+            info.insert((*field).to_owned(), value);
         }
-        info.insert("time".to_owned(), time.into());
-        Ok(info)
-    };
-    statement.query_row([id], read).optional()
+    }
+    info.insert("time".to_owned(), time.into());
+    Ok(Some(info))
 }
 
 /// Reads the messages of versions 2. Messages are sorted here, like the rows below, because SQLite
 /// sorts rows together with their data and holds several copies of that data.
-fn new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
+fn read_new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
     let sql = "SELECT seq, id, type, data FROM session_message WHERE session_id = ?1";
-    let read = |row: &Row<'_>| {
-        let seq = number(row.get_ref(0)?);
-        let (message, kind) = (text(row.get_ref(1)?), text(row.get_ref(2)?));
-        Ok((seq, object(&text(row.get_ref(3)?), &[("id", &message), ("type", &kind)])))
-    };
     let mut statement = connection.prepare(sql)?;
-    let mut messages = statement.query_map([id], read)?.collect::<Result<Vec<_>>>()?;
-    messages.sort_by_key(|(seq, _)| *seq);
+    let mut rows = statement.query([id])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let position = cell_integer(row.get_ref(0)?);
+        let message_id = cell_text(row.get_ref(1)?);
+        let kind = cell_text(row.get_ref(2)?);
+        let ids = [("id", message_id.as_str()), ("type", kind.as_str())];
+        messages.push((position, object_with_ids(&cell_text(row.get_ref(3)?), &ids)));
+    }
+
+    messages.sort_by_key(|(position, _)| *position);
     Ok(messages.into_iter().map(|(_, message)| message).collect())
 }
 
 /// Reads the messages of versions 1, with their parts if the database has a table of parts.
-fn old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Vec<String>> {
-    let mut parts = if has_parts { old_parts(connection, id)? } else { HashMap::new() };
+fn read_old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Vec<String>> {
+    let mut parts = if has_parts { read_old_parts(connection, id)? } else { HashMap::new() };
     let sql = "SELECT time_created, id, data FROM message WHERE session_id = ?1";
     let mut statement = connection.prepare(sql)?;
-    let read =
-        |row: &Row<'_>| Ok((number(row.get_ref(0)?), text(row.get_ref(1)?), text(row.get_ref(2)?)));
-    let mut messages = statement.query_map([id], read)?.collect::<Result<Vec<_>>>()?;
+    let mut rows = statement.query([id])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        messages.push(OldMessage {
+            created: cell_integer(row.get_ref(0)?),
+            id: cell_text(row.get_ref(1)?),
+            data: cell_text(row.get_ref(2)?),
+        });
+    }
     messages.sort();
-    let whole = |(_, owner, data): (i64, String, String)| {
-        let info = object(&data, &[("id", &owner), ("sessionID", id)]);
-        let mut parts = parts.remove(&owner).unwrap_or_default();
+
+    let mut whole = Vec::with_capacity(messages.len());
+    for OldMessage { id: message_id, data, .. } in messages {
+        let info = object_with_ids(&data, &[("id", &message_id), ("sessionID", id)]);
+        let mut parts = parts.remove(&message_id).unwrap_or_default();
         parts.sort_by(|(a, _), (b, _)| a.cmp(b));
         let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
-        message(&info, &parts)
-    };
-    Ok(messages.into_iter().map(whole).collect())
+        whole.push(message_with_parts(&info, &parts));
+    }
+    Ok(whole)
+}
+
+/// A row of the table `message`. Messages are sorted by these fields in this order.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct OldMessage {
+    created: i64,
+    id: String,
+    data: String,
 }
 
 /// Reads the parts of versions 1, grouped by message, each with its id and in no particular order.
-fn old_parts(connection: &Connection, id: &str) -> Result<HashMap<String, Vec<(String, String)>>> {
+fn read_old_parts(
+    connection: &Connection,
+    id: &str,
+) -> Result<HashMap<String, Vec<(String, String)>>> {
     let mut parts: HashMap<String, Vec<(String, String)>> = HashMap::new();
     let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([id])?;
     while let Some(row) = rows.next()? {
-        let (owner, part) = (text(row.get_ref(0)?), text(row.get_ref(1)?));
-        let ids = [("id", part.as_str()), ("sessionID", id), ("messageID", owner.as_str())];
-        let content = object(&text(row.get_ref(2)?), &ids);
-        parts.entry(owner).or_default().push((part, content));
+        let message_id = cell_text(row.get_ref(0)?);
+        let part_id = cell_text(row.get_ref(1)?);
+        let ids = [("id", part_id.as_str()), ("sessionID", id), ("messageID", message_id.as_str())];
+        let part = object_with_ids(&cell_text(row.get_ref(2)?), &ids);
+        parts.entry(message_id).or_default().push((part_id, part));
     }
     Ok(parts)
 }
 
-/// Returns a cell as text.
-fn text(cell: ValueRef<'_>) -> String {
+/// Returns a cell as text. A cell of another type is an empty text.
+fn cell_text(cell: ValueRef<'_>) -> String {
     match cell {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
             String::from_utf8_lossy(bytes).into_owned()
@@ -336,13 +329,13 @@ fn text(cell: ValueRef<'_>) -> String {
     }
 }
 
-/// Returns a cell as an integer.
-fn number(cell: ValueRef<'_>) -> i64 {
+/// Returns a cell as an integer. A cell of another type is 0.
+fn cell_integer(cell: ValueRef<'_>) -> i64 {
     if let ValueRef::Integer(number) = cell { number } else { 0 }
 }
 
 /// Returns a cell as JSON. Text that holds a JSON object is parsed.
-fn json(cell: ValueRef<'_>) -> Option<Json> {
+fn cell_json(cell: ValueRef<'_>) -> Option<Json> {
     match cell {
         ValueRef::Null | ValueRef::Blob(_) => None,
         ValueRef::Integer(number) => Some(number.into()),

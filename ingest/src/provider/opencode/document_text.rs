@@ -7,20 +7,22 @@ use serde_json::Value as Json;
 
 /// Returns a JSON record with `ids` inserted before its fields. Text that is not a JSON object
 /// becomes the field `unreadable`, so that only this record is lost.
-pub(super) fn object(json: &str, ids: &[(&str, &str)]) -> String {
+pub(super) fn object_with_ids(json: &str, ids: &[(&str, &str)]) -> String {
     // Texts may be large, so this reserves room for one of them only.
     let mut record = String::with_capacity(json.len() + 64 * (ids.len() + 1));
     record.push('{');
     for (key, id) in ids {
         let _ = write!(record, "\"{key}\":{},", Json::from(*id));
     }
+
     let inner = json.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    match inner.filter(|_| serde_json::from_str::<IgnoredAny>(json).is_ok()) {
-        Some(inner) if inner.trim().is_empty() => {
-            record.truncate(record.trim_end_matches(',').len())
+    let is_object = inner.is_some() && serde_json::from_str::<IgnoredAny>(json).is_ok();
+    match inner {
+        Some(inner) if is_object && inner.trim().is_empty() => {
+            record.truncate(record.trim_end_matches(',').len());
         }
-        Some(inner) => record.push_str(inner),
-        None => {
+        Some(inner) if is_object => record.push_str(inner),
+        _ => {
             let _ = write!(record, "\"unreadable\":{}", Json::from(json));
         }
     }
@@ -29,7 +31,7 @@ pub(super) fn object(json: &str, ids: &[(&str, &str)]) -> String {
 }
 
 /// Returns a message with its parts, as JSON.
-pub(super) fn message(info: &str, parts: &[String]) -> String {
+pub(super) fn message_with_parts(info: &str, parts: &[String]) -> String {
     let mut message = String::with_capacity(info.len() + joined_length(parts));
     let _ = write!(message, "{{\"info\":{info},\"parts\":[");
     append_joined(&mut message, parts, ",");
@@ -38,8 +40,8 @@ pub(super) fn message(info: &str, parts: &[String]) -> String {
 }
 
 /// Returns an export document. Every message begins on its own line, and no line is valid JSON by
-/// itself: otherwise the document would look like a file of lines.
-pub(super) fn document(info: &str, messages: &[String]) -> Vec<u8> {
+/// itself. Otherwise the document would look like a file of lines.
+pub(super) fn document_bytes(info: &str, messages: &[String]) -> Vec<u8> {
     let mut document = String::with_capacity(info.len() + joined_length(messages));
     let _ = write!(document, "{{\"info\":{info},\n\"messages\":[");
     append_joined(&mut document, messages, "\n,");
@@ -52,6 +54,7 @@ fn joined_length(parts: &[String]) -> usize {
     parts.iter().map(|part| part.len() + 2).sum::<usize>() + 64
 }
 
+/// Appends `parts` with `between` as the separator.
 fn append_joined(text: &mut String, parts: &[String], between: &str) {
     for (number, part) in parts.iter().enumerate() {
         if number > 0 {
@@ -67,9 +70,9 @@ mod tests {
 
     #[test]
     fn ids_stand_before_the_fields() {
-        assert_eq!(object(r#"{"a":1}"#, &[("id", "x\"")]), r#"{"id":"x\"","a":1}"#);
-        assert_eq!(object(" { } ", &[("id", "x")]), r#"{"id":"x"}"#);
-        assert_eq!(object("{}", &[]), "{}");
-        assert_eq!(object("[1]", &[("id", "x")]), r#"{"id":"x","unreadable":"[1]"}"#);
+        assert_eq!(object_with_ids(r#"{"a":1}"#, &[("id", "x\"")]), r#"{"id":"x\"","a":1}"#);
+        assert_eq!(object_with_ids(" { } ", &[("id", "x")]), r#"{"id":"x"}"#);
+        assert_eq!(object_with_ids("{}", &[]), "{}");
+        assert_eq!(object_with_ids("[1]", &[("id", "x")]), r#"{"id":"x","unreadable":"[1]"}"#);
     }
 }

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
 /// Text that OpenCode puts into the user's role when the user ran a command with `!`. The next
@@ -13,30 +13,38 @@ use crate::text::render;
 pub(super) const RAN_BY_USER: &str = "The following tool was executed by the user";
 
 /// A tool call, in the form common to both versions.
-pub(super) struct Call<'a> {
+pub(super) struct OpencodeCall<'a> {
     pub(super) tool_name: Option<&'a str>,
     pub(super) tool_call_id: Option<&'a str>,
+    /// State of the call: `completed`, `error`, or a state without a result.
     pub(super) status: Option<&'a str>,
+    /// Facts about the result, which depend on the tool.
     pub(super) metadata: Option<Value<'a>>,
+    /// Time of the start in microseconds.
     pub(super) started: Option<i64>,
+    /// Time of the end in microseconds.
     pub(super) ended: Option<i64>,
 }
 
-impl Call<'_> {
-    /// Appends the call.
-    pub(super) fn push(&self, arguments: &Arguments, out: &mut Stream) {
+impl OpencodeCall<'_> {
+    /// Pushes the call.
+    pub(super) fn push_call(&self, arguments: &Arguments, out: &mut Stream) {
         let Self { tool_name, tool_call_id, .. } = *self;
         let timestamp = self.started;
         let draft = Draft { tool_name, tool_call_id, timestamp, ..arguments.draft() };
         out.push(EventType::ToolCall, draft);
     }
 
-    /// Appends the result with `text`, if there is a result.
-    pub(super) fn push_answer(&self, answered: bool, text: &str, out: &mut Stream) {
-        if !answered && !matches!(self.status, Some("completed" | "error")) {
+    /// Pushes the result with `text`, if `has_answer` is true or the status shows that there is a
+    /// result.
+    pub(super) fn push_result(&self, has_answer: bool, text: &str, out: &mut Stream) {
+        if !has_answer && !matches!(self.status, Some("completed" | "error")) {
             return;
         }
-        let metadata = |key: &str| self.metadata.and_then(|metadata| metadata.non_empty(key));
+
+        let subagent = self.metadata.and_then(|metadata| {
+            metadata.non_empty("sessionId").or_else(|| metadata.non_empty("sessionID"))
+        });
         let exit = self.metadata.and_then(|metadata| metadata.int("exit"));
         let exit_code = exit.and_then(|code| i32::try_from(code).ok());
         let times = self.started.zip(self.ended);
@@ -48,7 +56,7 @@ impl Call<'_> {
             is_error: Some(self.status == Some("error") || exit_code.is_some_and(|code| code != 0)),
             exit_code,
             duration_ms: elapsed.filter(|ms| *ms >= 0),
-            spawned_agent_id: metadata("sessionId").or_else(|| metadata("sessionID")),
+            spawned_agent_id: subagent,
             timestamp: self.ended,
             ..Draft::default()
         };
@@ -56,26 +64,29 @@ impl Call<'_> {
     }
 }
 
-/// Appends a notification of an error.
+/// Pushes a notification of an error.
 pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
     let is_error = Some(true);
     let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
     out.push(EventType::Notification, draft);
 }
 
-/// Appends the tokens of one request. Returns false if the log has none.
+/// Pushes the tokens of one request. Returns false if the log has none.
 pub(super) fn push_usage(
     tokens: Option<Value<'_>>,
     request_id: Option<&str>,
     out: &mut Stream,
 ) -> bool {
-    let Some(usage) = tokens.map(usage).filter(|usage| usage.total() > 0) else { return false };
+    let usage = tokens.map(read_usage).unwrap_or_default();
+    if usage.total() <= 0 {
+        return false;
+    }
     out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
     true
 }
 
 /// Reads token counts. Adds reasoning to the output, unless the total shows that it is included.
-fn usage(tokens: Value<'_>) -> Usage {
+fn read_usage(tokens: Value<'_>) -> Usage {
     let cache = tokens.object("cache");
     let usage = Usage {
         input: tokens.int("input"),
@@ -88,12 +99,12 @@ fn usage(tokens: Value<'_>) -> Usage {
     if tokens.int("total") == Some(usage.total()) {
         return usage;
     }
-    let beside = usage.reasoning.unwrap_or(0);
-    Usage { output: usage.output.map(|output| output.saturating_add(beside)), ..usage }
+    let reasoning = usage.reasoning.unwrap_or(0);
+    Usage { output: usage.output.map(|output| output.saturating_add(reasoning)), ..usage }
 }
 
 /// Appends a line that names an attachment, unless the text already mentions it.
-pub(super) fn attached(
+pub(super) fn append_attachment(
     kind: Option<&str>,
     url: Option<&str>,
     name: Option<&str>,
@@ -108,16 +119,16 @@ pub(super) fn attached(
         (Some((_, data)), _) => {
             let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
             let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-            render::add_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
+            render::append_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
         }
-        (None, Some(name)) if kind.is_some() => render::add_line(&format!("[{name}]"), text),
-        (None, Some(name)) => render::add_line(&format!("@{name}"), text),
+        (None, Some(name)) if kind.is_some() => render::append_line(&format!("[{name}]"), text),
+        (None, Some(name)) => render::append_line(&format!("@{name}"), text),
         (None, None) => {}
     }
 }
 
-/// Returns the subtype of machine text in the user's role, judged by the beginning of the text.
-pub(super) fn subtype_of(text: &str) -> &'static str {
+/// Returns the subtype of a text in the user's role that no user typed, by its beginning.
+pub(super) fn machine_subtype(text: &str) -> &'static str {
     let text = text.trim_start();
     if text.starts_with("<system-reminder>") {
         "system_reminder"
@@ -129,8 +140,14 @@ pub(super) fn subtype_of(text: &str) -> &'static str {
         "synthetic"
     }
 }
-/// Returns the identity of a message: role, time and beginning. A fork gives messages new ids.
-pub(super) fn identity(role: &str, created: Option<i64>, anchor: Option<&str>) -> Option<u64> {
+
+/// Returns the identity of a message: role, time and beginning. Ids do not identify messages,
+/// because a fork gives them new ones. `anchor` is the first text or call id in the message.
+pub(super) fn message_identity(
+    role: &str,
+    created: Option<i64>,
+    anchor: Option<&str>,
+) -> Option<u64> {
     let key = format!("{role} {} {}", created?, anchor.unwrap_or(""));
     Some(xxh3_64(key.as_bytes()) | 1)
 }

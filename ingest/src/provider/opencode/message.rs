@@ -1,15 +1,27 @@
-//! Decodes one message of OpenCode 1: `{info, parts}`. A tool's call and its result are one part,
-//! and the tokens of the message are the sum of those of its steps (docs/formats.md#opencode).
+//! Decodes one message of OpenCode 1 (docs/formats.md#opencode).
+//!
+//! ```text
+//! {"info":{"id":"msg_...","role":"assistant","time":{...},"tokens":{...}},
+//!  "parts":[{"type":"step-start"},{"type":"text","text":"..."},
+//!           {"type":"tool","tool":"...","callID":"...","state":{"input":{...},"output":"..."}},
+//!           {"type":"step-finish","tokens":{...}}]}
+//! ```
+//!
+//! A tool's call and its result are one part. The tokens of a message are the sum of those of its
+//! steps.
 
 use schemas::{Confidence, EventType};
 
-use super::events::{Call, RAN_BY_USER, attached, identity, push_error, push_usage, subtype_of};
+use super::events::{
+    OpencodeCall, RAN_BY_USER, append_attachment, machine_subtype, message_identity, push_error,
+    push_usage,
+};
 use super::v2;
-use crate::provider::format::Outcome;
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream};
-use crate::text::json::{Fields, Parser, Value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 /// Known part types that become notifications, and are not reported as drift.
@@ -17,78 +29,64 @@ const SIDE_PARTS: &[&str] = &["compaction", "file", "patch", "retry"];
 
 /// Decodes the messages of a session in order.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct OpencodeDecoder {
+    /// Text of the current event.
     text: String,
     /// True if the next message is a command that the user ran.
-    typed_command: bool,
+    is_user_command: bool,
 }
 
-impl Decoder {
-    pub(super) fn message(
+impl OpencodeDecoder {
+    /// Decodes one message into events.
+    pub(super) fn decode_message(
         &mut self,
         message: Value<'_>,
         at: RecordAt,
         out: &mut Stream,
-    ) -> Outcome {
+    ) -> RecordOutcome {
         let Some(info) = message.object("info") else {
-            return v2::message(message, at, &mut self.text, out);
+            return v2::decode_message(message, at, &mut self.text, out);
         };
-        let created = chat::millis(info.object("time"), "created");
+
+        let created = chat::read_millis(info.object("time"), "created");
         let parts = message.items("parts");
         let role = info.text("role").unwrap_or("untyped");
         let anchor = parts
             .iter()
-            .filter(|part| !is_machine(**part))
+            .filter(|part| !is_machine_part(**part))
             .find_map(|part| part.non_empty("text").or_else(|| part.non_empty("callID")));
-        out.begin_record(at, identity(role, created, anchor), created);
-        out.widen(chat::millis(info.object("time"), "completed"));
+        out.begin_record(at, message_identity(role, created, anchor), created);
+        out.extend_time_range(chat::read_millis(info.object("time"), "completed"));
+
         match role {
-            "user" => self.user(&parts, out),
-            "assistant" => self.assistant(info, &parts, out),
+            "user" => self.decode_user_message(&parts, out),
+            "assistant" => self.decode_response(info, &parts, out),
             _ => {
-                out.drift("record", role);
-                self.notify(role, message, out);
+                out.count_unknown("record", role);
+                self.push_record_fields(role, message, out);
             }
         }
-        Outcome::Events
+        RecordOutcome::Events
     }
 
-    fn user(&mut self, parts: &[Value<'_>], out: &mut Stream) {
-        let mut words = String::new();
-        for part in parts.iter().filter(|part| !is_machine(**part)) {
-            let text = match part.text("type") {
-                Some("text") => part.text("text"),
-                Some("subtask") => part.text("prompt"),
-                _ => None,
-            };
-            text.inspect(|text| render::add_line(text, &mut words));
-        }
-        for part in parts.iter().filter(|part| !is_machine(**part)) {
-            let mention = part
-                .object("source")
-                .and_then(|source| source.object("text").unwrap_or(source).text("value"));
-            let name = part.text("filename").or_else(|| part.text("name"));
-            match part.text("type") {
-                Some("file") => {
-                    attached(part.text("mime"), part.text("url"), name, mention, &mut words)
-                }
-                Some("agent") => attached(None, None, name, mention, &mut words),
-                _ => {}
-            }
-        }
+    /// Decodes a message of the user: one prompt from all its parts, and notifications.
+    fn decode_user_message(&mut self, parts: &[Value<'_>], out: &mut Stream) {
+        let words = prompt_text(parts);
         if !words.is_empty() {
-            out.prompt(&words);
+            out.push_prompt(&words);
         }
+
         for part in parts {
             match part.text("type") {
-                Some("text") if is_machine(*part) => self.machine_text(*part, out),
+                Some("text") if is_machine_part(*part) => self.push_machine_text(*part, out),
                 Some("text" | "subtask" | "file" | "agent" | "snapshot") => {}
-                kind => self.side_part(kind.unwrap_or("untyped"), *part, out),
+                kind => self.decode_side_part(kind.unwrap_or("untyped"), *part, out),
             }
         }
     }
 
-    fn assistant(&mut self, info: Value<'_>, parts: &[Value<'_>], out: &mut Stream) {
+    /// Decodes a response of the model.
+    fn decode_response(&mut self, info: Value<'_>, parts: &[Value<'_>], out: &mut Stream) {
         let model = info.object("model").and_then(|model| model.text("modelID"));
         out.set_model(info.text("modelID").or(model));
         if let Some(place) = info.object("path") {
@@ -96,16 +94,20 @@ impl Decoder {
             // Outside a repository the root is that of the file system.
             out.set_repository(place.text("root").filter(|root| *root != "/"));
         }
+
         let request_id = info.non_empty("id");
         let is_summary = info.flag("summary") == Some(true);
-        let typed_command = std::mem::take(&mut self.typed_command);
-        let (mut in_step, mut requests, mut counted) = (false, 0, 0);
+        let is_user_command = std::mem::take(&mut self.is_user_command);
+        let mut is_in_step = false;
+        let mut requests = 0;
+        let mut counted = 0;
         for part in parts {
             let kind = part.text("type").unwrap_or("untyped");
             match kind {
                 "step-start" => {
                     out.begin_step();
-                    (in_step, requests) = (true, requests + 1);
+                    is_in_step = true;
+                    requests += 1;
                     continue;
                 }
                 "step-finish" => {
@@ -115,17 +117,18 @@ impl Decoder {
                 "snapshot" | "agent" => continue,
                 _ => {}
             }
-            if !in_step && !typed_command && matches!(kind, "text" | "reasoning" | "tool") {
+            if !is_in_step && !is_user_command && matches!(kind, "text" | "reasoning" | "tool") {
                 out.begin_step();
-                in_step = true;
+                is_in_step = true;
             }
             match kind {
-                "text" if is_machine(*part) => self.machine_text(*part, out),
-                "text" | "reasoning" => speech(kind, *part, is_summary, out),
-                "tool" => self.tool(*part, typed_command, out),
-                _ => self.side_part(kind, *part, out),
+                "text" if is_machine_part(*part) => self.push_machine_text(*part, out),
+                "text" | "reasoning" => push_text(kind, *part, is_summary, out),
+                "tool" => self.decode_tool(*part, is_user_command, out),
+                _ => self.decode_side_part(kind, *part, out),
             }
         }
+
         if counted == 0 {
             counted = usize::from(push_usage(info.object("tokens"), request_id, out));
         }
@@ -133,17 +136,19 @@ impl Decoder {
             out.set_confidence(Confidence::Partial);
         }
         if let Some(error) = info.object("error") {
-            self.error(error.text("name").unwrap_or("error"), error, out);
+            self.push_error_record(error.text("name").unwrap_or("error"), error, out);
         }
     }
 
     /// Decodes a call and its result. The call of a command that the user ran is a prompt as well.
-    fn tool(&mut self, part: Value<'_>, typed_command: bool, out: &mut Stream) {
+    fn decode_tool(&mut self, part: Value<'_>, is_user_command: bool, out: &mut Stream) {
         let state = part.object("state");
         let time = state.and_then(|state| state.object("time"));
         let mut arguments = Arguments::default();
         if let Some(state) = state {
-            state.field("input").inspect(|input| arguments.read(*input));
+            if let Some(input) = state.field("input") {
+                arguments.read_value(input);
+            }
             // Arguments that were still being written.
             if let Some(raw) = state.non_empty("raw")
                 && arguments.draft().text.is_empty()
@@ -151,93 +156,132 @@ impl Decoder {
                 arguments.read_json_text(raw, &mut Parser::default());
             }
         }
-        let call = Call {
+        let call = OpencodeCall {
             tool_name: part.text("tool"),
             tool_call_id: part.non_empty("callID"),
             status: state.and_then(|state| state.text("status")),
             metadata: state.and_then(|state| state.object("metadata")),
-            started: chat::millis(time, "start"),
-            ended: chat::millis(time, "end"),
+            started: chat::read_millis(time, "start"),
+            ended: chat::read_millis(time, "end"),
         };
-        if typed_command {
-            out.prompt(&format!("!{}", arguments.draft().command));
+        if is_user_command {
+            out.push_prompt(&format!("!{}", arguments.draft().command));
         }
-        call.push(&arguments, out);
-        self.text.clear();
+        call.push_call(&arguments, out);
+
         let Some(state) = state else { return };
+        self.text.clear();
         let answer = state.field("output").or_else(|| state.field("error"));
-        answer.inspect(|answer| render::value(*answer, &mut self.text));
+        if let Some(answer) = answer {
+            render::append_value(answer, &mut self.text);
+        }
         // Output printed before an interruption, or cut from the answer shown to the model.
-        let has_more = |data: &Value<'_>| {
-            data.flag("interrupted") == Some(true) || data.flag("truncated") == Some(true)
-        };
-        let more = call.metadata.filter(has_more).and_then(|data| data.non_empty("output"));
-        if let Some(output) = more.filter(|output| !self.text.contains(output.trim())) {
-            render::add_line(output, &mut self.text);
+        let full_output = call.metadata.and_then(full_output).unwrap_or_default();
+        if !self.text.contains(full_output.trim()) {
+            render::append_line(full_output, &mut self.text);
         }
         for file in state.items("attachments") {
             let name = file.text("filename");
-            attached(file.text("mime"), file.text("url"), name, None, &mut self.text);
+            append_attachment(file.text("mime"), file.text("url"), name, None, &mut self.text);
         }
-        call.push_answer(answer.is_some(), &self.text, out);
+        call.push_result(answer.is_some(), &self.text, out);
     }
 
     /// Decodes text that OpenCode put into a message: reminders, contents of attached files.
-    fn machine_text(&mut self, part: Value<'_>, out: &mut Stream) {
+    fn push_machine_text(&mut self, part: Value<'_>, out: &mut Stream) {
         self.text.clear();
         self.text.push_str(part.text("text").unwrap_or(""));
-        self.typed_command |= self.text == RAN_BY_USER;
-        let said = part.object("metadata").and_then(|metadata| metadata.non_empty("kind"));
-        let subtype = said.unwrap_or(if part.flag("ignored") == Some(true) {
-            "ignored"
-        } else {
-            subtype_of(&self.text)
-        });
-        render::cut(&mut self.text);
+        self.is_user_command |= self.text == RAN_BY_USER;
+        let kind = part.object("metadata").and_then(|metadata| metadata.non_empty("kind"));
+        let subtype = match kind {
+            Some(kind) => kind,
+            None if part.flag("ignored") == Some(true) => "ignored",
+            None => machine_subtype(&self.text),
+        };
+        render::truncate_notification(&mut self.text);
         let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
 
     /// Decodes parts that are not part of the conversation, known or unknown.
-    fn side_part(&mut self, kind: &str, part: Value<'_>, out: &mut Stream) {
+    fn decode_side_part(&mut self, kind: &str, part: Value<'_>, out: &mut Stream) {
         if !SIDE_PARTS.contains(&kind) {
-            out.drift("block", kind);
+            out.count_unknown("block", kind);
         }
         match (kind, part.object("error")) {
-            ("retry", Some(error)) => self.error("retry", error, out),
+            ("retry", Some(error)) => self.push_error_record("retry", error, out),
             ("file", _) => {
                 self.text.clear();
                 let name = part.text("filename");
-                attached(part.text("mime"), part.text("url"), name, None, &mut self.text);
+                append_attachment(part.text("mime"), part.text("url"), name, None, &mut self.text);
                 let draft = Draft { subtype: Some(kind), text: &self.text, ..Draft::default() };
                 out.push(EventType::Notification, draft);
             }
-            _ => self.notify(kind, part, out),
+            _ => self.push_record_fields(kind, part, out),
         }
     }
 
-    fn error(&mut self, subtype: &str, error: Value<'_>, out: &mut Stream) {
+    /// Pushes a notification of an error.
+    fn push_error_record(&mut self, subtype: &str, error: Value<'_>, out: &mut Stream) {
         self.text.clear();
         match error.object("data").and_then(|data| data.non_empty("message")) {
             Some(message) => self.text.push_str(message),
-            None => render::fields(error, &["name"], &mut self.text),
+            None => render::append_notification(error, &["name"], &mut self.text),
         }
         push_error(subtype, &self.text, out);
     }
 
-    fn notify(&mut self, subtype: &str, record: Value<'_>, out: &mut Stream) {
+    /// Pushes a notification with the fields of a message or part that has no rule of its own.
+    fn push_record_fields(&mut self, subtype: &str, record: Value<'_>, out: &mut Stream) {
         self.text.clear();
         let skip = ["type", "id", "sessionID", "messageID", "synthetic"];
-        render::fields(record, &skip, &mut self.text);
+        render::append_notification(record, &skip, &mut self.text);
         let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
 }
 
+/// Returns the prompt in the parts of a message: the words that the user typed, then the
+/// attachments that they do not mention.
+fn prompt_text(parts: &[Value<'_>]) -> String {
+    let mut words = String::new();
+    for part in parts.iter().filter(|part| !is_machine_part(**part)) {
+        let text = match part.text("type") {
+            Some("text") => part.text("text"),
+            Some("subtask") => part.text("prompt"),
+            _ => None,
+        };
+        if let Some(text) = text {
+            render::append_line(text, &mut words);
+        }
+    }
+    for part in parts.iter().filter(|part| !is_machine_part(**part)) {
+        let mention = part
+            .object("source")
+            .and_then(|source| source.object("text").unwrap_or(source).text("value"));
+        let name = part.text("filename").or_else(|| part.text("name"));
+        match part.text("type") {
+            Some("file") => {
+                append_attachment(part.text("mime"), part.text("url"), name, mention, &mut words)
+            }
+            Some("agent") => append_attachment(None, None, name, mention, &mut words),
+            _ => {}
+        }
+    }
+    words
+}
+
+/// Returns the output of a tool from the metadata of its call, if the answer lacks a part of it.
+fn full_output(metadata: Value<'_>) -> Option<&str> {
+    let is_incomplete =
+        metadata.flag("interrupted") == Some(true) || metadata.flag("truncated") == Some(true);
+    if is_incomplete { metadata.non_empty("output") } else { None }
+}
+
 /// Decodes text or reasoning of the assistant.
-fn speech(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
+fn push_text(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
     let text = part.text("text").unwrap_or("");
-    let timestamp = chat::millis(part.object("time"), "start");
+    let timestamp = chat::read_millis(part.object("time"), "start");
     let draft = Draft { text, timestamp, ..Draft::default() };
     match kind {
         "reasoning" => out.push(EventType::Reasoning, draft),
@@ -250,6 +294,7 @@ fn speech(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
     }
 }
 
-fn is_machine(part: Value<'_>) -> bool {
+/// Returns whether OpenCode itself put a part into a message.
+fn is_machine_part(part: Value<'_>) -> bool {
     part.flag("synthetic") == Some(true) || part.flag("ignored") == Some(true)
 }

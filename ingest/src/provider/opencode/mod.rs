@@ -1,9 +1,16 @@
-//! OpenCode: the document of `opencode export`, and the two stores (docs/formats.md#opencode).
+//! Reads the documents of `opencode export` and the two stores of OpenCode
+//! (docs/formats.md#opencode).
+//!
+//! ```text
+//! {"info":{"id":"ses_...","projectID":"...","time":{...},...},
+//!  "messages":[{"info":{...},"parts":[...]}]}
+//! ```
 //!
 //! Sessions of the stores are assembled into the bytes of such a document: from the tree of files
 //! before 1.2 (`tree.rs`) or from the database of later versions (`database.rs`). Versions 1 write
 //! a message as `{info, parts}` (`message.rs`), versions 2 as one object (`v2.rs`).
 
+mod connection;
 mod database;
 mod document_text;
 mod events;
@@ -18,158 +25,205 @@ use schemas::event::Relation;
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::message::Decoder;
-use crate::provider::format::{Claim, Format, Head, Places, Quirks, Reader, Tally};
+use self::message::OpencodeDecoder;
+use crate::provider::format::{
+    AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
+};
 use crate::provider::shared::chat;
-use crate::provider::shared::document::{self, Document, Layout};
+use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::stream::{Stream, TitleFrom};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenCode,
     // A fork copies messages under new ids, so messages are identified by content.
-    unique_ids: false,
-    roots,
-    sniff,
+    has_unique_ids: false,
+    roots: log_roots,
+    sniff: claim_log,
     quirks: Quirks {
-        ids_descend: true,
+        has_descending_ids: true,
         assemblies: &[database::ASSEMBLY, tree::ASSEMBLY],
         ..Quirks::NONE
     },
-    reader: Reader::Document(read),
+    reader: LogReader::Document(decode_log),
 };
 
-fn roots(places: &Places<'_>) -> Vec<PathBuf> {
-    let data = places.data("opencode");
-    let mut roots = database::databases(&data);
+fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let data = places.data_path("opencode");
+    let mut roots = database::find_databases(&data);
     // A file name in the variable is relative to the data folder.
-    roots.extend(places.set("OPENCODE_DB").map(|db| data.join(db)));
+    roots.extend(places.env_path("OPENCODE_DB").map(|db| data.join(db)));
     roots.push(data.join("storage/session"));
     roots
 }
 
-fn sniff(head: &Head<'_>) -> Option<Claim> {
+/// Claims a document by the fields of its session or of a message in it.
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     match &head.document {
         Some(document) => match document.get("info") {
-            Some(Json::Object(info)) => session(info, head).or_else(|| message(info, head)),
-            // The session's fields exceed the part of the file that was read, so its name decides.
-            Some(Json::Null) => head.stem().starts_with("ses_").then(|| claim(&Map::new(), head)),
+            Some(Json::Object(info)) => {
+                claim_session(info, head).or_else(|| claim_message(info, head))
+            }
+            // The session's fields exceed the part of the file that was read, so the name decides.
+            Some(Json::Null) => {
+                head.file_stem().starts_with("ses_").then(|| session_claim(&Map::new(), head))
+            }
             Some(_) => None,
             // A session's own file in the tree.
-            None => session(document, head),
+            None => claim_session(document, head),
         },
         // The early form, one message per line.
-        None => message(head.objects.first()?.get("info")?.as_object()?, head),
+        None => claim_message(head.objects.first()?.get("info")?.as_object()?, head),
     }
 }
 
 /// Returns the claim of a document with these session fields.
-fn session(info: &Map<String, Json>, head: &Head<'_>) -> Option<Claim> {
-    let has = |key: &str| info.get(key).is_some_and(Json::is_string);
-    let is_ours = has("id") && has("projectID") && info.get("time").is_some_and(Json::is_object);
-    (is_ours && !has("role")).then(|| claim(info, head))
+fn claim_session(info: &Map<String, Json>, head: &LogHead<'_>) -> Option<SessionClaim> {
+    let is_session = has_text(info, "id")
+        && has_text(info, "projectID")
+        && info.get("time").is_some_and(Json::is_object)
+        && !has_text(info, "role");
+    is_session.then(|| session_claim(info, head))
 }
 
 /// Returns the claim of a log with these message fields, which also name the session.
-fn message(info: &Map<String, Json>, head: &Head<'_>) -> Option<Claim> {
-    let text = |key: &str| info.get(key).and_then(Json::as_str);
-    let is_ours = matches!(text("role"), Some("user" | "assistant")) && text("id").is_some();
+fn claim_message(info: &Map<String, Json>, head: &LogHead<'_>) -> Option<SessionClaim> {
+    let role = info.get("role").and_then(Json::as_str);
+    if !matches!(role, Some("user" | "assistant")) || !has_text(info, "id") {
+        return None;
+    }
+    let session_id = info.get("sessionID")?.as_str()?;
     let mut session = Map::new();
-    session.insert("id".to_owned(), text("sessionID")?.into());
-    is_ours.then(|| claim(&session, head))
+    session.insert("id".to_owned(), session_id.into());
+    Some(session_claim(&session, head))
 }
 
-fn claim(info: &Map<String, Json>, head: &Head<'_>) -> Claim {
-    let text = |key: &str| info.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
+fn has_text(info: &Map<String, Json>, key: &str) -> bool {
+    info.get(key).is_some_and(Json::is_string)
+}
+
+/// Returns a field that is a non-empty string.
+fn non_empty<'i>(info: &'i Map<String, Json>, key: &str) -> Option<&'i str> {
+    info.get(key).and_then(Json::as_str).filter(|text| !text.is_empty())
+}
+
+/// Returns the claim of a log of the session with these fields.
+fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
     // Some published logs have their ids masked.
-    let id = text("id").filter(|id| *id != "REDACTED").unwrap_or_else(|| head.stem());
-    let parent = text("parentID");
-    let fork = text("forkSessionID");
-    let relation = match (parent, fork) {
+    let id =
+        non_empty(info, "id").filter(|id| *id != "REDACTED").unwrap_or_else(|| head.file_stem());
+    let parent = non_empty(info, "parentID");
+    let original = non_empty(info, "forkSessionID");
+    let relation = match (parent, original) {
         (Some(_), _) => Some(Relation::SubagentOf),
         (None, Some(_)) => Some(Relation::ForkedFrom),
         (None, None) => None,
     };
-    Claim {
+    SessionClaim {
         provider: Provider::OpenCode,
         native_id: id.to_owned(),
         // The parent's call refers to the subagent by this id.
         agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.or(fork).map(str::to_owned),
+        parent: parent.or(original).map(str::to_owned),
         relation,
-        first_record: head.document.as_ref().and_then(first_message),
+        first_record: head.document.as_ref().and_then(first_message_identity),
     }
 }
 
 /// Returns the identity of the first message: role, time and beginning. A fork that does not name
 /// its original begins with the same message.
-fn first_message(document: &Map<String, Json>) -> Option<u64> {
+fn first_message_identity(document: &Map<String, Json>) -> Option<u64> {
     let first = document.get("messages")?.get(0)?;
-    let facts = first.get("info").unwrap_or(first);
-    let who = ["role", "type"].iter().find_map(|key| facts.get(key)?.as_str())?;
-    let created = facts.get("time")?.get("created")?.as_i64()?;
+    let info = first.get("info").unwrap_or(first);
+    let role = ["role", "type"].iter().find_map(|key| info.get(key)?.as_str())?;
+    let created = info.get("time")?.get("created")?.as_i64()?;
     let parts = first.get("parts").or_else(|| first.get("content")).and_then(Json::as_array);
     let texts = parts.into_iter().flatten().chain([first]).filter_map(|part| part.get("text"));
-    let said = texts.filter_map(Json::as_str).find(|text| !text.is_empty())?;
-    Some(xxh3_64(format!("{who} {created} {said}").as_bytes()) | 1)
+    let beginning = texts.filter_map(Json::as_str).find(|text| !text.is_empty())?;
+    Some(xxh3_64(format!("{role} {created} {beginning}").as_bytes()) | 1)
 }
 
-/// Header fields of an export, and of a session's own file, which has no messages.
-const LAYOUT: Layout =
-    Layout { list: Some("messages"), header: &["info", "directory", "title", "version", "time"] };
+/// The field of an export that holds the messages.
+const MESSAGES: &str = "messages";
 
-fn read(bytes: &[u8], out: &mut Stream, tally: &mut Tally) {
-    let mut decoder = Decoder::default();
-    if document::is_lines(bytes, "messages") {
-        document::lines(bytes, out, tally, &mut |message, span, out, tally| {
-            out.begin_message(id(message));
-            tally.object(decoder.message(message, span.at(), out));
+/// Header fields of an export, and of a session's own file, which has no messages.
+const LAYOUT: DocumentLayout = DocumentLayout {
+    list: Some(MESSAGES),
+    header: &["info", "directory", "title", "version", "time"],
+};
+
+/// Decodes a document, or a file with one message per line.
+fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
+    let mut decoder = OpencodeDecoder::default();
+    if document::is_lines(bytes, MESSAGES) {
+        document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {
+            out.begin_message(message_id(message));
+            tally.count_object(decoder.decode_message(message, span.position(), out));
         });
         return;
     }
+
     let document = Document::read(bytes, &LAYOUT, out, tally);
-    // The message that the user went back to. It is kept if only a part of it is undone.
-    let mut back = None;
-    document.header(|fields| {
+    let mut revert = None;
+    document.with_header(|fields| {
         let info = fields.object("info").unwrap_or(fields);
-        header(info, out);
-        back = info.object("revert").and_then(|revert| {
-            Some((revert.non_empty("messageID")?.to_owned(), revert.field("partID").is_some()))
-        });
+        decode_header(info, out);
+        revert = info.object("revert").and_then(Revert::parse);
     });
-    let mut since = None;
-    document::each(bytes, &document.records, out, tally, &mut |message, _, at, out| {
-        let id = id(message);
+
+    let mut abandoned_from = None;
+    document::for_each_record(bytes, &document.records, out, tally, &mut |message, _, at, out| {
+        let id = message_id(message);
         out.begin_message(id);
         let first = out.position();
-        let outcome = decoder.message(message, at, out);
-        if let Some((_, in_part)) = back.as_ref().filter(|(back, _)| Some(back.as_str()) == id) {
-            since = Some(if *in_part { out.position() } else { first });
+        let outcome = decoder.decode_message(message, at, out);
+        if let Some(revert) = &revert
+            && id == Some(revert.message_id.as_str())
+        {
+            abandoned_from = Some(if revert.is_partial { out.position() } else { first });
         }
-        if let Some(since) = since {
-            out.abandon(since);
+        if let Some(first) = abandoned_from {
+            out.abandon_from(first);
         }
         outcome
     });
 }
 
+/// The message that the user went back to. All later messages are abandoned.
+struct Revert {
+    message_id: String,
+    /// True if only a part of the message is undone. The message itself is then kept.
+    is_partial: bool,
+}
+
+impl Revert {
+    /// Reads the field `revert` of a session. Returns `None` if it names no message.
+    fn parse(revert: Value<'_>) -> Option<Self> {
+        Some(Self {
+            message_id: revert.non_empty("messageID")?.to_owned(),
+            is_partial: revert.field("partID").is_some(),
+        })
+    }
+}
+
 /// Returns a message's id.
-fn id<'v>(message: Value<'v>) -> Option<&'v str> {
+fn message_id<'v>(message: Value<'v>) -> Option<&'v str> {
     message.object("info").unwrap_or(message).non_empty("id")
 }
 
 /// Beginnings of the placeholder titles that OpenCode gives to untitled sessions.
-const NO_TITLES: &[&str] = &["New session - ", "Child session - "];
+const PLACEHOLDER_TITLES: &[&str] = &["New session - ", "Child session - "];
 
 /// Reads the session's own fields.
-fn header(info: Value<'_>, out: &mut Stream) {
-    out.widen(chat::millis(info.object("time"), "created"));
+fn decode_header(info: Value<'_>, out: &mut Stream) {
+    out.extend_time_range(chat::read_millis(info.object("time"), "created"));
     let location = info.object("location").and_then(|location| location.text("directory"));
     out.set_cwd(info.text("directory").or(location));
     out.set_version(info.text("version"));
+
     let title = info.text("title").unwrap_or("");
-    if !NO_TITLES.iter().any(|start| title.starts_with(start)) {
-        out.title(TitleFrom::Agent, title);
+    if !PLACEHOLDER_TITLES.iter().any(|start| title.starts_with(start)) {
+        out.offer_title(TitleFrom::Agent, title);
     }
 }
 
@@ -181,8 +235,8 @@ mod tests {
 
     fn check(path: &str, document: &str, want: Option<(&str, Option<&str>)>) {
         let document = serde_json::from_str(document).expect("json");
-        let head = Head { path: Path::new(path), objects: Vec::new(), document, is_list: false };
-        let got = sniff(&head).map(|claim| (claim.native_id, claim.parent));
+        let head = LogHead { path: Path::new(path), objects: Vec::new(), document, is_list: false };
+        let got = claim_log(&head).map(|claim| (claim.native_id, claim.parent));
         let want = want.map(|(id, parent)| (id.to_owned(), parent.map(str::to_owned)));
         assert_eq!(got, want, "{path}");
     }

@@ -1,8 +1,14 @@
 //! Assembles sessions of OpenCode before 1.2 into the bytes of an export document
-//! (docs/formats.md#opencode). Those versions kept a tree of files
-//! (`storage/session/<project>/ses_*.json`, `message/<session>/msg_*.json`,
-//! `part/<message>/prt_*.json`). The same tree gives the same bytes, so positions in them stay
-//! valid. Later versions copy the tree into their database (`database.rs`) and leave it in place.
+//! (docs/formats.md#opencode). Those versions kept a tree of files:
+//!
+//! ```text
+//! storage/session/<project>/ses_*.json
+//! storage/message/<session>/msg_*.json
+//! storage/part/<message>/prt_*.json
+//! ```
+//!
+//! The same tree gives the same bytes, so positions in them stay valid. Later versions copy the
+//! tree into their database (`database.rs`) and leave it in place.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,10 +18,10 @@ use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 
-use super::document_text::{document, message, object};
+use super::document_text::{document_bytes, message_with_parts, object_with_ids};
 use crate::source::assembly::{AssembledSession, Assembly};
 
-/// Sessions in such a tree; the path of one is that of its own file.
+/// Assembles the sessions of such a tree. The path of a session is that of its own file.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "OpenCode tree",
     shares_file: false,
@@ -28,152 +34,185 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     assemble: assemble_tree,
 };
 
-/// True if a folder of the tree holds parts of sessions, which are not logs of their own.
+/// Names of the folders of a tree that hold parts of sessions.
+const PART_FOLDERS: &[&str] = &["message", "part", "session_diff", "session_share", "todo"];
+
+/// Returns whether a folder of the tree holds parts of sessions, which are not logs of their own.
 fn is_part(path: &Path) -> bool {
-    let parts = ["message", "part", "session_diff", "session_share", "todo"];
-    path.file_name().is_some_and(|name| parts.iter().any(|part| name == *part)) && in_storage(path)
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    PART_FOLDERS.contains(&name) && is_in_storage(path)
 }
 
-/// True if the file is a session's own file in such a tree.
+/// Returns whether the file is a session's own file in such a tree.
 fn is_tree_session(path: &Path) -> bool {
     let sessions = path.parent().and_then(Path::parent);
     path.extension().is_some_and(|extension| extension == "json")
         && sessions.and_then(Path::file_name).is_some_and(|name| name == "session")
-        && sessions.is_some_and(in_storage)
+        && sessions.is_some_and(is_in_storage)
 }
 
-/// True if the parent folder's name begins with `storage`: copies of `storage` keep that beginning.
-fn in_storage(folder: &Path) -> bool {
+/// Returns whether the name of the parent folder begins with `storage`, as the names of copies of
+/// `storage` do, too.
+fn is_in_storage(folder: &Path) -> bool {
     let around = folder.parent().and_then(Path::file_name);
     around.is_some_and(|name| name.to_string_lossy().starts_with("storage"))
 }
 
 /// Assembles the export document of a session in the tree.
 fn assemble_tree(session_file: &Path) -> io::Result<Vec<u8>> {
-    let info = read(session_file)?;
-    let tree = Tree::of(session_file)?;
+    let info = read_text(session_file)?;
+    let tree = SessionTree::read_files(session_file)?;
     let mut loose: HashMap<String, Vec<String>> = HashMap::new();
     for path in &tree.loose {
-        let part = read(path)?;
-        let message = fields(&part).message_id.unwrap_or_default();
-        loose.entry(message).or_default().push(object(&part, &[]));
+        let part = read_text(path)?;
+        let message = parse_fields(&part).message_id.unwrap_or_default();
+        loose.entry(message).or_default().push(object_with_ids(&part, &[]));
     }
-    let mut messages = Vec::new();
-    for (path, parts) in tree.messages {
-        let info = read(&path)?;
-        let fields = fields(&info);
-        let parts = parts.iter().map(|path| Ok(object(&read(path)?, &[])));
-        let mut parts = parts.collect::<io::Result<Vec<_>>>()?;
+
+    let mut messages = Vec::with_capacity(tree.messages.len());
+    for (path, part_paths) in &tree.messages {
+        let info = read_text(path)?;
+        let fields = parse_fields(&info);
+        let mut parts = Vec::with_capacity(part_paths.len());
+        for path in part_paths {
+            parts.push(object_with_ids(&read_text(path)?, &[]));
+        }
         parts.extend(fields.id.and_then(|id| loose.remove(&id)).unwrap_or_default());
         let created = fields.time.and_then(|time| time.created).unwrap_or(f64::MAX);
-        messages.push((created, message(&object(&info, &[]), &parts)));
+        messages.push((created, message_with_parts(&object_with_ids(&info, &[]), &parts)));
     }
+
     // Files are listed by name, and the stable sort keeps that order for equal times.
     messages.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let messages: Vec<_> = messages.into_iter().map(|(_, message)| message).collect();
-    Ok(document(&object(&info, &[]), &messages))
+    Ok(document_bytes(&object_with_ids(&info, &[]), &messages))
 }
 
 /// Returns the size in bytes of all files of a session, and their latest modification in
 /// microseconds.
 fn tree_state(session_file: &Path) -> io::Result<(u64, i64)> {
-    let tree = Tree::of(session_file)?;
-    let parts = tree.messages.iter().flat_map(|(message, parts)| {
-        std::iter::once(message.as_path()).chain(parts.iter().map(PathBuf::as_path))
-    });
-    let loose = tree.loose.iter().map(PathBuf::as_path);
-    let mut state = (0, 0);
-    for path in std::iter::once(session_file).chain(parts).chain(loose) {
-        let metadata = match fs::metadata(path) {
+    let tree = SessionTree::read_files(session_file)?;
+    let mut files = vec![session_file];
+    for (message, parts) in &tree.messages {
+        files.push(message);
+        files.extend(parts.iter().map(PathBuf::as_path));
+    }
+    files.extend(tree.loose.iter().map(PathBuf::as_path));
+
+    let mut bytes: u64 = 0;
+    let mut updated_us: i64 = 0;
+    for file in files {
+        let metadata = match fs::metadata(file) {
             // Undone messages vanish at any time.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             metadata => metadata?,
         };
         let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let modified = i64::try_from(modified.as_micros()).unwrap_or(i64::MAX);
-        state = (state.0 + metadata.len(), modified.max(state.1));
+        bytes += metadata.len();
+        updated_us = updated_us.max(i64::try_from(modified.as_micros()).unwrap_or(i64::MAX));
     }
-    Ok(state)
+    Ok((bytes, updated_us))
 }
 
 /// The files of a session, sorted by name.
-struct Tree {
+struct SessionTree {
     /// The file of each message, with the files of its parts.
     messages: Vec<(PathBuf, Vec<PathBuf>)>,
     /// Parts of any session, from versions that did not yet give each message a folder of parts.
     loose: Vec<PathBuf>,
 }
 
-impl Tree {
-    fn of(session_file: &Path) -> io::Result<Self> {
-        let nowhere = || io::Error::new(io::ErrorKind::NotFound, "no session of a storage tree");
-        let storage = session_file.ancestors().nth(3).ok_or_else(nowhere)?;
-        let folder = folder(&storage.join("message"), session_file);
-        let files = folder.map_or_else(|| Ok(Vec::new()), |folder| json_files(&folder))?;
-        let mut messages = Vec::with_capacity(files.len());
-        let mut has_folders = files.is_empty();
-        for file in files {
-            let parts = match self::folder(&storage.join("part"), &file) {
-                Some(folder) => json_files(&folder)?,
-                None => Vec::new(),
-            };
-            has_folders |= !parts.is_empty();
+impl SessionTree {
+    /// Lists the files of the session in `session_file`.
+    fn read_files(session_file: &Path) -> io::Result<Self> {
+        let Some(storage) = session_file.ancestors().nth(3) else {
+            let message =
+                format!("{} is not in a storage tree of OpenCode", session_file.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        };
+
+        let parts_folder = storage.join("part");
+        let mut messages = Vec::new();
+        for file in record_files(&storage.join("message"), session_file)? {
+            let parts = record_files(&parts_folder, &file)?;
             messages.push((file, parts));
         }
-        let loose = if has_folders { Vec::new() } else { json_files(&storage.join("part"))? };
+
+        let has_parts = messages.iter().any(|(_, parts)| !parts.is_empty());
+        let loose =
+            if messages.is_empty() || has_parts { Vec::new() } else { json_files(&parts_folder)? };
         Ok(Self { messages, loose })
+    }
+}
+
+/// Returns the files below `parent` with the records that belong to the record in `file`, sorted by
+/// name; none if there is no folder for them.
+fn record_files(parent: &Path, file: &Path) -> io::Result<Vec<PathBuf>> {
+    match find_record_folder(parent, file) {
+        Some(folder) => json_files(&folder),
+        None => Ok(Vec::new()),
     }
 }
 
 /// Returns the folder below `parent` for the records that belong to the record in `file`. The
 /// folder has the name of the file or, if the file was renamed, the id of its record.
-fn folder(parent: &Path, file: &Path) -> Option<PathBuf> {
+fn find_record_folder(parent: &Path, file: &Path) -> Option<PathBuf> {
     let by_name = parent.join(file.file_stem()?);
     if by_name.is_dir() {
         return Some(by_name);
     }
-    let id = fields(&read(file).ok()?).id.filter(|id| !id.is_empty() && !id.contains(['/', '\\']));
-    id.map(|id| parent.join(id)).filter(|folder| folder.is_dir())
+    let id = parse_fields(&read_text(file).ok()?).id?;
+    // An id with a separator is not the name of a folder.
+    if id.is_empty() || id.contains(['/', '\\']) {
+        return None;
+    }
+    let by_id = parent.join(id);
+    by_id.is_dir().then_some(by_id)
 }
 
 /// Returns the JSON files in a folder, sorted by name; none if the folder does not exist.
 fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = list(folder)?;
+    let mut files = list_folder(folder)?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     Ok(files)
 }
 
 /// Returns the entries of a folder, sorted by name; none if the folder does not exist.
-fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let paths = entries.map(|entry| Ok(entry?.path()));
-    let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry?.path());
+    }
     paths.sort();
     Ok(paths)
 }
 
-fn read(path: &Path) -> io::Result<String> {
+/// Returns the text of a file. Bytes that are not UTF-8 are replaced.
+fn read_text(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
 /// The fields that show where a record belongs.
 #[derive(Default, Deserialize)]
-struct Fields {
+struct RecordFields {
     id: Option<String>,
     #[serde(rename = "messageID")]
     message_id: Option<String>,
-    time: Option<Time>,
+    time: Option<RecordTime>,
 }
 
 #[derive(Deserialize)]
-struct Time {
+struct RecordTime {
+    /// Milliseconds since 1970.
     created: Option<f64>,
 }
 
-fn fields(json: &str) -> Fields {
+/// Parses a record. Returns empty fields if it is not valid.
+fn parse_fields(json: &str) -> RecordFields {
     serde_json::from_str(json).unwrap_or_default()
 }
 

@@ -1,85 +1,103 @@
 //! Decodes one message of OpenCode 2: a row of the table `session_message` or an element of an
-//! export. A message is one object with a `type`. Its `content` holds the assistant's text,
-//! reasoning and calls (docs/formats.md#opencode).
+//! export (docs/formats.md#opencode).
+//!
+//! ```text
+//! {"id":"msg_...","type":"user","text":"...","time":{"created":...}}
+//! {"id":"msg_...","type":"assistant","content":[{"type":"text","text":"..."}],"tokens":{...}}
+//! ```
+//!
+//! The `content` of an `assistant` message holds the text, the reasoning and the calls.
 
 use schemas::{Confidence, EventType};
 
-use super::events::{Call, attached, identity, push_error, push_usage, subtype_of};
-use crate::provider::format::Outcome;
+use super::events::{
+    OpencodeCall, append_attachment, machine_subtype, message_identity, push_error, push_usage,
+};
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::stream::{Draft, RecordAt, Stream};
-use crate::text::json::{Fields, Parser, Value, string};
+use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
 /// Known types that become a notification of their fields.
 const SIDE_TYPES: &[&str] = &["agent-switched", "idle", "location-switched", "model-switched"];
 
 /// Decodes one message. `text` is a reusable buffer.
-pub(super) fn message(
+pub(super) fn decode_message(
     message: Value<'_>,
     at: RecordAt,
     text: &mut String,
     out: &mut Stream,
-) -> Outcome {
+) -> RecordOutcome {
     let kind = message.text("type").unwrap_or("untyped");
-    let created = chat::millis(message.object("time"), "created");
+    let created = chat::read_millis(message.object("time"), "created");
     let content = message.items("content");
     let anchor = message.non_empty("text").or_else(|| {
         content.iter().find_map(|part| part.non_empty("text").or_else(|| part.non_empty("id")))
     });
-    out.begin_record(at, identity(kind, created, anchor), created);
+    out.begin_record(at, message_identity(kind, created, anchor), created);
+
     text.clear();
     match kind {
-        "user" => user(message, text, out),
-        "assistant" => assistant(message, &content, text, out),
-        "shell" => shell(message, text, out),
-        "compaction" => compaction(message, text, out),
+        "user" => decode_user_message(message, text, out),
+        "assistant" => decode_response(message, &content, text, out),
+        "shell" => decode_shell_command(message, text, out),
+        "compaction" => decode_compaction(message, text, out),
         "synthetic" | "system" | "skill" => {
             let words = message.text("text").unwrap_or("");
-            let subtype = if kind == "synthetic" { subtype_of(words) } else { kind };
+            let subtype = if kind == "synthetic" { machine_subtype(words) } else { kind };
             text.push_str(words);
-            notify(subtype, text, out);
+            push_notification(subtype, text, out);
         }
         // The end of a turn, which its messages show as well.
         "idle" if message.text("outcome") == Some("succeeded") => {}
         _ => {
             if !SIDE_TYPES.contains(&kind) {
-                out.drift("record", kind);
+                out.count_unknown("record", kind);
             }
-            render::fields(message, &["type", "id", "time", "metadata"], text);
-            notify(kind, text, out);
+            render::append_notification(message, &["type", "id", "time", "metadata"], text);
+            push_notification(kind, text, out);
         }
     }
-    Outcome::Events
+    RecordOutcome::Events
 }
 
-fn notify(subtype: &str, text: &mut String, out: &mut Stream) {
-    render::cut(text);
+/// Pushes a notification.
+fn push_notification(subtype: &str, text: &mut String, out: &mut Stream) {
+    render::truncate_notification(text);
     let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
     out.push(EventType::Notification, draft);
 }
 
-fn user(message: Value<'_>, text: &mut String, out: &mut Stream) {
+/// Decodes a message of the user: one prompt from its text and its attachments.
+fn decode_user_message(message: Value<'_>, text: &mut String, out: &mut Stream) {
     text.push_str(message.text("text").unwrap_or(""));
-    let mention = |part: Value<'_>| {
-        part.object("source").and_then(|source| source.text("text").map(str::to_owned))
-    };
     for file in message.items("files") {
-        let (url, name) = (file.text("uri"), file.text("name"));
-        attached(file.text("mime"), url, name, mention(file).as_deref(), text);
+        append_attachment(
+            file.text("mime"),
+            file.text("uri"),
+            file.text("name"),
+            mention_in_prompt(file),
+            text,
+        );
     }
     for agent in message.items("agents") {
-        attached(None, None, agent.text("name"), mention(agent).as_deref(), text);
+        append_attachment(None, None, agent.text("name"), mention_in_prompt(agent), text);
     }
     if !text.is_empty() {
-        out.prompt(text);
+        out.push_prompt(text);
     }
 }
 
+/// Returns the words in a prompt that mention an attachment.
+fn mention_in_prompt(attachment: Value<'_>) -> Option<&str> {
+    attachment.object("source")?.text("text")
+}
+
 /// Decodes a command that the user ran with `!`, and its output.
-fn shell(message: Value<'_>, text: &mut String, out: &mut Stream) {
-    out.prompt(&format!("!{}", message.text("command").unwrap_or("")));
+fn decode_shell_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
+    out.push_prompt(&format!("!{}", message.text("command").unwrap_or("")));
     let output = message.object("output").and_then(|output| output.text("output"));
     let exit_code = message.int("exit").and_then(|code| i32::try_from(code).ok());
     if output.is_none() && exit_code.is_none() {
@@ -90,13 +108,14 @@ fn shell(message: Value<'_>, text: &mut String, out: &mut Stream) {
         subtype: Some("bash_output"),
         text,
         exit_code,
-        timestamp: chat::millis(message.object("time"), "completed"),
+        timestamp: chat::read_millis(message.object("time"), "completed"),
         ..Draft::default()
     };
     out.push(EventType::Notification, draft);
 }
 
-fn assistant(message: Value<'_>, content: &[Value<'_>], text: &mut String, out: &mut Stream) {
+/// Decodes a response of the model, and the error that ended it.
+fn decode_response(message: Value<'_>, content: &[Value<'_>], text: &mut String, out: &mut Stream) {
     out.set_model(message.object("model").and_then(|model| model.text("id")));
     if !content.is_empty() {
         out.begin_step();
@@ -107,82 +126,92 @@ fn assistant(message: Value<'_>, content: &[Value<'_>], text: &mut String, out: 
             "text" if words.is_empty() => {}
             "text" => out.push(EventType::Message, Draft { text: words, ..Draft::default() }),
             "reasoning" => {
-                let timestamp = chat::millis(part.object("time"), "created");
+                let timestamp = chat::read_millis(part.object("time"), "created");
                 let draft = Draft { text: words, timestamp, ..Draft::default() };
                 out.push(EventType::Reasoning, draft);
             }
-            "tool" => tool(*part, text, out),
+            "tool" => decode_tool(*part, text, out),
             kind => {
-                out.drift("block", kind);
+                out.count_unknown("block", kind);
                 text.clear();
-                render::fields(*part, &["type"], text);
-                notify(kind, text, out);
+                render::append_notification(*part, &["type"], text);
+                push_notification(kind, text, out);
             }
         }
     }
-    let counted = push_usage(message.object("tokens"), message.non_empty("id"), out);
-    if !counted && !content.is_empty() {
+
+    let has_usage = push_usage(message.object("tokens"), message.non_empty("id"), out);
+    if !has_usage && !content.is_empty() {
         out.set_confidence(Confidence::Partial);
     }
     if let Some(error) = message.object("retry").and_then(|retry| retry.object("error")) {
-        failure("retry", error, text, out);
+        push_failure("retry", error, text, out);
     }
     if let Some(error) = message.object("error") {
-        failure(error.text("type").unwrap_or("error"), error, text, out);
+        push_failure(error.text("type").unwrap_or("error"), error, text, out);
     }
 }
 
 /// Decodes a call and its result.
-fn tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
+fn decode_tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
     let state = part.object("state");
     let time = part.object("time");
     let mut arguments = Arguments::default();
     if let Some(input) = state.and_then(|state| state.field("input")) {
-        match string(input) {
+        match string_value(input) {
             // Arguments that were still being written.
             Some(raw) => arguments.read_json_text(raw, &mut Parser::default()),
-            None => arguments.read(input),
+            None => arguments.read_value(input),
         }
     }
-    let call = Call {
+    let call = OpencodeCall {
         tool_name: part.text("name"),
         tool_call_id: part.non_empty("id"),
         status: state.and_then(|state| state.text("status")),
         metadata: state.and_then(|state| state.object("metadata")),
-        started: chat::millis(time, "ran").or_else(|| chat::millis(time, "created")),
-        ended: chat::millis(time, "completed"),
+        started: chat::read_millis(time, "ran").or_else(|| chat::read_millis(time, "created")),
+        ended: chat::read_millis(time, "completed"),
     };
-    call.push(&arguments, out);
-    text.clear();
+    call.push_call(&arguments, out);
+
     let Some(state) = state else { return };
+    text.clear();
     for block in state.items("content") {
         match block.text("text") {
-            Some(words) => render::add_line(words, text),
-            None => attached(block.text("mime"), block.text("uri"), block.text("name"), None, text),
+            Some(words) => render::append_line(words, text),
+            None => append_attachment(
+                block.text("mime"),
+                block.text("uri"),
+                block.text("name"),
+                None,
+                text,
+            ),
         }
     }
     if let Some(error) = state.object("error") {
-        render::add_line(error.text("message").unwrap_or(""), text);
+        render::append_line(error.text("message").unwrap_or(""), text);
     }
     // Output of a tool that is still running is not a result.
-    call.push_answer(false, text, out);
+    call.push_result(false, text, out);
 }
 
-fn compaction(message: Value<'_>, text: &mut String, out: &mut Stream) {
+/// Decodes a compaction: its summary or its error, and its tokens.
+fn decode_compaction(message: Value<'_>, text: &mut String, out: &mut Stream) {
     if let Some(error) = message.object("error") {
-        failure("compaction", error, text, out);
+        push_failure("compaction", error, text, out);
     } else {
         text.push_str(message.text("summary").unwrap_or(""));
-        notify("compaction", text, out);
+        push_notification("compaction", text, out);
     }
     push_usage(message.object("tokens"), message.non_empty("id"), out);
 }
 
-fn failure(subtype: &str, error: Value<'_>, text: &mut String, out: &mut Stream) {
+/// Pushes a notification of an error.
+fn push_failure(subtype: &str, error: Value<'_>, text: &mut String, out: &mut Stream) {
     text.clear();
     match error.non_empty("message") {
         Some(words) => text.push_str(words),
-        None => render::fields(error, &["type"], text),
+        None => render::append_notification(error, &["type"], text),
     }
     push_error(subtype, text, out);
 }

@@ -7,71 +7,76 @@ use crate::provider::openclaw::gateway;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
 /// Known roles other than the user, the model or a tool.
 const SIDE_ROLES: &[&str] = &["custom", "hookMessage", "branchSummary", "compactionSummary"];
 
 /// Decodes a message.
-pub(super) fn message(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stream) {
+pub(super) fn decode_message(
+    message: Value<'_>,
+    is_openclaw: bool,
+    text: &mut String,
+    out: &mut Stream,
+) {
     match message.text("role").unwrap_or("untyped") {
-        "user" => user(message, is_openclaw, text, out),
+        "user" => decode_user_message(message, is_openclaw, text, out),
         // Messages of OpenClaw itself: answers to commands, and copies of what a tool delivered.
         "assistant" if is_openclaw && message.text("provider") == Some("openclaw") => {
             let subtype = message.non_empty("model").unwrap_or("openclaw");
-            content(message, text);
-            render::cut(text);
-            notify(subtype, text, None, out);
+            append_content(message, text);
+            render::truncate_notification(text);
+            push_notification(subtype, text, None, out);
         }
-        "assistant" => assistant(message, text, out),
-        "toolResult" => result(message, text, out),
-        "bashExecution" => command(message, text, out),
+        "assistant" => decode_response(message, text, out),
+        "toolResult" => decode_tool_result(message, text, out),
+        "bashExecution" => decode_command(message, text, out),
         role => {
             if !SIDE_ROLES.contains(&role) {
-                out.drift("record", &format!("message {role}"));
+                out.count_unknown("record", &format!("message {role}"));
             }
             match message.text("summary") {
                 Some(summary) => text.push_str(summary),
-                None => content(message, text),
+                None => append_content(message, text),
             }
             if text.is_empty() {
-                render::fields(message, &["role", "customType", "timestamp"], text);
+                render::append_notification(message, &["role", "customType", "timestamp"], text);
             }
-            render::cut(text);
-            notify(message.non_empty("customType").unwrap_or(role), text, None, out);
+            render::truncate_notification(text);
+            push_notification(message.non_empty("customType").unwrap_or(role), text, None, out);
         }
     }
 }
 
-/// Appends the `content` of a message: text or blocks. An image is given by its type and size only.
-pub(super) fn content(message: Value<'_>, out: &mut String) {
+/// Appends the `content` of a message: text or blocks. An image is named by its type and size.
+pub(super) fn append_content(message: Value<'_>, out: &mut String) {
     let Some(content) = message.field("content") else { return };
     let Some(blocks) = content.as_array() else {
-        return out.push_str(crate::text::json::string(content).unwrap_or(""));
+        return out.push_str(string_value(content).unwrap_or(""));
     };
     for block in blocks.iter() {
-        render::new_line(out);
+        render::begin_new_line(out);
         match block.text("data") {
             Some(data) => {
                 let kind = block.text("mimeType").unwrap_or("binary");
                 out.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
             }
-            None => render::block(block, out),
+            None => render::append_block(block, out),
         }
     }
 }
 
-/// Appends the tokens that `record` counts, if any.
-pub(super) fn token_usage(record: Value<'_>, request_id: Option<&str>, out: &mut Stream) {
-    let usage = record.object("usage").map(usage).filter(|usage| usage.total() > 0);
-    if let Some(usage) = usage {
+/// Pushes the tokens that `record` counts, if any.
+pub(super) fn push_usage(record: Value<'_>, request_id: Option<&str>, out: &mut Stream) {
+    let usage = record.object("usage").map(read_usage).unwrap_or_default();
+    if usage.total() > 0 {
         out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
     }
 }
 
 /// Reads token counts. The input excludes the cache, the output includes the reasoning.
-fn usage(usage: Value<'_>) -> Usage {
+fn read_usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("input"),
         output: usage.int("output"),
@@ -82,51 +87,75 @@ fn usage(usage: Value<'_>) -> Usage {
     }
 }
 
-fn notify(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
+/// Pushes a notification.
+fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
     let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
     out.push(EventType::Notification, draft);
 }
 
-fn user(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stream) {
-    content(message, text);
+/// Decodes a message in the user's role: a prompt, or text that no user typed.
+fn decode_user_message(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stream) {
+    append_content(message, text);
     let provenance = message.object("provenance").and_then(|from| from.non_empty("kind"));
     if let Some(kind @ ("internal_system" | "inter_session")) = provenance {
-        return notify(kind, text, None, out);
+        return push_notification(kind, text, None, out);
     }
-    let (context, typed) = if is_openclaw { gateway::inbound(text) } else { ("", text.as_str()) };
+    if !is_openclaw {
+        return push_prompt(text, out);
+    }
+
+    let (context, typed) = gateway::split_inbound(text);
     if !context.is_empty() {
-        notify("inbound_context", context, None, out);
+        push_notification("inbound_context", context, None, out);
         if typed.is_empty() {
             return;
         }
     }
-    if let Some(subtype) = gateway::machine_text(typed).filter(|_| is_openclaw) {
-        return notify(subtype, typed, None, out);
-    }
-    match skill(typed) {
-        Some((name, body, words)) => {
-            notify("skill", body, None, out);
-            prompt::typed(format!("/skill:{name} {words}").trim_end(), true, out);
-        }
-        None => prompt::typed(typed, true, out),
+    match gateway::machine_subtype(typed) {
+        Some(subtype) => push_notification(subtype, typed, None, out),
+        None => push_prompt(typed, out),
     }
 }
 
-/// Splits a skill prompt into name, body and words: the log holds `/skill:name words` together with
-/// the skill's text.
-fn skill(text: &str) -> Option<(&str, &str, &str)> {
-    let (name, rest) = text.strip_prefix("<skill name=\"")?.split_once('"')?;
-    let (_, rest) = rest.split_once(">\n")?;
-    let (body, words) = rest.rsplit_once("\n</skill>")?;
-    Some((name, body, words.trim()))
+/// Pushes a prompt. The text of a skill in it becomes a notification.
+fn push_prompt(text: &str, out: &mut Stream) {
+    match SkillPrompt::parse(text) {
+        Some(SkillPrompt { name, body, words }) => {
+            push_notification("skill", body, None, out);
+            prompt::push_prompt(format!("/skill:{name} {words}").trim_end(), true, out);
+        }
+        None => prompt::push_prompt(text, true, out),
+    }
+}
+
+/// The parts of a prompt that invokes a skill. The log holds the text of the skill together with
+/// the words after `/skill:name`.
+#[derive(Debug, PartialEq, Eq)]
+struct SkillPrompt<'t> {
+    name: &'t str,
+    /// The text of the skill.
+    body: &'t str,
+    /// The words that the user typed after the name.
+    words: &'t str,
+}
+
+impl<'t> SkillPrompt<'t> {
+    /// Parses a prompt. Returns `None` if it does not invoke a skill.
+    fn parse(text: &'t str) -> Option<Self> {
+        let (name, rest) = text.strip_prefix("<skill name=\"")?.split_once('"')?;
+        let (_, rest) = rest.split_once(">\n")?;
+        let (body, words) = rest.rsplit_once("\n</skill>")?;
+        Some(Self { name, body, words: words.trim() })
+    }
 }
 
 /// Decodes a command that the user ran, with its output. `!!` keeps it from the model.
-fn command(message: Value<'_>, text: &mut String, out: &mut Stream) {
+fn decode_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     let mark = if message.flag("excludeFromContext") == Some(true) { "!!" } else { "!" };
     let typed = format!("{mark}{}", message.text("command").unwrap_or(""));
     out.begin_turn();
     out.push(EventType::User, Draft { text: &typed, ..Draft::default() });
+
     text.push_str(message.text("output").unwrap_or(""));
     if message.flag("cancelled") == Some(true) {
         text.push_str("\n[cancelled]");
@@ -142,7 +171,8 @@ fn command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     out.push(EventType::Notification, draft);
 }
 
-fn assistant(message: Value<'_>, text: &mut String, out: &mut Stream) {
+/// Decodes one response of the model, and the error that ended it.
+fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
     out.set_model(message.text("model"));
     let stop = message.text("stopReason").filter(|stop| matches!(*stop, "error" | "aborted"));
     let error = message.non_empty("errorMessage").or(stop);
@@ -152,21 +182,24 @@ fn assistant(message: Value<'_>, text: &mut String, out: &mut Stream) {
     if error.is_none() || !blocks.is_empty() || words.is_some() {
         out.begin_step();
     }
+
     for part in &blocks {
-        block(*part, text, out);
+        decode_block(*part, text, out);
     }
     if words.is_some() || (blocks.is_empty() && error.is_none()) {
         let text = words.unwrap_or("");
         out.push(EventType::Message, Draft { text, ..Draft::default() });
     }
+
     if let Some(error) = error {
         let subtype = stop.unwrap_or("error");
-        notify(subtype, error, (subtype == "error").then_some(true), out);
+        push_notification(subtype, error, (subtype == "error").then_some(true), out);
     }
-    token_usage(message, message.non_empty("responseId"), out);
+    push_usage(message, message.non_empty("responseId"), out);
 }
 
-fn block(block: Value<'_>, text: &mut String, out: &mut Stream) {
+/// Decodes one block of a response.
+fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     text.clear();
     match block.text("type").unwrap_or("block") {
         "text" => {
@@ -184,7 +217,9 @@ fn block(block: Value<'_>, text: &mut String, out: &mut Stream) {
         }
         "toolCall" => {
             let mut arguments = Arguments::default();
-            block.field("arguments").inspect(|input| arguments.read(*input));
+            if let Some(input) = block.field("arguments") {
+                arguments.read_value(input);
+            }
             let draft = Draft {
                 tool_name: block.non_empty("name"),
                 tool_call_id: block.non_empty("id"),
@@ -193,37 +228,39 @@ fn block(block: Value<'_>, text: &mut String, out: &mut Stream) {
             out.push(EventType::ToolCall, draft);
         }
         kind => {
-            out.drift("block", kind);
-            render::fields(block, &["type"], text);
-            notify(kind, text, None, out);
+            out.count_unknown("block", kind);
+            render::append_notification(block, &["type"], text);
+            push_notification(kind, text, None, out);
         }
     }
 }
 
-fn result(message: Value<'_>, text: &mut String, out: &mut Stream) {
-    content(message, text);
+/// Decodes the result of a tool.
+fn decode_tool_result(message: Value<'_>, text: &mut String, out: &mut Stream) {
+    append_content(message, text);
     let details = message.object("details");
     let exit_code = details
         .and_then(|details| details.int("exitCode"))
         .and_then(|code| i32::try_from(code).ok())
-        .or_else(|| exit_code(text.as_str()));
-    let failed = message.flag("isError") == Some(true) || exit_code.is_some_and(|code| code != 0);
+        .or_else(|| parse_exit_code(text.as_str()));
+    let is_error = message.flag("isError") == Some(true) || exit_code.is_some_and(|code| code != 0);
     let draft = Draft {
         text,
         tool_name: message.non_empty("toolName"),
         tool_call_id: message.non_empty("toolCallId"),
-        is_error: Some(failed),
+        is_error: Some(is_error),
         exit_code,
         duration_ms: details.and_then(|details| details.int("durationMs")),
         ..Draft::default()
     };
     out.push(EventType::ToolResult, draft);
+
     // Some tools send requests to a model themselves.
-    token_usage(message, None, out);
+    push_usage(message, None, out);
 }
 
 /// Returns the exit code of a failed command, which is in the last line of its output.
-fn exit_code(text: &str) -> Option<i32> {
+fn parse_exit_code(text: &str) -> Option<i32> {
     let last = text.trim_end().rsplit('\n').next()?.trim_matches(['(', ')', '.']);
     last.strip_prefix("Command exited with code ")?.parse().ok()
 }
@@ -234,17 +271,18 @@ mod tests {
 
     #[test]
     fn exit_codes_are_the_last_line() {
-        assert_eq!(exit_code("no such file\n\nCommand exited with code 2"), Some(2));
-        assert_eq!(exit_code("x\n\n(Command exited with code 101)\n"), Some(101));
-        assert_eq!(exit_code("Command exited with code 2\nand more"), None);
-        assert_eq!(exit_code(""), None);
+        assert_eq!(parse_exit_code("no such file\n\nCommand exited with code 2"), Some(2));
+        assert_eq!(parse_exit_code("x\n\n(Command exited with code 101)\n"), Some(101));
+        assert_eq!(parse_exit_code("Command exited with code 2\nand more"), None);
+        assert_eq!(parse_exit_code(""), None);
     }
 
     #[test]
     fn skills_are_shown_as_typed() {
         let text = "<skill name=\"review\" location=\"/s/SKILL.md\">\nReferences are relative to /s.\n\nRead the diff.\n</skill>\n\nonly retry.rs";
         let body = "References are relative to /s.\n\nRead the diff.";
-        assert_eq!(skill(text), Some(("review", body, "only retry.rs")));
-        assert_eq!(skill("<skill> is a tag"), None);
+        let want = SkillPrompt { name: "review", body, words: "only retry.rs" };
+        assert_eq!(SkillPrompt::parse(text), Some(want));
+        assert_eq!(SkillPrompt::parse("<skill> is a tag"), None);
     }
 }

@@ -3,15 +3,15 @@
 
 use schemas::EventType;
 
-use super::state::{Command, ENVELOPE, State};
-use crate::provider::format::Outcome;
+use super::state::{ENVELOPE, QwenState, SlashCommand};
+use crate::provider::format::RecordOutcome;
 use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream, TitleFrom};
-use crate::text::json::{Fields, Value, string};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
-/// Known subtypes that are shown as they are.
-const KNOWN: &[&str] = &[
+/// Known subtypes that become a notification of their fields.
+const KNOWN_SUBTYPES: &[&str] = &[
     "agent_retry",
     "agent_session_ready",
     "background_task_completed",
@@ -35,141 +35,145 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Decodes a record. `starts_turns` is false for subagents inside a log.
-pub(super) fn record(
+pub(super) fn decode_system_record(
     object: Value<'_>,
     time: Option<i64>,
     starts_turns: bool,
-    state: &mut State,
+    state: &mut QwenState,
     text: &mut String,
     out: &mut Stream,
-) -> Outcome {
+) -> RecordOutcome {
     text.clear();
     let subtype = object.non_empty("subtype").unwrap_or("system");
     let Some(payload) = object.object("systemPayload") else {
         if subtype == "ui_telemetry" {
-            return Outcome::Merged("telemetry");
+            return RecordOutcome::Merged("telemetry");
         }
-        render::fields(object, ENVELOPE, text);
-        return notify(subtype, text, out);
+        render::append_notification(object, ENVELOPE, text);
+        return push_notification(subtype, text, out);
     };
     match subtype {
         "ui_telemetry" => {
             return match payload.object("uiEvent") {
-                Some(event) => state.telemetry.event(event, out),
-                None => Outcome::Merged("telemetry"),
+                Some(event) => state.telemetry.decode_event(event, out),
+                None => RecordOutcome::Merged("telemetry"),
             };
         }
-        "slash_command" => return command(object, payload, time, starts_turns, state, text, out),
-        "custom_title" => return title(payload, state, out),
+        "slash_command" => {
+            return decode_slash_command(object, payload, time, starts_turns, state, text, out);
+        }
+        "custom_title" => return decode_title(payload, state, out),
         "session_model" => {
             out.set_model(payload.text("modelId"));
-            return Outcome::Merged("session_model");
+            return RecordOutcome::Merged("session_model");
         }
-        // Counts of prompts and of lines, written at every turn.
-        "attribution_snapshot" => return Outcome::Merged("attribution_snapshot"),
-        "file_history_snapshot" => files(payload, text),
+        // This holds counts of prompts and of lines, and is written at every turn.
+        "attribution_snapshot" => return RecordOutcome::Merged("attribution_snapshot"),
+        "file_history_snapshot" => append_file_paths(payload, text),
         // The log of the parent holds what the agent inherits.
         "agent_bootstrap" => {
-            render::fields(payload, &["history", "systemInstruction", "tools"], text);
+            render::append_notification(payload, &["history", "systemInstruction", "tools"], text);
         }
         "agent_launch_prompt" => text.push_str(payload.text("displayText").unwrap_or("")),
         "at_command" => {
-            render::fields(payload, &["userText"], text);
+            render::append_notification(payload, &["userText"], text);
             let is_error = (payload.text("status") == Some("error")).then_some(true);
             let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
             out.push(EventType::Notification, draft);
-            return Outcome::Events;
+            return RecordOutcome::Events;
         }
-        "chat_compression" => compression(payload, text),
+        "chat_compression" => append_compression(payload, text),
         _ => {
-            if !KNOWN.contains(&subtype) {
-                out.drift("record", &format!("system/{subtype}"));
+            if !KNOWN_SUBTYPES.contains(&subtype) {
+                out.count_unknown("record", &format!("system/{subtype}"));
             }
-            render::fields(payload, &[], text);
+            render::append_notification(payload, &[], text);
         }
     }
-    notify(subtype, text, out)
+    push_notification(subtype, text, out)
 }
 
 /// Decodes a slash command: the command becomes a prompt, its output a notification.
-fn command(
+fn decode_slash_command(
     object: Value<'_>,
     payload: Value<'_>,
     time: Option<i64>,
     starts_turns: bool,
-    state: &mut State,
+    state: &mut QwenState,
     text: &mut String,
     out: &mut Stream,
-) -> Outcome {
+) -> RecordOutcome {
     let raw = payload.text("rawCommand").unwrap_or("");
     let uuid = object.text("uuid").unwrap_or("").to_owned();
-    state.command = Some(Command { raw: raw.to_owned(), uuid, at: time });
+    state.command = Some(SlashCommand { raw: raw.to_owned(), uuid, at: time });
+
     let items = payload.items("outputHistoryItems");
     if payload.text("phase") != Some("result") && items.is_empty() {
-        prompt::typed(raw, starts_turns, out);
-        return Outcome::Events;
+        prompt::push_prompt(raw, starts_turns, out);
+        return RecordOutcome::Events;
     }
+
     for item in items {
         if !text.is_empty() {
             text.push('\n');
         }
         match item.text("text") {
-            Some(said) => text.push_str(said),
-            None => render::fields(item, &["type", "timestamp"], text),
+            Some(line) => text.push_str(line),
+            None => render::append_notification(item, &["type", "timestamp"], text),
         }
     }
     if text.is_empty() {
-        return Outcome::Merged("command_without_output");
+        return RecordOutcome::Merged("command_without_output");
     }
-    render::cut(text);
-    notify("slash_command_output", text, out)
+    render::truncate_notification(text);
+    push_notification("slash_command_output", text, out)
 }
 
 /// Decodes a title. Qwen Code repeats the title when the log has grown.
-fn title(payload: Value<'_>, state: &mut State, out: &mut Stream) -> Outcome {
+fn decode_title(payload: Value<'_>, state: &mut QwenState, out: &mut Stream) -> RecordOutcome {
     let title = payload.text("customTitle").unwrap_or("");
-    let by_agent = payload.text("titleSource") == Some("auto");
-    out.title(if by_agent { TitleFrom::Agent } else { TitleFrom::Person }, title);
+    let is_generated = payload.text("titleSource") == Some("auto");
+    out.offer_title(if is_generated { TitleFrom::Agent } else { TitleFrom::Person }, title);
     if state.title.as_deref() == Some(title) {
-        return Outcome::Merged("repeated_title");
+        return RecordOutcome::Merged("repeated_title");
     }
     state.title = Some(title.to_owned());
-    notify("custom_title", title, out)
+    push_notification("custom_title", title, out)
 }
 
 /// Appends the numbers of a compaction and the summary that replaces the history.
-fn compression(payload: Value<'_>, text: &mut String) {
+fn append_compression(payload: Value<'_>, text: &mut String) {
     if let Some(info) = payload.object("info") {
-        render::fields(info, &[], text);
+        render::append_notification(info, &[], text);
     }
-    let summary = payload.items("compressedHistory").into_iter().find_map(|content| {
+    for content in payload.items("compressedHistory") {
         let parts = content.items("parts");
-        let said = parts.first().and_then(|part| part.text("text"))?;
-        said.contains("<state_snapshot>").then_some(said)
-    });
-    if let Some(summary) = summary {
-        text.push('\n');
-        text.push_str(summary);
-        render::cut(text);
+        let first_text = parts.first().and_then(|part| part.text("text")).unwrap_or_default();
+        if first_text.contains("<state_snapshot>") {
+            text.push('\n');
+            text.push_str(first_text);
+            render::truncate_notification(text);
+            return;
+        }
     }
 }
 
-/// Appends the paths of the files that were backed up.
-fn files(payload: Value<'_>, text: &mut String) {
+/// Appends the paths of the files that were backed up, each on its own line.
+fn append_file_paths(payload: Value<'_>, text: &mut String) {
     for snapshot in payload.items("snapshots") {
-        let tracked = snapshot.field("trackedFileBackups");
-        let tracked = tracked.and_then(|tracked| tracked.as_object());
-        let paths = tracked.iter().flatten().map(|(path, _)| path);
-        for path in paths.chain(snapshot.field("path").and_then(string)) {
+        let backups = snapshot.field("trackedFileBackups");
+        let backups = backups.and_then(|backups| backups.as_object());
+        let tracked = backups.iter().flatten().map(|(path, _)| path);
+        for path in tracked.chain(snapshot.text("path")) {
             text.push_str(path);
             text.push('\n');
         }
     }
-    render::cut(text);
+    render::truncate_notification(text);
 }
 
-fn notify(subtype: &str, text: &str, out: &mut Stream) -> Outcome {
+fn push_notification(subtype: &str, text: &str, out: &mut Stream) -> RecordOutcome {
     let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
     out.push(EventType::Notification, draft);
-    Outcome::Events
+    RecordOutcome::Events
 }

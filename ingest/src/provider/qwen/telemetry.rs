@@ -2,25 +2,26 @@
 //! Most of their content is in other records too. The decoder keeps the rest: how long a tool or a
 //! request took, the id of a response, who refused a call, and errors of the API.
 //!
-//! Telemetry precedes the record that it describes: a response precedes its `assistant` record, the
-//! calls of a step precede their `tool_result` records.
+//! Telemetry precedes the record that it describes: that of a response precedes its `assistant`
+//! record, that of the calls of a step precedes their `tool_result` records.
 
 use std::collections::VecDeque;
 
 use schemas::{Confidence, EventType, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::provider::format::Outcome;
+use crate::provider::format::RecordOutcome;
 use crate::stream::{Draft, Stream};
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
-/// Most calls remembered until their results come. One step seldom has more than a dozen.
-const TOOLS: usize = 64;
+/// Maximum number of calls that are remembered until their results follow. One step seldom has more
+/// than a dozen.
+const MAX_CALLS: usize = 64;
 
 /// Names of the token counts in `usageMetadata`: prompt, answer, cached, thoughts, results of
 /// built-in tools, total.
-pub(super) const METADATA: [&str; 6] = [
+pub(super) const METADATA_COUNTS: [&str; 6] = [
     "promptTokenCount",
     "candidatesTokenCount",
     "cachedContentTokenCount",
@@ -30,7 +31,7 @@ pub(super) const METADATA: [&str; 6] = [
 ];
 
 /// Names of the same counts in telemetry.
-const TELEMETRY: [&str; 6] = [
+const TELEMETRY_COUNTS: [&str; 6] = [
     "input_token_count",
     "output_token_count",
     "cached_content_token_count",
@@ -41,16 +42,16 @@ const TELEMETRY: [&str; 6] = [
 
 /// Telemetry about records that have not been read yet.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Telemetry {
-    tools: VecDeque<Tool>,
-    request: Option<Request>,
+pub(super) struct QwenTelemetry {
+    tools: VecDeque<FinishedCall>,
+    request: Option<AnsweredRequest>,
     /// Size of the last response whose tokens were counted.
     counted: Option<(i64, i64)>,
 }
 
 /// A call that ended.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Tool {
+pub(super) struct FinishedCall {
     name: String,
     pub(super) duration_ms: Option<i64>,
     /// True if the user refused the call.
@@ -59,120 +60,143 @@ pub(super) struct Tool {
 
 /// A request that was answered.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub(super) struct AnsweredRequest {
     pub(super) id: String,
     pub(super) duration_ms: Option<i64>,
     usage: Usage,
 }
 
-impl Telemetry {
+impl QwenTelemetry {
     /// Decodes one telemetry event.
-    pub(super) fn event(&mut self, event: Value<'_>, out: &mut Stream) -> Outcome {
-        let of_subagent = event.non_empty("subagent_name").is_some();
+    pub(super) fn decode_event(&mut self, event: Value<'_>, out: &mut Stream) -> RecordOutcome {
         if event.field("error_message").is_some() {
-            return api_error(event, out);
+            return push_api_error(event, out);
         }
+
+        let is_subagent = event.non_empty("subagent_name").is_some();
         if let Some(name) = event.text("function_name") {
-            if !of_subagent {
-                if self.tools.len() == TOOLS {
-                    self.tools.pop_front();
-                }
-                self.tools.push_back(Tool {
-                    name: name.to_owned(),
-                    duration_ms: event.int("duration_ms"),
-                    rejected: event.text("decision") == Some("reject"),
-                });
+            if !is_subagent {
+                self.remember_call(name, event);
             }
         } else if let Some(id) = event.text("response_id") {
-            self.answered(id, event, of_subagent, out);
+            self.remember_request(id, event, is_subagent, out);
         }
-        Outcome::Merged("telemetry")
+        RecordOutcome::Merged("telemetry")
     }
 
-    fn answered(&mut self, id: &str, event: Value<'_>, of_subagent: bool, out: &mut Stream) {
-        let usage = usage(event, TELEMETRY);
-        if self.counted.take() == Some(size(usage)) {
+    fn remember_call(&mut self, name: &str, event: Value<'_>) {
+        if self.tools.len() == MAX_CALLS {
+            self.tools.pop_front();
+        }
+        self.tools.push_back(FinishedCall {
+            name: name.to_owned(),
+            duration_ms: event.int("duration_ms"),
+            rejected: event.text("decision") == Some("reject"),
+        });
+    }
+
+    /// Remembers an answered request until the record of its response follows.
+    fn remember_request(
+        &mut self,
+        id: &str,
+        event: Value<'_>,
+        is_subagent: bool,
+        out: &mut Stream,
+    ) {
+        let usage = read_usage(event, TELEMETRY_COUNTS);
+        if self.counted.take() == Some(usage_size(usage)) {
             return;
         }
-        let request = Request { id: id.to_owned(), duration_ms: event.int("duration_ms"), usage };
+
+        let request =
+            AnsweredRequest { id: id.to_owned(), duration_ms: event.int("duration_ms"), usage };
         // Requests of subagents and of the client itself are in no `assistant` record of this log.
-        let uncounted = if of_subagent { Some(request) } else { self.request.replace(request) };
+        let uncounted = if is_subagent { Some(request) } else { self.request.replace(request) };
         if uncounted.is_some_and(|request| request.usage.total() > 0) {
             out.set_confidence(Confidence::Partial);
         }
     }
 
-    /// Returns the request that gave a response with these counts. A record without counts is the
-    /// first part of a response, and a later record of that response has the counts.
-    pub(super) fn response(&mut self, usage: Usage, out: &mut Stream) -> Option<Request> {
+    /// Returns the request that gave a response with these counts, if telemetry reported it. A
+    /// record without counts is the first part of a response, and a later record of that response
+    /// has the counts.
+    pub(super) fn take_request(
+        &mut self,
+        usage: Usage,
+        out: &mut Stream,
+    ) -> Option<AnsweredRequest> {
         self.tools.clear();
         if usage.is_unknown() {
             return None;
         }
-        let request = self.request.take();
-        if request.is_none() {
-            self.counted = Some(size(usage));
-        }
-        let (same, other) = match request {
-            Some(request) if size(request.usage) == size(usage) => (Some(request), None),
-            request => (None, request),
+        let Some(request) = self.request.take() else {
+            self.counted = Some(usage_size(usage));
+            return None;
         };
-        if other.is_some_and(|request| request.usage.total() > 0) {
+        if usage_size(request.usage) == usage_size(usage) {
+            return Some(request);
+        }
+        if request.usage.total() > 0 {
             out.set_confidence(Confidence::Partial);
         }
-        same
+        None
     }
 
     /// Takes the telemetry about the call whose result is being decoded.
-    pub(super) fn tool(&mut self, name: Option<&str>) -> Option<Tool> {
+    pub(super) fn take_call(&mut self, name: Option<&str>) -> Option<FinishedCall> {
         let at = self.tools.iter().position(|tool| Some(tool.name.as_str()) == name)?;
         self.tools.remove(at)
     }
 }
 
-/// Returns the counts by which two records of the same response are matched.
-fn size(usage: Usage) -> (i64, i64) {
-    let count = |count: Option<i64>| count.unwrap_or(0);
-    (count(usage.input) + count(usage.cache_read), count(usage.output))
+/// Returns the counts by which two records of the same response are matched: input and output.
+fn usage_size(usage: Usage) -> (i64, i64) {
+    let input = usage.input.unwrap_or(0) + usage.cache_read.unwrap_or(0);
+    (input, usage.output.unwrap_or(0))
 }
 
-/// Reads token counts. The prompt includes cached tokens. Thoughts are included in the answer if
-/// the model was reached by OpenAI's protocol, and added to it if by Gemini's; the total shows
-/// which.
-pub(super) fn usage(object: Value<'_>, names: [&str; 6]) -> Usage {
+/// Reads token counts with these names. The prompt includes cached tokens. Thoughts are included in
+/// the answer if the model was reached by OpenAI's protocol, and come in addition to it if by
+/// Gemini's. The total shows which.
+pub(super) fn read_usage(object: Value<'_>, names: [&str; 6]) -> Usage {
     let [prompt, answer, cached, thoughts, tools, total] = names.map(|name| object.int(name));
-    let said = |count: Option<i64>| count.unwrap_or(0);
-    let mut beside = match total.filter(|total| *total > 0) {
-        Some(total) => total - said(prompt) - said(answer),
-        None if said(thoughts) > said(answer) => said(thoughts),
+    let answer_tokens = answer.unwrap_or(0);
+    let thought_tokens = thoughts.unwrap_or(0);
+
+    // Tokens of the total that are neither in the prompt nor in the answer.
+    let mut unassigned = match total.filter(|total| *total > 0) {
+        Some(total) => total - prompt.unwrap_or(0) - answer_tokens,
+        None if thought_tokens > answer_tokens => thought_tokens,
         None => 0,
     };
-    let mut take = |count: Option<i64>| {
-        let part = said(count);
-        if part > beside {
-            return 0;
-        }
-        beside -= part;
-        part
-    };
-    let thoughts_beside = take(thoughts);
-    let tools_beside = take(tools);
+    let added_thoughts = take_if_enough(thought_tokens, &mut unassigned);
+    let added_tools = take_if_enough(tools.unwrap_or(0), &mut unassigned);
+
     Usage {
-        input: prompt.map(|prompt| (prompt - said(cached)).max(0) + tools_beside),
-        output: answer.map(|answer| answer + thoughts_beside),
+        input: prompt.map(|prompt| (prompt - cached.unwrap_or(0)).max(0) + added_tools),
+        output: answer.map(|answer| answer + added_thoughts),
         cache_read: cached,
         reasoning: thoughts,
         ..Usage::default()
     }
 }
 
-/// Appends a notification of a failed request, which leaves no other trace in the log.
-fn api_error(event: Value<'_>, out: &mut Stream) -> Outcome {
+/// Subtracts `count` from `available` and returns it. Returns 0 if less is available.
+fn take_if_enough(count: i64, available: &mut i64) -> i64 {
+    if count > *available {
+        return 0;
+    }
+    *available -= count;
+    count
+}
+
+/// Pushes a notification of a failed request, which leaves no other trace in the log.
+fn push_api_error(event: Value<'_>, out: &mut Stream) -> RecordOutcome {
     let mut text = event.text("error_message").unwrap_or("").to_owned();
     for key in ["error_type", "status_code", "model"] {
         if let Some(value) = event.field(key) {
             text.push_str(&format!("\n{key}: "));
-            render::value(value, &mut text);
+            render::append_value(value, &mut text);
         }
     }
     let draft = Draft {
@@ -184,25 +208,25 @@ fn api_error(event: Value<'_>, out: &mut Stream) -> Outcome {
         ..Draft::default()
     };
     out.push(EventType::Notification, draft);
-    Outcome::Events
+    RecordOutcome::Events
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::json::{Found, Parser};
+    use crate::text::json::{LineItem, Parser};
 
     /// `counts`: prompt, answer, cached, thoughts, tools, total; `want`: input, output.
     fn check(counts: [i64; 6], want: (i64, i64)) {
-        let pairs: Vec<_> = METADATA
+        let pairs: Vec<_> = METADATA_COUNTS
             .iter()
             .zip(counts)
             .map(|(name, count)| format!("\"{name}\":{count}"))
             .collect();
         let json = format!("{{{}}}", pairs.join(","));
-        Parser::default().each(json.as_bytes(), &mut |found| {
-            let Found::Object(object, _) = found else { panic!("{json}") };
-            let usage = usage(object, METADATA);
+        Parser::default().for_each_item(json.as_bytes(), &mut |found| {
+            let LineItem::Object(object, _) = found else { panic!("{json}") };
+            let usage = read_usage(object, METADATA_COUNTS);
             assert_eq!((usage.input, usage.output), (Some(want.0), Some(want.1)), "{json}");
         });
     }

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 pub(crate) struct AgentLogs(HashMap<String, bool>);
 
 impl AgentLogs {
-    /// Returns whether an agent has a log. Calls `look` only for an agent that was not looked up
-    /// before.
-    pub(crate) fn has(&mut self, agent: &str, look: impl FnOnce() -> bool) -> bool {
-        self.0.get(agent).copied().unwrap_or_else(|| {
-            let found = look();
-            self.0.insert(agent.to_owned(), found);
-            found
-        })
+    /// Returns whether an agent has a log. Calls `find_log` only for an agent that was not looked
+    /// up before.
+    pub(crate) fn has_log(&mut self, agent: &str, find_log: impl FnOnce() -> bool) -> bool {
+        if let Some(has_log) = self.0.get(agent) {
+            return *has_log;
+        }
+        let has_log = find_log();
+        self.0.insert(agent.to_owned(), has_log);
+        has_log
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::stream::Draft;
 use crate::stream::tool_kind::PATCH_BEGIN;
-use crate::text::json::{Fields, Parser, Value, embedded, string};
+use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
 
 /// Names of arguments that hold one path, in the tools of all providers.
-const PATHS: &[&str] = &[
+const PATH_KEYS: &[&str] = &[
     "file_path",
     "notebook_path",
     "absolute_path",
@@ -22,21 +22,25 @@ const PATHS: &[&str] = &[
 ];
 
 /// Names of arguments that hold several paths.
-const LISTS: &[&str] = &["paths", "file_paths", "files"];
+const PATH_LIST_KEYS: &[&str] = &["paths", "file_paths", "files"];
 
 /// Names of arguments that hold a command line, as text or as a list of words.
-const COMMANDS: &[&str] = &["command", "cmd", "CommandLine", "commandLine", "script", "commands"];
+const COMMAND_KEYS: &[&str] =
+    &["command", "cmd", "CommandLine", "commandLine", "script", "commands"];
 
 /// Beginnings of the lines of an `apply_patch` patch that name a file.
-const HEADS: &[&str] =
+const PATCH_FILE_PREFIXES: &[&str] =
     &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
 
 /// Maximum length in bytes of a command line in its column. The text of the call has all of it.
-const COMMAND_BYTES: usize = 4096;
+const MAX_COMMAND_BYTES: usize = 4096;
 
 /// Maximum length in bytes of the list of files in its column. The bound exists because answers
 /// repeat the list.
-const FILES_BYTES: usize = 32 << 10;
+const MAX_FILES_BYTES: usize = 32 << 10;
+
+/// Length in bytes from which a text is not taken for a path.
+const PATH_BYTES_LIMIT: usize = 4096;
 
 /// Text, files and command line of a call.
 #[derive(Debug, Default)]
@@ -50,57 +54,62 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Reads arguments that are a JSON value.
-    pub(crate) fn read(&mut self, input: Value<'_>) {
-        render::value(input, &mut self.text);
-        PATHS.iter().filter_map(|name| input.non_empty(name)).for_each(|path| self.file(path));
-        for list in LISTS.iter().filter_map(|name| input.field(name)) {
+    pub(crate) fn read_value(&mut self, input: Value<'_>) {
+        render::append_value(input, &mut self.text);
+
+        for path in PATH_KEYS.iter().filter_map(|key| input.non_empty(key)) {
+            self.add_file(path);
+        }
+        for list in PATH_LIST_KEYS.iter().filter_map(|key| input.field(key)) {
             let Some(items) = list.as_array() else { continue };
             for item in items.iter() {
                 // Cline's `read_files` takes objects.
-                let path = string(item).or_else(|| item.non_empty("path"));
-                path.inspect(|path| self.file(path));
+                if let Some(path) = string_value(item).or_else(|| item.non_empty("path")) {
+                    self.add_file(path);
+                }
             }
         }
-        if let Some(command) = COMMANDS.iter().find_map(|name| input.field(name)) {
-            self.command(command);
+
+        if let Some(command) = COMMAND_KEYS.iter().find_map(|key| input.field(key)) {
+            self.append_command(command);
         }
         self.finish();
     }
 
     /// Reads a call whose only argument is a command line, as text or as a list of words.
-    pub(crate) fn line(&mut self, command: Value<'_>) {
-        self.command(command);
+    pub(crate) fn read_command_line(&mut self, command: Value<'_>) {
+        self.append_command(command);
         self.text.push_str(&self.command);
         self.finish();
     }
 
     /// Reads changes that are keyed by the path of the file.
-    pub(crate) fn changes(&mut self, changes: Value<'_>) {
-        render::value(changes, &mut self.text);
-        changes
-            .as_object()
-            .into_iter()
-            .flat_map(|map| map.iter())
-            .for_each(|(path, _)| self.file(path));
+    pub(crate) fn read_changes(&mut self, changes: Value<'_>) {
+        render::append_value(changes, &mut self.text);
+        let Some(changes) = changes.as_object() else { return };
+        for (path, _) in changes.iter() {
+            self.add_file(path);
+        }
     }
 
-    fn command(&mut self, command: Value<'_>) {
-        match (string(command), command.as_array()) {
-            (Some(line), _) => self.command.push_str(line),
-            (None, Some(words)) => self.words(words.iter().filter_map(string)),
-            (None, None) => {}
+    /// Appends a command line that is text or a list of words.
+    fn append_command(&mut self, command: Value<'_>) {
+        if let Some(line) = string_value(command) {
+            self.command.push_str(line);
+        } else if let Some(words) = command.as_array() {
+            self.append_command_words(words.iter().filter_map(string_value));
         }
     }
 
     /// Reads arguments that are JSON inside a string, or else plain text.
     pub(crate) fn read_json_text(&mut self, text: &str, parser: &mut Parser) {
-        if !embedded(text, parser, |value| self.read(value)) {
-            self.plain(text);
+        if !decode_embedded(text, parser, |value| self.read_value(value)) {
+            self.read_plain_text(text);
         }
     }
 
     /// Reads arguments that are plain text.
-    pub(crate) fn plain(&mut self, text: &str) {
+    pub(crate) fn read_plain_text(&mut self, text: &str) {
         self.text.push_str(text);
         self.finish();
     }
@@ -110,9 +119,9 @@ impl Arguments {
         Draft { text: &self.text, files: &self.files, command: &self.command, ..Draft::default() }
     }
 
-    /// Appends a command given as words: of `bash -lc 'x'` the command x, of others the words
-    /// joined by spaces.
-    fn words<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+    /// Appends a command given as words. The command of `bash -lc 'x'` is `x`; the words of other
+    /// commands are joined by spaces.
+    fn append_command_words<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
         let words: Vec<_> = words.collect();
         let line = match words.as_slice() {
             [shell, "-lc" | "-c", script]
@@ -127,32 +136,36 @@ impl Arguments {
 
     /// Limits the length of the command, and adds the paths of a patch in the text.
     fn finish(&mut self) {
-        if self.command.len() > COMMAND_BYTES {
-            self.command.truncate(render::end(&self.command, COMMAND_BYTES));
+        if self.command.len() > MAX_COMMAND_BYTES {
+            self.command.truncate(render::truncation_point(&self.command, MAX_COMMAND_BYTES));
             self.command.push('…');
         }
         if memchr::memmem::find(self.text.as_bytes(), PATCH_BEGIN.as_bytes()).is_some() {
-            self.patch();
+            self.add_patch_files();
         }
     }
 
     /// Adds the paths that the text names as a patch.
-    pub(crate) fn patch(&mut self) {
+    pub(crate) fn add_patch_files(&mut self) {
         let text = std::mem::take(&mut self.text);
         for line in text.lines() {
             // In the argument `patch`, a file header may be on the first line, after the argument's
             // name.
             let line = line.trim_start().trim_start_matches("patch: ");
-            let path = HEADS.iter().find_map(|head| line.strip_prefix(head));
-            path.inspect(|path| self.file(path.trim()));
+            let path = PATCH_FILE_PREFIXES.iter().find_map(|prefix| line.strip_prefix(prefix));
+            if let Some(path) = path {
+                self.add_file(path.trim());
+            }
         }
         self.text = text;
     }
 
-    fn file(&mut self, path: &str) {
-        let room = FILES_BYTES.saturating_sub(self.files_bytes);
-        let fits = !path.is_empty() && path.len() < room.min(4096) && !path.contains('\n');
-        if fits && self.files.iter().all(|known| known != path) {
+    /// Adds a path to the files unless it is already there or exceeds the bounds.
+    fn add_file(&mut self, path: &str) {
+        let room = MAX_FILES_BYTES.saturating_sub(self.files_bytes);
+        let is_path =
+            !path.is_empty() && path.len() < room.min(PATH_BYTES_LIMIT) && !path.contains('\n');
+        if is_path && self.files.iter().all(|known| known != path) {
             // One byte more for the separator between two paths.
             self.files_bytes += path.len() + 1;
             self.files.push(path.to_owned());
@@ -180,7 +193,7 @@ mod tests {
         arguments.read_json_text(&json, &mut Parser::default());
         let files = arguments.draft().files;
         let bytes = files.join("\n").len();
-        assert!((30_000..=FILES_BYTES).contains(&bytes), "{bytes}");
+        assert!((30_000..=MAX_FILES_BYTES).contains(&bytes), "{bytes}");
         assert_eq!(files[0], "src/a/folder/0.rs");
     }
 
@@ -200,10 +213,10 @@ mod tests {
     #[test]
     fn a_command_that_is_cut_says_so() {
         let mut arguments = Arguments::default();
-        let json = format!(r#"{{"cmd":"{}"}}"#, "é".repeat(COMMAND_BYTES));
+        let json = format!(r#"{{"cmd":"{}"}}"#, "é".repeat(MAX_COMMAND_BYTES));
         arguments.read_json_text(&json, &mut Parser::default());
         let command = arguments.draft().command;
-        assert_eq!(command, "é".repeat(COMMAND_BYTES / 2) + "…");
+        assert_eq!(command, "é".repeat(MAX_COMMAND_BYTES / 2) + "…");
     }
 
     #[test]

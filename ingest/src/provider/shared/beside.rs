@@ -5,16 +5,18 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 /// Returns the content of a file. Returns `None` if there is no such file, or if it has more than
-/// `most` bytes, because it is then not the expected file.
-pub(crate) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+/// `max_bytes`, because it is then not the expected file.
+pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
     let metadata = std::fs::metadata(path).ok()?;
-    let fits = metadata.is_file() && metadata.len() <= most;
-    fits.then(|| std::fs::read(path).ok()).flatten()
+    if !metadata.is_file() || metadata.len() > max_bytes {
+        return None;
+    }
+    std::fs::read(path).ok()
 }
 
-/// Returns the JSON in a file of at most `most` bytes.
-pub(crate) fn json(path: &Path, most: u64) -> Option<Json> {
-    serde_json::from_slice(&read(path, most)?).ok()
+/// Returns the JSON in a file of at most `max_bytes`.
+pub(crate) fn read_json(path: &Path, max_bytes: u64) -> Option<Json> {
+    serde_json::from_slice(&read_file(path, max_bytes)?).ok()
 }
 
 #[cfg(test)]
@@ -22,13 +24,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_small_file_tells_nothing() {
+    fn only_small_files_are_read() {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("a.json");
-        assert_eq!(json(&path, 9), None);
+        assert_eq!(read_json(&path, 9), None);
         std::fs::write(&path, r#"{"a":[1]}"#).expect("writes");
-        assert_eq!(json(&path, 9).expect("JSON")["a"][0], 1);
-        assert_eq!(read(&path, 8), None);
-        assert_eq!(read(dir.path(), u64::MAX), None);
+        assert_eq!(read_json(&path, 9).expect("JSON")["a"][0], 1);
+        assert_eq!(read_file(&path, 8), None);
+        assert_eq!(read_file(dir.path(), u64::MAX), None);
     }
 }

@@ -3,46 +3,50 @@
 
 use simd_json::prelude::*;
 
-use crate::stream::micros;
-use crate::text::json::{Fields, Value, string};
+use crate::stream::parse_micros;
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
 /// Fields of a content part that hold the address of its media, or an object with that address.
-const MEDIA: &[&str] = &["image_url", "audio_url", "video_url", "url"];
+const MEDIA_KEYS: &[&str] = &["image_url", "audio_url", "video_url", "url"];
 
 /// Texts that precede the exit code of a command.
-const EXIT_CODES: &[&str] = &["exit code: ", "exit code ", "exited with code "];
+const EXIT_CODE_PREFIXES: &[&str] = &["exit code: ", "exit code ", "exited with code "];
 
 /// Appends the content of a message, which is a string or a list of parts. Texts are joined by
 /// newlines, and media are named by type and size. Null appends nothing.
-pub(crate) fn content(content: Value<'_>, out: &mut String) {
+pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
     if let Some(parts) = content.as_array() {
         for part in parts.iter() {
-            render::new_line(out);
-            self::part(part, out);
+            render::begin_new_line(out);
+            self::append_part(part, out);
         }
     } else if !content.is_null() {
-        render::value(content, out);
+        render::append_value(content, out);
     }
 }
 
 /// Appends one content part.
-pub(crate) fn part(part: Value<'_>, out: &mut String) {
-    let url = MEDIA.iter().find_map(|key| {
-        let media = part.field(key)?;
-        string(media).or_else(|| media.text("url"))
-    });
-    match url.filter(|_| part.text("text").is_none()) {
-        Some(url) => media(url, out),
-        None => render::block(part, out),
+pub(crate) fn append_part(part: Value<'_>, out: &mut String) {
+    match media_url(part) {
+        Some(url) if part.text("text").is_none() => append_media(url, out),
+        _ => render::append_block(part, out),
     }
+}
+
+/// Returns the address of the media in a content part.
+fn media_url(part: Value<'_>) -> Option<&str> {
+    MEDIA_KEYS.iter().find_map(|key| {
+        let media = part.field(key)?;
+        string_value(media).or_else(|| media.text("url"))
+    })
 }
 
 /// Appends `[image/png 48213 bytes]` for media encoded in the address itself, otherwise the
 /// address.
-fn media(url: &str, out: &mut String) {
-    let inside = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
-    match inside {
+fn append_media(url: &str, out: &mut String) {
+    let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
+    match data {
         Some((kind, base64)) => {
             let padding = base64.bytes().rev().take(2).filter(|b| *b == b'=').count();
             let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
@@ -54,9 +58,9 @@ fn media(url: &str, out: &mut String) {
 
 /// Parses a time into microseconds. The time is RFC 3339 text, or a number of seconds, milliseconds
 /// or microseconds since 1970; the size of the number decides the unit.
-pub(crate) fn instant(time: Value<'_>) -> Option<i64> {
-    if let Some(text) = string(time) {
-        return micros(Some(text));
+pub(crate) fn parse_time(time: Value<'_>) -> Option<i64> {
+    if let Some(text) = string_value(time) {
+        return parse_micros(Some(text));
     }
     let number = time.cast_f64().filter(|number| (1.0..1e17).contains(number))?;
     let scale = match number {
@@ -70,14 +74,19 @@ pub(crate) fn instant(time: Value<'_>) -> Option<i64> {
 }
 
 /// Returns the time in a field with milliseconds, converted to microseconds.
-pub(crate) fn millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
+pub(crate) fn read_millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
     let millis = object?.int(key).filter(|millis| *millis > 0)?;
     Some(millis.saturating_mul(1000))
 }
 
+/// Returns the first whole number under one of several keys, in the order of `keys`.
+pub(crate) fn first_int(object: Value<'_>, keys: &[&str]) -> Option<i64> {
+    keys.iter().find_map(|key| object.int(key))
+}
+
 /// Parses the exit code that a line reports.
-pub(crate) fn exit_code(line: &str) -> Option<i32> {
-    let (_, rest) = EXIT_CODES.iter().find_map(|words| line.split_once(words))?;
+pub(crate) fn parse_exit_code(line: &str) -> Option<i32> {
+    let (_, rest) = EXIT_CODE_PREFIXES.iter().find_map(|words| line.split_once(words))?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
     rest.get(..end)?.parse().ok()
 }
@@ -85,11 +94,11 @@ pub(crate) fn exit_code(line: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::json::{Found, Parser};
+    use crate::text::json::{LineItem, Parser};
 
     fn with(json: &str, look: &mut dyn FnMut(Value<'_>)) {
-        Parser::default().each(format!("{{\"x\":{json}}}").as_bytes(), &mut |found| {
-            let Found::Object(object, _) = found else { panic!("{json}") };
+        Parser::default().for_each_item(format!("{{\"x\":{json}}}").as_bytes(), &mut |found| {
+            let LineItem::Object(object, _) = found else { panic!("{json}") };
             look(object.field("x").expect("there"));
         });
     }
@@ -98,7 +107,7 @@ mod tests {
     fn media_are_named_and_text_is_joined() {
         let check = |json: &str, want: &str| {
             let mut out = String::new();
-            with(json, &mut |value| content(value, &mut out));
+            with(json, &mut |value| append_content(value, &mut out));
             assert_eq!(out, want, "{json}");
         };
         check("null", "");
@@ -116,7 +125,7 @@ mod tests {
     #[test]
     fn times_are_told_by_their_size() {
         let check = |json: &str, want: Option<i64>| {
-            with(json, &mut |value| assert_eq!(instant(value), want, "{json}"));
+            with(json, &mut |value| assert_eq!(parse_time(value), want, "{json}"));
         };
         check("1775953944.25", Some(1_775_953_944_250_000));
         check("1785612803281", Some(1_785_612_803_281_000));
@@ -127,8 +136,8 @@ mod tests {
 
     #[test]
     fn exit_codes_are_read_from_words() {
-        assert_eq!(exit_code("Command failed with exit code: 101."), Some(101));
-        assert_eq!(exit_code("The command exited with code 2"), Some(2));
-        assert_eq!(exit_code("no code here"), None);
+        assert_eq!(parse_exit_code("Command failed with exit code: 101."), Some(101));
+        assert_eq!(parse_exit_code("The command exited with code 2"), Some(2));
+        assert_eq!(parse_exit_code("no code here"), None);
     }
 }

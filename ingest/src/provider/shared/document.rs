@@ -8,34 +8,34 @@ use schemas::problem::ProblemKind;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::provider::format::{Outcome, Tally};
-use crate::source::lines::{Line, Lines};
+use crate::provider::format::{RecordOutcome, RecordTally};
+use crate::source::lines::{LogLine, LogLines};
 use crate::stream::{RecordAt, Stream};
-use crate::text::json::{Found, Parser, Value};
+use crate::text::json::{LineItem, Parser, Value};
 
 /// The position of a record in its log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Span {
+pub(crate) struct RecordSpan {
     pub(crate) offset: usize,
     pub(crate) length: usize,
     /// Line number, 1-based.
     pub(crate) line: u64,
 }
 
-impl Span {
+impl RecordSpan {
     /// Returns the position in the form that events store.
-    pub(crate) fn at(self) -> RecordAt {
+    pub(crate) fn position(self) -> RecordAt {
         RecordAt { offset: self.offset as u64, length: self.length as u64, line: self.line }
     }
 
     /// Returns the bytes of the record, given those of its log.
-    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
+    pub(crate) fn record_bytes(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.offset..self.offset + self.length).unwrap_or_default()
     }
 }
 
 /// The parts of a document that are read.
-pub(crate) struct Layout {
+pub(crate) struct DocumentLayout {
     /// The field with the list of records, or `None` if the document itself is that list.
     pub(crate) list: Option<&'static str>,
     /// Other fields of the document that are read.
@@ -45,19 +45,24 @@ pub(crate) struct Layout {
 /// A document split into its records and its wanted header fields.
 pub(crate) struct Document {
     fields: serde_json::Map<String, serde_json::Value>,
-    pub(crate) records: Vec<Span>,
+    pub(crate) records: Vec<RecordSpan>,
 }
 
 impl Document {
-    /// Splits a document. Reports a cut or a syntax error in it as a problem.
-    pub(crate) fn read(bytes: &[u8], layout: &Layout, out: &mut Stream, tally: &mut Tally) -> Self {
-        let text = legible(bytes);
+    /// Splits a document. Reports a cut or a syntax error as a problem.
+    pub(crate) fn read(
+        bytes: &[u8],
+        layout: &DocumentLayout,
+        out: &mut Stream,
+        tally: &mut RecordTally,
+    ) -> Self {
+        let text = to_legible_text(bytes);
         let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 0 };
         if matches!(text, Cow::Owned(_)) {
             let message = "invalid UTF-8 was replaced".to_owned();
-            out.problem(whole, ProblemKind::InvalidUtf8, message);
+            out.push_problem(whole, ProblemKind::InvalidUtf8, message);
         }
-        let mut parts = Parts::default();
+        let mut parts = DocumentParts::default();
         let json = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let result = match layout.list {
@@ -66,30 +71,31 @@ impl Document {
             None => ListSeed(&mut parts.records).deserialize(&mut deserializer),
         };
         tally.lines += text.lines().count() as u64;
-        tally.object(Outcome::Merged("document_header"));
+        tally.count_object(RecordOutcome::Merged("document_header"));
         if let Err(error) = result {
-            let message = format!("the document ends early or is no JSON: {error}");
-            out.problem(whole, ProblemKind::BadJson, message);
+            let message = format!("the document is incomplete or is not valid JSON: {error}");
+            out.push_problem(whole, ProblemKind::BadJson, message);
         }
+
         let start = text.as_ptr() as usize;
+        let mut records = Vec::with_capacity(parts.records.len());
         let mut line = 1;
         let mut counted = 0;
-        let span = |raw: &&RawValue| {
+        for raw in &parts.records {
             let offset = raw.get().as_ptr() as usize - start;
             let between = bytes.get(counted..offset).unwrap_or_default();
             line += memchr::memchr_iter(b'\n', between).count() as u64;
             counted = offset;
-            Span { offset, length: raw.get().len(), line }
-        };
-        let records = parts.records.iter().map(span).collect();
+            records.push(RecordSpan { offset, length: raw.get().len(), line });
+        }
         Self { fields: parts.fields, records }
     }
 
     /// Passes the wanted header fields to `take`, as one object.
-    pub(crate) fn header(&self, mut take: impl FnMut(Value<'_>)) {
+    pub(crate) fn with_header(&self, mut take: impl FnMut(Value<'_>)) {
         let fields = serde_json::to_vec(&self.fields).unwrap_or_default();
-        Parser::default().each(&fields, &mut |found| {
-            if let Found::Object(object, _) = found {
+        Parser::default().for_each_item(&fields, &mut |found| {
+            if let LineItem::Object(object, _) = found {
                 take(object);
             }
         });
@@ -97,32 +103,37 @@ impl Document {
 }
 
 /// Callback that decodes one record of a document, given its bytes.
-pub(crate) type TakeRecord<'t> = dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> Outcome + 't;
+pub(crate) type TakeRecord<'t> =
+    dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> RecordOutcome + 't;
 
 /// Passes every record of a document to `decode`, and counts the outcome.
-pub(crate) fn each(
+pub(crate) fn for_each_record(
     bytes: &[u8],
-    records: &[Span],
+    records: &[RecordSpan],
     out: &mut Stream,
-    tally: &mut Tally,
+    tally: &mut RecordTally,
     decode: &mut TakeRecord<'_>,
 ) {
     let mut parser = Parser::default();
     for span in records {
-        let (raw, at) = (span.of(bytes), span.at());
-        parser.each(raw, &mut |found| match found {
-            Found::Object(record, _) => tally.object(decode(record, raw, at, out).seen(out)),
-            Found::Problem(kind, _, message) => out.problem(at, kind, message),
+        let raw = span.record_bytes(bytes);
+        let at = span.position();
+        parser.for_each_item(raw, &mut |found| match found {
+            LineItem::Object(record, _) => {
+                tally.count_object(decode(record, raw, at, out).merged_if_empty(out))
+            }
+            LineItem::Problem(kind, _, message) => out.push_problem(at, kind, message),
         });
     }
 }
 
-/// Returns whether a document is a list. Some editors put a UTF-8 mark before it.
+/// Returns whether a document is a list. Some editors put a byte order mark before it.
 pub(crate) fn is_list(bytes: &[u8]) -> bool {
-    unmarked(bytes).starts_with(b"[")
+    trim_document(bytes).starts_with(b"[")
 }
 
-fn unmarked(bytes: &[u8]) -> &[u8] {
+/// Returns a document without a byte order mark and without blanks around it.
+fn trim_document(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii()
 }
 
@@ -130,85 +141,94 @@ fn unmarked(bytes: &[u8]) -> &[u8] {
 /// of such a file is complete JSON, and either another line follows or the first line lacks the
 /// list.
 pub(crate) fn is_lines(bytes: &[u8], list: &str) -> bool {
-    let bytes = unmarked(bytes);
+    let bytes = trim_document(bytes);
     let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
     let (first, rest) = bytes.split_at(end);
-    let named = || memchr::memmem::find(first, format!("\"{list}\"").as_bytes()).is_some();
-    let whole = || Parser::default().whole(first) == first.trim_ascii_end().len();
-    (!rest.is_empty() || !named()) && !first.is_empty() && whole()
+    if first.is_empty() {
+        return false;
+    }
+
+    let list = format!("\"{list}\"");
+    if rest.is_empty() && memchr::memmem::find(first, list.as_bytes()).is_some() {
+        return false;
+    }
+    Parser::default().complete_length(first) == first.trim_ascii_end().len()
 }
 
 /// Callback that receives the objects of a file of lines.
-pub(crate) type TakeLine<'t> = dyn FnMut(Value<'_>, Span, &mut Stream, &mut Tally) + 't;
+pub(crate) type TakeLine<'t> = dyn FnMut(Value<'_>, RecordSpan, &mut Stream, &mut RecordTally) + 't;
 
 /// Passes every object of a file of lines to `take`, which counts it.
-pub(crate) fn lines(bytes: &[u8], out: &mut Stream, tally: &mut Tally, take: &mut TakeLine<'_>) {
+pub(crate) fn for_each_line(
+    bytes: &[u8],
+    out: &mut Stream,
+    tally: &mut RecordTally,
+    take: &mut TakeLine<'_>,
+) {
     let mut parser = Parser::default();
-    let mut reader = Lines::new(bytes, 0);
+    let mut reader = LogLines::new(bytes, 0);
     let mut number = 0;
     while let Ok(Some(line)) = reader.next_line() {
         number += 1;
         tally.lines += 1;
         let (offset, line) = match line {
-            Line::Whole { offset, bytes } | Line::Tail { offset, bytes } => (offset, bytes),
-            Line::Oversized { offset, length, .. } => {
+            LogLine::Whole { offset, bytes } | LogLine::Tail { offset, bytes } => (offset, bytes),
+            LogLine::Oversized { offset, length, .. } => {
                 let at = RecordAt { offset, length, line: number };
                 let message = format!("a line of {length} bytes was not read");
-                out.problem(at, ProblemKind::OversizedRecord, message);
+                out.push_problem(at, ProblemKind::OversizedRecord, message);
                 continue;
             }
         };
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        parser.each(line, &mut |found| match found {
-            Found::Object(object, at) => {
-                let span = Span { offset: start + at.start, length: at.len(), line: number };
+        parser.for_each_item(line, &mut |found| match found {
+            LineItem::Object(object, at) => {
+                let span = RecordSpan { offset: start + at.start, length: at.len(), line: number };
                 take(object, span, out, tally);
             }
-            Found::Problem(kind, _, message) => {
+            LineItem::Problem(kind, _, message) => {
                 let at = RecordAt { offset, length: line.len() as u64, line: number };
-                out.problem(at, kind, message);
+                out.push_problem(at, kind, message);
             }
         });
     }
 }
 
-/// Returns the first elements of a document that is a list and may be cut anywhere. Sniffers use
-/// it.
-pub(crate) fn first_elements(text: &str, most: usize) -> Vec<serde_json::Value> {
+/// Returns up to `max_elements` from the beginning of a document that is a list. The document may
+/// be cut anywhere.
+pub(crate) fn first_elements(text: &str, max_elements: usize) -> Vec<serde_json::Value> {
     let mut parts = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // A cut is not an error here: only the elements before it are needed.
     let _ = ListSeed(&mut parts).deserialize(&mut deserializer);
-    let parsed = |raw: &&RawValue| serde_json::from_str(raw.get()).ok();
-    parts.iter().take(most).filter_map(parsed).collect()
+    parts.iter().take(max_elements).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
 }
 
 /// Converts the bytes to text of the same length. Every byte that is not UTF-8 becomes a question
 /// mark, so positions do not change.
-fn legible(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(
-        |_| {
-            let mut text = String::with_capacity(bytes.len());
-            for chunk in bytes.utf8_chunks() {
-                text.push_str(chunk.valid());
-                text.extend(chunk.invalid().iter().map(|_| '?'));
-            }
-            Cow::Owned(text)
-        },
-        Cow::Borrowed,
-    )
+fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    Cow::Owned(text)
 }
 
 /// The parts of a document found so far. They are filled while it is read.
 #[derive(Default)]
-struct Parts<'a> {
+struct DocumentParts<'a> {
     fields: serde_json::Map<String, serde_json::Value>,
     records: Vec<&'a RawValue>,
 }
 
 /// Deserializer of a document that is an object.
 struct FieldsSeed<'p, 'a> {
-    parts: &'p mut Parts<'a>,
+    parts: &'p mut DocumentParts<'a>,
     list: &'p str,
     wanted: &'p [&'p str],
 }
@@ -242,8 +262,7 @@ impl<'de> Visitor<'de> for FieldsSeed<'_, 'de> {
     }
 }
 
-/// Deserializer of the list of records. From a list that is cut, it collects the records before the
-/// cut.
+/// Deserializer of the list of records. If the list is cut, it collects the records before the cut.
 pub(crate) struct ListSeed<'p, 'a>(pub(crate) &'p mut Vec<&'a RawValue>);
 
 impl<'de> DeserializeSeed<'de> for ListSeed<'_, 'de> {
@@ -298,8 +317,8 @@ mod tests {
 
     #[test]
     fn bad_bytes_keep_their_place() {
-        assert_eq!(legible(b"a\xff\xe2\x82b"), "a???b");
-        assert!(matches!(legible("é".as_bytes()), Cow::Borrowed("é")));
+        assert_eq!(to_legible_text(b"a\xff\xe2\x82b"), "a???b");
+        assert!(matches!(to_legible_text("é".as_bytes()), Cow::Borrowed("é")));
     }
 
     #[test]

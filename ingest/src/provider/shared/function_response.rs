@@ -1,47 +1,51 @@
-//! Reads the answer of a tool as the forks of Gemini CLI write it (Qwen Code and iFlow;
-//! docs/formats.md#qwen-code, docs/formats.md#iflow): a `functionResponse` with `output` or
-//! `error`. The exit code of a shell is inside its output.
+//! Reads the answer of a tool as the forks of Gemini CLI write it: a `functionResponse` with
+//! `output` or `error`. The exit code of a shell is inside its output. The forks are Qwen Code
+//! (docs/formats.md#qwen-code) and iFlow (docs/formats.md#iflow).
 
-use crate::text::json::{Fields, Value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
+/// Number of lines at the end of an output that are searched for an exit code.
+const SEARCHED_LINES: usize = 6;
+
 /// Appends the text of a `functionResponse`. Returns true if it has an error.
-pub(crate) fn read(response: Value<'_>, text: &mut String) -> bool {
+pub(crate) fn append_response(response: Value<'_>, text: &mut String) -> bool {
     let body = response.field("response");
-    let field = |key: &str| body.and_then(|body| body.given(key));
-    let error = field("error");
-    if let Some(said) = field("output").or(error).or(body) {
-        render::content(said, text);
+    let output = body.and_then(|body| body.non_null("output"));
+    let error = body.and_then(|body| body.non_null("error"));
+    if let Some(answer) = output.or(error).or(body) {
+        render::append_content(answer, text);
     }
+
     // Pictures and documents are in `parts`, outside the text.
     for part in response.items("parts") {
         if !text.is_empty() {
             text.push('\n');
         }
-        render::block(part, text);
+        render::append_block(part, text);
     }
     error.is_some()
 }
 
 /// Parses the exit code of a command, which is on a line of its own near the end of the output.
-pub(crate) fn exit_code(text: &str) -> Option<i32> {
+pub(crate) fn parse_exit_code(text: &str) -> Option<i32> {
     text.lines()
         .rev()
-        .take(6)
+        .take(SEARCHED_LINES)
         .find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::json::{Found, Parser};
+    use crate::text::json::{LineItem, Parser};
 
     fn check(json: &str, want: (&str, bool)) {
         let mut text = String::new();
         let mut failed = false;
-        Parser::default().each(json.as_bytes(), &mut |found| {
-            let Found::Object(response, _) = found else { panic!("{json}") };
-            failed = read(response, &mut text);
+        Parser::default().for_each_item(json.as_bytes(), &mut |found| {
+            let LineItem::Object(response, _) = found else { panic!("{json}") };
+            failed = append_response(response, &mut text);
         });
         assert_eq!((text.as_str(), failed), want, "{json}");
     }
@@ -61,7 +65,7 @@ mod tests {
 
     #[test]
     fn exit_codes_stand_near_the_end() {
-        assert_eq!(exit_code("Output: x\nExit Code: 101\nSignal: (none)"), Some(101));
-        assert_eq!(exit_code("Exit Code: (none)"), None);
+        assert_eq!(parse_exit_code("Output: x\nExit Code: 101\nSignal: (none)"), Some(101));
+        assert_eq!(parse_exit_code("Exit Code: (none)"), None);
     }
 }

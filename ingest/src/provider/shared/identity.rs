@@ -8,9 +8,9 @@ pub(crate) fn uuid_identity(id: Option<&str>) -> Option<u64> {
     Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
 }
 
-/// Begins a record with this id. A record is identified by its bytes if its id is not unique, or if
-/// it has no id in a log whose other records have one.
-pub(crate) fn begin(
+/// Begins a record with an id and the identity computed from it. A record is identified by its
+/// bytes if its id is not unique, or if it has no id in a log whose other records have one.
+pub(crate) fn begin_identified_record(
     (id, identity): (Option<&str>, Option<u64>),
     raw: &[u8],
     at: RecordAt,
@@ -18,13 +18,13 @@ pub(crate) fn begin(
     out: &mut Stream,
 ) {
     match (id, identity) {
-        (Some(_), None) => out.begin_unnamed(at, raw, time),
-        (None, None) => out.begin_between(at, raw, time),
+        (Some(_), None) => out.begin_record_by_content(at, raw, time),
+        (None, None) => out.begin_record_lacking_id(at, raw, time),
         (_, identity) => out.begin_record(at, identity, time),
     }
 }
 
-/// True if `text` has the form of a uuid.
+/// Returns whether `text` has the form of a uuid.
 pub(crate) fn is_uuid(text: &str) -> bool {
     let Ok(bytes) = <&[u8; 36]>::try_from(text.as_bytes()) else { return false };
     // Checks every byte without a branch: records have two or three ids each.

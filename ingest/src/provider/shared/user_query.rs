@@ -1,7 +1,8 @@
-//! Splits text in the user's role as Cursor and Grok write it: `<user_query>` around the typed
-//! words, other tags around the client's additions (docs/formats.md#cursor, docs/formats.md#grok).
+//! Splits text in the user's role as Cursor and Grok write it: `<user_query>` encloses the typed
+//! words, and other tags enclose the client's additions (docs/formats.md#cursor,
+//! docs/formats.md#grok).
 
-use crate::stream::micros;
+use crate::stream::parse_micros;
 
 /// Tags that begin text of the client, each with the subtype of the notification that it becomes.
 const TAGS: &[(&str, &str)] = &[
@@ -22,12 +23,13 @@ const TAGS: &[(&str, &str)] = &[
     ("<mcp_file_system>", "mcp"),
 ];
 
+/// Beginnings of the names of months.
 const MONTHS: &[&str] =
     &["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// A text in the user's role, split by author.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct UserText {
     /// Text that the user typed; empty if there is none.
     pub prompt: String,
     /// Text that the client added; empty if there is none.
@@ -41,65 +43,75 @@ pub(crate) struct Words {
 }
 
 /// Separates the user's words from the client's additions.
-pub(crate) fn take_apart(text: &str) -> Words {
-    let (time, mut words) = match text.split_once("<user_query>") {
-        Some((before, rest)) => {
-            let (query, after) = rest.rsplit_once("</user_query>").unwrap_or((rest, ""));
-            let (time, before) = dated(before);
-            let after = after.trim();
-            // After the query come attachments in brackets and reminders in tags.
-            let (typed, told) = if after.starts_with('<') { ("", after) } else { (after, "") };
-            let prompt = joined(query.trim(), typed);
-            let context = joined(before.trim(), told);
-            (time, Words { prompt, context, subtype: "user_context", ..Words::default() })
-        }
-        None => {
-            let (time, rest) = dated(text);
-            let start = rest.trim_start();
-            let tag = TAGS.iter().find(|(tag, _)| start.starts_with(tag));
-            let words = match tag {
-                Some(&(_, subtype)) => Words { context: rest, subtype, ..Words::default() },
-                None => Words { prompt: rest, ..Words::default() },
-            };
-            (time, words)
-        }
+pub(crate) fn split_user_text(text: &str) -> UserText {
+    let mut words = match text.split_once("<user_query>") {
+        Some((before, rest)) => split_query(before, rest),
+        None => split_untagged(text),
     };
     let folder = words.context.lines().find_map(|line| line.strip_prefix("Workspace Path: "));
     words.workspace = folder.map(|folder| folder.trim().to_owned());
-    words.time = time;
     words
 }
 
+/// Splits a text with `<user_query>` into its parts. `before` precedes this tag, and `rest` follows
+/// it.
+fn split_query(before: &str, rest: &str) -> UserText {
+    let (query, after) = rest.rsplit_once("</user_query>").unwrap_or((rest, ""));
+    let (time, before) = split_timestamp(before);
+    let after = after.trim();
+    // After the query come attachments in brackets and reminders in tags.
+    let (attached, reminders) = if after.starts_with('<') { ("", after) } else { (after, "") };
+    UserText {
+        prompt: join_lines(query.trim(), attached),
+        context: join_lines(before.trim(), reminders),
+        subtype: "user_context",
+        time,
+        workspace: None,
+    }
+}
+
+/// Attributes a text without `<user_query>` to the client if it begins with one of [`TAGS`],
+/// otherwise to the user.
+fn split_untagged(text: &str) -> UserText {
+    let (time, rest) = split_timestamp(text);
+    let start = rest.trim_start();
+    match TAGS.iter().find(|(tag, _)| start.starts_with(tag)) {
+        Some(&(_, subtype)) => UserText { context: rest, subtype, time, ..UserText::default() },
+        None => UserText { prompt: rest, time, ..UserText::default() },
+    }
+}
+
 /// Joins two texts with a line break; either may be empty.
-fn joined(first: &str, second: &str) -> String {
+fn join_lines(first: &str, second: &str) -> String {
     let between = if first.is_empty() || second.is_empty() { "" } else { "\n" };
     format!("{first}{between}{second}")
 }
 
 /// Returns the time in `<timestamp>`, and the text without it.
-fn dated(text: &str) -> (Option<i64>, String) {
-    let parts = text.split_once("<timestamp>").and_then(|(before, rest)| {
-        let (time, after) = rest.split_once("</timestamp>")?;
-        Some((before, time, after))
-    });
-    match parts {
-        Some((before, time, after)) => (date(time), joined(before, after.trim_start())),
-        None => (None, text.to_owned()),
+fn split_timestamp(text: &str) -> (Option<i64>, String) {
+    if let Some((before, rest)) = text.split_once("<timestamp>")
+        && let Some((time, after)) = rest.split_once("</timestamp>")
+    {
+        return (parse_date(time), join_lines(before, after.trim_start()));
     }
+    (None, text.to_owned())
 }
 
 /// Parses `Friday, Sep 4, 2026, 2:21 AM (UTC+8)`. Returns `None` for a time without a zone.
-fn date(text: &str) -> Option<i64> {
+fn parse_date(text: &str) -> Option<i64> {
     let (date, zone) = text.trim().strip_suffix(')')?.rsplit_once("(UTC")?;
+
     let mut parts = date.trim().split(", ").skip(1);
     let (month, day) = parts.next()?.split_once(' ')?;
     let year: u16 = parts.next()?.parse().ok()?;
     let (clock, half) = parts.next()?.split_once(char::is_whitespace)?;
+
     let month = MONTHS.iter().position(|name| month.starts_with(name))? + 1;
     let day: u8 = day.parse().ok()?;
     let (hour, minute) = clock.split_once(':')?;
     let hour = hour.parse::<u8>().ok()? % 12 + if half == "PM" { 12 } else { 0 };
     let minute: u8 = minute.parse().ok()?;
+
     let (sign, zone) = match zone.strip_prefix('-') {
         Some(zone) => ('-', zone),
         None => ('+', zone.trim_start_matches('+')),
@@ -107,10 +119,11 @@ fn date(text: &str) -> Option<i64> {
     let (hours, minutes) = zone.split_once(':').unwrap_or((zone, "0"));
     let hours: u8 = if hours.is_empty() { 0 } else { hours.parse().ok()? };
     let minutes: u8 = minutes.parse().ok()?;
+
     let rfc3339 = format!(
         "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:00{sign}{hours:02}:{minutes:02}"
     );
-    micros(Some(&rfc3339))
+    parse_micros(Some(&rfc3339))
 }
 
 #[cfg(test)]
@@ -120,7 +133,7 @@ mod tests {
     #[test]
     fn prompts_are_told_from_what_stands_around_them() {
         let check = |text: &str, prompt: &str, context: &str| {
-            let words = take_apart(text);
+            let words = split_user_text(text);
             assert_eq!(
                 (words.prompt.as_str(), words.context.as_str()),
                 (prompt, context),
@@ -144,21 +157,21 @@ mod tests {
 
     #[test]
     fn the_folder_and_the_time_are_read() {
-        let words = take_apart("<user_info>\nWorkspace Path: /home/mira/code\n</user_info>");
+        let words = split_user_text("<user_info>\nWorkspace Path: /home/mira/code\n</user_info>");
         assert_eq!(words.workspace.as_deref(), Some("/home/mira/code"));
-        let words = take_apart(
+        let words = split_user_text(
             "<timestamp>Friday, Sep 4, 2026, 2:21 PM (UTC+8)</timestamp>\n<user_query>a</user_query>",
         );
-        assert_eq!(words.time, micros(Some("2026-09-04T06:21:00Z")));
+        assert_eq!(words.time, parse_micros(Some("2026-09-04T06:21:00Z")));
         assert_eq!(words.context, "");
         assert_eq!(
-            date("Friday, Sep 4, 2026, 12:05 AM (UTC-3:30)"),
-            micros(Some("2026-09-04T03:35:00Z"))
+            parse_date("Friday, Sep 4, 2026, 12:05 AM (UTC-3:30)"),
+            parse_micros(Some("2026-09-04T03:35:00Z"))
         );
         assert_eq!(
-            date("Friday, Sep 4, 2026, 2:21\u{202f}AM (UTC)"),
-            micros(Some("2026-09-04T02:21:00Z"))
+            parse_date("Friday, Sep 4, 2026, 2:21\u{202f}AM (UTC)"),
+            parse_micros(Some("2026-09-04T02:21:00Z"))
         );
-        assert_eq!(date("Friday, Sep 4, 2026, 2:21 AM"), None);
+        assert_eq!(parse_date("Friday, Sep 4, 2026, 2:21 AM"), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Which rows hold which words. A search for a word, or a part of one, needs no text; a search for
-//! several reads only the rows that hold all of them.
+//! The rows that hold each word. A search for a word, or a part of one, needs no text; a search for
+//! several words reads only the rows that hold all of them.
 //!
-//! A word is a run of three ASCII letters or more of a row's folded text. Every word is listed with
-//! its rows, except words that found no room, as in noise. Rows with such words are "open": they
-//! may hold any word.
+//! A word is a run of three or more ASCII letters in the folded text of a row. Every word is listed
+//! with its rows, except words for which there was no room, as in noise. Rows with such words are
+//! "open": they may hold any word.
 
 mod rows;
 mod runs;
@@ -15,119 +15,137 @@ use std::ops::Range;
 use fixedbitset::FixedBitSet;
 
 pub use rows::KnownRows;
-pub use runs::SHORTEST;
-pub use table::Letters;
+pub use runs::SHORTEST_WORD;
+pub use table::WordPattern;
 
-use self::runs::runs;
-use self::table::{HEAD, Places};
+use self::runs::append_runs;
+use self::table::{HEAD_BYTES, WordTableLayout};
 use self::vocabulary::Vocabulary;
 
 /// Bytes of text whose runs are collected before they are added to the vocabulary.
-const PIECE: usize = 16 << 10;
+const PIECE_BYTES: usize = 16 << 10;
 
 /// Lists at most this many bytes apart are read in one call, with the bytes between them.
-const NEAR: u64 = 4 << 10;
+const MAX_GAP_BYTES: u64 = 4 << 10;
 
-/// Most bytes of several lists that are read in one call: more would not stay in a near cache until
-/// they are decoded.
-const AT_ONCE: u64 = 64 << 10;
+/// Most bytes that are read in one call if they are of several lists: more would not stay in a near
+/// cache until they are decoded.
+const MAX_READ_BYTES: u64 = 64 << 10;
 
 /// The words of a segment under construction.
-pub(super) struct WordsWriter {
+pub(super) struct WordIndexWriter {
+    /// Buffer for the runs of letters of a piece of text.
     runs: Vec<(u32, u32)>,
     vocabulary: Vocabulary,
+    /// The next row.
     row: u32,
 }
 
-impl WordsWriter {
+impl WordIndexWriter {
     pub(super) fn new() -> Self {
         Self { runs: Vec::new(), vocabulary: Vocabulary::new(), row: 0 }
     }
 
     /// Adds the next row, given its folded text.
     pub(super) fn push(&mut self, text: &[u8]) {
-        self.vocabulary.expect(text.len());
+        self.vocabulary.count_text(text.len());
         let mut rest = text;
         while !rest.is_empty() {
-            let piece;
-            (piece, rest) = rest.split_at(piece_of(rest));
+            let (piece, after) = rest.split_at(first_piece_length(rest));
             self.runs.clear();
-            runs(piece, &mut self.runs);
+            append_runs(piece, &mut self.runs);
             for (from, end) in &self.runs {
-                self.vocabulary.add(&piece[*from as usize..], (end - from) as usize, self.row);
+                self.vocabulary.add_row(&piece[*from as usize..], (end - from) as usize, self.row);
             }
+            rest = after;
         }
         self.row += 1;
     }
 
-    /// Returns the words and their rows as bytes, for [`Words::rows_with`].
+    /// Returns the words and their rows as bytes, for [`WordIndex::find_rows_with`].
     pub(super) fn finish(self) -> Vec<u8> {
         let (words, open) = self.vocabulary.finish();
-        table::write(&words, &open, self.row as usize)
+        table::encode_word_table(&words, &open, self.row as usize)
     }
 }
 
 /// Returns the length of the first piece of `text`, which no run of letters crosses.
-fn piece_of(text: &[u8]) -> usize {
-    let Some(behind) = text.get(PIECE..) else { return text.len() };
+fn first_piece_length(text: &[u8]) -> usize {
+    let Some(behind) = text.get(PIECE_BYTES..) else { return text.len() };
     let ends = behind.iter().position(|byte| !byte.is_ascii_lowercase());
-    ends.map_or(text.len(), |end| PIECE + end)
+    ends.map_or(text.len(), |end| PIECE_BYTES + end)
 }
 
-/// The words that a [`WordsWriter`] wrote, opened for lookups.
-pub(super) struct Words {
+/// The words that a [`WordIndexWriter`] wrote, opened for lookups.
+pub(super) struct WordIndex {
     /// Rows of the segment.
     rows: usize,
-    places: Places,
-    /// The bytes at [`Places::table`], kept in memory because every lookup scans them.
+    places: WordTableLayout,
+    /// The bytes at [`WordTableLayout::table`], kept in memory because every lookup scans them.
     table: Vec<u8>,
     /// Rows with words that are not listed: any word may be in them.
     open: FixedBitSet,
 }
 
-impl Words {
-    /// Opens the words of a segment of `rows` rows. They take `length` bytes, and `read` returns
-    /// those in a range of them. Returns `None` if they are too short for what their head declares.
+impl WordIndex {
+    /// Opens the words of a segment of `rows` rows, which take `length` bytes. `read` returns the
+    /// bytes in a range of them. Returns `None` if `length` is too small for what their head
+    /// declares.
     pub(super) fn open<E>(
         rows: usize,
         length: u64,
         read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
     ) -> Result<Option<Self>, E> {
-        let head = read(0..length.min(HEAD as u64))?;
-        let places = head.try_into().ok().and_then(|head| Places::read(head, length));
+        let head = read(0..length.min(HEAD_BYTES as u64))?;
+        let places = head.try_into().ok().and_then(|head| WordTableLayout::read(head, length));
         let Some(places) = places else { return Ok(None) };
         let table = read(places.table.clone())?;
         let mut open = FixedBitSet::with_capacity(rows);
-        rows::read(&read(places.open.clone())?, &mut open);
+        rows::insert_listed_rows(&read(places.open.clone())?, &mut open);
         Ok(Some(Self { rows, places, table, open }))
     }
 
-    /// Returns the rows that hold a word with these letters; `read` is as for [`Words::open`].
+    /// Returns the rows that hold a word with these letters. `read` is as for [`WordIndex::open`].
     /// Returns `None` if the words are damaged.
-    pub(super) fn rows_with<E>(
+    pub(super) fn find_rows_with<E>(
         &self,
-        wanted: &Letters<'_>,
+        wanted: &WordPattern<'_>,
         read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
     ) -> Result<Option<KnownRows>, E> {
-        let Some(lists) = self.places.holding(&self.table, wanted) else { return Ok(None) };
+        let Some(lists) = self.places.find_lists(&self.table, wanted) else { return Ok(None) };
         let mut certain = FixedBitSet::with_capacity(self.rows);
-        let (all, mut rest) = (&self.places.lists, lists.as_slice());
+        let lists_start = self.places.lists.start;
+        let mut rest = lists.as_slice();
         while let [first, ..] = rest {
-            let goes_on = |two: &&[Range<u64>]| {
-                two[1].start - two[0].end <= NEAR && two[1].end - first.start <= AT_ONCE
-            };
-            let near;
-            (near, rest) = rest.split_at(1 + rest.windows(2).take_while(goes_on).count());
-            let bytes = read(all.start + first.start..all.start + near[near.len() - 1].end)?;
+            let (near, after) = rest.split_at(count_near_lists(first, rest));
+            let end = near[near.len() - 1].end;
+            let bytes = read(lists_start + first.start..lists_start + end)?;
             for list in near {
-                let [from, end] = [list.start, list.end].map(|at| (at - first.start) as usize);
-                rows::read(&bytes[from..end], &mut certain);
+                let list_start = (list.start - first.start) as usize;
+                let list_end = (list.end - first.start) as usize;
+                rows::insert_listed_rows(&bytes[list_start..list_end], &mut certain);
             }
+            rest = after;
         }
+
         let mut may = certain.clone();
         may.union_with(&self.open);
-        Ok(Some(KnownRows { may, certain }))
+        Ok(Some(KnownRows { possible: may, certain }))
     }
+}
+
+/// Returns how many of `lists`, which begin with `first`, are read in one call. `lists` are
+/// ascending.
+fn count_near_lists(first: &Range<u64>, lists: &[Range<u64>]) -> usize {
+    let mut count = 1;
+    for pair in lists.windows(2) {
+        if pair[1].start - pair[0].end > MAX_GAP_BYTES || pair[1].end - first.start > MAX_READ_BYTES
+        {
+            break;
+        }
+        count += 1;
+    }
+    count
 }
 
 #[cfg(test)]
@@ -140,39 +158,37 @@ mod tests {
     use super::*;
 
     fn words(texts: &[String]) -> Vec<u8> {
-        let mut writer = WordsWriter::new();
+        let mut writer = WordIndexWriter::new();
         texts.iter().for_each(|text| writer.push(text.as_bytes()));
         writer.finish()
     }
 
-    fn known(bytes: &[u8], rows: usize, wanted: &Letters<'_>) -> Option<KnownRows> {
+    fn known(bytes: &[u8], rows: usize, wanted: &WordPattern<'_>) -> Option<KnownRows> {
         let read = |at: Range<u64>| {
             Ok::<_, Infallible>(bytes[at.start as usize..at.end as usize].to_vec())
         };
-        let words = Words::open(rows, bytes.len() as u64, read).expect("reads")?;
-        words.rows_with(wanted, read).expect("reads")
+        let words = WordIndex::open(rows, bytes.len() as u64, read).expect("reads")?;
+        words.find_rows_with(wanted, read).expect("reads")
     }
 
     /// Where words are looked for anywhere, at the beginning, at the end, and whole.
-    fn ways(letters: &str) -> [Letters<'_>; 4] {
-        [(false, false), (true, false), (false, true), (true, true)].map(|(begin, end)| Letters {
-            letters,
-            begin,
-            end,
-        })
+    fn ways(letters: &str) -> [WordPattern<'_>; 4] {
+        [(false, false), (true, false), (false, true), (true, true)]
+            .map(|(begin, end)| WordPattern { letters, must_begin_word: begin, must_end_word: end })
     }
 
-    fn holds(text: &str, wanted: &Letters<'_>) -> bool {
+    fn holds(text: &str, wanted: &WordPattern<'_>) -> bool {
         text.split(|c: char| !c.is_ascii_lowercase()).any(|word| {
             (0..word.len()).any(|at| {
                 word[at..].starts_with(wanted.letters)
-                    && (at == 0 || !wanted.begin)
-                    && (at + wanted.letters.len() == word.len() || !wanted.end)
+                    && (at == 0 || !wanted.must_begin_word)
+                    && (at + wanted.letters.len() == word.len() || !wanted.must_end_word)
             })
         })
     }
 
-    /// Looks at every row for all `letters`; returns of how many rows it is open.
+    /// Compares the result of every lookup with every text. Returns the largest number of rows for
+    /// which a lookup leaves open whether they match.
     fn check(texts: &[String], letters: &[&str]) -> usize {
         let bytes = words(texts);
         let mut open = None;
@@ -180,10 +196,11 @@ mod tests {
             let known = known(&bytes, texts.len(), &wanted).expect("words");
             for (row, text) in texts.iter().enumerate() {
                 let held = holds(text, &wanted);
-                assert!(known.may[row] || !held, "{wanted:?} in {row}: {text}");
+                assert!(known.possible[row] || !held, "{wanted:?} in {row}: {text}");
                 assert!(!known.certain[row] || held, "{wanted:?} in {row}: {text}");
             }
-            let unsure = (0..texts.len()).filter(|row| known.may[*row] && !known.certain[*row]);
+            let unsure =
+                (0..texts.len()).filter(|row| known.possible[*row] && !known.certain[*row]);
             open = open.max(Some(unsure.count()));
         }
         open.unwrap_or(0)
@@ -238,7 +255,7 @@ mod tests {
                 damaged[at] ^= flip;
                 for wanted in ["some", "word", "qqq"].into_iter().flat_map(ways) {
                     if let Some(known) = known(&damaged, 100, &wanted) {
-                        assert_eq!((known.may.len(), known.certain.len()), (100, 100));
+                        assert_eq!((known.possible.len(), known.certain.len()), (100, 100));
                     }
                 }
             }

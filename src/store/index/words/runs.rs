@@ -1,31 +1,32 @@
 //! Finds the runs of letters in a text.
 
 /// Letters of the shortest word that is indexed.
-pub const SHORTEST: usize = 3;
+pub const SHORTEST_WORD: usize = 3;
 
-/// Appends the begin and end of every run of at least three letters in a folded text.
-pub(super) fn runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
-    let mut add = |from: usize, end: usize| found.push((from as u32, end as u32));
+/// Appends the start and end of every run of at least three letters in a folded text.
+pub(super) fn append_runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
     let (chunks, rest) = text.as_chunks::<64>();
     // No letter follows the end of the text, so every run ends.
     let mut last = [0; 64];
     last[..rest.len()].copy_from_slice(rest);
-    // Begin of a run that continues in the next chunk.
-    let mut open = None;
+    // Start of a run that continues in the next chunk.
+    let mut open: Option<usize> = None;
     for (number, chunk) in chunks.iter().chain([&last]).enumerate() {
-        let (at, mut bits) = (number * 64, letters(chunk));
+        let at = number * 64;
+        let mut bits = letter_mask(chunk);
         if let Some(from) = open {
             let more = bits.trailing_ones();
             if more == 64 {
                 continue;
             }
             let end = at + more as usize;
-            if end - from >= SHORTEST {
-                add(from, end);
+            if end - from >= SHORTEST_WORD {
+                found.push((from as u32, end as u32));
             }
             open = None;
             bits &= u64::MAX << more;
         }
+
         // Drops shorter runs at once, unless they may continue in the next chunk.
         let three = bits & (bits >> 1 | 1 << 63) & (bits >> 2 | 3 << 62);
         bits &= three | three << 1 | three << 2;
@@ -38,14 +39,15 @@ pub(super) fn runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
                 break;
             }
             bits &= end;
-            add(at + from as usize, at + end.trailing_zeros() as usize);
+            let start = at + from as usize;
+            found.push((start as u32, (at + end.trailing_zeros() as usize) as u32));
         }
     }
 }
 
 /// Returns a bit for each byte that is a lowercase letter. Tests eight bytes at a time: adding 128
 /// minus a letter to a byte sets its highest bit if it is that letter or a later one.
-fn letters(chunk: &[u8; 64]) -> u64 {
+fn letter_mask(chunk: &[u8; 64]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
     let (eights, _) = chunk.as_chunks::<8>();
@@ -67,10 +69,10 @@ mod tests {
 
     fn check(text: &[u8]) {
         let mut found = Vec::new();
-        runs(text, &mut found);
+        append_runs(text, &mut found);
         let found = found.iter().map(|(from, end)| &text[*from as usize..*end as usize]);
         let expected = text.split(|byte| !byte.is_ascii_lowercase());
-        assert!(found.eq(expected.filter(|run| run.len() >= SHORTEST)), "{text:?}");
+        assert!(found.eq(expected.filter(|run| run.len() >= SHORTEST_WORD)), "{text:?}");
     }
 
     #[test]

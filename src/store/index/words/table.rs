@@ -1,66 +1,90 @@
 //! The words of a segment as they are written, and the search for words that hold some letters.
 //!
-//! The section begins with three numbers: leaves, bytes of words, bytes of the list of open rows.
-//! For every leaf, a group of eight words, follow the positions of its first word and first list.
-//! Then come the words in alphabetical order. After each word is the length of its list, seven bits
-//! a byte from the lowest up, each byte with the highest bit set, which no letter has. The open
-//! rows and the lists are last.
+//! ```text
+//! head       number of leaves, bytes of the words, bytes of the list of open rows
+//! leaves     for every eight words, the positions of the first word and of its list
+//! words      in alphabetical order, each followed by the length of its list
+//! open rows  a list of rows; see `rows`
+//! lists      the rows of every word, in the order of the words
+//! ```
+//!
+//! Every number of the head and of a leaf has four bytes. The length of a list has seven bits a
+//! byte from the lowest up, each byte with the highest bit set, which no letter has.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-use super::rows::Listed;
+use super::rows::RowList;
 use super::vocabulary;
 
-/// Bytes of the numbers before the leaves. Every number has four bytes.
-pub(super) const HEAD: usize = 3 * 4;
-const LEAF: usize = 2 * 4;
-const WORDS_OF_A_LEAF: usize = 8;
+/// Bytes of the numbers before the leaves.
+pub(super) const HEAD_BYTES: usize = 3 * 4;
+const LEAF_BYTES: usize = 2 * 4;
+
+/// Number of words of a leaf; the last leaf may have fewer.
+const LEAF_WORDS: usize = 8;
 
 /// Letters to look for in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Letters<'t> {
+pub struct WordPattern<'t> {
     /// Lowercase ASCII letters.
     pub letters: &'t str,
-    /// Whether a word must begin with the letters, and whether it must end with them.
-    pub begin: bool,
-    pub end: bool,
+    /// Whether a word must begin with the letters.
+    pub must_begin_word: bool,
+    /// Whether a word must end with the letters.
+    pub must_end_word: bool,
 }
 
 /// Returns `words`, which must be sorted, in the written form for a segment of `rows` rows.
-pub(super) fn write(words: &[vocabulary::Word], open: &Listed, rows: usize) -> Vec<u8> {
-    let (mut leaves, mut table, mut lists) = (Vec::new(), Vec::new(), Vec::new());
-    for leaf in words.chunks(WORDS_OF_A_LEAF) {
-        leaves.extend([table.len(), lists.len()].map(|at| at as u32).map(u32::to_le_bytes));
+pub(super) fn encode_word_table(
+    words: &[vocabulary::WordRows],
+    open: &RowList,
+    rows: usize,
+) -> Vec<u8> {
+    let mut leaves: Vec<u8> = Vec::new();
+    let mut table: Vec<u8> = Vec::new();
+    let mut lists: Vec<u8> = Vec::new();
+    for leaf in words.chunks(LEAF_WORDS) {
+        leaves.extend((table.len() as u32).to_le_bytes());
+        leaves.extend((lists.len() as u32).to_le_bytes());
         for (word, list) in leaf {
             let from = lists.len();
-            list.write(rows, &mut lists);
+            list.append_to(rows, &mut lists);
             table.extend(word);
-            let mut length = lists.len() - from;
-            loop {
-                table.push(length as u8 | 0x80);
-                length >>= 7;
-                if length == 0 {
-                    break;
-                }
-            }
+            append_length(&mut table, lists.len() - from);
         }
     }
-    let mut of_open = Vec::new();
-    open.write(rows, &mut of_open);
-    let head = [leaves.len() / 2, table.len(), of_open.len()];
-    let head = head.into_iter().flat_map(|number| (number as u32).to_le_bytes());
-    let mut out: Vec<u8> = head.chain(leaves.into_iter().flatten()).collect();
+    let mut open_list: Vec<u8> = Vec::new();
+    open.append_to(rows, &mut open_list);
+
+    let mut out: Vec<u8> = Vec::new();
+    for number in [leaves.len() / LEAF_BYTES, table.len(), open_list.len()] {
+        out.extend((number as u32).to_le_bytes());
+    }
+    out.extend(leaves);
     out.extend(table);
-    out.extend(of_open);
+    out.extend(open_list);
     out.extend(lists);
     out
 }
 
+/// Appends the length of a list: seven bits a byte from the lowest up, each with the highest bit
+/// set.
+fn append_length(out: &mut Vec<u8>, mut length: usize) {
+    loop {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+        if length == 0 {
+            return;
+        }
+    }
+}
+
 /// Positions of the parts after the head.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct WordTableLayout {
+    /// Number of leaves.
     leaves: usize,
     /// The leaves and the words.
     pub(super) table: Range<u64>,
@@ -68,84 +92,126 @@ pub(super) struct Places {
     pub(super) lists: Range<u64>,
 }
 
-impl Places {
+impl WordTableLayout {
     /// Parses `head`, the beginning of a section of `length` bytes; `None` if the section is too
     /// short.
-    pub(super) fn read(head: [u8; HEAD], length: u64) -> Option<Self> {
-        let number = |at: usize| number(&head, at * 4).map(u64::from);
-        let (leaves, words, open) = (number(0)?, number(1)?, number(2)?);
-        let table = HEAD as u64..HEAD as u64 + leaves * LEAF as u64 + words;
-        let open = table.end..table.end + open;
+    pub(super) fn read(head: [u8; HEAD_BYTES], length: u64) -> Option<Self> {
+        let leaves = read_u32(&head, 0)?;
+        let words_bytes = u64::from(read_u32(&head, 4)?);
+        let open_bytes = u64::from(read_u32(&head, 8)?);
+
+        let leaves_bytes = u64::from(leaves) * LEAF_BYTES as u64;
+        let table = HEAD_BYTES as u64..HEAD_BYTES as u64 + leaves_bytes + words_bytes;
+        let open = table.end..table.end + open_bytes;
         let lists = open.end..length;
-        let leaves = usize::try_from(leaves).ok()?;
-        (open.end <= length).then_some(Self { leaves, table, open, lists })
+        if open.end > length {
+            return None;
+        }
+        Some(Self { leaves: usize::try_from(leaves).ok()?, table, open, lists })
     }
 
     /// Returns the ranges of the lists of all words that hold `wanted`, ascending, relative to the
-    /// first list. `table` is the bytes at [`Places::table`]. Returns `None` if a range is outside
+    /// first list. `table` is the bytes at [`WordTableLayout::table`]. Returns `None` if a range is outside
     /// the lists.
-    pub(super) fn holding(&self, table: &[u8], wanted: &Letters<'_>) -> Option<Vec<Range<u64>>> {
-        let (leaves, words) = table.split_at_checked(self.leaves * LEAF)?;
-        let most = self.lists.end - self.lists.start;
-        let (leaves, _) = leaves.as_chunks::<LEAF>();
-        let leaf = |at: usize| Some((number(leaves.get(at)?, 0)?, number(leaves.get(at)?, 4)?));
-        let begin = |leaf: &[u8; LEAF]| number(leaf, 0).map_or(usize::MAX, |at| at as usize);
+    pub(super) fn find_lists(
+        &self,
+        table: &[u8],
+        wanted: &WordPattern<'_>,
+    ) -> Option<Vec<Range<u64>>> {
+        let (leaves, words) = table.split_at_checked(self.leaves * LEAF_BYTES)?;
+        let lists_bytes = self.lists.end - self.lists.start;
+        let (leaves, _) = leaves.as_chunks::<LEAF_BYTES>();
         let finder = memmem::Finder::new(wanted.letters);
         let mut found: Vec<Range<u64>> = Vec::new();
-        // Position of the next word, begin of its list, and where the search for letters continues.
-        let (mut at, mut list, mut from) = (0, 0, 0);
+        // Positions of the next word and of its list.
+        let mut at: usize = 0;
+        let mut list: u64 = 0;
+        // Where the search for letters continues.
+        let mut from: usize = 0;
         while let Some(hit) = words.get(from..).and_then(|words| finder.find(words)) {
             let hit = from + hit;
             from = hit + 1;
-            let last = leaves.partition_point(|leaf| begin(leaf) <= hit);
-            if let Some((word, of_leaf)) = last.checked_sub(1).and_then(leaf)
-                && word as usize > at
-            {
-                (at, list) = (word as usize, u64::from(of_leaf));
-            }
-            while let Some(word) = Word::read(words, at) {
-                if hit < word.letters.end {
-                    let begins = hit == word.letters.start || !wanted.begin;
-                    let ends = hit + wanted.letters.len() == word.letters.end || !wanted.end;
-                    if begins && ends {
-                        let end = list + word.list;
-                        let last = found.last().map_or(0, |last| last.end);
-                        (last <= list && end <= most).then(|| found.push(list..end))?;
-                        from = word.letters.end;
-                    }
-                    break;
+
+            // Skips to the leaf of the hit.
+            let after = leaves.partition_point(|leaf| Leaf::read(leaf).word <= hit);
+            if let Some(leaf) = after.checked_sub(1).and_then(|leaf| leaves.get(leaf)) {
+                let leaf = Leaf::read(leaf);
+                if leaf.word > at {
+                    at = leaf.word;
+                    list = leaf.list;
                 }
-                (at, list) = (word.end, list + word.list);
+            }
+
+            while let Some(word) = TableWord::read(words, at) {
+                if hit >= word.letters.end {
+                    at = word.end;
+                    list += word.list;
+                    continue;
+                }
+                let has_right_begin = hit == word.letters.start || !wanted.must_begin_word;
+                let has_right_end =
+                    hit + wanted.letters.len() == word.letters.end || !wanted.must_end_word;
+                if has_right_begin && has_right_end {
+                    let list_end = list + word.list;
+                    let last_end = found.last().map_or(0, |last| last.end);
+                    if list < last_end || list_end > lists_bytes {
+                        return None;
+                    }
+                    found.push(list..list_end);
+                    from = word.letters.end;
+                }
+                break;
             }
         }
         Some(found)
     }
 }
 
+/// Positions of the first word of a leaf and of its list.
+struct Leaf {
+    word: usize,
+    list: u64,
+}
+
+impl Leaf {
+    fn read(bytes: &[u8; LEAF_BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h] = *bytes;
+        Self {
+            word: u32::from_le_bytes([a, b, c, d]) as usize,
+            list: u64::from(u32::from_le_bytes([e, f, g, h])),
+        }
+    }
+}
+
 /// A word in the table.
-struct Word {
+struct TableWord {
     letters: Range<usize>,
     /// Bytes of its list.
     list: u64,
+    /// Position of the next word.
     end: usize,
 }
 
-impl Word {
-    /// Reads the word at `at`; `None` after the last.
+impl TableWord {
+    /// Reads the word at `at`; `None` after the last word.
     fn read(words: &[u8], at: usize) -> Option<Self> {
         let letters = words.get(at..)?.iter().take_while(|byte| **byte < 0x80).count();
         let behind = &words[at + letters..];
         let digits = behind.iter().take_while(|byte| **byte >= 0x80);
-        let (mut list, mut length) = (0, 0);
+        let mut list: u64 = 0;
+        let mut length = 0;
         for digit in digits {
             list |= u64::from(digit & 0x7f) << (length * 7 % 35);
             length += 1;
         }
-        let end = at + letters + length;
-        (length > 0).then_some(Self { letters: at..at + letters, list, end })
+        if length == 0 {
+            return None;
+        }
+        Some(Self { letters: at..at + letters, list, end: at + letters + length })
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
+/// Reads the number in the four bytes at `at`.
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }

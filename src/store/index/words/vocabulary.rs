@@ -5,59 +5,69 @@ use std::collections::HashMap;
 use fixedbitset::FixedBitSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::rows::Listed;
+use super::rows::RowList;
 
 /// A word as a number: its letters from the lowest byte up, zero after the end. A longer word is
 /// represented by a hash with the highest bit set, which no letter has.
-type Key = u128;
+type WordKey = u128;
 
 /// Letters of the longest word that is its own key.
-const LONGEST: usize = size_of::<Key>();
-const IS_LONG: Key = 1 << (Key::BITS - 1);
+const MAX_KEY_LETTERS: usize = size_of::<WordKey>();
 
-/// Bounds of the number of words kept: the limit grows with the text (see [`TEXT_OF_A_WORD`]) from
-/// `FEW` to `MOST`.
-const FEW: usize = 1 << 13;
-const MOST: usize = 1 << 17;
+/// Distinguishes the keys of longer words.
+const LONG_FLAG: WordKey = 1 << (WordKey::BITS - 1);
+
+/// Number of words that are always kept. The limit grows with the text; see
+/// [`TEXT_BYTES_PER_WORD`].
+const MIN_WORD_LIMIT: usize = 1 << 13;
+
+/// Most words that are kept, however long the text is.
+const MAX_WORD_LIMIT: usize = 1 << 17;
 
 /// Bytes of text that raise the limit on kept words by one.
-const TEXT_OF_A_WORD: usize = 32;
+const TEXT_BYTES_PER_WORD: usize = 32;
 
-/// Room is made once more words than this share of the limit, one eighth, were refused.
-const REFUSED: usize = 8;
+/// Room is made once more words were refused than the limit divided by this.
+const REFUSED_DIVISOR: usize = 8;
 
 /// A word's letters, and its rows.
-pub(super) type Word = (Box<[u8]>, Listed);
+pub(super) type WordRows = (Box<[u8]>, RowList);
 
+/// The words of the rows so far, each with its rows.
 pub(super) struct Vocabulary {
     /// Hash table with linear probing: a power of two of slots, at most half of them used.
     slots: Vec<Slot>,
+    /// Number of slots that are not empty.
     used: usize,
     /// Rows of each word, indexed by the word's number.
-    lists: Vec<Listed>,
+    lists: Vec<RowList>,
     /// Numbers that no word uses any more.
     free: Vec<u32>,
-    /// The letters of words longer than [`LONGEST`], by number.
+    /// The letters of words longer than [`MAX_KEY_LETTERS`], by number.
     long: HashMap<u32, Box<[u8]>>,
     /// Rows with words that are not kept.
     open: FixedBitSet,
     /// Words refused since room was last made.
     refused: usize,
+    /// Bytes of text so far.
     text: usize,
 }
 
+/// A slot of the hash table.
 #[derive(Clone, Copy)]
 struct Slot {
     /// Zero for an empty slot.
-    key: Key,
+    key: WordKey,
+    /// Number of the word.
     number: u32,
     /// The row after the last row that has the word.
-    next: u32,
+    next_row: u32,
+    /// Number of rows that have the word.
     rows: u32,
 }
 
 impl Slot {
-    const NONE: Self = Self { key: 0, number: 0, next: 0, rows: 0 };
+    const NONE: Self = Self { key: 0, number: 0, next_row: 0, rows: 0 };
 }
 
 impl Vocabulary {
@@ -75,7 +85,7 @@ impl Vocabulary {
     }
 
     /// Counts the bytes of a text whose words are added next.
-    pub(super) fn expect(&mut self, text: usize) {
+    pub(super) fn count_text(&mut self, text: usize) {
         self.text += text;
         if self.slots.is_empty() {
             self.slots = vec![Slot::NONE; 1 << 8];
@@ -85,25 +95,27 @@ impl Vocabulary {
     /// Adds `row` to the word formed by the first `length` bytes of `rest`. `length` is at least 1,
     /// and `row` is not less than the rows added before.
     #[inline(always)]
-    pub(super) fn add(&mut self, rest: &[u8], length: usize, row: u32) {
-        let key = match length {
-            ..=LONGEST => key(rest, length),
-            _ => xxh3_128(&rest[..length]) | IS_LONG,
+    pub(super) fn add_row(&mut self, rest: &[u8], length: usize, row: u32) {
+        let key = if length <= MAX_KEY_LETTERS {
+            short_word_key(rest, length)
+        } else {
+            xxh3_128(&rest[..length]) | LONG_FLAG
         };
         let mask = self.slots.len() - 1;
-        let mut at = hash(key) as usize & mask;
+        let mut at = hash_key(key) as usize & mask;
         loop {
             let slot = &mut self.slots[at];
             if slot.key == key {
-                if slot.next <= row {
-                    self.lists[slot.number as usize].add(row - slot.next);
-                    slot.next = row + 1;
+                if slot.next_row <= row {
+                    self.lists[slot.number as usize].push_gap(row - slot.next_row);
+                    slot.next_row = row + 1;
                     slot.rows += 1;
                 }
                 return;
             }
             if slot.key == 0 {
-                return self.first(key, &rest[..length], row);
+                self.add_new_word(key, &rest[..length], row);
+                return;
             }
             at = (at + 1) & mask;
         }
@@ -111,18 +123,19 @@ impl Vocabulary {
 
     /// Adds a word that has no slot yet, or refuses it if the limit is reached.
     #[inline(never)]
-    fn first(&mut self, key: Key, letters: &[u8], row: u32) {
-        let most = (self.text / TEXT_OF_A_WORD).clamp(FEW, MOST);
-        if self.used >= most {
-            self.open(row);
+    fn add_new_word(&mut self, key: WordKey, letters: &[u8], row: u32) {
+        let limit = (self.text / TEXT_BYTES_PER_WORD).clamp(MIN_WORD_LIMIT, MAX_WORD_LIMIT);
+        if self.used >= limit {
+            self.mark_row_open(row);
             self.refused += 1;
-            if self.refused > most / REFUSED {
+            if self.refused > limit / REFUSED_DIVISOR {
                 self.make_room();
             }
             return;
         }
-        let mut list = Listed::default();
-        list.add(row);
+
+        let mut list = RowList::default();
+        list.push_gap(row);
         let number = match self.free.pop() {
             Some(number) => {
                 self.lists[number as usize] = list;
@@ -133,46 +146,53 @@ impl Vocabulary {
                 (self.lists.len() - 1) as u32
             }
         };
-        if letters.len() > LONGEST {
+        if letters.len() > MAX_KEY_LETTERS {
             self.long.insert(number, letters.into());
         }
-        let slot = Slot { key, number, next: row + 1, rows: 1 };
+
+        let slot = Slot { key, number, next_row: row + 1, rows: 1 };
         if (self.used + 1) * 2 > self.slots.len() {
             let slots = std::mem::take(&mut self.slots);
-            self.put(slots.len() * 2, slots);
+            self.rebuild_slots(slots.len() * 2, slots);
         }
-        self.put_one(slot);
+        self.insert_slot(slot);
     }
 
-    fn open(&mut self, row: u32) {
+    /// Notes that `row` has a word that is not kept.
+    fn mark_row_open(&mut self, row: u32) {
         self.open.grow_and_insert(row as usize);
     }
 
-    /// Forgets the words that occur in a single row, as nearly all do in text that is noise. Those
-    /// rows become open.
+    /// Forgets the words that occur in a single row, as nearly all words of noise do. Those rows
+    /// become open.
     fn make_room(&mut self) {
         self.refused = 0;
         let (kept, gone): (Vec<Slot>, Vec<Slot>) =
             std::mem::take(&mut self.slots).into_iter().partition(|slot| slot.rows != 1);
         for slot in &gone {
-            self.open(slot.next - 1);
-            self.lists[slot.number as usize] = Listed::default();
+            self.mark_row_open(slot.next_row - 1);
+            self.lists[slot.number as usize] = RowList::default();
             self.long.remove(&slot.number);
             self.free.push(slot.number);
         }
-        self.put(kept.len() + gone.len(), kept);
+        self.rebuild_slots(kept.len() + gone.len(), kept);
     }
 
     /// Rebuilds the table with `count` slots and inserts `slots` into it.
-    fn put(&mut self, count: usize, slots: Vec<Slot>) {
+    fn rebuild_slots(&mut self, count: usize, slots: Vec<Slot>) {
         self.slots = vec![Slot::NONE; count];
         self.used = 0;
-        slots.into_iter().filter(|slot| slot.key != 0).for_each(|slot| self.put_one(slot));
+        for slot in slots {
+            if slot.key != 0 {
+                self.insert_slot(slot);
+            }
+        }
     }
 
-    fn put_one(&mut self, slot: Slot) {
+    /// Inserts a slot whose key is not in the table.
+    fn insert_slot(&mut self, slot: Slot) {
         let mask = self.slots.len() - 1;
-        let mut at = hash(slot.key) as usize & mask;
+        let mut at = hash_key(slot.key) as usize & mask;
         while self.slots[at].key != 0 {
             at = (at + 1) & mask;
         }
@@ -181,40 +201,44 @@ impl Vocabulary {
     }
 
     /// Returns the words sorted by their letters, and the rows that have words not kept.
-    pub(super) fn finish(mut self) -> (Vec<Word>, Listed) {
-        let slots = std::mem::take(&mut self.slots).into_iter().filter(|slot| slot.key != 0);
-        let mut words: Vec<_> = slots
-            .map(|slot| {
-                let list = std::mem::take(&mut self.lists[slot.number as usize]);
-                (self.long.remove(&slot.number).unwrap_or_else(|| letters(slot.key)), list)
-            })
-            .collect();
+    pub(super) fn finish(mut self) -> (Vec<WordRows>, RowList) {
+        let mut words = Vec::with_capacity(self.used);
+        for slot in std::mem::take(&mut self.slots) {
+            if slot.key == 0 {
+                continue;
+            }
+            let list = std::mem::take(&mut self.lists[slot.number as usize]);
+            let letters =
+                self.long.remove(&slot.number).unwrap_or_else(|| letters_of_key(slot.key));
+            words.push((letters, list));
+        }
         words.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         (words, self.open.ones().collect())
     }
 }
 
-/// Returns the key of the word of this length, at most [`LONGEST`], at the beginning of `rest`.
-fn key(rest: &[u8], length: usize) -> Key {
+/// Returns the key of the word of this length, at most [`MAX_KEY_LETTERS`], at the beginning of
+/// `rest`.
+fn short_word_key(rest: &[u8], length: usize) -> WordKey {
     let key = match rest.first_chunk() {
-        Some(chunk) => Key::from_le_bytes(*chunk),
+        Some(chunk) => WordKey::from_le_bytes(*chunk),
         None => {
-            let mut chunk = [0; LONGEST];
+            let mut chunk = [0; MAX_KEY_LETTERS];
             chunk[..rest.len()].copy_from_slice(rest);
-            Key::from_le_bytes(chunk)
+            WordKey::from_le_bytes(chunk)
         }
     };
-    key & Key::MAX >> (Key::BITS - 8 * length as u32)
+    key & WordKey::MAX >> (WordKey::BITS - 8 * length as u32)
 }
 
 /// Returns the letters of a word that is its own key.
-fn letters(key: Key) -> Box<[u8]> {
-    let length = LONGEST - key.leading_zeros() as usize / 8;
+fn letters_of_key(key: WordKey) -> Box<[u8]> {
+    let length = MAX_KEY_LETTERS - key.leading_zeros() as usize / 8;
     key.to_le_bytes()[..length].into()
 }
 
 /// Multiplies the two halves of a key and joins both halves of the product.
-const fn hash(key: Key) -> u64 {
+const fn hash_key(key: WordKey) -> u64 {
     let low = key as u64 ^ 0x9e37_79b9_7f4a_7c15;
     let high = (key >> 64) as u64 ^ 0xd6e8_feb8_6659_fd93;
     let product = low as u128 * high as u128;

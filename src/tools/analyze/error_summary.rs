@@ -1,26 +1,27 @@
-//! Finds the part of a failed call's text that says what is wrong.
+//! Finds the line of a failed call's text that names the error.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::finding::short;
+use super::finding::shorten;
 use super::signature;
-use crate::base::sanitize::clean;
+use crate::base::sanitize::clean_text;
 
-/// Maximum size of the excerpt in bytes, and the maximum bytes of a line and lines of a text that
-/// are examined.
-const EXCERPT: usize = 400;
-const LINE: usize = 300;
-const LINES: usize = 4000;
+/// Maximum size of the excerpt in bytes.
+const MAX_EXCERPT_BYTES: usize = 400;
 
-/// Lines shorter than this, in bytes, get little weight: `error:` alone says nothing.
-const LEAST: usize = 8;
+/// Maximum number of bytes of a line, and of lines of a text, that are examined.
+const MAX_LINE_BYTES: usize = 300;
+const MAX_LINES: usize = 4000;
+
+/// Lines shorter than this get little weight: `error:` alone says nothing.
+const MIN_LINE_BYTES: usize = 8;
 
 /// Lines that only introduce the output of a command: whole lines, and beginnings of lines.
-const WHOLE: &[&str] =
+const HEADER_LINES: &[&str] =
     &["output:", "output: (empty)", "stdout:", "stderr:", "error: (none)", "(no output)"];
-const HEADS: &[&str] = &[
+const HEADER_BEGINNINGS: &[&str] = &[
     "chunk id: ",
     "wall time: ",
     "process exited with code ",
@@ -36,10 +37,11 @@ const HEADS: &[&str] = &[
     "<shellid: ",
 ];
 
-type Pattern = LazyLock<Option<Regex>>;
+/// A pattern of lines, compiled on first use; `None` if it is invalid, which a test excludes.
+type ErrorPattern = LazyLock<Option<Regex>>;
 
 /// Matches lines that name an error.
-static STRONG: Pattern = LazyLock::new(|| {
+static STRONG: ErrorPattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)(?:^|[^a-z])(?:error|fatal)(?:\[[a-z0-9]+\])?:|[a-z](?:error|exception):|assert(?:ion)?\b.*\bfail|\berror ts[0-9]|command not found|no such file|permission denied|\bundefined: |\bcannot find ",
     )
@@ -47,7 +49,7 @@ static STRONG: Pattern = LazyLock::new(|| {
 });
 
 /// Matches lines that show that something is wrong.
-static WEAK: Pattern = LazyLock::new(|| {
+static WEAK: ErrorPattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)\b(?:errors?|fail(?:ed|ure|s)?|panicked|cannot|can't|could not|couldn't|not found|no matches|does not exist|doesn't|denied|refused|timed? ?out|unable|invalid|unknown|unrecognized|unexpected|undefined|missing|not allowed|aborted|conflict|must)\b",
     )
@@ -55,7 +57,7 @@ static WEAK: Pattern = LazyLock::new(|| {
 });
 
 /// Matches lines that only report that a nested step failed.
-static WRAPPER: Pattern = LazyLock::new(|| {
+static WRAPPER: ErrorPattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)script .*exited|task failed|exited with (?:code|error)|command failed|could not compile|test failed, to rerun|elifecycle|aborting due to|\bfound [0-9]+ (?:error|problem)|\b[0-9]+ (?:errors?|failed|failures?|problems?)\b|non-zero|test result: failed|^failures:",
     )
@@ -63,111 +65,136 @@ static WRAPPER: Pattern = LazyLock::new(|| {
 });
 
 /// Matches lines that show success.
-static RIGHT: Pattern = LazyLock::new(|| {
+static SUCCESS: ErrorPattern = LazyLock::new(|| {
     Regex::new(
         r"(?i)\b(?:0|no) (?:errors?|fail(?:ed|ures?|ing)?|warnings)\b|\b(?:failed|errors|failures): ?0\b|✓|\.\.\. ok$|^\s*(?:pass|ok)\b",
     )
     .ok()
 });
 
+/// The weight of a line that names an error.
+const MAX_WEIGHT: u8 = 3;
+
 /// The prefix with which Claude Code marks its own errors, as opposed to the tool's.
 const TOOL_ERROR: &str = "<tool_use_error>";
 
 /// The error that a text reports.
-pub(super) struct Telling {
+pub(super) struct ErrorSummary {
     /// The text from the most informative line on, shortened; empty if there was no output.
     pub excerpt: String,
     pub signature: String,
 }
 
+/// A line that may name the error.
+#[derive(Debug, Clone, Copy)]
+struct ErrorLine<'t> {
+    weight: u8,
+    /// The byte offset at which the line begins.
+    start: usize,
+    text: &'t str,
+}
+
 /// Finds the error in a text. `who` is the program or the tool; it is added to the signature if the
 /// line has a weight of 0 or 1.
-pub(super) fn telling(text: &str, who: &str, is_command_output: bool) -> Telling {
-    let text = clean(text);
+pub(super) fn summarize_error(text: &str, who: &str, is_command_output: bool) -> ErrorSummary {
+    let text = clean_text(text);
     // An agent's own error begins with what is wrong; the call's input follows it.
-    let lines = if text.trim_start().starts_with(TOOL_ERROR) { 1 } else { LINES };
-    let text = body(&text);
-    // The weight, the start and the content of the line; the first of the heaviest lines wins.
-    let mut best: Option<(u8, usize, &str)> = None;
+    let max_lines = if text.trim_start().starts_with(TOOL_ERROR) { 1 } else { MAX_LINES };
+    let text = strip_wrapping(&text);
+    let Some(line) = error_line(text, max_lines, is_command_output) else {
+        let signature = format!("{who}: no output");
+        return ErrorSummary { excerpt: String::new(), signature };
+    };
+    let error = &line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)];
+    let error = signature::normalize_line(error);
+    let signature = if line.weight > 1 { error } else { format!("{who}: {error}") };
+    let excerpt = text.get(line.start..).unwrap_or_default().trim_start();
+    ErrorSummary { excerpt: shorten(excerpt, MAX_EXCERPT_BYTES), signature }
+}
+
+/// Returns the first of the most informative lines. If no line of a command's output names an
+/// error, it is the last line, with which the command stopped.
+fn error_line(text: &str, max_lines: usize, is_command_output: bool) -> Option<ErrorLine<'_>> {
+    let mut best: Option<ErrorLine<'_>> = None;
     let mut last = None;
-    let mut from = 0;
-    for line in text.split_inclusive('\n').take(lines) {
-        let start = from;
-        from += line.len();
+    let mut end = 0;
+    for line in text.split_inclusive('\n').take(max_lines) {
+        let start = end;
+        end += line.len();
         let line = line.trim();
         let line = line.strip_prefix("Output: ").unwrap_or(line);
-        if line.is_empty() || is_head(line) {
+        if line.is_empty() || is_header_line(line) {
             continue;
         }
-        let weight = weight(line);
-        if best.is_none_or(|(heaviest, ..)| weight > heaviest) {
-            best = Some((weight, start, line));
+        let weight = line_weight(line);
+        if best.is_none_or(|best| weight > best.weight) {
+            best = Some(ErrorLine { weight, start, text: line });
         }
-        last = Some((0, start, line));
-        if weight == 3 {
+        last = Some(ErrorLine { weight: 0, start, text: line });
+        if weight == MAX_WEIGHT {
             break;
         }
     }
-    // A command whose output names no error ends with the line that stopped it.
-    let chosen = best.filter(|(weight, ..)| *weight > 0 || !is_command_output).or(last);
-    let Some((weight, start, line)) = chosen else {
-        let signature = format!("{who}: no output");
-        return Telling { excerpt: String::new(), signature };
-    };
-    let line = signature::normalise(&line[..line.floor_char_boundary(LINE)]);
-    let signature = if weight > 1 { line } else { format!("{who}: {line}") };
-    let excerpt = text.get(start..).unwrap_or_default().trim_start();
-    Telling { excerpt: short(excerpt, EXCERPT), signature }
+    match best {
+        Some(best) if best.weight > 0 || !is_command_output => Some(best),
+        Some(_) | None => last,
+    }
 }
 
 /// Returns the text without the words that an agent wraps around it.
-fn body(text: &str) -> &str {
+fn strip_wrapping(text: &str) -> &str {
     let text = text.trim_start();
-    let sandboxed = text.split_once(", stdout: ");
-    let sandboxed = sandboxed.filter(|(head, _)| head.starts_with("failed in sandbox"));
-    let text = sandboxed.map_or(text, |(_, output)| output);
+    let text = match text.split_once(", stdout: ") {
+        Some((head, output)) if head.starts_with("failed in sandbox") => output,
+        _ => text,
+    };
     let text = text.strip_prefix(TOOL_ERROR).unwrap_or(text).trim_end();
     text.strip_suffix("</tool_use_error>").unwrap_or(text)
 }
 
 /// Returns true if a line only introduces the output of a command.
-pub(super) fn is_head(line: &str) -> bool {
-    if line.len() > LINE {
+pub(super) fn is_header_line(line: &str) -> bool {
+    if line.len() > MAX_LINE_BYTES {
         return false;
     }
     let lower = line.to_ascii_lowercase();
+    if HEADER_LINES.contains(&lower.as_str())
+        || HEADER_BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning))
+    {
+        return true;
+    }
     let exit = lower.strip_prefix("exit code").or_else(|| lower.strip_prefix("exit status"));
-    let only_code = |rest: &str| rest.trim_matches([':', ' ']).bytes().all(|b| b.is_ascii_digit());
-    WHOLE.contains(&lower.as_str())
-        || HEADS.iter().any(|head| lower.starts_with(head))
-        || exit.is_some_and(only_code)
+    let code = exit.map(|exit| exit.trim_matches([':', ' ']));
+    code.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns how informative a line is: 3 names an error, 2 shows that something is wrong, 1 reports
 /// that a nested step failed, 0 is anything else.
-fn weight(line: &str) -> u8 {
-    let line = &line[..line.floor_char_boundary(LINE)];
+fn line_weight(line: &str) -> u8 {
+    let line = &line[..line.floor_char_boundary(MAX_LINE_BYTES)];
     // A command that is echoed before it runs may contain many such words.
     if line.starts_with("$ ") || line.contains("] $ ") {
         return 0;
     }
-    let has = |pattern: &Pattern| match &**pattern {
-        Some(pattern) => pattern.is_match(line),
-        None => false,
-    };
-    let most = if line.len() < LEAST { 1 } else { 3 };
-    let weight = if has(&RIGHT) {
+    let weight = if has_match(&SUCCESS, line) {
         0
-    } else if has(&WRAPPER) {
+    } else if has_match(&WRAPPER, line) {
         1
-    } else if has(&STRONG) {
-        3
-    } else if has(&WEAK) {
+    } else if has_match(&STRONG, line) {
+        MAX_WEIGHT
+    } else if has_match(&WEAK, line) {
         2
     } else {
         0
     };
-    weight.min(most)
+    if line.len() < MIN_LINE_BYTES { weight.min(1) } else { weight }
+}
+
+fn has_match(pattern: &ErrorPattern, line: &str) -> bool {
+    match &**pattern {
+        Some(pattern) => pattern.is_match(line),
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -176,17 +203,17 @@ mod tests {
 
     #[test]
     fn the_patterns_compile() {
-        for pattern in [&STRONG, &WEAK, &WRAPPER, &RIGHT] {
+        for pattern in [&STRONG, &WEAK, &WRAPPER, &SUCCESS] {
             assert!(pattern.is_some());
         }
     }
 
     #[test]
-    fn the_line_that_says_what_is_wrong_is_found() {
+    fn the_line_that_names_the_error_is_found() {
         let check = |text: &str, excerpt: &str, signature: &str| {
-            let told = telling(text, "cargo test", true);
-            assert!(told.excerpt.starts_with(excerpt), "{}", told.excerpt);
-            assert_eq!(told.signature, signature);
+            let error = summarize_error(text, "cargo test", true);
+            assert!(error.excerpt.starts_with(excerpt), "{}", error.excerpt);
+            assert_eq!(error.signature, signature);
         };
         check(
             "Exit code 101\n   Compiling harbor v0.9.2\n test a ... ok\n\nthread 'a' panicked at src/a.rs:1:2:\nassertion `left == right` failed\n  left: 3",
@@ -215,12 +242,13 @@ mod tests {
             "boom",
             "cargo test: boom, stderr: y",
         );
-        let told = telling("<tool_use_error>File has gone.</tool_use_error>", "Read", false);
+        let error =
+            summarize_error("<tool_use_error>File has gone.</tool_use_error>", "Read", false);
         assert_eq!(
-            (told.excerpt.as_str(), told.signature.as_str()),
+            (error.excerpt.as_str(), error.signature.as_str()),
             ("File has gone.", "Read: File has gone.")
         );
         let echoed = "<tool_use_error>Text not found.\nText: Error: unexpected</tool_use_error>";
-        assert_eq!(telling(echoed, "Edit", false).signature, "Text not found.");
+        assert_eq!(summarize_error(echoed, "Edit", false).signature, "Text not found.");
     }
 }

@@ -1,0 +1,98 @@
+//! Opens a database of OpenCode for one query, without ever writing to its folder.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Result};
+
+use crate::source::panics::catch_panic;
+
+/// Maximum wait for a lock that OpenCode holds.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Runs `query` on one state of a database without ever writing to its folder.
+///
+/// A running OpenCode keeps changes in a log (`-wal`) with a shared index (`-shm`). If OpenCode was
+/// killed or the database was copied, there may be a log without an index. SQLite then builds the
+/// index in memory if it uses no locks. Without a log, the database is opened as immutable, which
+/// keeps SQLite from creating either file.
+pub(super) fn query_database<T>(
+    db: &Path,
+    query: impl Fn(&Connection) -> Result<T>,
+) -> io::Result<T> {
+    let has_log = std::fs::metadata(with_suffix(db, "-wal")).is_ok_and(|log| log.len() > 0);
+    if !has_log {
+        let result = connect_read_only(db, "immutable=1")
+            .and_then(|connection| run_query(&connection, &query));
+        return result.map_err(io::Error::other);
+    }
+
+    if with_suffix(db, "-shm").exists() {
+        let result =
+            connect_read_only(db, "mode=ro").and_then(|connection| run_query(&connection, &query));
+        if let Ok(found) = result {
+            return Ok(found);
+        }
+    }
+
+    let result = connect_without_locks(db).and_then(|connection| run_query(&connection, &query));
+    result.map_err(|error| {
+        io::Error::other(format!(
+            "its write-ahead log (-wal) cannot be read: {error}; open the database once with OpenCode"
+        ))
+    })
+}
+
+/// Returns the path of a file that SQLite keeps next to the database.
+fn with_suffix(db: &Path, suffix: &str) -> PathBuf {
+    let mut path = OsString::from(db);
+    path.push(suffix);
+    PathBuf::from(path)
+}
+
+/// Connects to a database, read-only, with these parameters of its URI.
+fn connect_read_only(db: &Path, parameters: &str) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(sqlite_uri(db, parameters), flags)?;
+    connection.busy_timeout(MAX_LOCK_WAIT)?;
+    Ok(connection)
+}
+
+/// Connects without locks and with the log's index in memory. The log stays as it is: closing the
+/// connection writes nothing of the log into the database.
+fn connect_without_locks(db: &Path) -> Result<Connection> {
+    let vfs_without_locks = if cfg!(windows) { "win32-none" } else { "unix-none" };
+    let connection = connect_read_only(db, &format!("mode=ro&vfs={vfs_without_locks}"))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "locking_mode", "exclusive")?;
+    Ok(connection)
+}
+
+/// Runs `query` in one transaction. Catches panics: the library panics on a damaged database, for
+/// example if the name of a column is not UTF-8.
+fn run_query<T>(connection: &Connection, query: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+    connection.execute_batch("BEGIN")?;
+    catch_panic(|| query(connection)).unwrap_or_else(|| Err(damaged_error()))
+}
+
+/// Returns the error for a damaged database.
+fn damaged_error() -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    rusqlite::Error::SqliteFailure(code, Some("the database is damaged".to_owned()))
+}
+
+/// Returns a path as an SQLite URI with parameters.
+fn sqlite_uri(db: &Path, parameters: &str) -> String {
+    let path = db.to_string_lossy();
+    let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    if cfg!(windows) {
+        format!("file:///{}?{parameters}", path.trim_start_matches(r"\\%3f\").replace('\\', "/"))
+    } else {
+        format!("file:{path}?{parameters}")
+    }
+}
