@@ -21,6 +21,8 @@
 //! # Ok::<(), ingest::redact::RuleError>(())
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod discover;
 pub mod plan;
 pub mod provider;

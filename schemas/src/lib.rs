@@ -4,6 +4,8 @@
 //! envelope, the errors and the limits. It does no I/O and depends on neither Arrow, DuckDB, an MCP
 //! library nor clap.
 
+#![warn(missing_docs)]
+
 pub mod client;
 mod closed_enum;
 pub mod envelope;

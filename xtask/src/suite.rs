@@ -18,7 +18,7 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
         report_skipped_tests();
     }
     let result = if cargo.has_subcommand("nextest") {
-        cargo.run(&["nextest", "run", "--workspace"], &options.rest)
+        run_with_nextest(&cargo, &options.rest)
     } else {
         cargo.run(&["test", "--workspace"], &options.rest)
     };
@@ -26,6 +26,15 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
         report_skipped_tests();
     }
     result
+}
+
+/// Runs the suite with nextest, which does not run the examples in the documentation. They run first,
+/// unless `arguments` select other tests.
+fn run_with_nextest(cargo: &Cargo, arguments: &[String]) -> Result<()> {
+    if arguments.is_empty() {
+        cargo.run(&["test", "--doc", "-p", "sessions-ingest", "-p", "sessions-schemas"], &[])?;
+    }
+    cargo.run(&["nextest", "run", "--workspace"], arguments)
 }
 
 /// Reports that the tests of real logs are skipped, if they are.
