@@ -202,7 +202,14 @@ pub(crate) fn others(corpus: &Corpus) -> Vec<Other> {
             "session turns",
             Box::new(move |tools: &Tools| {
                 let answer = tools.get_session_details(&turns, &Call::new(Timestamp(0), &|| false));
-                assert!(answer.expect("answers").data.turns.is_some_and(|turns| !turns.is_empty()));
+                assert!(
+                    answer
+                        .expect("answers")
+                        .data
+                        .turns
+                        .as_ref()
+                        .is_some_and(|turns| !turns.is_empty())
+                );
             }),
         ),
     ]

@@ -1,14 +1,17 @@
 //! The envelope of every answer, the same over MCP and with `--json`.
 
+use std::ops::Deref;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::closed_enum::closed_enum;
 use crate::error::ToolError;
 
 /// A whole answer that succeeded. `T` is the tool's `data`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct ToolAnswer<T> {
     /// Always [`Status::Ok`].
     pub status: Status,
@@ -27,20 +30,68 @@ pub struct ToolAnswer<T> {
     pub metadata: Metadata,
 }
 
-impl<T: Serialize> ToolAnswer<T> {
-    /// Converts the data to plain JSON, so that the answers of all tools have one type.
-    ///
-    /// # Errors
-    /// Returns an error if the data cannot be represented in JSON.
-    pub fn into_json(self) -> serde_json::Result<ToolAnswer<Value>> {
-        Ok(ToolAnswer {
+/// An answer whose data was written as JSON once, when it was made.
+pub type EncodedAnswer<T> = ToolAnswer<EncodedData<T>>;
+
+impl<T> EncodedAnswer<T> {
+    /// Returns the answer with its data as JSON only, so that answers of all tools are of one type.
+    pub fn into_json(self) -> JsonAnswer {
+        ToolAnswer {
             status: self.status,
-            data: serde_json::to_value(self.data)?,
+            data: self.data.json,
             pagination: self.pagination,
             hint: self.hint,
             warnings: self.warnings,
             metadata: self.metadata,
-        })
+        }
+    }
+}
+
+/// An answer of any tool.
+pub type JsonAnswer = ToolAnswer<Box<RawValue>>;
+
+/// A tool's data together with its JSON. Every reader of the JSON (the budget's count of tokens, the
+/// cache, the client) gets the same bytes, which are written once.
+#[derive(Debug, Clone)]
+pub struct EncodedData<T> {
+    value: T,
+    json: Box<RawValue>,
+}
+
+impl<T: Serialize> EncodedData<T> {
+    /// Writes the JSON of `value`.
+    ///
+    /// # Errors
+    /// Returns the error of a value that has no JSON, such as a map whose keys are not text.
+    pub fn new(value: T) -> serde_json::Result<Self> {
+        let json = serde_json::value::to_raw_value(&value)?;
+        Ok(Self { value, json })
+    }
+}
+
+impl<T> EncodedData<T> {
+    /// Returns the JSON of the value.
+    pub fn json(&self) -> &str {
+        self.json.get()
+    }
+
+    /// Returns the value without its JSON.
+    pub fn into_value(self) -> T {
+        self.value
+    }
+}
+
+impl<T> Deref for EncodedData<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Serialize for EncodedData<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json.serialize(serializer)
     }
 }
 

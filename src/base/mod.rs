@@ -1,6 +1,7 @@
 //! Code that every layer uses: text cleaning and folding, word stems, text tables and threads.
 
 pub(crate) mod fold;
+pub(crate) mod json_length;
 pub(crate) mod parallel;
 pub(crate) mod sanitize;
 pub(crate) mod stem;

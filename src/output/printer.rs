@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use schemas::ToolError;
-use schemas::envelope::{DebugMetadata, ErrorAnswer, ToolAnswer};
+use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer};
 use serde::Serialize;
 
 use super::show::Show;
@@ -19,13 +19,12 @@ pub struct Printer {
 
 impl Printer {
     /// Prints an answer: the envelope with `--json`, otherwise text.
-    pub fn print_answer<T: Serialize + Show>(&self, answer: &ToolAnswer<T>) -> io::Result<()> {
+    pub fn print_answer<T: Show>(&self, answer: &EncodedAnswer<T>) -> io::Result<()> {
         if self.is_json {
+            let Some(debug) = &self.debug else { return self.print_json(answer) };
             let mut json = serde_json::to_value(answer).map_err(io::Error::other)?;
-            if let Some(debug) = &self.debug {
-                let tokens_output = answer.metadata.tokens;
-                DebugMetadata { tokens_output, ..debug.clone() }.add_to_answer(&mut json);
-            }
+            let tokens_output = answer.metadata.tokens;
+            DebugMetadata { tokens_output, ..debug.clone() }.add_to_answer(&mut json);
             return self.print_json(&json);
         }
         self.print_data(&answer.data.to_text())?;
@@ -109,7 +108,7 @@ impl Printer {
 }
 
 /// Returns the remark on how to get the next page.
-fn describe_next_page<T>(answer: &ToolAnswer<T>) -> String {
+fn describe_next_page<T>(answer: &EncodedAnswer<T>) -> String {
     let cursor =
         answer.pagination.as_ref().and_then(|page| page.next_cursor.as_deref()).unwrap_or("");
     let returned = answer.metadata.results_returned;

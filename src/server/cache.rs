@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use schemas::envelope::ToolAnswer;
-use serde_json::Value;
+use schemas::envelope::JsonAnswer;
 
 /// Maximum number of bytes of JSON in the cache.
 const MAX_CACHE_BYTES: usize = 4 << 20;
@@ -26,7 +25,7 @@ struct CachedAnswers {
 }
 
 struct CachedAnswer {
-    answer: Arc<ToolAnswer<Value>>,
+    answer: Arc<JsonAnswer>,
     bytes: usize,
     at: Instant,
 }
@@ -37,14 +36,14 @@ impl AnswerCache {
     }
 
     /// Returns the cached answer to `call` for this state of the store.
-    pub(super) fn get(&self, state: u64, call: &str) -> Option<Arc<ToolAnswer<Value>>> {
+    pub(super) fn get(&self, state: u64, call: &str) -> Option<Arc<JsonAnswer>> {
         let kept = self.lock_for_state(state);
         let entry = kept.answers.get(call)?;
         (entry.at.elapsed() < self.lifetime).then(|| Arc::clone(&entry.answer))
     }
 
     /// Stores an answer.
-    pub(super) fn insert(&self, state: u64, call: String, answer: &ToolAnswer<Value>) {
+    pub(super) fn insert(&self, state: u64, call: String, answer: &JsonAnswer) {
         // The text of the call is stored with its answer.
         let bytes = call.len() + answer.metadata.tokens * schemas::limits::BYTES_PER_TOKEN;
         if bytes > MAX_CACHE_BYTES {
@@ -86,11 +85,12 @@ impl CachedAnswers {
 mod tests {
     use super::*;
     use schemas::envelope::{Metadata, Status};
+    use serde_json::value::RawValue;
 
-    fn answer(tokens: usize) -> ToolAnswer<Value> {
-        ToolAnswer {
+    fn answer(tokens: usize) -> JsonAnswer {
+        JsonAnswer {
             status: Status::Ok,
-            data: Value::Null,
+            data: RawValue::NULL.to_owned(),
             pagination: None,
             hint: None,
             warnings: Vec::new(),

@@ -5,14 +5,20 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use ratelimit::{Ratelimiter, TryWaitError};
-use schemas::envelope::{DebugMetadata, MetadataLevel, ToolAnswer, ToolContext};
+use schemas::envelope::{
+    DebugMetadata, JsonAnswer, MetadataLevel, Severity, ToolContext, Warning, WarningCode,
+};
 use schemas::limits::{self, BYTES_PER_TOKEN};
-use schemas::tool::{CONTRACT_VERSION, TOOLS, label};
+use schemas::tool::{CONTRACT_VERSION, TOOLS, ToolAlias, label};
 use schemas::{ErrorCode, Timestamp, ToolError};
 use serde_json::Value;
 
 use super::cache::AnswerCache;
+use crate::base::json_length::json_length;
 use crate::tools::{Call, Tools};
+
+/// Maximum length in bytes of arguments whose answer is cached.
+const MAX_KEY_BYTES: usize = 64 << 10;
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -44,6 +50,8 @@ pub(super) struct ToolCall {
     /// The current name of the tool, not an alias.
     pub(super) tool: String,
     pub(super) arguments: Value,
+    /// The earlier name by which the client called the tool, if it used one.
+    pub(super) alias: Option<ToolAlias>,
 }
 
 impl ToolCall {
@@ -53,12 +61,48 @@ impl ToolCall {
         write_sorted(&self.arguments, &mut key);
         key
     }
+
+    /// Returns a warning if the tool was called by an earlier name.
+    fn rename_warning(&self) -> Option<Warning> {
+        let ToolAlias { name, sunset } = self.alias?;
+        let message = format!(
+            "{name} was renamed to {}; the old name may stop working on {sunset}",
+            self.tool
+        );
+        Some(Warning::new(WarningCode::ToolRenamed, Severity::Warning, message))
+    }
 }
 
 /// The outcome of a call.
 pub(super) struct CallOutcome {
-    pub(super) result: Result<Value, ToolError>,
+    pub(super) result: Result<AnswerContent, ToolError>,
     pub(super) debug: DebugMetadata,
+}
+
+/// An answer in both forms of the protocol, with the same content: a client shows the model one or
+/// the other.
+pub(super) struct AnswerContent {
+    pub(super) text: String,
+    pub(super) structured: Value,
+}
+
+impl AnswerContent {
+    fn new(answer: &JsonAnswer) -> Result<Self, ToolError> {
+        // The data is JSON already: it is copied into the text and parsed from there.
+        let text = serde_json::to_string(answer).map_err(internal_error)?;
+        let structured = serde_json::from_str(&text).map_err(internal_error)?;
+        Ok(Self { text, structured })
+    }
+
+    fn add_debug(&mut self, debug: &DebugMetadata) {
+        debug.add_to_answer(&mut self.structured);
+        self.text = self.structured.to_string();
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+fn internal_error(error: serde_json::Error) -> ToolError {
+    ToolError::new(ErrorCode::InternalError, error.to_string())
 }
 
 /// The dispatcher of a server, shared by all its clients.
@@ -98,7 +142,7 @@ impl CallDispatcher {
         tools: &Tools,
         asked: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
-        run: &dyn Fn(&Call<'_>) -> Result<ToolAnswer<Value>, ToolError>,
+        run: &dyn Fn(&Call<'_>) -> Result<JsonAnswer, ToolError>,
     ) -> CallOutcome {
         let start = Instant::now();
         let mut debug = self.debug_metadata(asked);
@@ -112,14 +156,15 @@ impl CallDispatcher {
         log_outcome(asked, start, &result);
 
         debug.rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
-        let result = result.and_then(|answer| {
+        let result = result.and_then(|mut answer| {
+            answer.warnings.extend(asked.rename_warning());
             debug.tokens_output = answer.metadata.tokens;
-            debug.confidence = best_confidence(&answer.data).unwrap_or(1.0);
-            let mut answer = answer_to_json(&answer)?;
+            let mut content = AnswerContent::new(&answer)?;
+            debug.confidence = best_confidence(&content.structured["data"]).unwrap_or(1.0);
             if self.options.metadata == MetadataLevel::Full {
-                debug.add_to_answer(&mut answer);
+                content.add_debug(&debug);
             }
-            Ok(answer)
+            Ok(content)
         });
         CallOutcome { result, debug }
     }
@@ -172,9 +217,9 @@ impl CallDispatcher {
         tools: &Tools,
         asked: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
-        run: &dyn Fn(&Call<'_>) -> Result<ToolAnswer<Value>, ToolError>,
+        run: &dyn Fn(&Call<'_>) -> Result<JsonAnswer, ToolError>,
         context: &mut ToolContext,
-    ) -> Result<ToolAnswer<Value>, ToolError> {
+    ) -> Result<JsonAnswer, ToolError> {
         let deadline = Instant::now() + self.options.time_limit;
         let call = Call::new(Timestamp::now(), stop).with_deadline(deadline);
         tools.refresh_store();
@@ -183,7 +228,8 @@ impl CallDispatcher {
 
         let is_read_only = TOOLS.iter().any(|spec| spec.name == asked.tool && spec.read_only);
         let Some((_, state)) = state else { return run(&call) };
-        if !is_read_only {
+        // A key is the text of the arguments, of which large ones are rarely repeated.
+        if !is_read_only || json_length(&asked.arguments) > MAX_KEY_BYTES {
             return run(&call);
         }
         let key = asked.cache_key();
@@ -201,7 +247,7 @@ impl CallDispatcher {
             tool_version: env!("CARGO_PKG_VERSION"),
             schema_version: CONTRACT_VERSION,
             adapter: self.adapter,
-            tokens_input: asked.arguments.to_string().len().div_ceil(BYTES_PER_TOKEN),
+            tokens_input: json_length(&asked.arguments).div_ceil(BYTES_PER_TOKEN),
             tokens_output: 0,
             api_calls_made: 0,
             rate_limit_remaining: self.limiter.as_ref().map(Ratelimiter::available),
@@ -213,7 +259,7 @@ impl CallDispatcher {
 }
 
 /// Returns a cached answer as the answer to another, identical call.
-fn reuse_answer(kept: &ToolAnswer<Value>, call: &Call<'_>) -> ToolAnswer<Value> {
+fn reuse_answer(kept: &JsonAnswer, call: &Call<'_>) -> JsonAnswer {
     let mut answer = kept.clone();
     answer.metadata.cached = true;
     answer.metadata.timestamp = call.now.to_string();
@@ -249,11 +295,11 @@ fn write_sorted(value: &Value, out: &mut String) {
 }
 
 /// Logs the outcome of a call, but not its arguments.
-fn log_outcome(asked: &ToolCall, start: Instant, result: &Result<ToolAnswer<Value>, ToolError>) {
+fn log_outcome(asked: &ToolCall, start: Instant, result: &Result<JsonAnswer, ToolError>) {
     let tool = &asked.tool;
     let ms = start.elapsed().as_millis();
     match result {
-        Ok(ToolAnswer { metadata, .. }) => {
+        Ok(JsonAnswer { metadata, .. }) => {
             tracing::debug!(
                 tool,
                 ms,
@@ -267,11 +313,6 @@ fn log_outcome(asked: &ToolCall, start: Instant, result: &Result<ToolAnswer<Valu
         }
         Err(error) => tracing::debug!(tool, ms, code = error.code.as_str(), "refused"),
     }
-}
-
-fn answer_to_json(answer: &ToolAnswer<Value>) -> Result<Value, ToolError> {
-    serde_json::to_value(answer)
-        .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))
 }
 
 /// Returns the confidence of the best match, if the matches are ranked.
@@ -289,12 +330,63 @@ fn panic_error(tool: &str) -> ToolError {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use schemas::envelope::{EncodedData, Metadata, Status, ToolAnswer};
+    use serde::{Serialize, Serializer};
     use serde_json::json;
 
     use super::*;
 
+    fn call_with(arguments: Value, alias: Option<ToolAlias>) -> ToolCall {
+        let tool = "list_sessions".to_owned();
+        ToolCall { id: "1".to_owned(), tool, arguments, alias }
+    }
+
     fn key(arguments: Value) -> String {
-        ToolCall { id: "1".to_owned(), tool: "list_sessions".to_owned(), arguments }.cache_key()
+        call_with(arguments, None).cache_key()
+    }
+
+    /// Data that counts how often its JSON is written.
+    struct CountedData(Rc<Cell<usize>>);
+
+    impl Serialize for CountedData {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.0.set(self.0.get() + 1);
+            serializer.serialize_str("data")
+        }
+    }
+
+    #[test]
+    fn the_json_of_an_answer_is_written_once() {
+        let count = Rc::new(Cell::new(0));
+        let data = EncodedData::new(CountedData(Rc::clone(&count))).expect("encodes");
+        let metadata = Metadata::default();
+        let answer = ToolAnswer {
+            status: Status::Ok,
+            data,
+            pagination: None,
+            hint: None,
+            warnings: Vec::new(),
+            metadata,
+        };
+        // What `wrap_reply`, the cache and the two forms of a result do.
+        serde_json::to_vec(&answer).expect("JSON");
+        let kept = answer.into_json();
+        let content = AnswerContent::new(&kept.clone()).expect("content");
+        assert_eq!(content.structured["data"], "data");
+        assert_eq!(content.structured.to_string(), content.text);
+        assert_eq!(count.get(), 1);
+    }
+
+    #[test]
+    fn an_answer_to_an_earlier_name_says_so() {
+        assert_eq!(call_with(json!({}), None).rename_warning(), None);
+        let alias = ToolAlias { name: "grep_sessions", sunset: "2027-06-01" };
+        let warning = call_with(json!({}), Some(alias)).rename_warning().expect("a warning");
+        assert_eq!(warning.code, WarningCode::ToolRenamed);
+        assert!(warning.message.contains("2027-06-01"), "{}", warning.message);
     }
 
     #[test]

@@ -214,6 +214,7 @@ impl ServerHandler for Server {
             id: context.id.to_string(),
             tool: spec.name.to_owned(),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
+            alias,
         });
 
         let work = {
@@ -228,13 +229,7 @@ impl ServerHandler for Server {
         let limit = self.dispatcher.time_limit();
         let outcome =
             progress::wait_with_progress(work, &context.peer, token, &asked.tool, limit).await;
-        let mut outcome = outcome.unwrap_or_else(|| self.dispatcher.late_outcome(&asked));
-
-        if let Some(alias) = alias {
-            outcome.result = outcome
-                .result
-                .map(|answer| tool_calls::add_rename_warning(answer, alias, spec.name));
-        }
+        let outcome = outcome.unwrap_or_else(|| self.dispatcher.late_outcome(&asked));
         Ok(CallToolResponse::Complete(tool_calls::call_result(outcome)))
     }
 }

@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 
 use ingest::provider::format::AgentFolders;
 use schemas::ToolError;
-use schemas::envelope::ToolAnswer;
+use schemas::envelope::EncodedAnswer;
 use schemas::price::PriceTable;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
@@ -126,7 +126,7 @@ impl Tools {
         &self,
         call: &Call<'_>,
         tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-    ) -> Result<ToolAnswer<T>, ToolError> {
+    ) -> Result<EncodedAnswer<T>, ToolError> {
         self.shared.snapshot(call)?;
         wrap_reply(call, self.shared.view(call)?, tool)
     }
@@ -136,7 +136,7 @@ impl Tools {
         &self,
         args: &SearchArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<SearchData>, ToolError> {
+    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
         self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call))
     }
 
@@ -145,7 +145,7 @@ impl Tools {
         &self,
         args: &EventArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<EventData>, ToolError> {
+    ) -> Result<EncodedAnswer<EventData>, ToolError> {
         self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
     }
 
@@ -154,7 +154,7 @@ impl Tools {
         &self,
         args: &ListArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<ListData>, ToolError> {
+    ) -> Result<EncodedAnswer<ListData>, ToolError> {
         self.run_tool(call, |snapshot| list::run(&self.shared, snapshot, args, call))
     }
 
@@ -163,7 +163,7 @@ impl Tools {
         &self,
         args: &DetailArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<DetailData>, ToolError> {
+    ) -> Result<EncodedAnswer<DetailData>, ToolError> {
         self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
     }
 
@@ -172,7 +172,7 @@ impl Tools {
         &self,
         args: &MetadataArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<MetadataData>, ToolError> {
+    ) -> Result<EncodedAnswer<MetadataData>, ToolError> {
         wrap_reply(call, self.shared.view(call)?, |_| metadata::run(args))
     }
 
@@ -181,7 +181,7 @@ impl Tools {
         &self,
         args: &LabelArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<LabelData>, ToolError> {
+    ) -> Result<EncodedAnswer<LabelData>, ToolError> {
         self.run_tool(call, |snapshot| label::run(&self.shared, snapshot, args, call))
     }
 
@@ -190,7 +190,7 @@ impl Tools {
         &self,
         args: &AnalyzeArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<AnalyzeData>, ToolError> {
+    ) -> Result<EncodedAnswer<AnalyzeData>, ToolError> {
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
@@ -201,7 +201,7 @@ impl Tools {
         &self,
         args: &QueryArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<QueryData>, ToolError> {
+    ) -> Result<EncodedAnswer<QueryData>, ToolError> {
         self.run_tool(call, |snapshot| query::run(&self.shared, snapshot, args, call))
     }
 
@@ -220,7 +220,7 @@ impl Tools {
         &self,
         args: &StatsArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<StatsData>, ToolError> {
+    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
         self.run_tool(call, |snapshot| {
             stats::run(&self.shared, snapshot, args, Extent::Answer, call)
         })
@@ -231,7 +231,7 @@ impl Tools {
         &self,
         args: &StatsArgs,
         call: &Call<'_>,
-    ) -> Result<ToolAnswer<StatsData>, ToolError> {
+    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
         self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::All, call))
     }
 

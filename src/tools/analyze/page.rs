@@ -6,6 +6,7 @@ use schemas::envelope::Severity;
 use schemas::limits;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, CheckCount};
 
+use crate::base::json_length::json_length;
 use crate::tools::reply::budget::Budget;
 
 /// The requested page of findings.
@@ -23,7 +24,7 @@ impl FindingsPage<'_> {
 
     /// Returns the space that remains for findings after the rest of the data.
     pub(super) fn remaining_budget(&self, data: &AnalyzeData) -> Budget {
-        let frame = serde_json::to_vec(data).map_or(0, |json| json.len());
+        let frame = json_length(data);
         Budget::new(limits::ANSWER_BYTES.saturating_sub(frame))
     }
 }

@@ -22,6 +22,7 @@ use super::reply::rows::{EventFit, Links, Pager};
 use super::reply::session_sums::SubagentIndex;
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor, rows};
+use crate::base::json_length::json_length;
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -69,7 +70,7 @@ pub(super) fn run(
     }
 
     // The size of the answer without the events.
-    let frame = serde_json::to_vec(&data).map_or(0, |json| json.len());
+    let frame = json_length(&data);
     let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use memchr::memmem;
-use schemas::envelope::{Metadata, Pagination, Severity, Status, ToolAnswer, Warning, WarningCode};
+use schemas::envelope::{
+    EncodedAnswer, EncodedData, Metadata, Pagination, Severity, Status, ToolAnswer, Warning,
+    WarningCode,
+};
 use schemas::limits::BYTES_PER_TOKEN;
-use schemas::{Timestamp, ToolError};
+use schemas::{ErrorCode, Timestamp, ToolError};
 use serde::Serialize;
 
 use super::call::{Call, CallView};
@@ -59,7 +62,7 @@ pub(crate) fn wrap_reply<T: Serialize>(
     call: &Call<'_>,
     CallView { snapshot, freshness }: &CallView,
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-) -> Result<ToolAnswer<T>, ToolError> {
+) -> Result<EncodedAnswer<T>, ToolError> {
     let reply = tool(snapshot)?;
     let manifest = snapshot.manifest();
     let newest = manifest.segments.iter().filter_map(|segment| segment.times);
@@ -100,7 +103,7 @@ pub(crate) fn wrap_reply<T: Serialize>(
             has_more: reply.next_cursor.is_some(),
             next_cursor: reply.next_cursor.clone(),
         }),
-        data: reply.data,
+        data: EncodedData::new(reply.data).map_err(encoding_error)?,
         hint: (!hints.is_empty()).then(|| hints.join(" ")),
         warnings,
         metadata: Metadata {
@@ -118,11 +121,19 @@ pub(crate) fn wrap_reply<T: Serialize>(
         },
     };
 
-    let json = serde_json::to_vec(&answer).unwrap_or_default();
+    // The data is copied here, not written again.
+    let json = serde_json::to_vec(&answer).map_err(encoding_error)?;
     answer.warnings.extend(redaction_warning(&json));
     answer.metadata.tokens = json.len().div_ceil(BYTES_PER_TOKEN);
     answer.metadata.duration_ms = u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(answer)
+}
+
+/// Returns the error for data that cannot be written as JSON.
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
+fn encoding_error(error: serde_json::Error) -> ToolError {
+    let message = format!("the answer cannot be written as JSON, which is a bug: {error}");
+    ToolError::new(ErrorCode::InternalError, message)
 }
 
 /// Returns the sentence about further pages, which clients that show only the text also need.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::base::json_length::json_length;
 use crate::base::sanitize::{clean_text, truncate_for_json};
 
 /// Maximum number of bytes of an unknown name that an answer repeats.
@@ -27,7 +28,7 @@ impl Budget {
     /// always fits, so that no page is empty.
     pub(crate) fn take(&mut self, item: &impl Serialize) -> bool {
         // One byte for the comma.
-        let bytes = serde_json::to_vec(item).map_or(0, |json| json.len() + 1);
+        let bytes = json_length(item) + 1;
         if bytes > self.left && self.is_used {
             return false;
         }

@@ -11,6 +11,7 @@ use schemas::{EventType, ToolError};
 use super::budget::Budget;
 use super::call::Call;
 use super::convert;
+use crate::base::json_length::json_length;
 use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::error::store_error;
 use crate::store::{ALL_EVENTS, Snapshot, column_of};
@@ -244,7 +245,7 @@ impl Pager<'_> {
             None => "",
         };
         let by_chars = rest.char_indices().nth(self.max_chars).map_or(rest, |(at, _)| &rest[..at]);
-        let frame = serde_json::to_vec(&*event).map_or(0, |json| json.len()) + 100;
+        let frame = json_length(&*event) + 100;
         let (kept, _) =
             truncate_for_json(by_chars, self.budget.remaining_bytes().saturating_sub(frame));
         let kept_chars = kept.chars().count();
