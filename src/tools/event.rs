@@ -93,7 +93,8 @@ fn read_page<'a>(
     let mut page =
         EventPage { pager, ids, not_found: Vec::new(), ambiguous: Vec::new(), next: None };
     let (first, mut offset) = start;
-    let mut links: HashMap<usize, Links> = HashMap::new();
+    let no_links = Links::default();
+    let mut links_of: HashMap<usize, Links> = HashMap::new();
     for (at, id) in page.ids.iter().enumerate().skip(first) {
         call.ensure_running()?;
         let mut found = None;
@@ -125,12 +126,13 @@ fn read_page<'a>(
             continue;
         };
 
-        let links = match links.entry(session) {
+        let links = match links_of.entry(session) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(match row.tool_call_id {
-                Some(_) => Links::read(snapshot, session)?,
-                None => Links::default(),
-            }),
+            // The links of a session are read for its first event that may have one.
+            Entry::Vacant(new) if row.tool_call_id.is_some() => {
+                new.insert(Links::read(snapshot, session)?)
+            }
+            Entry::Vacant(_) => &no_links,
         };
         let session = &snapshot.sessions()[session];
         if let EventFit::Until(char) =

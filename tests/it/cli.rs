@@ -38,6 +38,17 @@ fn the_story_from_the_failure_to_its_fix() {
 }
 
 #[test]
+fn calls_and_results_are_linked_in_any_company() {
+    let env = TestEnv::with_samples();
+    // The first event of the session in the request has no call, so it has no link either.
+    let ids = [30, 31, 33].map(|index| format!("{MAIN}:{index}"));
+    let found = env.json(&["event", &ids[0], &ids[1], &ids[2]]);
+    let events = found["data"]["events"].as_array().expect("events");
+    let linked: Vec<_> = events.iter().map(|event| event["linked_event_id"].as_str()).collect();
+    assert_eq!(linked, [None, Some(&*ids[2]), Some(&*ids[1])]);
+}
+
+#[test]
 fn exit_codes_and_messages_say_what_to_do() {
     let env = TestEnv::new();
     assert!(env.run(&["search", "x"]).fails(1).contains("sessions ingest"), "nothing ingested yet");
