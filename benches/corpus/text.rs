@@ -226,12 +226,11 @@ impl<'a> Writer<'a> {
             if !text.is_empty() {
                 text += if flows && self.random.percent(75) { " " } else { r"\n" };
             }
-            match plant.take_if(|_| text.len() * 2 >= bytes) {
-                Some(plant) => text += &plant,
-                None => {
-                    let template = self.random.pick(shape);
-                    self.fill(template, &[], &mut text);
-                }
+            if let Some(plant) = plant.take_if(|_| text.len() * 2 >= bytes) {
+                text += &plant;
+            } else {
+                let template = self.random.pick(shape);
+                self.fill(template, &[], &mut text);
             }
         }
         text

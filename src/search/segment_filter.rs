@@ -45,7 +45,7 @@ impl SegmentFilter {
         for filter in &request.query.filters {
             match filter.field {
                 FilterField::Tool | FilterField::Model | FilterField::Branch => {
-                    tag_filters.push(filter)
+                    tag_filters.push(filter);
                 }
                 FilterField::File => file_filters.push(filter),
                 // `RowFilter` selects the sessions by these filters.

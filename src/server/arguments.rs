@@ -134,7 +134,7 @@ impl<'a> FaultyValue<'a> {
     /// segment.
     fn find(schema: &'a Value, given: &'a Value, path: &serde_path_to_error::Path) -> Self {
         let mut found = Self { field: String::new(), schema, value: given };
-        for segment in path.iter() {
+        for segment in path {
             let schema = found.schema;
             let (schema, value) = match segment {
                 Segment::Map { key } => (&schema["properties"][key.as_str()], found.value.get(key)),

@@ -342,7 +342,7 @@ async fn wait_for_shutdown_signal() {
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[cfg(test)]
@@ -354,9 +354,10 @@ mod tests {
     }
 
     fn content_types(values: &[&'static str]) -> HeaderMap {
-        HeaderMap::from_iter(
-            values.iter().map(|value| (CONTENT_TYPE, HeaderValue::from_static(value))),
-        )
+        values
+            .iter()
+            .map(|value| (CONTENT_TYPE, HeaderValue::from_static(value)))
+            .collect::<HeaderMap>()
     }
 
     #[test]

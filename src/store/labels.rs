@@ -207,7 +207,7 @@ fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
     loop {
         match StoreLock::acquire(dir, LABELS_LOCK) {
             Err(StoreError::Busy { .. }) if Instant::now() < until => {
-                std::thread::sleep(LOCK_RETRY_PAUSE)
+                std::thread::sleep(LOCK_RETRY_PAUSE);
             }
             result => return result,
         }

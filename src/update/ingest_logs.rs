@@ -107,7 +107,7 @@ fn take_write_lock(store: &Store, options: &IngestOptions) -> Result<StoreWriter
     loop {
         match store.open_writer(options.verify) {
             Err(StoreError::Busy { .. }) if Instant::now() < until => {
-                std::thread::sleep(BUSY_RETRY)
+                std::thread::sleep(BUSY_RETRY);
             }
             result => return result.map_err(store_error),
         }

@@ -104,7 +104,7 @@ impl SharedRefresh {
             Ok(Ok(known)) => state.known = known,
             Ok(Err(error)) => state.known.unread_reason = UnreadReason::Trouble(error.message),
             Err(_) => {
-                state.known.unread_reason = UnreadReason::Trouble("an internal error".to_owned())
+                state.known.unread_reason = UnreadReason::Trouble("an internal error".to_owned());
             }
         }
         if let UnreadReason::Trouble(trouble) = &state.known.unread_reason {
@@ -148,7 +148,7 @@ impl SharedRefresh {
                     known = settled_freshness(&after, stuck.len());
                 }
                 Err(error) if error.code == ErrorCode::StoreBusy => {
-                    known.unread_reason = UnreadReason::Busy
+                    known.unread_reason = UnreadReason::Busy;
                 }
                 Err(error) => known.unread_reason = UnreadReason::Trouble(error.message),
             }

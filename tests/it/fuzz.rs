@@ -173,7 +173,9 @@ fn messages() -> Vec<Value> {
         ("notifications/roots/list_changed", json!({})),
     ];
     let mut all: Vec<Value> = requests.into_iter().map(message).collect();
-    all.iter_mut().for_each(|request| request["id"] = json!(0));
+    for request in &mut all {
+        request["id"] = json!(0);
+    }
     all.extend(notifications.into_iter().map(message));
     all.push(json!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
     all.push(json!({ "jsonrpc": "2.0", "id": 3, "error": { "code": 1, "message": "no" } }));

@@ -117,6 +117,7 @@ fn body(answer: &str) -> Value {
 
 /// Requests by what is odd about them, the status that each must get, and the code of the error in
 /// the body where the refusal is ours.
+#[expect(clippy::too_many_lines, reason = "a list of requests")]
 fn probes() -> Vec<(&'static str, Draft, u16, Option<i64>)> {
     let mut probes = Vec::new();
     let mut add = |name, draft, status, code| probes.push((name, draft, status, code));

@@ -187,7 +187,9 @@ fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
             .split(|c: char| !c.is_ascii_alphanumeric())
             .filter(|word| word.len() > 2)
             .collect();
-        words.into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
+        for word in words {
+            *counts.entry(word).or_default() += 1;
+        }
     }
     let mut words: Vec<_> = counts.into_iter().collect();
     words.sort_by_key(|(_, count)| Reverse(*count));

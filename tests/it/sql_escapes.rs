@@ -70,7 +70,9 @@ fn every_attempt_is_refused_or_capped() {
         for half in attempts.chunks(attempts.len().div_ceil(2)) {
             let tools = tools(&env);
             scope.spawn(move || {
-                half.iter().for_each(|attempt| check(&tools, attempt));
+                for attempt in half {
+                    check(&tools, attempt);
+                }
                 assert_eq!(ask(&tools, "SELECT count(*) FROM events", 30), Ok(1));
             });
         }

@@ -54,7 +54,9 @@ mod tests {
             edges in proptest::collection::vec((0usize..12, 0usize..12), 0..30),
         ) {
             let mut ancestors = vec![Vec::new(); 12];
-            edges.into_iter().for_each(|(child, ancestor)| ancestors[child].push(ancestor));
+            for (child, ancestor) in edges {
+                ancestors[child].push(ancestor);
+            }
             prop_assert_eq!(sort_by_ancestors(&ancestors), in_order_plainly(&ancestors));
         }
     }

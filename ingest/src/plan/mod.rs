@@ -295,7 +295,7 @@ impl Plan {
                 }
                 Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
                 Ok(Sniffed::Empty) => {
-                    self.settled.push(settled_row(&file, SourceStatus::Empty, None))
+                    self.settled.push(settled_row(&file, SourceStatus::Empty, None));
                 }
                 Ok(Sniffed::Unknown(reason)) => unknown.push((file, reason)),
                 Err(error) => self.report_unreadable(&file, &error),

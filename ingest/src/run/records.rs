@@ -27,15 +27,14 @@ pub(crate) fn decode_line_records(
         LineItem::Object(object, range) => {
             let at =
                 RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
-            match catch_panic(|| decoder.decode_record(object, &bytes[range], at, stream)) {
-                Some(outcome) => {
-                    debug_assert!(outcome == RecordOutcome::Events || stream.pushed_count() == 0);
-                    tally.count_object(outcome.merged_if_empty(stream));
-                }
-                None => {
-                    push_decoder_failure(at, stream);
-                    tally.count_object(RecordOutcome::Merged("decoder_failed"));
-                }
+            if let Some(outcome) =
+                catch_panic(|| decoder.decode_record(object, &bytes[range], at, stream))
+            {
+                debug_assert!(outcome == RecordOutcome::Events || stream.pushed_count() == 0);
+                tally.count_object(outcome.merged_if_empty(stream));
+            } else {
+                push_decoder_failure(at, stream);
+                tally.count_object(RecordOutcome::Merged("decoder_failed"));
             }
         }
         LineItem::Problem(kind, range, message) => {

@@ -303,7 +303,9 @@ mod tests {
         assert_eq!((read[0].text_bytes, read[8].text_bytes), (4, 0));
         assert_eq!((read[0].segment, read[8].segment), (99, 99));
         let mut again = EventBatch::default();
-        read.iter().for_each(|row| again.push(&EventCells::of(row)));
+        for row in &read {
+            again.push(&EventCells::of(row));
+        }
         assert_eq!(again.finish(&events_schema(), 99), rows);
     }
 }

@@ -95,12 +95,11 @@ impl Ledger {
             model = None;
             position = self.model_position(None, prompt_over);
         }
-        match position.and_then(|at| self.models.get_mut(at)) {
-            Some(entry) => entry.usage = entry.usage.plus(draft.usage),
-            None => {
-                let model = model.map(str::to_owned);
-                self.models.push(ModelUsage { model, prompt_over, usage: draft.usage });
-            }
+        if let Some(entry) = position.and_then(|at| self.models.get_mut(at)) {
+            entry.usage = entry.usage.plus(draft.usage);
+        } else {
+            let model = model.map(str::to_owned);
+            self.models.push(ModelUsage { model, prompt_over, usage: draft.usage });
         }
     }
 

@@ -287,7 +287,7 @@ pub trait JsonFields<'a>: Sized {
 }
 
 impl<'a> JsonFields<'a> for Value<'a> {
-    fn field(&self, key: &str) -> Option<Value<'a>> {
+    fn field(&self, key: &str) -> Option<Self> {
         self.as_object()?.get(key)
     }
 
@@ -306,14 +306,14 @@ impl<'a> JsonFields<'a> for Value<'a> {
         self.field(key)?.as_bool()
     }
 
-    fn items(&self, key: &str) -> Vec<Value<'a>> {
+    fn items(&self, key: &str) -> Vec<Self> {
         self.field(key)
             .and_then(|value| value.as_array())
             .map_or_else(Vec::new, |array| array.iter().collect())
     }
 
-    fn object(&self, key: &str) -> Option<Value<'a>> {
-        self.field(key).filter(|value| value.is_object())
+    fn object(&self, key: &str) -> Option<Self> {
+        self.field(key).filter(simd_json::tape::Value::is_object)
     }
 }
 

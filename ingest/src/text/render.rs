@@ -26,7 +26,7 @@ fn append_nested(value: Value<'_>, depth: usize, out: &mut String) {
             append_nested(field, depth + 1, out);
         }
     } else if let Some(array) = value.as_array() {
-        for element in array.iter() {
+        for element in &array {
             begin_line(depth, out);
             out.push_str("- ");
             append_nested(element, depth + 1, out);
@@ -111,7 +111,7 @@ pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
         let is_text = matches!(content.text("type"), Some("text" | "input_text" | "output_text"));
         return if is_text { append_block(content, out) } else { append_value(content, out) };
     };
-    for block in blocks.iter() {
+    for block in &blocks {
         // Codex puts tags around images, as separate text blocks.
         if block.text("text").is_some_and(is_image_tag) {
             continue;

@@ -93,12 +93,13 @@ fn message(session: &str, at: usize, id: &str, text: &str) -> String {
         let finish = if word.ends_with('…') { "" } else { finish };
         format!(r#"{{"type":"step-start"}},{}{finish}"#, part(word))
     };
-    let (role, parts) = match id.starts_with('u') {
-        true => (r#""user""#, part(text)),
-        false => (
+    let (role, parts) = if id.starts_with('u') {
+        (r#""user""#, part(text))
+    } else {
+        (
             r#""assistant","modelID":"m""#,
             text.split_whitespace().map(step).collect::<Vec<_>>().join(","),
-        ),
+        )
     };
     format!(
         r#"{{"info":{{"id":"{id}","sessionID":"{session}","role":{role},"time":{{"created":{created}}}}},"parts":[{parts}]}}"#

@@ -215,7 +215,7 @@ fn run_checks(
                 findings.extend(found);
             }
             Check::Interruptions => {
-                findings.extend(interruptions::find_interruptions(rows, &actions))
+                findings.extend(interruptions::find_interruptions(rows, &actions));
             }
             Check::Ends => findings.extend(ends::find_open_ends(rows, &actions, is_running)),
         }

@@ -131,15 +131,12 @@ fn parse_file_uri(uri: &str) -> String {
     while let Some((byte, after)) = rest.split_first() {
         let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
         let code = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (byte, code) {
-            (b'%', Some(code)) => {
-                bytes.push(code);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*byte);
-                rest = after;
-            }
+        if let (b'%', Some(code)) = (byte, code) {
+            bytes.push(code);
+            rest = after.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*byte);
+            rest = after;
         }
     }
     let path = String::from_utf8_lossy(&bytes).into_owned();

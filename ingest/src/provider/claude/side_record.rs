@@ -160,7 +160,7 @@ fn append_tracked_files(object: Value<'_>, text: &mut String) {
     let snapshot = object.object("snapshot");
     let files = snapshot.and_then(|snapshot| snapshot.object("trackedFileBackups"));
     let Some(files) = files.and_then(|files| files.as_object()) else { return };
-    for (path, _) in files.iter() {
+    for (path, _) in &files {
         text.push_str(path);
         text.push('\n');
     }

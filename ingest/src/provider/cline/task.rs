@@ -87,7 +87,7 @@ impl ClineTaskDecoder {
                 out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
             }
             "tool" | "use_mcp_server" | "command" | "browser_action" => {
-                self.decode_call(kind, said, out)
+                self.decode_call(kind, said, out);
             }
             "command_output" => self.push_tool_result("execute_command", said, out),
             "mcp_server_response" => self.push_tool_result("use_mcp_server", said, out),
@@ -175,7 +175,7 @@ impl ClineTaskDecoder {
         let Self { text, inner } = self;
         text.clear();
         if !decode_embedded(said, inner, |value| {
-            render::append_notification(value, &["screenshot"], text)
+            render::append_notification(value, &["screenshot"], text);
         }) {
             text.push_str(said);
         }

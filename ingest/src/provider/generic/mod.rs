@@ -122,7 +122,7 @@ impl LineDecoder for GenericDecoder {
 
         match message {
             Some(message) => {
-                message::decode_message(object, message, &mut self.state, &mut self.inner, out)
+                message::decode_message(object, message, &mut self.state, &mut self.inner, out);
             }
             None => self.decode_event(object, out),
         }

@@ -208,7 +208,7 @@ impl IflowDecoder {
         let mut is_error = block.flag("is_error") == Some(true);
         match (content.and_then(wrapped_response), content) {
             (Some(response), _) => {
-                is_error |= function_response::append_response(response, &mut self.text)
+                is_error |= function_response::append_response(response, &mut self.text);
             }
             (None, Some(content)) => render::append_content(content, &mut self.text),
             (None, None) => {}
@@ -267,7 +267,7 @@ impl IflowDecoder {
     fn decode_block(&mut self, block: Value<'_>, out: &mut Stream) {
         match block.text("type") {
             Some("text") => {
-                self.push_new_text(EventType::Message, block.text("text").unwrap_or(""), out)
+                self.push_new_text(EventType::Message, block.text("text").unwrap_or(""), out);
             }
             Some("thinking") => {
                 self.push_new_text(EventType::Reasoning, block.text("thinking").unwrap_or(""), out);

@@ -242,7 +242,7 @@ fn push_user_text(
     match text_author(origin, text) {
         TextAuthor::User | TextAuthor::Parent => decoder.push_prompt(text, out),
         TextAuthor::Command(line) if kind == Some("shell_command") => {
-            decoder.push_prompt(&line, out)
+            decoder.push_prompt(&line, out);
         }
         // The command itself was recorded before its expansion.
         TextAuthor::Command(_) => {

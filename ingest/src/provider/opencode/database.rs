@@ -382,7 +382,9 @@ mod tests {
         let path = dir.path().join("open code#1.db");
         let connection = Connection::open(&path).expect("opens");
         connection.pragma_update(None, "journal_mode", "wal").expect("wal");
-        sql.iter().for_each(|sql| connection.execute_batch(sql).expect("sql"));
+        for sql in sql {
+            connection.execute_batch(sql).expect("sql");
+        }
         (dir, path, connection)
     }
 

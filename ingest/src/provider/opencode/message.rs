@@ -262,7 +262,7 @@ fn prompt_text(parts: &[Value<'_>]) -> String {
         let name = part.text("filename").or_else(|| part.text("name"));
         match part.text("type") {
             Some("file") => {
-                append_attachment(part.text("mime"), part.text("url"), name, mention, &mut words)
+                append_attachment(part.text("mime"), part.text("url"), name, mention, &mut words);
             }
             Some("agent") => append_attachment(None, None, name, mention, &mut words),
             _ => {}

@@ -55,7 +55,7 @@ pub(super) fn append_content(message: Value<'_>, out: &mut String) {
     let Some(blocks) = content.as_array() else {
         return out.push_str(string_value(content).unwrap_or(""));
     };
-    for block in blocks.iter() {
+    for block in &blocks {
         render::begin_new_line(out);
         match block.text("data") {
             Some(data) => {

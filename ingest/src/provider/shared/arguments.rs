@@ -62,7 +62,7 @@ impl Arguments {
         }
         for list in PATH_LIST_KEYS.iter().filter_map(|key| input.field(key)) {
             let Some(items) = list.as_array() else { continue };
-            for item in items.iter() {
+            for item in &items {
                 // Cline's `read_files` takes objects.
                 if let Some(path) = string_value(item).or_else(|| item.non_empty("path")) {
                     self.add_file(path);
@@ -87,7 +87,7 @@ impl Arguments {
     pub(crate) fn read_changes(&mut self, changes: Value<'_>) {
         render::append_value(changes, &mut self.text);
         let Some(changes) = changes.as_object() else { return };
-        for (path, _) in changes.iter() {
+        for (path, _) in &changes {
             self.add_file(path);
         }
     }

@@ -17,7 +17,7 @@ const EXIT_CODE_PREFIXES: &[&str] = &["exit code: ", "exit code ", "exited with 
 /// newlines, and media are named by type and size. Null appends nothing.
 pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
     if let Some(parts) = content.as_array() {
-        for part in parts.iter() {
+        for part in &parts {
             render::begin_new_line(out);
             self::append_part(part, out);
         }

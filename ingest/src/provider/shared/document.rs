@@ -120,7 +120,7 @@ pub(crate) fn for_each_record(
         let at = span.position();
         parser.for_each_item(raw, &mut |found| match found {
             LineItem::Object(record, _) => {
-                tally.count_object(decode(record, raw, at, out).merged_if_empty(out))
+                tally.count_object(decode(record, raw, at, out).merged_if_empty(out));
             }
             LineItem::Problem(kind, _, message) => out.push_problem(at, kind, message),
         });

@@ -22,7 +22,7 @@ pub(crate) fn count_unknown_fields(object: Value<'_>, known: &[&str], out: &mut 
     let Some(object) = object.as_object() else { return };
     // The address of `known` tells the shapes of different lists apart.
     let mut shape = known.as_ptr().addr() as u64;
-    for (field, _) in object.iter() {
+    for (field, _) in &object {
         shape = xxh3_64_with_seed(field.as_bytes(), shape);
     }
     if out.shapes.contains(&shape) {
@@ -30,7 +30,7 @@ pub(crate) fn count_unknown_fields(object: Value<'_>, known: &[&str], out: &mut 
     }
 
     let mut has_unknown = false;
-    for (field, _) in object.iter() {
+    for (field, _) in &object {
         if known.binary_search(&field).is_err() {
             has_unknown = true;
             out.count_unknown("field", field);

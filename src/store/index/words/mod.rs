@@ -159,7 +159,9 @@ mod tests {
 
     fn words(texts: &[String]) -> Vec<u8> {
         let mut writer = WordIndexWriter::new();
-        texts.iter().for_each(|text| writer.push(text.as_bytes()));
+        for text in texts {
+            writer.push(text.as_bytes());
+        }
         writer.finish()
     }
 
