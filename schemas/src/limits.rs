@@ -15,7 +15,8 @@ pub const STEPS_BYTES: usize = 90_000;
 /// Target of `get_session_details` at the level `full`, in bytes of `data` on a page.
 pub const FULL_BYTES: usize = ANSWER_BYTES;
 
-/// Most bytes of an error of the protocol, which may repeat a part of the request.
+/// Most bytes of a request's text that a protocol error repeats, and of the message of an invalid
+/// request.
 pub const PROTOCOL_ERROR_BYTES: usize = 2_000;
 
 /// `search_events`: matches on a page, unless the call gives a limit.

@@ -11,7 +11,7 @@ const MAX_EDITS: usize = 3;
 
 /// Returns the word of `known` that is closest to `wanted`, if it is close enough to be the word
 /// that was meant. It is close enough if it begins with `wanted`, or if a few edits turn `wanted`
-/// into it.
+/// into it. Returns `None` if no word is, or if `wanted` is too short or too long to be compared.
 pub fn nearest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let wanted = wanted.trim().to_lowercase();
     let length = wanted.chars().count();

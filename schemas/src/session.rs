@@ -222,7 +222,8 @@ fn is_zero(count: &i64) -> bool {
 pub const LONG_PROMPTS: &[i64] = &[200_000, 256_000, 272_000];
 
 impl ModelUsage {
-    /// Returns the cost in US dollars by a price table, or `None` for a model without a price.
+    /// Returns the cost in US dollars by a price table. `None` if the row has no model, in the
+    /// cases of [`PriceTable::rate`], and in those of [`Rate::cost`](crate::price::Rate::cost).
     pub fn cost(&self, prices: &PriceTable) -> Option<f64> {
         let rate = prices.rate(self.model.as_deref()?)?;
         rate.cost(&self.usage, rate.is_long(self.prompt_over + 1))

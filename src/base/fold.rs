@@ -77,9 +77,9 @@ pub(crate) fn fold_text(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while !rest.is_empty() {
         let ascii = ascii_prefix(rest.as_bytes());
-        let from = out.len();
+        let ascii_start = out.len();
         out.push_str(&rest[..ascii]);
-        out[from..].make_ascii_lowercase();
+        out[ascii_start..].make_ascii_lowercase();
         let mut others = rest[ascii..].chars();
         if let Some(c) = others.next() {
             out.push(fold_char(c));

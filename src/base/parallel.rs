@@ -21,17 +21,17 @@ pub(crate) fn in_parallel<U: Sync, T: Send, E: Send>(
     let worker = || {
         let mut results = Vec::new();
         loop {
-            let from = next.fetch_add(at_a_time, Ordering::Relaxed);
-            let Some(rest) = units.get(from..).filter(|rest| !rest.is_empty()) else {
+            let first_unit = next.fetch_add(at_a_time, Ordering::Relaxed);
+            let Some(rest) = units.get(first_unit..).filter(|rest| !rest.is_empty()) else {
                 return results;
             };
             results.push(work(&rest[..rest.len().min(at_a_time)]));
         }
     };
 
-    let others = core_count().min(units.len().div_ceil(at_a_time)).saturating_sub(1);
+    let other_count = core_count().min(units.len().div_ceil(at_a_time)).saturating_sub(1);
     std::thread::scope(|scope| {
-        let others: Vec<_> = (0..others).map(|_| scope.spawn(worker)).collect();
+        let others: Vec<_> = (0..other_count).map(|_| scope.spawn(worker)).collect();
         let mut results = worker();
         for other in others {
             match other.join() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ingest::discover::default_roots;
 use ingest::provider::format::AgentFolders;
 
-/// Reads an environment variable; `None` if it is not set or empty.
+/// Reads an environment variable; `None` if it is not set, empty or not Unicode.
 pub fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -41,8 +41,8 @@ pub(super) fn settings_dir() -> PathBuf {
 /// Returns the folder of this program in one of the XDG base directories: the directory that the
 /// variable names, otherwise `usual` in the home directory.
 fn own_dir(name: &str, usual: &str) -> PathBuf {
-    let named = read_variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
-    named.unwrap_or_else(|| home_dir().join(usual)).join("sessions")
+    let named_dir = read_variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    named_dir.unwrap_or_else(|| home_dir().join(usual)).join("sessions")
 }
 
 /// Returns the log folders of every known agent on this machine.
@@ -50,7 +50,8 @@ pub fn known_roots() -> Vec<PathBuf> {
     default_roots(&AgentFolders::new(&home_dir(), &read_variable))
 }
 
-/// Returns the folder in which the process was started; `None` if it was deleted.
+/// Returns the folder in which the process was started; `None` if the system cannot tell, for
+/// example because it was deleted.
 pub fn current_dir() -> Option<PathBuf> {
     std::env::current_dir().ok()
 }

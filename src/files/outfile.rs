@@ -81,7 +81,8 @@ fn move_to_place(
 /// # Errors
 ///
 /// If something that is not a regular file is there, or a link that leads nowhere: replacing it
-/// would remove a device, a pipe or a link that other programs use.
+/// would remove a device, a pipe or a link that other programs use. Also if `path` cannot be
+/// examined.
 pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {

@@ -214,11 +214,11 @@ fn total_tokens_or_zero(group: &Group) -> u64 {
 }
 
 /// Formats a count of tokens; empty if the logs do not record any.
-fn token_cell(group: &Group, of: fn(&Group) -> i64) -> String {
+fn token_cell(group: &Group, count_tokens: fn(&Group) -> i64) -> String {
     if group.tokens.is_none() {
         return String::new();
     }
-    format_count(u64::try_from(of(group)).unwrap_or(0))
+    format_count(u64::try_from(count_tokens(group)).unwrap_or(0))
 }
 
 /// Formats a count; empty if it is zero.

@@ -317,7 +317,8 @@ struct Pricer<'p> {
 }
 
 impl Pricer<'_> {
-    /// Returns the cost of an event's tokens; `None` if its model has no price.
+    /// Returns the cost of an event's tokens; `None` if they are unknown, or if a kind of them has
+    /// no price for its model.
     fn price_event(&mut self, event: &EventRow) -> Option<f64> {
         let usage = event.usage();
         let mut prompt = Usage { output: None, ..usage }.total();
@@ -329,8 +330,10 @@ impl Pricer<'_> {
         self.request = event.request_id.clone().map(|id| (id, prompt));
 
         // A shutdown sums up many requests.
-        let prompt = if event.subtype.as_deref() == Some("shutdown") { 0 } else { prompt };
-        let prompt_over = LONG_PROMPTS.iter().rfind(|size| prompt > **size).copied().unwrap_or(0);
+        let is_sum = event.subtype.as_deref() == Some("shutdown");
+        let priced_prompt = if is_sum { 0 } else { prompt };
+        let prompt_over =
+            LONG_PROMPTS.iter().rfind(|size| priced_prompt > **size).copied().unwrap_or(0);
         ModelUsage { model: event.model.clone(), prompt_over, usage }.cost(self.prices)
     }
 }
@@ -345,9 +348,9 @@ impl EventTexts {
         turns: &[CountedTurn],
         failed: &[EventRow],
     ) -> Result<Self, StoreError> {
-        let of_turns = turns.iter().flat_map(|turn| [turn.prompt, turn.answer]).flatten();
-        let wanted = of_turns.chain(failed.iter().map(|event| event.event_index));
-        let wanted: BTreeSet<u32> = wanted.filter_map(|index| u32::try_from(index).ok()).collect();
+        let turn_indices = turns.iter().flat_map(|turn| [turn.prompt, turn.answer]).flatten();
+        let indices = turn_indices.chain(failed.iter().map(|event| event.event_index));
+        let wanted: BTreeSet<u32> = indices.filter_map(|index| u32::try_from(index).ok()).collect();
         Ok(Self(read::read_texts(snapshot, session, &wanted)?))
     }
 
@@ -355,7 +358,8 @@ impl EventTexts {
         self.0.get(&index).map_or("", String::as_str)
     }
 
-    /// Returns the beginning of the text of an event; `None` if it is blank.
+    /// Returns the beginning of the text of an event; `None` if `index` is `None`, or if the text
+    /// is blank.
     fn excerpt_at(&self, index: Option<i32>) -> Option<String> {
         let text = clean_excerpt(self.get(index?));
         if text.trim().is_empty() { None } else { Some(text) }

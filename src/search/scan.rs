@@ -74,7 +74,7 @@ pub fn search(
         pages,
         scanned: 0,
         newest: BinaryHeap::new(),
-        kept: request.limit + 1,
+        max_kept: request.limit + 1,
         matched: 0,
         is_timed_out: false,
         work: filter.work,
@@ -92,10 +92,10 @@ struct NewestFirstScan<'a> {
     pages: Vec<CandidatePage>,
     /// The number of `pages` that were scanned.
     scanned: usize,
-    /// The newest matches until now, at most `kept`.
+    /// The newest matches until now, at most `max_kept`.
     newest: BinaryHeap<OrderedRow>,
     /// One more than the limit of the request, which shows whether there are more results.
-    kept: usize,
+    max_kept: usize,
     /// The number of all matches until now.
     matched: usize,
     is_timed_out: bool,
@@ -162,7 +162,7 @@ impl NewestFirstScan<'_> {
     /// Returns true if no match on the remaining pages belongs to the page of results.
     fn is_full(&self) -> bool {
         let Some(oldest) = self.newest.peek() else { return false };
-        self.newest.len() == self.kept && oldest.0.facts.time > self.pages[self.scanned].newest
+        self.newest.len() == self.max_kept && oldest.0.facts.time > self.pages[self.scanned].newest
     }
 
     /// Counts the matches of the remaining pages that the index can decide, and removes these
@@ -177,7 +177,7 @@ impl NewestFirstScan<'_> {
     }
 
     fn keep_newest(&mut self, candidate: OrderedRow) {
-        if self.newest.len() < self.kept {
+        if self.newest.len() < self.max_kept {
             self.newest.push(candidate);
         } else if let Some(mut oldest) = self.newest.peek_mut()
             && candidate < *oldest
@@ -231,9 +231,9 @@ impl NewestFirstScan<'_> {
 
         let matched = found.len();
         let mut newest: Vec<_> = found.into_iter().map(OrderedRow).collect();
-        if matched > self.kept {
-            newest.select_nth_unstable(self.kept);
-            newest.truncate(self.kept);
+        if matched > self.max_kept {
+            newest.select_nth_unstable(self.max_kept);
+            newest.truncate(self.max_kept);
         }
         Ok(Some(ScannedPages { newest, matched, work }))
     }
@@ -318,8 +318,8 @@ pub(super) fn read_hits(
     let mut places = Vec::new();
     for (hit, row) in rows.iter().enumerate() {
         let pages = snapshot.segments()[row.segment].text_pages()?;
-        let page = pages.partition_point(|page| page.start + page.count <= row.row);
-        places.push(HitPlace { segment: row.segment, page, hit });
+        let page_number = pages.partition_point(|page| page.start + page.count <= row.row);
+        places.push(HitPlace { segment: row.segment, page: page_number, hit });
     }
     places.sort_unstable();
 
@@ -332,14 +332,14 @@ pub(super) fn read_hits(
         for place in on_page {
             let row = &rows[place.hit];
             let text = String::from_utf8_lossy(texts.get(row.row - page.start));
-            let (from, to) = find_match(&text).unwrap_or((0, 0));
+            let (match_start, match_end) = find_match(&text).unwrap_or((0, 0));
             let labels = segment.skip_index()?.row_tags()?.get(row.facts.tags as usize);
             hits[place.hit] = Some(SearchHit {
                 session: row.session,
                 event_index: row.event_index,
                 facts: row.facts,
                 tags: labels.cloned().unwrap_or_default(),
-                snippet: snippet::cut_snippet(&text, from, to),
+                snippet: snippet::cut_snippet(&text, match_start, match_end),
                 confidence: None,
             });
         }

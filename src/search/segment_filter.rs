@@ -91,11 +91,11 @@ fn find_candidate_blocks(
     let mut candidates = FixedBitSet::with_capacity(blocks.len());
     candidates.insert_range(..);
     for alternatives in needs {
-        let mut with_any = FixedBitSet::with_capacity(blocks.len());
+        let mut matching_blocks = FixedBitSet::with_capacity(blocks.len());
         for grams in alternatives {
-            with_any.union_with(&index.find_candidate_blocks(grams)?);
+            matching_blocks.union_with(&index.find_candidate_blocks(grams)?);
         }
-        candidates.intersect_with(&with_any);
+        candidates.intersect_with(&matching_blocks);
     }
 
     let mut positions: Vec<usize> = candidates.ones().collect();

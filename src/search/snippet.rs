@@ -9,23 +9,28 @@ pub struct Snippet {
     pub omitted: [usize; 2],
 }
 
-/// Cuts about [`SNIPPET_CHARS`] characters of `text` around the bytes `from..to`, at character
+/// Cuts about [`SNIPPET_CHARS`] characters of `text` around the bytes `start..end`, at character
 /// boundaries; the match is always whole unless it is longer than a snippet.
-pub fn cut_snippet(text: &str, from: usize, to: usize) -> Snippet {
-    let from = text.floor_char_boundary(from.min(text.len()));
-    let to = text.ceil_char_boundary(to.clamp(from, text.len()));
+pub fn cut_snippet(text: &str, start: usize, end: usize) -> Snippet {
+    let match_start = text.floor_char_boundary(start.min(text.len()));
+    let match_end = text.ceil_char_boundary(end.clamp(match_start, text.len()));
 
-    let match_chars = text[from..to].chars().count().min(SNIPPET_CHARS);
+    let match_chars = text[match_start..match_end].chars().count().min(SNIPPET_CHARS);
     let room = SNIPPET_CHARS - match_chars;
-    let before_chars = text[..from].chars().count();
-    let after_chars = text[to..].chars().count();
+    let before_chars = text[..match_start].chars().count();
+    let after_chars = text[match_end..].chars().count();
     // A third goes before the match and the rest after it; room that one side does not need goes to
     // the other.
     let before = before_chars.min((room / 3).max(room.saturating_sub(after_chars)));
     let kept = match_chars + room - before;
 
-    let start = text[..from].char_indices().rev().take(before).last().map_or(from, |(at, _)| at);
-    let rest = &text[start..];
+    let snippet_start = text[..match_start]
+        .char_indices()
+        .rev()
+        .take(before)
+        .last()
+        .map_or(match_start, |(at, _)| at);
+    let rest = &text[snippet_start..];
     let length = rest.char_indices().nth(before + kept).map_or(rest.len(), |(at, _)| at);
     let piece = &rest[..length];
     Snippet {

@@ -92,15 +92,15 @@ fn accepts_type(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// Returns the error for `given` arguments that do not fit their schema.
+/// Returns the error for `arguments` that do not fit their schema.
 fn explain_error(
     name: &str,
     schema: &Value,
-    given: &Value,
+    arguments: &Value,
     path: &serde_path_to_error::Path,
     reason: &str,
 ) -> ToolError {
-    let faulty = FaultyValue::find(schema, given, path);
+    let faulty = FaultyValue::find(schema, arguments, path);
     let known: Vec<&str> = property_names(faulty.schema).collect();
     if let Value::Object(object) = faulty.value
         && !known.is_empty()
@@ -130,10 +130,10 @@ struct FaultyValue<'a> {
 }
 
 impl<'a> FaultyValue<'a> {
-    /// Follows `path` from the `given` arguments, while both the schema and the value have the next
+    /// Follows `path` from `arguments`, while both the schema and the value have the next
     /// segment.
-    fn find(schema: &'a Value, given: &'a Value, path: &serde_path_to_error::Path) -> Self {
-        let mut found = Self { field: String::new(), schema, value: given };
+    fn find(schema: &'a Value, arguments: &'a Value, path: &serde_path_to_error::Path) -> Self {
+        let mut found = Self { field: String::new(), schema, value: arguments };
         for segment in path {
             let schema = found.schema;
             let (schema, value) = match segment {

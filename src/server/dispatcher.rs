@@ -140,24 +140,24 @@ impl CallDispatcher {
     pub(super) fn dispatch_call(
         &self,
         tools: &Tools,
-        asked: &ToolCall,
+        tool_call: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
         run: &dyn Fn(&Call<'_>) -> Result<JsonAnswer, ToolError>,
     ) -> CallOutcome {
         let start = Instant::now();
-        let mut debug = self.debug_metadata(asked);
-        let result = self.check_allowed(asked).and_then(|()| {
+        let mut debug = self.debug_metadata(tool_call);
+        let result = self.check_allowed(tool_call).and_then(|()| {
             // A bug in one call must not end the server.
             std::panic::catch_unwind(AssertUnwindSafe(|| {
-                self.answer_or_reuse(tools, asked, stop, run, &mut debug.tool_context)
+                self.answer_or_reuse(tools, tool_call, stop, run, &mut debug.tool_context)
             }))
-            .unwrap_or_else(|_| Err(panic_error(&asked.tool)))
+            .unwrap_or_else(|_| Err(panic_error(&tool_call.tool)))
         });
-        log_outcome(asked, start, &result);
+        log_outcome(tool_call, start, &result);
 
         debug.rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
         let result = result.and_then(|mut answer| {
-            answer.warnings.extend(asked.rename_warning());
+            answer.warnings.extend(tool_call.rename_warning());
             debug.tokens_output = answer.metadata.tokens;
             let mut content = AnswerContent::new(&answer)?;
             debug.confidence = best_confidence(&content.structured["data"]).unwrap_or(1.0);
@@ -170,14 +170,14 @@ impl CallDispatcher {
     }
 
     /// Returns the outcome of a call that did not finish in time.
-    pub(super) fn late_outcome(&self, asked: &ToolCall) -> CallOutcome {
+    pub(super) fn late_outcome(&self, tool_call: &ToolCall) -> CallOutcome {
         let message = format!(
             "{} took longer than {} ms and was stopped. Narrow the request, or try again",
-            asked.tool,
+            tool_call.tool,
             self.options.time_limit.as_millis()
         );
         let error = ToolError::new(ErrorCode::SearchTimeout, message);
-        CallOutcome { result: Err(error), debug: self.debug_metadata(asked) }
+        CallOutcome { result: Err(error), debug: self.debug_metadata(tool_call) }
     }
 
     /// Takes one request from the number that remains for this minute. Tool calls, resource reads,
@@ -199,13 +199,14 @@ impl CallDispatcher {
             .with_detail("limit_per_minute", self.options.rate_limit))
     }
 
-    /// Returns an error if the call is not allowed.
-    fn check_allowed(&self, asked: &ToolCall) -> Result<(), ToolError> {
+    /// Returns an error if the call is above the rate limit, or if it changes labels and the server
+    /// may not.
+    fn check_allowed(&self, tool_call: &ToolCall) -> Result<(), ToolError> {
         self.take_request()?;
-        if asked.tool == label::SPEC.name && !self.options.allow_labels {
+        if tool_call.tool == label::SPEC.name && !self.options.allow_labels {
             let message = "Labels cannot be changed through this server: it was not started with --allow-labels. Ask the user to add the flag to `sessions mcp` in the client's configuration, or to run `sessions label`";
             return Err(ToolError::new(ErrorCode::InvalidArgument, message)
-                .with_detail("tool", asked.tool.as_str())
+                .with_detail("tool", tool_call.tool.as_str())
                 .with_detail("needs", "--allow-labels"));
         }
         Ok(())
@@ -215,7 +216,7 @@ impl CallDispatcher {
     fn answer_or_reuse(
         &self,
         tools: &Tools,
-        asked: &ToolCall,
+        tool_call: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
         run: &dyn Fn(&Call<'_>) -> Result<JsonAnswer, ToolError>,
         context: &mut ToolContext,
@@ -226,41 +227,41 @@ impl CallDispatcher {
         let state = tools.answer_state(&call);
         context.generation = state.map(|(generation, _)| generation);
 
-        let is_read_only = TOOLS.iter().any(|spec| spec.name == asked.tool && spec.read_only);
+        let is_read_only = TOOLS.iter().any(|spec| spec.name == tool_call.tool && spec.read_only);
         let Some((_, state)) = state else { return run(&call) };
         // A key is the text of the arguments, of which large ones are rarely repeated.
-        if !is_read_only || json_length(&asked.arguments) > MAX_KEY_BYTES {
+        if !is_read_only || json_length(&tool_call.arguments) > MAX_KEY_BYTES {
             return run(&call);
         }
-        let key = asked.cache_key();
-        if let Some(kept) = self.cache.get(state, &key) {
-            return Ok(reuse_answer(&kept, &call));
+        let key = tool_call.cache_key();
+        if let Some(cached) = self.cache.get(state, &key) {
+            return Ok(reuse_answer(&cached, &call));
         }
         let answer = run(&call)?;
         self.cache.insert(state, key, &answer);
         Ok(answer)
     }
 
-    fn debug_metadata(&self, asked: &ToolCall) -> DebugMetadata {
+    fn debug_metadata(&self, tool_call: &ToolCall) -> DebugMetadata {
         DebugMetadata {
-            request_id: asked.id.clone(),
+            request_id: tool_call.id.clone(),
             tool_version: env!("CARGO_PKG_VERSION"),
             schema_version: CONTRACT_VERSION,
             adapter: self.adapter,
-            tokens_input: json_length(&asked.arguments).div_ceil(BYTES_PER_TOKEN),
+            tokens_input: json_length(&tool_call.arguments).div_ceil(BYTES_PER_TOKEN),
             tokens_output: 0,
             api_calls_made: 0,
             rate_limit_remaining: self.limiter.as_ref().map(Ratelimiter::available),
             confidence: 1.0,
             threshold: 0.0,
-            tool_context: ToolContext { tool: asked.tool.clone(), generation: None },
+            tool_context: ToolContext { tool: tool_call.tool.clone(), generation: None },
         }
     }
 }
 
 /// Returns a cached answer as the answer to another, identical call.
-fn reuse_answer(kept: &JsonAnswer, call: &Call<'_>) -> JsonAnswer {
-    let mut answer = kept.clone();
+fn reuse_answer(cached: &JsonAnswer, call: &Call<'_>) -> JsonAnswer {
+    let mut answer = cached.clone();
     answer.metadata.cached = true;
     answer.metadata.timestamp = call.now.to_string();
     answer.metadata.duration_ms = u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -295,8 +296,8 @@ fn write_sorted(value: &Value, out: &mut String) {
 }
 
 /// Logs the outcome of a call, but not its arguments.
-fn log_outcome(asked: &ToolCall, start: Instant, result: &Result<JsonAnswer, ToolError>) {
-    let tool = &asked.tool;
+fn log_outcome(tool_call: &ToolCall, start: Instant, result: &Result<JsonAnswer, ToolError>) {
+    let tool = &tool_call.tool;
     let ms = start.elapsed().as_millis();
     match result {
         Ok(JsonAnswer { metadata, .. }) => {
@@ -371,7 +372,7 @@ mod tests {
             warnings: Vec::new(),
             metadata,
         };
-        // What `wrap_reply`, the cache and the two forms of a result do.
+        // What `run_and_wrap`, the cache and the two forms of a result do.
         serde_json::to_vec(&answer).expect("JSON");
         let kept = answer.into_json();
         let content = AnswerContent::new(&kept.clone()).expect("content");

@@ -88,8 +88,9 @@ impl Flow {
         }
     }
 
-    /// Waits until there is room for a request of `bytes`. Returns `None` only if the room was
-    /// closed.
+    /// Waits until there is room for a request of `bytes`. If the client closes the input meanwhile,
+    /// records that and continues to wait. Returns `None` only if the semaphore is closed, and
+    /// nothing closes it.
     pub(super) async fn wait_for_room(&self, bytes: usize) -> Option<Room> {
         let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(ROOM_UNITS);
         let units = (1 + extra).min(ROOM_UNITS);
@@ -100,7 +101,7 @@ impl Flow {
                 }
                 () = sleep(CLOSED_CHECK_PERIOD) => {
                     if (self.is_input_closed)() {
-                        self.end_input();
+                        self.record_input_ended();
                     }
                 }
             }
@@ -136,7 +137,7 @@ impl Flow {
     }
 
     /// Records that the client sends nothing more.
-    pub(super) fn end_input(&self) {
+    pub(super) fn record_input_ended(&self) {
         self.input_ended.notify_one();
     }
 

@@ -210,7 +210,7 @@ impl ServerHandler for Server {
             self.take_request()?;
             return Err(self.unknown_tool_error(&request.name));
         };
-        let asked = Arc::new(ToolCall {
+        let tool_call = Arc::new(ToolCall {
             id: context.id.to_string(),
             tool: spec.name.to_owned(),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
@@ -219,17 +219,17 @@ impl ServerHandler for Server {
 
         let work = {
             let server = self.clone();
-            let asked = Arc::clone(&asked);
+            let tool_call = Arc::clone(&tool_call);
             let cancelled = context.ct.clone();
             tokio::task::spawn_blocking(move || {
-                server.answer_call(&asked, &|| cancelled.is_cancelled())
+                server.answer_call(&tool_call, &|| cancelled.is_cancelled())
             })
         };
         let token = context.meta.get_progress_token();
         let limit = self.dispatcher.time_limit();
         let outcome =
-            progress::wait_with_progress(work, &context.peer, token, &asked.tool, limit).await;
-        let outcome = outcome.unwrap_or_else(|| self.dispatcher.late_outcome(&asked));
+            progress::wait_with_progress(work, &context.peer, token, &tool_call.tool, limit).await;
+        let outcome = outcome.unwrap_or_else(|| self.dispatcher.late_outcome(&tool_call));
         Ok(CallToolResponse::Complete(tool_calls::call_result(outcome)))
     }
 }
@@ -241,9 +241,9 @@ impl Server {
     }
 
     /// Runs the tool of a call on this thread, until it answers or `stop` returns true.
-    fn answer_call(&self, asked: &ToolCall, stop: &(dyn Fn() -> bool + Sync)) -> CallOutcome {
-        self.dispatcher.dispatch_call(&self.tools, asked, stop, &|call: &Call<'_>| {
-            tool_calls::run_tool(&self.tools, &asked.tool, asked.arguments.clone(), call)
+    fn answer_call(&self, tool_call: &ToolCall, stop: &(dyn Fn() -> bool + Sync)) -> CallOutcome {
+        self.dispatcher.dispatch_call(&self.tools, tool_call, stop, &|call: &Call<'_>| {
+            tool_calls::run_tool(&self.tools, &tool_call.tool, tool_call.arguments.clone(), call)
         })
     }
 

@@ -49,6 +49,9 @@ const READ_BUFFER_BYTES: usize = 64 << 10;
 /// Maximum time for running calls to finish when the server ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
+/// Maximum time that the process waits for calls that were cut off. They notice it soon.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(1);
+
 /// The settings for serving over HTTP.
 pub struct HttpOptions {
     pub address: SocketAddr,
@@ -78,8 +81,7 @@ pub fn serve_http(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result =
         runtime.block_on(serve_connections(Server::new(parts, "mcp_http"), options, ready));
-    // Calls that were cut off notice it soon; the process does not wait for them.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     result
 }
 
@@ -105,7 +107,7 @@ async fn serve_connections(
         Arc::new(NeverSessionManager::default()),
         config,
     );
-    let entrance = Arc::new(RequestChecks {
+    let checks = Arc::new(RequestChecks {
         hosts: HostFilter::new(address),
         token: options.token,
         body_time: options.body_time,
@@ -133,7 +135,7 @@ async fn serve_connections(
                 }
             },
         };
-        spawn_connection(stream, service.clone(), Arc::clone(&entrance), &connections);
+        spawn_connection(stream, service.clone(), Arc::clone(&checks), &connections);
     }
 
     drop(listener);
@@ -148,13 +150,13 @@ async fn serve_connections(
 fn spawn_connection(
     stream: TcpStream,
     service: McpService,
-    entrance: Arc<RequestChecks>,
+    checks: Arc<RequestChecks>,
     connections: &GracefulShutdown,
 ) {
     let handler = service_fn(move |request| {
         let service = service.clone();
-        let entrance = Arc::clone(&entrance);
-        async move { Ok::<_, Infallible>(answer_request(&service, &entrance, request).await) }
+        let checks = Arc::clone(&checks);
+        async move { Ok::<_, Infallible>(answer_request(&service, &checks, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -180,13 +182,13 @@ fn protocol_config() -> StreamableHttpServerConfig {
 /// Answers one request: refuses it, or passes it on to the protocol.
 async fn answer_request(
     service: &McpService,
-    entrance: &RequestChecks,
+    checks: &RequestChecks,
     request: Request<Incoming>,
 ) -> HttpAnswer {
-    if let Err((status, message)) = entrance.hosts.check_headers(request.uri(), request.headers()) {
+    if let Err((status, message)) = checks.hosts.check_headers(request.uri(), request.headers()) {
         return json_refusal(status, ErrorData::invalid_request(message, None), None);
     }
-    if !has_valid_token(entrance.token.as_deref(), request.headers()) {
+    if !has_valid_token(checks.token.as_deref(), request.headers()) {
         let mut answer = plain_refusal(StatusCode::UNAUTHORIZED, "a bearer token is needed");
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return answer;
@@ -206,7 +208,7 @@ async fn answer_request(
         let request = Request::from_parts(head, Full::new(Bytes::new()));
         return to_protocol_refusal(service.handle(request).await).await;
     }
-    let body = match read_body(body, entrance.body_time).await {
+    let body = match read_body(body, checks.body_time).await {
         Ok(body) => body,
         Err(answer) => return answer,
     };
@@ -283,10 +285,10 @@ fn refuse_message(body: &[u8]) -> Option<HttpAnswer> {
 /// constant time.
 fn has_valid_token(token: Option<&str>, headers: &HeaderMap) -> bool {
     let Some(token) = token else { return true };
-    let given = single_value(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
-    given.is_some_and(|(scheme, given)| {
+    let credentials = single_value(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
+    credentials.is_some_and(|(scheme, sent_token)| {
         scheme.eq_ignore_ascii_case("bearer")
-            && bool::from(given.trim().as_bytes().ct_eq(token.as_bytes()))
+            && bool::from(sent_token.trim().as_bytes().ct_eq(token.as_bytes()))
     })
 }
 
@@ -315,11 +317,11 @@ async fn to_protocol_refusal(answer: HttpAnswer) -> HttpAnswer {
     let (head, body) = answer.into_parts();
     let Ok(text) = body.collect().await.map(http_body_util::Collected::to_bytes);
     let message = String::from_utf8_lossy(&text).into_owned();
-    let mut answer = json_refusal(status, ErrorData::invalid_request(message, None), None);
+    let mut refusal = json_refusal(status, ErrorData::invalid_request(message, None), None);
     if let Some(methods) = head.headers.get(ALLOW) {
-        answer.headers_mut().insert(ALLOW, methods.clone());
+        refusal.headers_mut().insert(ALLOW, methods.clone());
     }
-    answer
+    refusal
 }
 
 /// Waits for an interrupt or, if the system has it, a termination signal. If signals are

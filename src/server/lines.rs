@@ -120,7 +120,7 @@ where
             }
             let bytes = match &self.next {
                 None => {
-                    self.flow.end_input();
+                    self.flow.record_input_ended();
                     return None;
                 }
                 Some(NextInput::Refusal(_)) => 0,
@@ -262,8 +262,8 @@ impl<R> BoundedLines<R> {
         if has_too_many || (is_too_long && !was_too_long) {
             // The part that was passed on may be JSON followed by blanks; this suffix makes it
             // invalid.
-            let end: &[u8] = if out.remaining() < 2 { b"\n" } else { b"!\n" };
-            out.put_slice(end);
+            let invalid_end: &[u8] = if out.remaining() < 2 { b"\n" } else { b"!\n" };
+            out.put_slice(invalid_end);
         } else if !is_too_long {
             out.put_slice(&part);
         }

@@ -14,8 +14,8 @@ const NOTIFICATION_PERIOD: Duration = Duration::from_secs(1);
 /// A call ends itself at its time limit. The server waits for this much longer, then gives up.
 const MAX_OVERRUN: Duration = Duration::from_secs(2);
 
-/// Returns the result of `work`, or `None` if it does not finish in time. `token` identifies the
-/// call to the client, if it wants progress notifications.
+/// Returns the result of `work`, or `None` if it panics or does not finish in time. `token`
+/// identifies the call to the client, if it wants progress notifications.
 pub(super) async fn wait_with_progress<T>(
     mut work: JoinHandle<T>,
     client: &Peer<RoleServer>,

@@ -126,8 +126,8 @@ impl PromptArgumentSpec {
     }
 
     /// Returns the value that a request gives for this argument; empty if it gives none.
-    fn read_value<'v>(&self, given: &'v JsonObject) -> Result<&'v str, ErrorData> {
-        match given.get(self.name) {
+    fn read_value<'v>(&self, arguments: &'v JsonObject) -> Result<&'v str, ErrorData> {
+        match arguments.get(self.name) {
             None => Ok(""),
             Some(Value::String(value)) if value.len() <= limits::QUERY_BYTES => Ok(value.trim()),
             Some(_) => {
@@ -171,9 +171,9 @@ pub(super) fn get_prompt(request: &GetPromptRequestParams) -> Result<GetPromptRe
         let names: Vec<_> = PROMPTS.iter().map(|row| row.name).collect();
         invalid_request(&format!("no prompt '{}'. Prompts: {}", request.name, names.join(", ")))
     })?;
-    let given = request.arguments.clone().unwrap_or_default();
+    let arguments = request.arguments.clone().unwrap_or_default();
     let names: Vec<_> = row.arguments.iter().map(|argument| argument.name).collect();
-    if let Some(name) = given.keys().find(|name| !names.contains(&name.as_str())) {
+    if let Some(name) = arguments.keys().find(|name| !names.contains(&name.as_str())) {
         let known = names.join(", ");
         return Err(invalid_request(&format!(
             "{}: unknown argument '{name}'. Arguments: {known}",
@@ -184,7 +184,7 @@ pub(super) fn get_prompt(request: &GetPromptRequestParams) -> Result<GetPromptRe
     let mut text = served_lines(row.text);
     let mut substitutions = Vec::new();
     for argument in row.arguments {
-        let value = argument.read_value(&given)?;
+        let value = argument.read_value(&arguments)?;
         let placeholder = format!("{{{}}}", argument.name);
         if !value.is_empty() {
             let quoted = Value::from(value).to_string();

@@ -20,7 +20,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
 ///
 /// # Errors
 ///
-/// If stdout cannot be written, unless the client has closed it.
+/// If the runtime cannot be created, if the session cannot be served, or if stdout cannot be
+/// written, unless the client has closed it.
 pub fn serve_stdio(parts: ServerParts) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
@@ -35,7 +36,7 @@ pub fn serve_stdio(parts: ServerParts) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// If `write` fails, unless the client has closed it.
+/// If the session cannot be served, or if `write` fails, unless the client has closed it.
 pub async fn serve_streams(
     parts: ServerParts,
     read: impl AsyncRead + Send + Unpin + 'static,
@@ -73,7 +74,7 @@ where
 {
     match server.serve(lines).await {
         Ok(service) => service.waiting().await.map(|_| ()).map_err(io::Error::other),
-        // A client that leaves before sending anything is not a failure.
+        // A client that leaves before it has begun a session is not a failure.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(io::Error::other(error)),
     }

@@ -73,10 +73,12 @@ pub fn plan_registration(
     let entry = ServerEntry { tables, fields: fields.as_object().cloned().unwrap_or_default() };
 
     let words: Vec<_> = whole.iter().map(|word| shell_word(word)).collect();
-    let words = words.join(" ");
+    let command_line = words.join(" ");
     let command = match client {
-        Client::Claude => Some(format!("claude mcp add --scope user {SERVER_NAME} -- {words}")),
-        Client::Codex => Some(format!("codex mcp add {SERVER_NAME} -- {words}")),
+        Client::Claude => {
+            Some(format!("claude mcp add --scope user {SERVER_NAME} -- {command_line}"))
+        }
+        Client::Codex => Some(format!("codex mcp add {SERVER_NAME} -- {command_line}")),
         Client::Gemini | Client::Opencode | Client::Vscode | Client::Cursor => None,
     };
     let config = edit::add_entry(&path, "", &entry).unwrap_or_default();
@@ -104,9 +106,9 @@ fn config_path(client: Client, places: &AgentFolders<'_>) -> PathBuf {
 /// Returns the file that OpenCode reads: the one with comments if it exists, otherwise the one
 /// without.
 fn opencode_path(places: &AgentFolders<'_>) -> PathBuf {
-    let with_comments = places.config_path("opencode/opencode.jsonc");
-    if with_comments.exists() {
-        with_comments
+    let commented_path = places.config_path("opencode/opencode.jsonc");
+    if commented_path.exists() {
+        commented_path
     } else {
         places.config_path("opencode/opencode.json")
     }

@@ -104,6 +104,6 @@ impl Fault {
 /// Returns the message for a refused query: the reason and the allowed queries.
 fn refusal_message(reason: &str) -> String {
     let views: Vec<_> = VIEWS.iter().map(|view| view.name).collect();
-    let stop = if reason.ends_with('?') { "" } else { "." };
-    format!("{reason}{stop} One SELECT over the views is allowed: {}", views.join(", "))
+    let full_stop = if reason.ends_with('?') { "" } else { "." };
+    format!("{reason}{full_stop} One SELECT over the views is allowed: {}", views.join(", "))
 }

@@ -185,9 +185,10 @@ impl QueryGuard {
 }
 
 fn unknown_view_fault(name: &str) -> Fault {
-    let near = hint::find_nearest(name, VIEWS.iter().map(|view| view.name));
-    let near = near.map(|near| format!(". Did you mean '{near}'?")).unwrap_or_default();
-    let reason = format!("There is no view '{name}', and files cannot be read{near}");
+    let nearest = hint::find_nearest(name, VIEWS.iter().map(|view| view.name));
+    let suggestion =
+        nearest.map(|nearest| format!(". Did you mean '{nearest}'?")).unwrap_or_default();
+    let reason = format!("There is no view '{name}', and files cannot be read{suggestion}");
     Fault::NotAllowed { reason, name: Some(name.to_owned()) }
 }
 

@@ -64,9 +64,9 @@ pub(super) fn query_fault(error: &duckdb::Error, query: &SentQuery<'_>) -> Fault
     let text = parsed["exception_message"].as_str().unwrap_or(&whole);
     let mut lines = vec![clean_text(text.trim_end())];
 
-    let at = parsed["position"].as_str().and_then(|at| at.parse::<usize>().ok());
-    let at = at.and_then(|at| at.checked_sub(query.before));
-    let place = at.and_then(|at| query_place(query.sql, at));
+    let sent_at = parsed["position"].as_str().and_then(|at| at.parse::<usize>().ok());
+    let query_at = sent_at.and_then(|at| at.checked_sub(query.before));
+    let place = query_at.and_then(|at| query_place(query.sql, at));
     lines.extend(place.as_ref().map(|place| clean_text(&place.to_string())));
 
     let name = unknown_column(&parsed, text);
@@ -138,8 +138,8 @@ fn suggest_column(name: &str, used: &[&str]) -> Option<String> {
         }
     }
     if !holders.is_empty() && !holders.iter().any(|holder| used.contains(holder)) {
-        let holders = holders.join(", ");
-        return Some(format!("'{name}' is a column of {holders}; JOIN it USING (session_id)"));
+        let holder_names = holders.join(", ");
+        return Some(format!("'{name}' is a column of {holder_names}; JOIN it USING (session_id)"));
     }
 
     let views = VIEWS.iter().filter(|view| used.is_empty() || used.contains(&view.name));

@@ -256,22 +256,22 @@ impl RowSink {
 /// Bytes reserved around each value, and around all of them.
 const FRAME_BYTES: usize = 40;
 
-/// Truncates a value to at most `most` bytes of JSON. A truncated text ends with the number of
+/// Truncates a value to at most `max_bytes` bytes of JSON. A truncated text ends with the number of
 /// omitted characters and the position where they start.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are short")]
-fn truncate_cell(value: Value, most: usize, cells_cut: &mut usize) -> Value {
+fn truncate_cell(value: Value, max_bytes: usize, cells_cut: &mut usize) -> Value {
     let text = match value {
         Value::String(text) => text,
         value @ (Value::Array(_) | Value::Object(_)) => {
             let json = value.to_string();
-            if json.len() <= most {
+            if json.len() <= max_bytes {
                 return value;
             }
             json
         }
         other => return other,
     };
-    let (kept, omitted) = truncate_for_json(&text, most);
+    let (kept, omitted) = truncate_for_json(&text, max_bytes);
     if omitted == 0 {
         return Value::String(text);
     }

@@ -62,11 +62,11 @@ impl Sandbox {
             max_rows: query.max_rows,
             max_bytes: query.max_bytes,
         };
-        let mut request = serde_json::to_vec(&request).unwrap_or_default();
-        request.push(b'\n');
+        let mut request_line = serde_json::to_vec(&request).unwrap_or_default();
+        request_line.push(b'\n');
         let _turn = self.wait_for_turn(query.max_time, stop)?;
         let child = self.start_worker().map_err(SqlError::NotStarted)?;
-        run_worker(child, &request, query.max_time, out, stop)
+        run_worker(child, &request_line, query.max_time, out, stop)
     }
 
     /// Waits for earlier queries to end, at most as long as this query may take.
@@ -156,16 +156,16 @@ fn run_worker(
     })
 }
 
-/// Waits for the end of the answer, and ends the worker.
+/// Waits for the end of the answer, which `answer_end` receives, and ends the worker.
 fn watch_worker(
     child: &mut Child,
-    done: &Receiver<()>,
+    answer_end: &Receiver<()>,
     time: Duration,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> WorkerEnd {
     let start = Instant::now();
     let end = loop {
-        match done.recv_timeout(POLL_INTERVAL) {
+        match answer_end.recv_timeout(POLL_INTERVAL) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => break WorkerEnd::Itself(None),
             Err(RecvTimeoutError::Timeout) if stop() => break WorkerEnd::Stopped,
             Err(RecvTimeoutError::Timeout) if start.elapsed() > time => break WorkerEnd::TooLong,

@@ -190,8 +190,8 @@ fn price_rows_sql(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut models = BTreeSet::new();
     for row in sessions {
         models.extend(row.model.clone());
-        let usage = row.usage_by_model.as_deref().unwrap_or("[]");
-        let usage: Vec<ModelUsage> = serde_json::from_str(usage).unwrap_or_default();
+        let usage_json = row.usage_by_model.as_deref().unwrap_or("[]");
+        let usage: Vec<ModelUsage> = serde_json::from_str(usage_json).unwrap_or_default();
         models.extend(usage.into_iter().filter_map(|entry| entry.model));
     }
     let mut rows = Vec::new();

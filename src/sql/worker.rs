@@ -54,14 +54,14 @@ fn abort_at_end_of(mut input: impl Read + Send + 'static) -> io::Result<()> {
 fn limit_resources() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let threads = limits::SQL_THREADS.unsigned_abs();
-    for (resource, most) in [
+    for (resource, maximum) in [
         (Resource::Data, limits::SQL_MEMORY_MB << 20),
         (Resource::Cpu, 2 * threads * limits::SQL_SECONDS),
         (Resource::Fsize, 0),
         (Resource::Core, 0),
     ] {
         // If the system does not know a limit, only DuckDB's own limit applies.
-        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+        let _ = setrlimit(resource, Rlimit { current: Some(maximum), maximum: Some(maximum) });
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn find_mergeable_suffix(manifest: &Manifest) -> Option<usize> {
     let segments = &manifest.segments;
     for highest in 0..MERGED_LEVELS {
         let mut length = 0;
-        let mut of_highest = 0;
+        let mut highest_count = 0;
         for segment in segments.iter().rev() {
             let level = size_level(segment);
             if level > highest {
@@ -51,25 +51,25 @@ pub(super) fn find_mergeable_suffix(manifest: &Manifest) -> Option<usize> {
             }
             length += 1;
             if level == highest {
-                of_highest += 1;
+                highest_count += 1;
             }
         }
-        if of_highest >= FAN_IN {
+        if highest_count >= FAN_IN {
             return Some(segments.len() - length);
         }
     }
     None
 }
 
-/// Writes the content of the segments from position `from` on into one segment with `writer`.
-/// Returns `None` if they hold nothing. The manifest is not changed.
+/// Writes the content of the segments from position `first_merged` on into one segment with
+/// `writer`. Returns `None` if they hold nothing. The manifest is not changed.
 pub(super) fn merge_segments(
     dir: &Path,
     snapshot: &Snapshot,
-    from: usize,
+    first_merged: usize,
     mut writer: SegmentWriter,
 ) -> Result<Option<FinishedSegment>, StoreError> {
-    let merged = &snapshot.segments()[from..];
+    let merged = &snapshot.segments()[first_merged..];
     let mut pieces: BTreeMap<usize, Vec<(&Segment, RowSpan)>> = BTreeMap::new();
     for segment in merged {
         for span in &segment.spans {

@@ -83,11 +83,11 @@ pub(super) fn set_aside_damaged(
     lock.check_not_replaced()?;
     files::create_private_dirs(&dir.join("damaged"))?;
     for segment in &damaged {
-        let from = SegmentEntry::folder_path(dir, segment.number);
-        let to = dir.join("damaged").join(SegmentEntry::folder_name(segment.number));
+        let segment_path = SegmentEntry::folder_path(dir, segment.number);
+        let damaged_path = dir.join("damaged").join(SegmentEntry::folder_name(segment.number));
         tracing::warn!(segment = segment.number, "a damaged segment is set aside");
-        if from.exists() {
-            fs::rename(&from, &to).map_err(StoreError::io(&from))?;
+        if segment_path.exists() {
+            fs::rename(&segment_path, &damaged_path).map_err(StoreError::io(&segment_path))?;
         }
     }
 

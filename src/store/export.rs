@@ -41,6 +41,7 @@ const MAX_CHANGED_ID_CHARS: usize = 80;
 /// First characters of the file names that pyarrow and Spark ignore.
 const HIDDEN_STARTS: [char; 2] = ['.', '_'];
 
+/// Length of a day in microseconds.
 const DAY_US: i64 = 86_400_000_000;
 
 /// Day and part. The rows of a session with the same key form one object.

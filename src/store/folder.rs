@@ -26,7 +26,10 @@ pub(super) const WRITE_LOCK: &str = "write.lock";
 /// Name of the file with the HTTP server's token, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";
 
+/// Name of the folder with one folder for each segment.
 const SEGMENTS_FOLDER: &str = "segments";
+
+/// Name of the folder to which damaged segments are moved.
 const DAMAGED_FOLDER: &str = "damaged";
 
 /// Digits of a segment's folder name.
@@ -40,7 +43,7 @@ const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
 ///
 /// # Errors
 /// [`StoreError::ForeignFolder`] if it holds anything that an interrupted first ingest does not
-/// leave, or if `segments` is not a real folder.
+/// leave, or if `segments` is not a real folder. [`StoreError::Io`] if it cannot be read.
 pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
     if let Some(entry) = find_foreign_entry(dir)? {
         return Err(StoreError::ForeignFolder { path: dir.to_owned(), entry });

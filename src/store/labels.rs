@@ -18,7 +18,10 @@ use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
 
+/// Name of the file with the labels in the store directory.
 const LABELS_FILE: &str = "labels.json";
+
+/// Name of the lock file that is held while the labels change.
 const LABELS_LOCK: &str = "labels.lock";
 
 /// Version of the file. A file with a newer version is not changed.

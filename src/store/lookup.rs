@@ -32,8 +32,9 @@ impl Snapshot {
         }
 
         let sessions = self.sessions();
-        let from = sessions.partition_point(|row| row.session_id.as_str() < prefix);
-        let matches = sessions[from..].iter().take_while(|row| row.session_id.starts_with(prefix));
+        let first_match = sessions.partition_point(|row| row.session_id.as_str() < prefix);
+        let matches =
+            sessions[first_match..].iter().take_while(|row| row.session_id.starts_with(prefix));
         let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
 
         let Some((first, others)) = ids.split_first() else {
@@ -41,7 +42,7 @@ impl Snapshot {
             return Err(LookupError::NotFound { meant });
         };
         if others.iter().all(|id| is_copy_of(first, id)) {
-            return Ok(from);
+            return Ok(first_match);
         }
         let candidates = ids.iter().take(MAX_CANDIDATES).map(|id| (*id).to_owned()).collect();
         Err(LookupError::Ambiguous { sessions: ids.len(), candidates })

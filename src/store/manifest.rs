@@ -13,10 +13,14 @@ use super::error::StoreError;
 /// Name of the manifest in the store directory.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 
-/// First bytes of a manifest with a checksum: 16 hexadecimal digits of xxh3 over all bytes after
-/// `CHECKSUM_END`. Earlier versions wrote manifests without one.
+/// First bytes of a manifest with a checksum, which follows them: xxh3 over all bytes after
+/// [`CHECKSUM_END`]. Earlier versions wrote manifests without one.
 const CHECKSUM_START: &[u8] = br#"{"xxh3":""#;
+
+/// Bytes between the checksum and the bytes that it covers.
 const CHECKSUM_END: &[u8] = br#"","#;
+
+/// Number of hexadecimal digits of the checksum.
 const CHECKSUM_DIGITS: usize = 16;
 
 /// The list of segments at one generation.

@@ -57,13 +57,13 @@ impl Snapshot {
 /// Returns the rows of a span whose events are in `range`; `None` if there are none.
 fn rows_in_range(span: &SessionSpan, range: &Range<u32>) -> Option<RowSpan> {
     let count = u32::try_from(span.count).unwrap_or(u32::MAX);
-    let from = span.first_index.max(range.start);
+    let first_index = span.first_index.max(range.start);
     let end = span.first_index.saturating_add(count).min(range.end);
-    if from >= end {
+    if first_index >= end {
         return None;
     }
-    let start = span.start + (from - span.first_index) as usize;
-    Some(RowSpan { start, count: (end - from) as usize })
+    let start = span.start + (first_index - span.first_index) as usize;
+    Some(RowSpan { start, count: (end - first_index) as usize })
 }
 
 impl SessionEvents<'_> {

@@ -230,7 +230,9 @@ impl Snapshot {
         for segment in segments {
             let found = read_table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
             rows.extend(found.into_iter().filter(|row| {
-                live_from.get(row.path.as_str()).is_none_or(|from| row.segment >= *from)
+                live_from
+                    .get(row.path.as_str())
+                    .is_none_or(|first_segment| row.segment >= *first_segment)
             }));
         }
         Ok(rows)

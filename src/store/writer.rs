@@ -66,8 +66,8 @@ pub struct StoreWriter {
 const RECORD_COLUMNS: [EventColumn; 2] = [EventColumn::SourceOffset, EventColumn::RecordHash];
 
 impl StoreWriter {
-    /// Creates the store if it does not exist, takes the lock, and removes leftovers of killed
-    /// writers.
+    /// Creates the store if it does not exist, takes the lock, sets damaged segments aside, and
+    /// removes leftovers of killed writers.
     pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
         files::create_private_dirs(dir)?;
         // Reads the manifest again after checking the folder: another process may be in its first
@@ -80,20 +80,20 @@ impl StoreWriter {
         }
 
         let lock = StoreLock::acquire(dir, folder::WRITE_LOCK)?;
-        let of_store = folder::make_private(dir)?;
+        let store_notice = folder::make_private(dir)?;
         let mut manifest = read_or_create_manifest(dir, &lock)?;
         let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
-        let of_segments = folder::make_private(&dir.join("segments"))?;
+        let segments_notice = folder::make_private(&dir.join("segments"))?;
         lock.check_not_replaced()?;
 
         let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
         let now = Timestamp::now().0;
-        // A clock that was set back must not keep them forever.
+        // A clock that was set back must not keep retired segments forever.
         manifest.retired.retain(|retired| (0..RETIRED_GRACE_US).contains(&(now - retired.at)));
-        let highest = folder::remove_leftovers(dir, &manifest);
+        let highest_on_disk = folder::remove_leftovers(dir, &manifest);
 
         let before = Snapshot::load(dir, manifest.clone(), None)?;
-        let next_segment = AtomicI64::new(manifest.next_segment.max(highest + 1));
+        let next_segment = AtomicI64::new(manifest.next_segment.max(highest_on_disk + 1));
         Ok(Self {
             dir: dir.to_owned(),
             segments,
@@ -101,7 +101,7 @@ impl StoreWriter {
             next_segment,
             before,
             set_aside,
-            notice: of_store.or(of_segments),
+            notice: store_notice.or(segments_notice),
             states: OnceLock::new(),
             lock,
         })
@@ -147,11 +147,16 @@ impl StoreWriter {
     pub fn merge_small_segments(&self) -> Result<(), StoreError> {
         loop {
             let manifest = self.current_manifest();
-            let Some(from) = compact::find_mergeable_suffix(&manifest) else { return Ok(()) };
+            let Some(first_merged) = compact::find_mergeable_suffix(&manifest) else {
+                return Ok(());
+            };
             let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
-            let merged = compact::merge_segments(&self.dir, &snapshot, from, self.begin_segment())?;
-            let old: Vec<i64> =
-                snapshot.segments()[from..].iter().map(|segment| segment.entry.number).collect();
+            let merged =
+                compact::merge_segments(&self.dir, &snapshot, first_merged, self.begin_segment())?;
+            let old: Vec<i64> = snapshot.segments()[first_merged..]
+                .iter()
+                .map(|segment| segment.entry.number)
+                .collect();
             self.commit_segment(merged, &old)?;
         }
     }
@@ -217,8 +222,8 @@ impl StoreWriter {
                     masked_problems.push(remask.mask_problem(&problem));
                 }
             }
-            let source = remask.mask_source(source);
-            sink.checkpoint(remask.mask_session(session), source, masked_problems)?;
+            let masked_source = remask.mask_source(source);
+            sink.checkpoint(remask.mask_session(session), masked_source, masked_problems)?;
         }
         sink.finish()
     }
@@ -271,8 +276,9 @@ impl StoreWriter {
         self.segments.sync()?;
         self.lock.check_not_replaced()?;
         // The folder of segments may have been moved or removed alone.
-        let named = next.segments.iter().map(|segment| SegmentEntry::folder_name(segment.number));
-        if !self.segments.is_whole(named) {
+        let folder_names =
+            next.segments.iter().map(|segment| SegmentEntry::folder_name(segment.number));
+        if !self.segments.is_whole(folder_names) {
             return Err(StoreError::Replaced { path: self.dir.clone() });
         }
         next.write(&self.dir)

@@ -105,11 +105,12 @@ fn inspect_folder(path: PathBuf) -> LogFolder {
 
 /// Sums up the sessions of one agent, without its folders.
 fn provider_health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
-    let mut of_provider: Vec<_> = sessions.iter().filter(|row| row.provider == provider).collect();
-    of_provider.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
+    let mut provider_sessions: Vec<_> =
+        sessions.iter().filter(|row| row.provider == provider).collect();
+    provider_sessions.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
 
     let mut versions: Vec<String> = Vec::new();
-    for version in of_provider.iter().filter_map(|row| row.agent_version.as_ref()) {
+    for version in provider_sessions.iter().filter_map(|row| row.agent_version.as_ref()) {
         if versions.len() < MAX_VERSIONS && !versions.contains(version) {
             versions.push(clean_text(version));
         }
@@ -118,10 +119,10 @@ fn provider_health(provider: Provider, sessions: &[Arc<SessionRow>]) -> Provider
     ProviderHealth {
         provider,
         places: Vec::new(),
-        sessions: of_provider.len(),
-        events: of_provider.iter().map(|row| row.events).sum(),
+        sessions: provider_sessions.len(),
+        events: provider_sessions.iter().map(|row| row.events).sum(),
         versions,
-        sources_gone: of_provider.iter().filter(|row| row.source_gone).count(),
+        sources_gone: provider_sessions.iter().filter(|row| row.source_gone).count(),
     }
 }
 

@@ -85,9 +85,9 @@ fn change_labels(
     change: LabelChange,
     now: i64,
 ) -> Result<Labelled, ToolError> {
-    let given = book.entry(&change.session_id);
-    *given = apply_change(given, &change, now)?;
-    Ok(Labelled { session_id: change.session_id, labels: given.labels.clone() })
+    let session_labels = book.entry(&change.session_id);
+    *session_labels = apply_change(session_labels, &change, now)?;
+    Ok(Labelled { session_id: change.session_id, labels: session_labels.labels.clone() })
 }
 
 /// Finds the session of an update and checks its words.
@@ -145,11 +145,11 @@ fn checked_note(masking: Option<RedactorFactory>, text: &str) -> Result<String, 
 
 /// Returns the labels of a session after a change.
 fn apply_change(
-    given: &SessionLabels,
+    session_labels: &SessionLabels,
     change: &LabelChange,
     now: i64,
 ) -> Result<SessionLabels, ToolError> {
-    let mut next = given.clone();
+    let mut next = session_labels.clone();
     for label in &change.remove {
         let label = label.to_lowercase();
         next.labels.retain(|own| own.to_lowercase() != label);
@@ -168,7 +168,7 @@ fn apply_change(
     if let Some(note) = &change.note {
         next.note = (!note.is_empty()).then(|| note.clone());
     }
-    if next != *given {
+    if next != *session_labels {
         next.updated_at = now;
     }
     Ok(next)

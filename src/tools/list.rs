@@ -105,7 +105,7 @@ fn has_label(snapshot: &Snapshot, row: &SessionRow, label: Option<&str>) -> bool
     snapshot
         .labels()
         .session_labels(&row.session_id)
-        .is_some_and(|given| given.has_label(label.trim()))
+        .is_some_and(|labels| labels.has_label(label.trim()))
 }
 
 /// Returns why none of the `known` sessions is listed.
@@ -116,15 +116,15 @@ fn explain_empty(args: &ListArgs, known: usize) -> String {
         ("since", args.since.is_some()),
         ("label", args.label.is_some()),
     ];
-    let given: Vec<_> =
+    let filter_names: Vec<_> =
         filters.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
-    match (&args.session_ids, given.as_slice()) {
+    match (&args.session_ids, filter_names.as_slice()) {
         (Some(_), []) => {
             format!("None of these ids is known; not_found lists them. There are {known} sessions.")
         }
         (None, []) => format!("None of {known} sessions holds a conversation."),
-        (_, given) => {
-            format!("None of {known} sessions matches. Try without {}.", given.join(", "))
+        (_, filter_names) => {
+            format!("None of {known} sessions matches. Try without {}.", filter_names.join(", "))
         }
     }
 }
@@ -223,7 +223,7 @@ fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&
     rows
 }
 
-/// Returns the sort key of a session; the largest comes first.
+/// Returns the sort key of a session; the largest comes first, sessions without the value last.
 fn sort_key(row: &SessionRow, sort: ListSort) -> i64 {
     match sort {
         ListSort::Recent => row.ended_at.unwrap_or(i64::MIN),

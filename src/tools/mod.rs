@@ -40,7 +40,7 @@ use serde::Serialize;
 pub(crate) use self::analyze::error_signature;
 use self::doctor::DoctorData;
 pub use self::query::WriteError;
-use self::reply::answer::{Reply, wrap_reply};
+use self::reply::answer::{Reply, run_and_wrap};
 pub use self::reply::call::Call;
 pub use self::reply::caller::Caller;
 use self::reply::complete;
@@ -111,12 +111,13 @@ impl Tools {
     }
 
     /// Returns the generation of the store, and a hash of everything that the answer depends on
-    /// besides its arguments. Returns `None` if there is no store to answer from.
+    /// besides its arguments. Returns `None` if the store is empty or cannot be read.
     pub fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
         self.shared.answer_state(call)
     }
 
-    /// Returns the snapshot of the call, or the error `index_empty` if nothing was ingested yet.
+    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, or
+    /// if the store cannot be read.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
         self.shared.snapshot(call)
     }
@@ -128,7 +129,7 @@ impl Tools {
         tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
     ) -> Result<EncodedAnswer<T>, ToolError> {
         self.shared.snapshot(call)?;
-        wrap_reply(call, self.shared.view(call)?, tool)
+        run_and_wrap(call, self.shared.view(call)?, tool)
     }
 
     /// Runs `search_events`.
@@ -173,7 +174,7 @@ impl Tools {
         args: &MetadataArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<MetadataData>, ToolError> {
-        wrap_reply(call, self.shared.view(call)?, |_| metadata::run(args))
+        run_and_wrap(call, self.shared.view(call)?, |_| metadata::run(args))
     }
 
     /// Runs `update_session_labels`.

@@ -133,11 +133,12 @@ fn find_newest_matches(
 
     // A page that was cut continues after its last match.
     let last = if includes_all_hits { None } else { matches.len().checked_sub(1) };
-    let next = match last {
+    let next_position = match last {
         Some(last) => Some(hit_position(snapshot, &found.hits[last])),
         None => found.next,
     };
-    let next = next.map(|at| cursor::encode(bound, &PageEnd { at, seen: seen + matches.len() }));
+    let next =
+        next_position.map(|at| cursor::encode(bound, &PageEnd { at, seen: seen + matches.len() }));
 
     Ok(MatchPage {
         matches,

@@ -117,8 +117,8 @@ fn take_write_lock(store: &Store, options: &IngestOptions) -> Result<StoreWriter
 /// Returns an error if a given path cannot be read at all: it is an invalid argument.
 fn refuse_unreadable_paths(paths: &[PathBuf], found: &Discovery) -> Result<(), ToolError> {
     for path in paths {
-        let of_path = found.problems.iter().find(|problem| Path::new(&problem.path) == path);
-        if let Some(problem) = of_path {
+        let path_problem = found.problems.iter().find(|problem| Path::new(&problem.path) == path);
+        if let Some(problem) = path_problem {
             return Err(unreadable_path_error(path, &problem.message));
         }
     }

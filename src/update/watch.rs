@@ -111,7 +111,8 @@ impl LogWatcher {
     }
 }
 
-/// Starts to watch `roots`, whose events go to `send`; `None` if one of them cannot be watched.
+/// Starts to watch `roots`, whose events go to `send`; `None` if the system has no watcher or one
+/// of them cannot be watched.
 fn start_watcher(
     roots: &[PathBuf],
     send: Sender<notify::Result<notify::Event>>,

@@ -67,9 +67,9 @@ impl Plan {
         }
         // A log that came back is read again, so its rows need no masking here.
         let present: HashSet<String> = files.iter().map(LogCandidate::key).collect();
-        let gone = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
+        let gone_rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
         let mut paths = Vec::new();
-        for row in gone.chain(&self.settled) {
+        for row in gone_rows.chain(&self.settled) {
             if !is_masked_by(row, rules) && is_its_log(row, known) && !present.contains(&row.path) {
                 paths.push(row.path.clone());
             }

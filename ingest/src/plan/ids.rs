@@ -6,12 +6,12 @@ use std::collections::HashMap;
 const MAX_ID_CHARS: usize = 128;
 
 /// Returns the native id, with `~2`, `~3`, ... appended if it is taken. Whitespace and control
-/// characters become underscores. `taken` holds the ids assigned before and the last number tried
+/// characters become underscores. `taken_ids` holds the ids assigned before and the last number tried
 /// for each, because many logs may claim one id.
 pub(super) fn assign_id<V>(
     native: &str,
     known: &HashMap<String, V>,
-    taken: &mut HashMap<String, u32>,
+    taken_ids: &mut HashMap<String, u32>,
 ) -> String {
     let clean: String = native
         .chars()
@@ -20,17 +20,17 @@ pub(super) fn assign_id<V>(
         .collect();
     let base = if clean.is_empty() { "session".to_owned() } else { clean };
 
-    let mut number = taken.get(&base).copied().unwrap_or(0);
+    let mut number = taken_ids.get(&base).copied().unwrap_or(0);
     let id = loop {
         number += 1;
         let id = if number == 1 { base.clone() } else { format!("{base}~{number}") };
-        if !known.contains_key(&id) && !taken.contains_key(&id) {
+        if !known.contains_key(&id) && !taken_ids.contains_key(&id) {
             break id;
         }
     };
 
-    taken.insert(base, number);
-    taken.entry(id.clone()).or_insert(1);
+    taken_ids.insert(base, number);
+    taken_ids.entry(id.clone()).or_insert(1);
     id
 }
 
@@ -41,18 +41,18 @@ mod tests {
     #[test]
     fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
         let known = ["known", "b", "b~3"].map(|id| (id.to_owned(), ()));
-        let (known, mut taken) = (HashMap::from(known), HashMap::new());
-        assert_eq!(assign_id("known", &known, &mut taken), "known~2");
-        assert_eq!(assign_id("a", &known, &mut taken), "a");
-        assert_eq!(assign_id("a", &known, &mut taken), "a~2");
-        assert_eq!(assign_id("a", &known, &mut taken), "a~3");
-        assert_eq!(assign_id("b c\n", &known, &mut taken), "b_c_");
-        assert_eq!(assign_id("", &known, &mut taken), "session");
-        assert_eq!(assign_id("b", &known, &mut taken), "b~2");
-        assert_eq!(assign_id("b", &known, &mut taken), "b~4");
+        let (known, mut taken_ids) = (HashMap::from(known), HashMap::new());
+        assert_eq!(assign_id("known", &known, &mut taken_ids), "known~2");
+        assert_eq!(assign_id("a", &known, &mut taken_ids), "a");
+        assert_eq!(assign_id("a", &known, &mut taken_ids), "a~2");
+        assert_eq!(assign_id("a", &known, &mut taken_ids), "a~3");
+        assert_eq!(assign_id("b c\n", &known, &mut taken_ids), "b_c_");
+        assert_eq!(assign_id("", &known, &mut taken_ids), "session");
+        assert_eq!(assign_id("b", &known, &mut taken_ids), "b~2");
+        assert_eq!(assign_id("b", &known, &mut taken_ids), "b~4");
         // An id may look like one that was numbered.
-        assert_eq!(assign_id("a~2", &known, &mut taken), "a~2~2");
-        assert_eq!(assign_id("a~4", &known, &mut taken), "a~4");
-        assert_eq!(assign_id("a", &known, &mut taken), "a~5");
+        assert_eq!(assign_id("a~2", &known, &mut taken_ids), "a~2~2");
+        assert_eq!(assign_id("a~4", &known, &mut taken_ids), "a~4");
+        assert_eq!(assign_id("a", &known, &mut taken_ids), "a~5");
     }
 }

@@ -248,7 +248,8 @@ fn originals_of_forks(
     originals
 }
 
-/// Returns the original that a fork names, unless that original descends from the fork.
+/// Returns the original that a fork names. `None` if it names none, or if that original descends
+/// from the fork.
 fn find_original<'o>(fork: &str, originals: &'o HashMap<String, String>) -> Option<&'o String> {
     let original = originals.get(fork)?;
     let mut chain =

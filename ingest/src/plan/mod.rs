@@ -70,8 +70,8 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let mut works = Vec::new();
     let mut renamed = Vec::new();
     let mut unseen = Vec::new();
-    let told = logs_of_companions(&found.files, known);
-    for file in found.files.into_iter().chain(told) {
+    let companion_logs = logs_of_companions(&found.files, known);
+    for file in found.files.into_iter().chain(companion_logs) {
         let row = known.sources.get(&file.key()).filter(|row| is_its_log(row, known));
         let Some(row) = row else {
             unseen.push(file);
@@ -101,16 +101,17 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     }
 
     let remaining = plan.empty_renamed_sessions(&renamed, known);
-    let known = remaining.as_ref().unwrap_or(known);
-    plan.plan_new_files(unseen, rules, known, &mut works);
+    let remaining_known = remaining.as_ref().unwrap_or(known);
+    plan.plan_new_files(unseen, rules, remaining_known, &mut works);
     if !works.is_empty() {
         let news = NewLogs::from_works(&works);
-        plan.plan_relatives(&news, rules, known, &mut works);
-        link_works(&mut works, known, &news);
+        plan.plan_relatives(&news, rules, remaining_known, &mut works);
+        link_works(&mut works, remaining_known, &news);
         schedule_rereads(&mut works);
     }
 
-    plan.bytes = works.iter().map(|work| work.file.size.saturating_sub(work.start_offset())).sum();
+    plan.bytes =
+        works.iter().map(|work| work.file.size.saturating_sub(work.expected_start())).sum();
     plan.units = group_into_units(works);
     plan
 }
@@ -184,7 +185,7 @@ impl Plan {
         } else {
             MovedLogs::new(known, works, &self.settled)
         };
-        let mut taken = HashMap::new();
+        let mut taken_ids = HashMap::new();
         for (mut file, claim) in claims {
             match moved_logs.take_match(&file, &claim) {
                 Ok(Some((row, is_same))) => {
@@ -197,7 +198,7 @@ impl Plan {
                 Ok(None) => {
                     file.modified_us = last_change_us(&file, Some(claim.provider));
                     works.push(LogWork {
-                        session_id: assign_id(&claim.native_id, &known.sessions, &mut taken),
+                        session_id: assign_id(&claim.native_id, &known.sessions, &mut taken_ids),
                         file,
                         change: LogChange::New,
                         relation: claim.relation,
@@ -365,7 +366,8 @@ fn known_log_work(
 }
 
 /// Returns the work of a log whose beginning is no longer recognised by any decoder. The log stays
-/// with the decoder that read it before. `None` if the store does not say which decoder that was.
+/// with the decoder that read it before. `None` if the file has no session, or if the store does
+/// not say which decoder read it or which id the log gave.
 fn unrecognised_log_work(
     file: LogCandidate,
     row: &SourceRow,

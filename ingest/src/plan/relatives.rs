@@ -151,8 +151,9 @@ pub(crate) fn has_changed_ancestors(work: &LogWork) -> bool {
 }
 
 /// Returns the work for a relative whose log is gone. `row` is the future row of its file. `None`
-/// if rows of the session were lost by damage, which a negative modification time marks; those
-/// sessions are left alone.
+/// if the file has no known session, or if the store does not say which decoder read it or which id
+/// the log gave. Also `None` if rows of the session were lost by damage, which a negative
+/// modification time marks; those sessions are left alone.
 pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<LogWork> {
     if row.modified_us < 0 {
         return None;
@@ -179,7 +180,8 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<LogWork> {
     })
 }
 
-/// Returns what a log said about itself when it was read.
+/// Returns what a log said about itself when it was read. `None` if the store does not say which
+/// decoder read it or which id the log gave.
 pub(crate) fn recorded_claim(row: &SourceRow, session: &SessionRow) -> Option<SessionClaim> {
     Some(SessionClaim {
         provider: row.provider?,
@@ -196,27 +198,27 @@ pub(crate) fn recorded_claim(row: &SourceRow, session: &SessionRow) -> Option<Se
 pub(crate) struct MovedLogs<'k> {
     by_native_id: HashMap<(Provider, String), Vec<(&'k SourceRow, &'k SessionRow)>>,
     /// Ids of sessions whose file is gone or was overwritten with other content.
-    gone: HashSet<String>,
+    gone_sessions: HashSet<String>,
 }
 
 impl<'k> MovedLogs<'k> {
     /// Collects the known logs that are not in `works` and have not come back in `settled`.
     pub(crate) fn new(known: &'k Known, works: &[LogWork], settled: &[SourceRow]) -> Self {
         let mut moved_logs = Self::default();
-        let mut in_place: HashSet<&str> =
+        let mut sessions_in_place: HashSet<&str> =
             works.iter().map(|work| work.session_id.as_str()).collect();
         for row in settled {
             let Some(session_id) = &row.session_id else { continue };
             if row.status == SourceStatus::Ok {
-                in_place.insert(session_id);
+                sessions_in_place.insert(session_id);
             } else if row.status == SourceStatus::Gone {
-                moved_logs.gone.insert(session_id.clone());
+                moved_logs.gone_sessions.insert(session_id.clone());
             }
         }
 
         for row in known.sources.values() {
             let Some(session) = known.session_of(row) else { continue };
-            if in_place.contains(session.session_id.as_str()) {
+            if sessions_in_place.contains(session.session_id.as_str()) {
                 continue;
             }
             if let Some(provider) = row.provider
@@ -257,7 +259,7 @@ impl<'k> MovedLogs<'k> {
                 continue;
             }
             let has_gone = row.status == SourceStatus::Gone
-                || self.gone.contains(&session.session_id)
+                || self.gone_sessions.contains(&session.session_id)
                 || is_gone(&row.path);
             let is_longest = moved.is_none_or(|other| row.consumed > logs[other].0.consumed);
             if has_gone && is_longest && Fingerprint::is_unchanged(&mut Content::open(file)?, row)?

@@ -21,7 +21,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// Returns the session whose log is this file. `None` if the session has moved to another file.
+    /// Returns the session whose log is this file. `None` if the file has no known session, or if
+    /// that session has moved to another file.
     pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {
         let session = self.sessions.get(row.session_id.as_ref()?)?;
         is_masked_path(&session.source_path, &row.path).then_some(session)
@@ -98,8 +99,9 @@ pub struct Plan {
 }
 
 impl LogWork {
-    /// Returns the byte offset at which reading begins.
-    pub fn start_offset(&self) -> u64 {
+    /// Returns the byte offset from which the plan expects the log to be read. This is an estimate:
+    /// the reader may begin at 0.
+    pub fn expected_start(&self) -> u64 {
         match self.change {
             LogChange::New | LogChange::Rewritten => 0,
             LogChange::Grown => self.source.as_ref().map_or(0, |row| row.consumed.cast_unsigned()),

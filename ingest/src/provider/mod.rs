@@ -68,7 +68,8 @@ pub(crate) fn is_beside_log(path: &Path) -> bool {
         .any(|is_beside| is_beside(&name, &|log: &str| has_log(&path.with_file_name(log))))
 }
 
-/// Returns the [companion](format::Quirks::companion) of a log, unless it is the log itself.
+/// Returns the [companion](format::Quirks::companion) of a log. `None` if there is none, or if the
+/// log itself is the companion.
 pub(crate) fn companion_path(provider: Provider, log: &Path) -> Option<PathBuf> {
     let companion = format_of(provider).quirks.companion?(log)?;
     (companion != log).then_some(companion)

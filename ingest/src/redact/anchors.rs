@@ -88,11 +88,11 @@ impl<T: Copy> Anchors<T> {
         }
     }
 
-    /// Returns the next block of positions from `from` on in which an anchor may begin, with one
+    /// Returns the next block of positions from `search_start` on in which an anchor may begin, with one
     /// bit set for each such position.
     #[inline(never)]
-    fn next_candidates(&self, text: &[u8], from: usize) -> Option<(usize, u8)> {
-        let mut at = from;
+    fn next_candidates(&self, text: &[u8], search_start: usize) -> Option<(usize, u8)> {
+        let mut at = search_start;
         while let Some(block) = text.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>) {
             let hits = self.candidate_bits(block);
             if hits != 0 {
@@ -103,8 +103,8 @@ impl<T: Copy> Anchors<T> {
         // The zeros after the end begin no anchor.
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
         let mut block = [0; BLOCK_BYTES];
-        for (to, byte) in block.iter_mut().zip(rest) {
-            *to = *byte;
+        for (slot, byte) in block.iter_mut().zip(rest) {
+            *slot = *byte;
         }
         Some((at, self.candidate_bits(&block)))
     }
@@ -129,15 +129,16 @@ impl<T: Copy> Anchors<T> {
             return;
         };
         let list = list_number(hash_key(key));
-        let (Some(from), Some(to)) = (self.lists.get(list), self.lists.get(list + 1)) else {
+        let (Some(list_start), Some(list_end)) = (self.lists.get(list), self.lists.get(list + 1))
+        else {
             return;
         };
-        let keys = self.keys.get(*from..*to).unwrap_or_default();
+        let keys = self.keys.get(*list_start..*list_end).unwrap_or_default();
         for (number, other) in keys.iter().enumerate() {
             if *other != key {
                 continue;
             }
-            let Some(entry) = self.entries.get(from + number) else { return };
+            let Some(entry) = self.entries.get(list_start + number) else { return };
             if entry.is_at_start(rest) {
                 found(at, entry.leads_to);
             }
@@ -157,8 +158,8 @@ fn hash_key(key: u32) -> u32 {
 
 /// Returns word and bit of a hash in the bitmap.
 fn bitmap_place(hash: u32) -> (usize, u32) {
-    let hash = hash >> (32 - HASH_BITS);
-    ((hash >> 6) as usize % BITMAP_WORDS, hash & 63)
+    let bit_number = hash >> (32 - HASH_BITS);
+    ((bit_number >> 6) as usize % BITMAP_WORDS, bit_number & 63)
 }
 
 /// Returns the number of the list that contains the entries of a hash.

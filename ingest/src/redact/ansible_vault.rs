@@ -20,20 +20,23 @@ const MAX_BODY_BYTES: usize = 64 << 10;
 pub(super) fn mask_vault_body(scan: &mut SecretScan<'_>, at: usize) {
     let header = scan.text_from(at, 80);
     let length = header.find(['\n', '\\', '"', ' ']).unwrap_or(header.len());
-    let from = at + length;
+    let header_end = at + length;
 
-    let mut start = from;
-    let mut end = from;
-    let mut here = from;
-    while here - end <= MAX_GAP_BYTES && here - from < MAX_BODY_BYTES && here < scan.len() {
-        let run_end = scan.skip_while(here, MAX_BODY_BYTES, |byte| byte.is_ascii_hexdigit());
-        if run_end - here >= MIN_LINE_DIGITS {
-            if end == from {
-                start = here;
+    let mut start = header_end;
+    let mut end = header_end;
+    let mut line_start = header_end;
+    while line_start - end <= MAX_GAP_BYTES
+        && line_start - header_end < MAX_BODY_BYTES
+        && line_start < scan.len()
+    {
+        let run_end = scan.skip_while(line_start, MAX_BODY_BYTES, |byte| byte.is_ascii_hexdigit());
+        if run_end - line_start >= MIN_LINE_DIGITS {
+            if end == header_end {
+                start = line_start;
             }
             end = run_end;
         }
-        here = run_end + 1;
+        line_start = run_end + 1;
     }
 
     // The last line may be shorter than the others.

@@ -52,13 +52,13 @@ static METHODS: WordList = WordList::new(&[
 
 /// Masks the value of the name around `at`, where a word that announces a secret was found.
 pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, at: usize) {
-    let at = if is_quote(scan.byte(at)) { at + 1 } else { at };
-    let foreign = FOREIGN.iter().find(|word| scan.has_text_at(at, word));
-    let (start, end) = match foreign {
-        Some(word) => (at, at + word.len()),
-        None => name_around(scan, at),
+    let word_start = if is_quote(scan.byte(at)) { at + 1 } else { at };
+    let foreign = FOREIGN.iter().find(|word| scan.has_text_at(word_start, word));
+    let (start, word_end) = match foreign {
+        Some(word) => (word_start, word_start + word.len()),
+        None => name_around(scan, word_start),
     };
-    let end = extended_name_end(scan, end);
+    let end = extended_name_end(scan, word_end);
     // A name may contain several such words.
     if end <= scan.name_end {
         return;
@@ -69,10 +69,10 @@ pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, at: usize) {
         return;
     }
 
-    let Some((from, link)) = find_linked_value(scan, start, end) else { return };
+    let Some((value_start, link)) = find_linked_value(scan, start, end) else { return };
     let name = scan.slice(start, end);
     if link == ValueLink::Below {
-        return mask_listed_values(scan, from, name);
+        return mask_listed_values(scan, value_start, name);
     }
     let is_flag = scan.has_text_before(start, "--");
     let announced = match announced_secret(name) {
@@ -81,24 +81,34 @@ pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, at: usize) {
     };
     let Some((kind, strength)) = announced else { return };
 
-    if let Some((from, to)) = env::setting_value(scan, start, end) {
-        let text = scan.slice(from, to);
+    if let Some((setting_start, setting_end)) = env::setting_value(scan, start, end) {
+        let text = scan.slice(setting_start, setting_end);
         if env::is_secret(text, strength) && !is_name_of_secret(text, name, strength, false) {
-            scan.add_secret(from, to, kind, Rank::Named);
+            scan.add_secret(setting_start, setting_end, kind, Rank::Named);
         }
         return;
     }
 
     let in_query = matches!(scan.byte_before(start), b'?' | b'&');
-    let Some(value) = read_value(scan, from, link, in_query) else { return };
+    let Some(value) = read_value(scan, value_start, link, in_query) else { return };
     if matches!(link, ValueLink::Argument | ValueLink::Call) && !value.is_quoted {
         return;
     }
     let is_upper_case = name.bytes().all(is_variable_byte);
-    let named =
-        NamedValue { name, start, end, kind, strength, link, from, is_flag, is_upper_case, value };
-    if named.is_secret(scan) {
-        scan.add_secret(named.value.start, named.value.end, kind, Rank::Named);
+    let candidate = NamedValue {
+        name,
+        start,
+        end,
+        kind,
+        strength,
+        link,
+        value_start,
+        is_flag,
+        is_upper_case,
+        value,
+    };
+    if candidate.is_secret(scan) {
+        scan.add_secret(candidate.value.start, candidate.value.end, kind, Rank::Named);
     }
 }
 
@@ -115,7 +125,7 @@ struct NamedValue<'a> {
     strength: Strength,
     link: ValueLink,
     /// Where the value begins, with its quotes.
-    from: usize,
+    value_start: usize,
     /// Whether the name is a flag of a command line: `--token`.
     is_flag: bool,
     /// Whether the name is written as that of an environment variable: `API_KEY`.
@@ -199,7 +209,7 @@ impl NamedValue<'_> {
 
     /// Returns whether the name is a variable that is set: `PGPASSWORD=tundra109 psql`.
     fn is_variable(&self, scan: &SecretScan<'_>) -> bool {
-        self.is_upper_case && self.from == self.end + 1 && scan.byte(self.end) == b'='
+        self.is_upper_case && self.value_start == self.end + 1 && scan.byte(self.end) == b'='
     }
 }
 
@@ -228,13 +238,18 @@ fn is_assigned_word(scan: &SecretScan<'_>, start: usize, is_set: bool, word: &st
         && may_be_plain_password(word)
 }
 
-/// Returns whether `name: value` is a line of YAML. The value ends at `to`.
-fn is_yaml_line(scan: &SecretScan<'_>, start: usize, end: usize, to: usize) -> bool {
-    let before = scan.text_before(start, MAX_BETWEEN_BYTES);
+/// Returns whether `name: value` is a line of YAML. The value ends at `value_end`.
+fn is_yaml_line(
+    scan: &SecretScan<'_>,
+    name_start: usize,
+    name_end: usize,
+    value_end: usize,
+) -> bool {
+    let before = scan.text_before(name_start, MAX_BETWEEN_BYTES);
     let indent = before.rsplit('\n').next().unwrap_or_default();
-    scan.has_text_at(end, ": ")
+    scan.has_text_at(name_end, ": ")
         && indent.bytes().all(|byte| is_blank(byte) || byte == b'-')
-        && (to == scan.len() || matches!(scan.byte(to), b'\n' | b'\r'))
+        && (value_end == scan.len() || matches!(scan.byte(value_end), b'\n' | b'\r'))
 }
 
 /// Returns whether a value can be a password that is a plain word.
@@ -349,13 +364,13 @@ fn is_secret(value: &str, strength: Strength, is_quoted: bool, may_be_uuid: bool
 }
 
 /// Masks the random values of a list, or the one on the next line.
-fn mask_listed_values(scan: &mut SecretScan<'_>, from: usize, name: &str) {
+fn mask_listed_values(scan: &mut SecretScan<'_>, list_start: usize, name: &str) {
     let Some((kind, Strength::Secret | Strength::Password)) =
         announced_secret(name.trim_end_matches('s'))
     else {
         return;
     };
-    let mut at = from;
+    let mut at = list_start;
     for _ in 0..MAX_LISTED_VALUES {
         let Some(value) = read_value(scan, at, ValueLink::Set, false) else { return };
         let text = scan.slice(value.start, value.end);

@@ -17,13 +17,19 @@ const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqr
 /// Masks the keys that follow the word at `at`.
 pub(super) fn mask_bitcoin_keys(scan: &mut SecretScan<'_>, at: usize) {
     let text = scan.text_from(at, MAX_DISTANCE_BYTES);
-    let mut from = 0;
+    let mut word_start = 0;
     for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
         if KEY_LENGTHS.contains(&word.len()) && is_key(word) {
-            scan.add_secret(at + from, at + from + word.len(), "bitcoin_private_key", Rank::Shape);
+            scan.add_secret(
+                at + word_start,
+                at + word_start + word.len(),
+                "bitcoin_private_key",
+                Rank::Shape,
+            );
         }
-        from += word.len();
-        from += text.get(from..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        word_start += word.len();
+        word_start +=
+            text.get(word_start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
     }
 }
 
@@ -38,7 +44,8 @@ fn is_key(word: &str) -> bool {
         && hash.starts_with(checksum)
 }
 
-/// Decodes a word of base58 into the bytes of its number. Keys never begin with a zero byte.
+/// Decodes a word of base58 to bytes, big-endian. Leading zero bytes are dropped: keys have none.
+/// `None` if the word has another character.
 fn decode_base58(word: &str) -> Option<Vec<u8>> {
     let mut bytes: Vec<u8> = Vec::with_capacity(40);
     for digit in word.bytes() {

@@ -136,7 +136,8 @@ impl ColumnMasker {
         serde_json::from_value(Value::Object(cells)).unwrap_or_else(|_| row.clone())
     }
 
-    /// Returns the cleaned and masked form of a value; `None` if it equals the value.
+    /// Returns the cleaned and masked form of a value. `None` if it equals the value, if the column
+    /// is not masked, or if a value of JSON cannot be parsed.
     fn mask_value(
         &mut self,
         redactor: Option<&Redactor>,
@@ -224,17 +225,17 @@ fn mask_name_with_secrets(redactor: Option<&Redactor>, name: &str) -> (String, M
     let name = clean(name);
     let (masked, mut found) = mask_text(redactor, &name);
     let mut shown = masked.into_owned();
-    let mut from = 0;
+    let mut part_start = 0;
     for _ in 0..MAX_PARTS {
-        let Some(at) = shown[from..].find('_') else { break };
-        from += at + 1;
-        if shown.len() - from < MIN_PART_BYTES {
+        let Some(at) = shown[part_start..].find('_') else { break };
+        part_start += at + 1;
+        if shown.len() - part_start < MIN_PART_BYTES {
             break;
         }
-        let (part, secrets) = mask_text(redactor, &shown[from..]);
+        let (part, secrets) = mask_text(redactor, &shown[part_start..]);
         if !secrets.is_empty() {
             let part = part.into_owned();
-            shown.truncate(from);
+            shown.truncate(part_start);
             shown.push_str(&part);
             found.extend(secrets);
         }
@@ -261,9 +262,9 @@ pub fn is_masked_path(shown: &str, path: &str) -> bool {
     let Some(mut after) = parts.next() else { return rest.is_empty() };
     for next in parts {
         // A placeholder replaces at least one character.
-        let Some((from, _)) = rest.char_indices().nth(1) else { return false };
-        let Some(at) = rest[from..].find(after) else { return false };
-        rest = &rest[from + at + after.len()..];
+        let Some((search_start, _)) = rest.char_indices().nth(1) else { return false };
+        let Some(at) = rest[search_start..].find(after) else { return false };
+        rest = &rest[search_start + at + after.len()..];
         after = next;
     }
     rest.len() > after.len() && rest.ends_with(after)

@@ -179,10 +179,11 @@ fn is_path_start(escape: &str) -> bool {
 /// Masks the value of `Authorization: Bearer ...`, also if it is a field of code or JSON. `at` is
 /// where the name begins.
 pub(super) fn mask_authorization(scan: &mut SecretScan<'_>, at: usize) {
-    let Some(from) = find_value_start(scan, at, at + "authorization".len()) else { return };
-    let from = skip_opening_quote(scan, from);
-    let scheme = SCHEME.at_start(scan.text_from(from, 64));
-    let start = from + scheme.as_ref().and_then(|found| found.get(0)).map_or(0, |all| all.len());
+    let Some(value_start) = find_value_start(scan, at, at + "authorization".len()) else { return };
+    let scheme_start = skip_opening_quote(scan, value_start);
+    let scheme = SCHEME.at_start(scan.text_from(scheme_start, 64));
+    let start =
+        scheme_start + scheme.as_ref().and_then(|found| found.get(0)).map_or(0, |all| all.len());
     if scheme.as_ref().is_some_and(|found| found.get(1).is_some()) {
         return mask_encoded_login(scan, start);
     }
@@ -226,8 +227,8 @@ pub(super) fn mask_cookies(scan: &mut SecretScan<'_>, at: usize) {
         return mask_cookie_list(scan, at + list.get(0).map_or(0, |opening| opening.len()));
     }
     let is_set_cookie = scan.slice(at.saturating_sub(4), at).eq_ignore_ascii_case("set-");
-    let Some(from) = find_value_start(scan, at, at + "cookie".len()) else { return };
-    let mut at = skip_opening_quote(scan, from);
+    let Some(value_start) = find_value_start(scan, at, at + "cookie".len()) else { return };
+    let mut at = skip_opening_quote(scan, value_start);
     while let Some(found) = COOKIE.at_start(scan.text_from(at, MAX_CREDENTIAL_BYTES)) {
         let Some(name) = found.get(1) else { return };
         let Some(value) = found.get(2) else { return };

@@ -17,12 +17,15 @@ static ANSWER: PrefixPattern = PrefixPattern::new(
     r#"send(?:line)?(?: -- |[ (])\\{0,3}["']([^\s"'\\$\[\]]{4,128})(?:\\{1,4}[rn])*\\{0,3}["']"#,
 );
 
-/// Masks the text typed at `at` if the question before it asks for a password.
+/// Masks the text that the `send` at `at` types if the question before it asks for a password.
 pub(super) fn mask_typed_password(scan: &mut SecretScan<'_>, at: usize) {
     let before = scan.text_before(at, MAX_QUESTION_BYTES);
-    let Some(question) = before.rfind("expect").and_then(|from| before.get(from..)) else { return };
+    let Some(question) = before.rfind("expect").and_then(|expect_at| before.get(expect_at..))
+    else {
+        return;
+    };
     let question = question.to_ascii_lowercase();
-    // One answer belongs to one question.
+    // If another `send` is between, that one answered the question.
     let is_for_password = !question.contains("send")
         && ["assword", "assphrase", "asscode"].iter().any(|word| question.contains(word));
     if !is_for_password {

@@ -9,7 +9,8 @@ pub(super) fn is_encoded_login(value: &str) -> bool {
     password.len() >= 3 && password != user && !is_placeholder(password)
 }
 
-/// Returns the text in a base64 value, if it is printable ASCII.
+/// Returns the text in a base64 value. `None` if the value is too short or not base64, or if the
+/// text is not printable ASCII.
 fn decode_base64(value: &str) -> Option<String> {
     let digits = value.trim_end_matches('=');
     if digits.len() < 4 || digits.len() % 4 == 1 {

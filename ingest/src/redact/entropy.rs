@@ -61,6 +61,9 @@ const MADE_UP: &[&str] = &[
     "SAMPLE",
 ];
 
+/// Length in bytes of the words of [`MADE_UP`] that also occur in random tokens.
+const CHANCE_WORD_BYTES: usize = 4;
+
 /// All of [`MADE_UP`] in one pass. Few values contain one, and only then each word is searched.
 static ANY_MADE_UP: WordList = WordList::new(MADE_UP);
 
@@ -262,8 +265,10 @@ fn has_made_up_word(value: &str) -> bool {
     if !ANY_MADE_UP.any_in(value) {
         return false;
     }
+    // See [`MADE_UP`]: four characters also occur by chance.
     MADE_UP.iter().any(|word| {
-        value.contains(word) && !(word.len() == 4 && is_random(&value.replace(word, "")))
+        let may_be_chance = word.len() == CHANCE_WORD_BYTES;
+        value.contains(word) && !(may_be_chance && is_random(&value.replace(word, "")))
     })
 }
 

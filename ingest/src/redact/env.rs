@@ -5,6 +5,8 @@
 //! an ordinary word; `PORT=3000` stays. In a text that contains nothing but settings, random values
 //! are masked under any name.
 
+use std::ops::Range;
+
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::entropy::{is_mixed, is_name, is_placeholder, is_random, is_uuid};
@@ -57,14 +59,14 @@ pub(super) fn setting_value(
         return None;
     }
 
-    let (from, to) = line_around(scan, start)?;
-    let lead = SETTING.at_start(scan.slice(from, to))?.get(1)?.start();
-    if from + lead != start {
+    let line = line_around(scan, start)?;
+    let lead = SETTING.at_start(scan.slice(line.start, line.end))?.get(1)?.start();
+    if line.start + lead != start {
         return None;
     }
-    let (value, length) = plain_value(scan.slice(end + 1, to))?;
-    let value = end + 1 + value;
-    has_neighbour(scan, from, to).then_some((value, value + length))
+    let (offset, length) = plain_value(scan.slice(end + 1, line.end))?;
+    let value_start = end + 1 + offset;
+    has_neighbour(scan, &line).then_some((value_start, value_start + length))
 }
 
 /// Words in the names of random values that are not secrets.
@@ -91,12 +93,12 @@ pub(super) fn mask_settings(scan: &mut SecretScan<'_>) {
         let line = scan.slice(start, end);
         if let Some(name) = SETTING.at_start(line).and_then(|found| found.get(1)) {
             settings += 1;
-            let from = name.end() + 1;
-            if let Some((value, length)) = plain_value(line.get(from..).unwrap_or_default())
-                && let Some(text) = line.get(from + value..from + value + length)
+            let after_sign = name.end() + 1;
+            if let Some((value, length)) = plain_value(line.get(after_sign..).unwrap_or_default())
+                && let Some(text) = line.get(after_sign + value..after_sign + value + length)
                 && is_secret_setting(name.as_str(), text)
             {
-                found.push((start + from + value, length));
+                found.push((start + after_sign + value, length));
             }
         } else if line.starts_with("<system-reminder>") {
             // Claude Code appends this reminder to a file that it read.
@@ -147,8 +149,9 @@ pub(super) fn is_secret(value: &str, strength: Strength) -> bool {
     }
 }
 
-/// Returns start and end of the line around a name that is near the beginning of the line.
-fn line_around(scan: &SecretScan<'_>, name: usize) -> Option<(usize, usize)> {
+/// Returns the line around a name. `None` if the name is not near the beginning of the line, or if
+/// the line is too long.
+fn line_around(scan: &SecretScan<'_>, name: usize) -> Option<Range<usize>> {
     let bytes = scan.bytes();
     let lowest = name.saturating_sub(MAX_LEAD_BYTES);
     let start = match memrchr(b'\n', bytes.get(lowest..name)?) {
@@ -156,7 +159,7 @@ fn line_around(scan: &SecretScan<'_>, name: usize) -> Option<(usize, usize)> {
         None if lowest == 0 => 0,
         None => return None,
     };
-    Some((start, line_end(bytes, start)?))
+    Some(start..line_end(bytes, start)?)
 }
 
 /// Returns the end of the line that begins at `start`, or `None` if the line is too long.
@@ -178,8 +181,8 @@ fn line_start(bytes: &[u8], end: usize) -> Option<usize> {
 }
 
 /// Returns whether another setting is next to the line, with nothing but remarks between them.
-fn has_neighbour(scan: &SecretScan<'_>, start: usize, end: usize) -> bool {
-    has_setting_above(scan, start) || has_setting_below(scan, end)
+fn has_neighbour(scan: &SecretScan<'_>, line: &Range<usize>) -> bool {
+    has_setting_above(scan, line.start) || has_setting_below(scan, line.end)
 }
 
 /// Returns whether a setting is above the line that begins at `start`, with nothing but remarks

@@ -32,8 +32,8 @@ pub(super) fn mask_key_block(scan: &mut SecretScan<'_>, at: usize) {
     if !name.ends_with("PRIVATE KEY") {
         return;
     }
-    let from = at + "BEGIN ".len() + label.len() + "-----".len();
-    mask_key(scan, at - "-----".len(), from, kind_of(name));
+    let head_end = at + "BEGIN ".len() + label.len() + "-----".len();
+    mask_key(scan, at - "-----".len(), head_end, kind_of(name));
 }
 
 /// Returns the kind of the key that a line with this label begins or ends.
@@ -61,7 +61,7 @@ pub(super) fn mask_key_body(scan: &mut SecretScan<'_>, at: usize) {
     if at < scan.key_end || !(scan.may_begin_token(at) || is_numbered) {
         return;
     }
-    let is_ssh = SSH_BODIES.iter().any(|begins| scan.has_text_at(at, begins));
+    let is_ssh = SSH_BODIES.iter().any(|beginning| scan.has_text_at(at, beginning));
     mask_key(scan, at, at, if is_ssh { "ssh_private_key" } else { "private_key" });
 }
 
@@ -108,9 +108,9 @@ pub(super) fn mask_key_above_end(scan: &mut SecretScan<'_>, at: usize) {
     let Some(start) = key_above(scan, end_line) else { return };
     let label_end = at + "PRIVATE KEY".len();
     let rest = scan.text_from(label_end, 16);
-    let to = label_end + rest.find("-----").map_or(0, |dashes| dashes + 5);
-    scan.key_end = to;
-    scan.add_secret(start, to, kind_of(label), Rank::Shape);
+    let key_end = label_end + rest.find("-----").map_or(0, |dashes| dashes + 5);
+    scan.key_end = key_end;
+    scan.add_secret(start, key_end, kind_of(label), Rank::Shape);
 }
 
 /// Returns where the key above the `END` line at `end_line` begins. `None` if the lines there are
@@ -119,11 +119,11 @@ fn key_above(scan: &SecretScan<'_>, end_line: usize) -> Option<usize> {
     let mut start = end_line;
     let mut length = 0;
     let mut line_end = line_before(scan, end_line).line_break;
-    while let Some(to) = line_end {
+    while let Some(end) = line_end {
         if end_line - start >= MAX_KEY_BYTES {
             break;
         }
-        let line = line_before(scan, to);
+        let line = line_before(scan, end);
         let text = line.text.trim_end_matches(|c: char| !c.is_ascii() || !is_base64(c as u8));
         let body_length = text.bytes().rev().take_while(|byte| is_base64(*byte)).count();
         let body_start = text.len() - body_length;
@@ -158,10 +158,14 @@ fn line_before<'a>(scan: &SecretScan<'a>, end: usize) -> LineAbove<'a> {
     let lead_start = end - lead.len();
     let real = lead.rfind('\n').map(|at| (at, at + 1));
     let escaped = lead.rfind("\\n").map(|at| (at, at + 2));
-    let Some((at, from)) = real.max(escaped) else {
+    let Some((break_start, break_end)) = real.max(escaped) else {
         return LineAbove { line_break: None, start: lead_start, text: lead };
     };
-    LineAbove { line_break: Some(lead_start + at), start: lead_start + from, text: &lead[from..] }
+    LineAbove {
+        line_break: Some(lead_start + break_start),
+        start: lead_start + break_end,
+        text: &lead[break_end..],
+    }
 }
 
 /// Returns the file name that `grep` prints before the line at `at` and before the lines that
@@ -177,7 +181,7 @@ fn printed_name<'a>(scan: &SecretScan<'a>, at: usize) -> &'a str {
 }
 
 /// Returns the end of the file name that `grep` prints after the line break at `at`. `None` if
-/// there is no line break or another text follows it.
+/// `file_name` is empty, if there is no line break, or if another text follows it.
 fn printed_name_end(scan: &SecretScan<'_>, at: usize, file_name: &str) -> Option<usize> {
     if file_name.is_empty() {
         return None;
@@ -190,17 +194,18 @@ fn printed_name_end(scan: &SecretScan<'_>, at: usize, file_name: &str) -> Option
     scan.has_text_at(name_start, file_name).then_some(name_start + file_name.len())
 }
 
-/// Masks from `start` to the end of the key whose first line begins at `from` or soon after.
-fn mask_key(scan: &mut SecretScan<'_>, start: usize, from: usize, kind: &'static str) {
-    let highest = scan.len().min(from + MAX_KEY_BYTES);
-    let file_name = printed_name(scan, start);
-    let mut at = from;
-    let mut end = from;
+/// Masks from `mask_start` to the end of the key whose first line begins at `search_from` or soon
+/// after. Masks nothing if the key is too short. Moves `scan.key_end` in any case.
+fn mask_key(scan: &mut SecretScan<'_>, mask_start: usize, search_from: usize, kind: &'static str) {
+    let search_end = scan.len().min(search_from + MAX_KEY_BYTES);
+    let file_name = printed_name(scan, mask_start);
+    let mut at = search_from;
+    let mut end = search_from;
     let mut length = 0;
     // Bytes since the last line of the key.
     let mut gap = 0;
     let mut may_have_lines = true;
-    while at < highest {
+    while at < search_end {
         if let Some(name_end) = printed_name_end(scan, at, file_name) {
             at = name_end;
             continue;
@@ -211,7 +216,7 @@ fn mask_key(scan: &mut SecretScan<'_>, start: usize, from: usize, kind: &'static
         }
 
         let run = at;
-        at = scan.skip_while(run, highest - run, is_base64);
+        at = scan.skip_while(run, search_end - run, is_base64);
         if at > run {
             // The letter of an escape is not part of the run: `\nMII`.
             let is_escape =
@@ -252,7 +257,7 @@ fn mask_key(scan: &mut SecretScan<'_>, start: usize, from: usize, kind: &'static
 
     scan.key_end = at.max(end);
     if length >= MIN_KEY_CHARS {
-        scan.add_secret(start, end, kind, Rank::Shape);
+        scan.add_secret(mask_start, end, kind, Rank::Shape);
     }
 }
 

@@ -254,16 +254,16 @@ fn replace_secrets(
     on_secret: &mut dyn FnMut(&str, &str),
 ) -> String {
     let mut masked = String::with_capacity(text.len());
-    let mut from = 0;
+    let mut copied_end = 0;
     for span in spans {
-        masked.push_str(text.get(from..span.start).unwrap_or_default());
+        masked.push_str(text.get(copied_end..span.start).unwrap_or_default());
         masked.push_str(MASK);
         masked.push_str(span.kind);
         masked.push(']');
-        from = span.end;
+        copied_end = span.end;
         on_secret(span.kind, text.get(span.start..span.end).unwrap_or_default());
     }
-    masked.push_str(text.get(from..).unwrap_or_default());
+    masked.push_str(text.get(copied_end..).unwrap_or_default());
     masked
 }
 

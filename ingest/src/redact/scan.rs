@@ -31,6 +31,8 @@ const MAX_PLACEHOLDER_BYTES: usize = MASK.len() + MAX_KIND_BYTES + 1;
 /// Maximum number of failed tries to match a token within [`MAX_RUN_BYTES`] of a run of token
 /// characters. It also limits the values that begin inside another value.
 const MAX_TRIES: usize = 32;
+
+/// Maximum length in bytes of a run of token characters. A longer run counts as several.
 const MAX_RUN_BYTES: usize = 8 << 10;
 
 /// One text and the progress of the rules in it. Positions are in bytes. Bytes outside the text
@@ -124,10 +126,15 @@ impl<'a> SecretScan<'a> {
         self.slice(self.text.ceil_char_boundary(end.saturating_sub(length)), end)
     }
 
-    /// Returns the end of the bytes from `at` on that fit, after at most `most` bytes.
-    pub(super) fn skip_while(&self, at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
+    /// Returns the end of the bytes from `at` on that fit, after at most `max_length` bytes.
+    pub(super) fn skip_while(
+        &self,
+        at: usize,
+        max_length: usize,
+        fits: impl Fn(u8) -> bool,
+    ) -> usize {
         let rest = self.bytes().get(at..).unwrap_or_default();
-        let count = rest.iter().take(most).take_while(|byte| fits(**byte)).count();
+        let count = rest.iter().take(max_length).take_while(|byte| fits(**byte)).count();
         count_examined_bytes(count);
         at + count
     }
@@ -159,12 +166,13 @@ impl<'a> SecretScan<'a> {
 
     /// Returns whether the `m` at `at` ends a terminal's colour code: `\u001b[1;31m`.
     fn is_colour_end(&self, at: usize) -> bool {
-        let mut from = at;
-        while at - from < 12 && matches!(self.byte_before(from), b'0'..=b'9' | b';') {
-            from -= 1;
+        let mut digits_start = at;
+        while at - digits_start < 12 && matches!(self.byte_before(digits_start), b'0'..=b'9' | b';')
+        {
+            digits_start -= 1;
         }
-        let escape = from.saturating_sub(1);
-        self.byte_before(from) == b'['
+        let escape = digits_start.saturating_sub(1);
+        self.byte_before(digits_start) == b'['
             && ["\u{1b}", "\\x1b", "\\x1B", "\\u001b", "\\u001B", "\\033", "\\e"]
                 .iter()
                 .any(|code| self.has_text_before(escape, code))
@@ -191,12 +199,12 @@ impl<'a> SecretScan<'a> {
     }
 
     /// Returns the end of the unquoted value that begins at `start`: the first byte that does not
-    /// fit, or `most` bytes later. Returns `None` if many values begin inside another one and are
+    /// fit, or `max_length` bytes later. Returns `None` if many values begin inside another one and are
     /// not secrets, as in `key=key=key=`, because each of them would be followed to the end.
     pub(super) fn value_end(
         &mut self,
         start: usize,
-        most: usize,
+        max_length: usize,
         fits: impl Fn(u8) -> bool,
     ) -> Option<usize> {
         if start >= self.last_value_end {
@@ -205,7 +213,7 @@ impl<'a> SecretScan<'a> {
             return None;
         }
         self.failed_values += 1;
-        self.last_value_end = self.skip_while(start, most, fits);
+        self.last_value_end = self.skip_while(start, max_length, fits);
         Some(self.last_value_end)
     }
 
@@ -221,11 +229,11 @@ impl<'a> SecretScan<'a> {
     /// Returns whether a placeholder overlaps the given part of the text. Text that only begins like a
     /// placeholder protects nothing.
     fn is_masked(&self, start: usize, end: usize) -> bool {
-        let from = start.saturating_sub(MAX_PLACEHOLDER_BYTES);
-        let to = self.len().min(end + MASK.len() - 1);
-        let part = self.bytes().get(from..to).unwrap_or_default();
+        let window_start = start.saturating_sub(MAX_PLACEHOLDER_BYTES);
+        let window_end = self.len().min(end + MASK.len() - 1);
+        let part = self.bytes().get(window_start..window_end).unwrap_or_default();
         memchr::memmem::find_iter(part, MASK)
-            .any(|at| self.placeholder_end(from + at).is_some_and(|end| end > start))
+            .any(|at| self.placeholder_end(window_start + at).is_some_and(|end| end > start))
     }
 
     /// Returns the end of the placeholder that begins at `at`, or `None` if none begins there.

@@ -57,7 +57,7 @@ const MIN_EMBEDDED_BYTES: usize = 8;
 /// Masks a secret wherever it occurs in `text` and returns the number of places.
 fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
     let mut masked = String::new();
-    let mut from = 0;
+    let mut copied_end = 0;
     let mut places = 0;
     for (at, _) in text.match_indices(secret) {
         let end = at + secret.len();
@@ -66,13 +66,13 @@ fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
         if before.ends_with(MASK) || is_part && secret.len() < MIN_EMBEDDED_BYTES {
             continue;
         }
-        masked.push_str(&text[from..at]);
+        masked.push_str(&text[copied_end..at]);
         masked.extend([MASK, kind, "]"]);
-        from = end;
+        copied_end = end;
         places += 1;
     }
     if places > 0 {
-        masked.push_str(&text[from..]);
+        masked.push_str(&text[copied_end..]);
         *text = Cow::Owned(masked);
     }
     places

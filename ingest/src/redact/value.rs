@@ -89,7 +89,7 @@ pub(super) struct ValueSpan {
 
 /// Returns where the value of the name from `start` to `end` begins.
 pub(super) fn find_value_start(scan: &SecretScan<'_>, start: usize, end: usize) -> Option<usize> {
-    find_linked_value(scan, start, end).map(|(from, _)| from)
+    find_linked_value(scan, start, end).map(|(value_start, _)| value_start)
 }
 
 /// Returns where the value of the name from `start` to `end` begins, and how it follows the name.
@@ -98,16 +98,16 @@ pub(super) fn find_linked_value(
     start: usize,
     end: usize,
 ) -> Option<(usize, ValueLink)> {
-    let end = skip_decoration(scan, end);
-    let mut at = scan.skip_while(end, 3, |byte| byte == b'\\');
+    let decoration_end = skip_decoration(scan, end);
+    let mut at = scan.skip_while(decoration_end, 3, |byte| byte == b'\\');
     let is_quoted = is_quote(scan.byte(at));
     if is_quoted {
         at += 1;
-    } else if at != end {
+    } else if at != decoration_end {
         return None;
     }
-    if let Some(from) = find_value_key(scan, at) {
-        return Some((from, ValueLink::Set));
+    if let Some(value_start) = find_value_key(scan, at) {
+        return Some((value_start, ValueLink::Set));
     }
     // `environ["NAME"] = ...`, `getenv("NAME") or ...`
     let is_closed = scan.byte(at) == b']' || is_quoted && scan.byte(at) == b')';
@@ -133,8 +133,9 @@ pub(super) fn find_linked_value(
             }
             // `:=` of Go, `${NAME:-value}` of shells
             let length = if matches!(next, b'=' | b'-') { 2 } else { 1 };
-            let from = after_sign(scan, sign + length);
-            Some(assigned_value_start(scan, if is_quoted { from } else { skip_type(scan, from) }))
+            let sign_end = after_sign(scan, sign + length);
+            let set_at = if is_quoted { sign_end } else { skip_type(scan, sign_end) };
+            Some(assigned_value_start(scan, set_at))
         }
         b',' if is_quoted => Some((after_sign(scan, sign + 1), ValueLink::Argument)),
         // `env.NAME || "..."`, `env.NAME ?? "..."`, `environ.get("NAME") or "..."`
@@ -176,45 +177,49 @@ fn skip_decoration(scan: &SecretScan<'_>, end: usize) -> usize {
 
 /// Returns the position after the blanks that follow a sign.
 fn after_sign(scan: &SecretScan<'_>, sign_end: usize) -> usize {
-    let from = scan.skip_while(sign_end, MAX_BETWEEN_BYTES, is_blank);
+    let blanks_end = scan.skip_while(sign_end, MAX_BETWEEN_BYTES, is_blank);
     // `**Password:** ...`
-    if scan.has_text_at(from, "**") { scan.skip_while(from + 2, 8, is_blank) } else { from }
+    if scan.has_text_at(blanks_end, "**") {
+        scan.skip_while(blanks_end + 2, 8, is_blank)
+    } else {
+        blanks_end
+    }
 }
 
-/// Returns where the value begins if no sign separates it from the name that ends at `at`, and how
-/// it follows the name. `from` is the position after blanks.
+/// Returns where the value begins if no sign separates it from the name that ends at `name_end`, and how
+/// it follows the name. `blanks_end` is the position after blanks.
 fn find_value_without_sign(
     scan: &SecretScan<'_>,
-    start: usize,
-    at: usize,
-    from: usize,
+    name_start: usize,
+    name_end: usize,
+    blanks_end: usize,
 ) -> Option<(usize, ValueLink)> {
-    let is_flag = scan.has_text_before(start, "--");
-    if is_flag && scan.byte(at) == b'\n' {
+    let is_flag = scan.has_text_before(name_start, "--");
+    if is_flag && scan.byte(name_end) == b'\n' {
         // The next word of a list of words.
-        let dash = scan.skip_while(at + 1, MAX_BETWEEN_BYTES, is_blank);
+        let dash = scan.skip_while(name_end + 1, MAX_BETWEEN_BYTES, is_blank);
         return scan.has_text_at(dash, "- ").then_some((dash + 2, ValueLink::Set));
     }
 
     let phrase = LINKING_PHRASES
         .iter()
-        .find(|phrase| scan.slice(at, at + phrase.len()).eq_ignore_ascii_case(phrase));
+        .find(|phrase| scan.slice(name_end, name_end + phrase.len()).eq_ignore_ascii_case(phrase));
     if let Some(phrase) = phrase {
-        let is_sentence = !is_flag && (*phrase != " to " || has_verb_before(scan, start));
-        return is_sentence.then_some((at + phrase.len(), ValueLink::Prose));
+        let is_sentence = !is_flag && (*phrase != " to " || has_verb_before(scan, name_start));
+        return is_sentence.then_some((name_end + phrase.len(), ValueLink::Prose));
     }
 
-    if from == at {
+    if blanks_end == name_end {
         return None;
     }
     let link = if is_flag {
         ValueLink::Set
-    } else if SETTING_COMMANDS.iter().any(|command| scan.has_text_before(start, command)) {
+    } else if SETTING_COMMANDS.iter().any(|command| scan.has_text_before(name_start, command)) {
         ValueLink::Command
     } else {
         ValueLink::Bare
     };
-    Some((from, link))
+    Some((blanks_end, link))
 }
 
 /// Returns whether one of [`CHANGING_VERBS`] is before the name that begins at `start`.
@@ -223,16 +228,16 @@ fn has_verb_before(scan: &SecretScan<'_>, start: usize) -> bool {
     CHANGING_VERBS.iter().any(|verb| before.contains(verb))
 }
 
-/// Returns where the value begins that is set at `from`: there, in a list, or on the next line.
-fn assigned_value_start(scan: &SecretScan<'_>, from: usize) -> (usize, ValueLink) {
+/// Returns where the value begins that is set at `set_at`: there, in a list, or on the next line.
+fn assigned_value_start(scan: &SecretScan<'_>, set_at: usize) -> (usize, ValueLink) {
     // `[`, and the signs of a folded text in YAML
-    let open = scan.skip_while(from, 2, |byte| matches!(byte, b'[' | b'>' | b'|' | b'-'));
-    let is_below = matches!(scan.byte(open), b'\n' | b'\r') || scan.byte(from) == b'[';
+    let open = scan.skip_while(set_at, 2, |byte| matches!(byte, b'[' | b'>' | b'|' | b'-'));
+    let is_below = matches!(scan.byte(open), b'\n' | b'\r') || scan.byte(set_at) == b'[';
     if !is_below {
-        return (from, ValueLink::Set);
+        return (set_at, ValueLink::Set);
     }
-    let begins = scan.skip_while(open, MAX_BETWEEN_BYTES, |byte| b" \t\r\n-".contains(&byte));
-    (begins, ValueLink::Below)
+    let first_item = scan.skip_while(open, MAX_BETWEEN_BYTES, |byte| b" \t\r\n-".contains(&byte));
+    (first_item, ValueLink::Below)
 }
 
 /// Returns where the value begins in `"NAME", "value": ...`, in `key="NAME" value=...` and, over
@@ -259,33 +264,39 @@ fn skip_quote(scan: &SecretScan<'_>, at: usize) -> usize {
     scan.skip_while(quote, 1, is_quote)
 }
 
-/// Returns the position after a type (`KEY: &str = "..."`), or `from` if there is none.
-fn skip_type(scan: &SecretScan<'_>, from: usize) -> usize {
-    let sign = scan.skip_while(from, 48, |byte| {
+/// Returns the position after a type (`KEY: &str = "..."`), or `type_start` if there is none.
+fn skip_type(scan: &SecretScan<'_>, type_start: usize) -> usize {
+    let sign = scan.skip_while(type_start, 48, |byte| {
         byte.is_ascii_alphanumeric() || b"&'<>[]|.? _".contains(&byte)
     });
     let quote = scan.skip_while(sign + 1, 4, is_blank);
-    if sign > from && scan.byte(sign) == b'=' && is_quote(scan.byte(quote)) { quote } else { from }
+    if sign > type_start && scan.byte(sign) == b'=' && is_quote(scan.byte(quote)) {
+        quote
+    } else {
+        type_start
+    }
 }
 
-/// Returns the value that begins at `from`. Returns `None` if it is code or too long, or if it is
+/// Returns the value that begins at `value_start`. Returns `None` if it is code or too long, or if it is
 /// inside a value in which many others began that were not secrets ([`SecretScan::value_end`]).
 pub(super) fn read_value(
     scan: &mut SecretScan<'_>,
-    from: usize,
+    value_start: usize,
     link: ValueLink,
     in_query: bool,
 ) -> Option<ValueSpan> {
     if link == ValueLink::Element {
-        let end = scan.skip_while(from, MAX_VALUE_BYTES, |byte| !matches!(byte, b'<' | b'\n'));
-        let value = ValueSpan { start: from, end, is_quoted: true };
+        let end =
+            scan.skip_while(value_start, MAX_VALUE_BYTES, |byte| !matches!(byte, b'<' | b'\n'));
+        let value = ValueSpan { start: value_start, end, is_quoted: true };
         return (scan.byte(end) == b'<').then_some(value);
     }
 
-    let wrapper = WRAPPERS.iter().find(|word| scan.has_text_at(from, word));
-    let from = from + wrapper.map_or(0, |word| word.len());
+    let wrapper = WRAPPERS.iter().find(|word| scan.has_text_at(value_start, word));
+    let content_start = value_start + wrapper.map_or(0, |word| word.len());
     // `b"..."`, `r"..."`
-    let prefix = scan.skip_while(from, 2, |byte| matches!(byte | 0x20, b'b' | b'r' | b'u'));
+    let prefix =
+        scan.skip_while(content_start, 2, |byte| matches!(byte | 0x20, b'b' | b'r' | b'u'));
     let quote = scan.skip_while(prefix, 3, |byte| byte == b'\\');
     if is_quote(scan.byte(quote)) {
         let end = closing_quote(scan, quote, quote - prefix)?;
@@ -295,25 +306,29 @@ pub(super) fn read_value(
         return None;
     }
 
-    let mut end = scan.value_end(from, MAX_VALUE_BYTES, |byte| {
+    let mut end = scan.value_end(content_start, MAX_VALUE_BYTES, |byte| {
         !(is_value_end(byte) || in_query && byte == b'&')
             && (link != ValueLink::Prose || byte.is_ascii())
     })?;
     // The first pair of a form: `password=...&next=/`.
-    if let Some(pair) = pair_end(scan.slice(from, end)) {
-        return Some(ValueSpan { start: from, end: from + pair, is_quoted: false });
+    if let Some(pair) = pair_end(scan.slice(content_start, end)) {
+        return Some(ValueSpan {
+            start: content_start,
+            end: content_start + pair,
+            is_quoted: false,
+        });
     }
     let is_code = match scan.byte(end) {
         b'<' => scan.byte(end + 1) != b'/',
         next => matches!(next, b'(' | b'[' | b'{'),
     };
-    if end - from == MAX_VALUE_BYTES || is_code {
+    if end - content_start == MAX_VALUE_BYTES || is_code {
         return None;
     }
-    while end > from && matches!(scan.byte_before(end), b'.' | b':') {
+    while end > content_start && matches!(scan.byte_before(end), b'.' | b':') {
         end -= 1;
     }
-    Some(ValueSpan { start: from, end, is_quoted: false })
+    Some(ValueSpan { start: content_start, end, is_quoted: false })
 }
 
 /// Returns whether a byte ends an unquoted value. This is a `match` instead of a search in a list

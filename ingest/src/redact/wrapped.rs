@@ -49,7 +49,8 @@ struct TokenPiece {
 
 impl JoinedToken {
     /// Joins the run of token characters at `start` with those of the lines that follow. Returns
-    /// `None` if the run does not end with a line break.
+    /// `None` if the run is too short or too long for a line of a wrapped token, or if it does not
+    /// continue after a line break.
     fn join_lines(scan: &SecretScan<'_>, start: usize) -> Option<Self> {
         let mut joined = Self { text: String::new(), pieces: Vec::new() };
         let mut piece_start = start;
@@ -95,11 +96,11 @@ pub(super) fn mask_wrapped_token(
     let Some(joined) = JoinedToken::join_lines(scan, start) else { return };
     let Some(found) = pattern.at_start(&joined.text) else { return };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
-    let Some((from, _)) = joined.place_of_end(secret.start() + 1) else { return };
+    let Some((first_byte_end, _)) = joined.place_of_end(secret.start() + 1) else { return };
     let Some((end, is_wrapped)) = joined.place_of_end(secret.end()) else { return };
     let is_whole = !is_identifier_byte(scan.byte(end));
     if is_wrapped && is_whole && is_random(secret.as_str()) {
         scan.note_token_found(start);
-        scan.add_secret(from - 1, end, kind, Rank::Shape);
+        scan.add_secret(first_byte_end - 1, end, kind, Rank::Shape);
     }
 }

@@ -28,14 +28,14 @@ impl<T: Target> Worker<'_, T> {
         let mut lost = HashSet::new();
         let mut before = HashSet::new();
         for ancestor in &work.ancestors {
-            let Some(read) = records.read.get(ancestor.as_str()) else { continue };
-            let is_from_start = read.is_from_start;
-            let read = read.hashes.clone();
+            let Some(read_records) = records.read.get(ancestor.as_str()) else { continue };
+            let is_from_start = read_records.is_from_start;
+            let read_hashes = read_records.hashes.clone();
             let committed = self.committed_records(ancestor, records)?;
             before.extend(committed);
             let replaced: &[u64] = if is_from_start { committed } else { &[] };
-            lost.extend(surplus_records(replaced, &read));
-            new.extend(surplus_records(&read, replaced));
+            lost.extend(surplus_records(replaced, &read_hashes));
+            new.extend(surplus_records(&read_hashes, replaced));
         }
         if format.has_unique_ids {
             new.retain(|hash| !before.contains(hash));

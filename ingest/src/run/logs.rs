@@ -111,8 +111,8 @@ impl<T: Target> Worker<'_, T> {
         Ok(ReadRecords { is_from_start: !is_continued, hashes: stream.take_sequence() })
     }
 
-    /// Reads the state from which a log that grew is continued. `None` if the log did not grow or
-    /// has no state.
+    /// Reads the state from which a log that grew is continued. `None` if the log did not grow, or
+    /// has no state that this version can parse.
     fn read_saved_state(&self, work: &LogWork) -> Result<Option<SavedState>, T::Error> {
         if work.change != LogChange::Grown {
             return Ok(None);
@@ -276,7 +276,7 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Returns the messages that a document held when it was read before and no longer holds.
-    /// `None` if there are none.
+    /// `None` if there are none, or if the log was not read as a document before.
     fn read_dropped_messages(
         &self,
         work: &LogWork,
@@ -285,12 +285,14 @@ impl<T: Target> Worker<'_, T> {
         let (Some(_), Some(source)) = (&work.session, &work.source) else { return Ok(None) };
         let state = self.target.state(&source.path)?;
         let Some(before) = DocumentMessages::from_state(state.as_deref()) else { return Ok(None) };
-        let gone = before.find_gone(stream.messages());
-        if gone.is_empty() {
+        let gone_messages = before.find_gone(stream.messages());
+        if gone_messages.is_empty() {
             return Ok(None);
         }
-        DroppedMessages::read_events(gone, |events| self.target.events(&work.session_id, events))
-            .map(Some)
+        DroppedMessages::read_events(gone_messages, |events| {
+            self.target.events(&work.session_id, events)
+        })
+        .map(Some)
     }
 
     /// Opens the content of a file. Reports if only a part of it could be unpacked.

@@ -52,8 +52,12 @@ impl<'t, T: Target> Target for MaskedTarget<'t, T> {
         self.target.state(path)
     }
 
-    fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, Self::Error> {
-        self.target.events(session_id, of)
+    fn events(
+        &self,
+        session_id: &str,
+        ranges: &[Range<i32>],
+    ) -> Result<Vec<EventRow>, Self::Error> {
+        self.target.events(session_id, ranges)
     }
 }
 

@@ -131,7 +131,7 @@ pub fn run<T: Target>(
     redactor: Option<&Arc<Redactor>>,
     progress: &dyn Progress,
 ) -> Result<IngestReport, T::Error> {
-    let target = &MaskedTarget { target, redactor: redactor.map(Arc::as_ref) };
+    let masked_target = &MaskedTarget { target, redactor: redactor.map(Arc::as_ref) };
     let mut report = IngestReport {
         files: plan.files,
         files_unchanged: plan.unchanged,
@@ -143,7 +143,7 @@ pub fn run<T: Target>(
         report.add_problem(problem);
     }
     progress.set_total(plan.units.iter().map(Vec::len).sum::<usize>() as u64, plan.bytes);
-    write_settled_rows(&plan, target)?;
+    write_settled_rows(&plan, masked_target)?;
 
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -153,7 +153,7 @@ pub fn run<T: Target>(
         for _ in 0..worker_count(&plan) {
             handles.push(scope.spawn(|| {
                 let mut worker = Worker {
-                    target,
+                    target: masked_target,
                     progress,
                     redactor: redactor.cloned(),
                     schema: events_schema(),
@@ -176,7 +176,8 @@ pub fn run<T: Target>(
 
     let mut masker = ColumnMasker::default();
     for problem in &mut report.problem_list {
-        *problem = masker.mask_row(target.redactor, &PROBLEMS, problem, &mut MaskedSecrets::new());
+        *problem =
+            masker.mask_row(masked_target.redactor, &PROBLEMS, problem, &mut MaskedSecrets::new());
     }
     match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
@@ -216,29 +217,30 @@ fn worker_count(plan: &Plan) -> usize {
     cores.min(plan.units.len()).min(1 + by_bytes)
 }
 
-/// Writes the rows that change without reading a file.
+/// Writes the rows of `plan.settled` with their sessions and problems: files whose row changes
+/// without being read.
 fn write_settled_rows<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error> {
-    if plan.settled.is_empty() && plan.sessions.is_empty() {
+    if plan.settled.is_empty() {
         return Ok(());
     }
 
-    let mut sessions = HashMap::new();
+    let mut sessions_by_id = HashMap::new();
     for session in &plan.sessions {
-        sessions.entry(session.session_id.as_str()).or_insert(session);
+        sessions_by_id.entry(session.session_id.as_str()).or_insert(session);
     }
-    let mut problems: HashMap<&str, Vec<Problem>> = HashMap::new();
+    let mut problems_by_path: HashMap<&str, Vec<Problem>> = HashMap::new();
     for problem in &plan.problems {
         if matches!(problem.kind, ProblemKind::UnknownFormat | ProblemKind::OversizedDocument) {
-            problems.entry(&problem.path).or_default().push(problem.clone());
+            problems_by_path.entry(&problem.path).or_default().push(problem.clone());
         }
     }
 
     let mut sink = target.sink()?;
     for row in &plan.settled {
-        let session = row.session_id.as_deref().and_then(|id| sessions.get(id).copied());
-        let problems = problems.remove(row.path.as_str()).unwrap_or_default();
-        // The known rows come without the decoder state, which a log that comes back needs to
-        // continue.
+        let session = row.session_id.as_deref().and_then(|id| sessions_by_id.get(id).copied());
+        let problems = problems_by_path.remove(row.path.as_str()).unwrap_or_default();
+        // The known rows come without the decoder state, without which a log that reappears would
+        // be read again from its start.
         let state = target.state(plan.moved.get(&row.path).unwrap_or(&row.path))?;
         let row = SourceRow { state, ..row.clone() };
         // A row without a session is stored under an empty session id.

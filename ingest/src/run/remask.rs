@@ -49,8 +49,9 @@ impl<'r> RowRemasker<'r> {
         let sizes = texts.iter().flatten().map(|text| i32::try_from(text.len()));
         let sizes: Int32Array = sizes.map(|size| Some(size.unwrap_or(i32::MAX))).collect();
         let mut found = MaskedSecrets::new();
-        let named = self.masker.mask_events(Some(self.redactor), batch, &mut found)?;
-        let files = named.column_by_name("files").map(|files| self.mask_list(files, &mut found));
+        let masked_batch = self.masker.mask_events(Some(self.redactor), batch, &mut found)?;
+        let files =
+            masked_batch.column_by_name("files").map(|files| self.mask_list(files, &mut found));
         self.secrets.note_column_secrets(found);
 
         let replaced: [(&str, Option<ArrayRef>); 5] = [
@@ -61,7 +62,7 @@ impl<'r> RowRemasker<'r> {
             ("segment", Some(Arc::new(Int64Array::from_value(self.segment, batch.num_rows())))),
         ];
         let schema = batch.schema();
-        let columns = schema.fields().iter().zip(named.columns()).map(|(field, column)| {
+        let columns = schema.fields().iter().zip(masked_batch.columns()).map(|(field, column)| {
             let new = replaced.iter().find(|(name, _)| *name == field.name().as_str());
             new.and_then(|(_, new)| new.clone()).unwrap_or_else(|| Arc::clone(column))
         });
@@ -104,9 +105,9 @@ impl<'r> RowRemasker<'r> {
             let text = clean(text_cell(texts, row).unwrap_or_default());
             let command = text_cell(commands, row).map(clean);
             let command_line = command.as_deref().unwrap_or_default();
-            let said = self.secrets.mask_event(Some(self.redactor), &text, command_line, &[]);
-            masked_texts.push(said.text.into_owned());
-            let masked_command = said.command.into_owned();
+            let masked = self.secrets.mask_event(Some(self.redactor), &text, command_line, &[]);
+            masked_texts.push(masked.text.into_owned());
+            let masked_command = masked.command.into_owned();
             masked_commands.push(command.is_some().then_some(masked_command));
         }
         (StringArray::from(masked_texts), StringArray::from(masked_commands))
@@ -138,7 +139,7 @@ impl<'r> RowRemasker<'r> {
     }
 }
 
-/// Returns a column of texts. `None` if the batch has no such column.
+/// Returns a column of texts. `None` if the batch has no such column, or if it holds other values.
 fn text_column<'b>(batch: &'b RecordBatch, name: &str) -> Option<&'b StringArray> {
     batch.column_by_name(name)?.as_string_opt::<i32>()
 }

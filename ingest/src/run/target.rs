@@ -47,8 +47,9 @@ pub trait Target: Sync {
     /// Returns the decoder state saved for a file; `None` if there is none.
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
-    /// Reads the committed events of a session whose indices are in the ranges `of`, which ascend.
-    fn events(&self, session_id: &str, of: &[Range<i32>]) -> Result<Vec<EventRow>, Self::Error>;
+    /// Reads the committed events of a session whose indices are in `ranges`, which ascend.
+    fn events(&self, session_id: &str, ranges: &[Range<i32>])
+    -> Result<Vec<EventRow>, Self::Error>;
 }
 
 /// Receives progress while a plan runs, and can cancel it.

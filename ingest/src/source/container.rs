@@ -196,11 +196,11 @@ impl Read for Content {
 }
 
 impl Seek for Content {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
         match self {
-            Self::File(file) => file.seek(to),
-            Self::Unpacked(spool, _) => spool.seek(to),
-            Self::Memory(bytes) => bytes.seek(to),
+            Self::File(file) => file.seek(position),
+            Self::Unpacked(spool, _) => spool.seek(position),
+            Self::Memory(bytes) => bytes.seek(position),
         }
     }
 }

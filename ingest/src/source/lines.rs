@@ -18,6 +18,7 @@ pub const MAX_LINE_BYTES: usize = 32 << 20;
 /// time.
 const GIANT_THRESHOLD_BYTES: usize = 8 << 20;
 
+/// Held by the reader whose buffer is a giant.
 static GIANT_BUFFER: Mutex<()> = Mutex::new(());
 
 /// The bytes between two newlines, with their position in the file.
@@ -143,10 +144,10 @@ impl<R: Read> LogLines<R> {
     /// Hands out the next `length` bytes and skips the `ending` bytes after them. Returns the
     /// trimmed bytes with their offset in the file.
     fn take_bytes(&mut self, length: usize, ending: usize) -> (u64, &[u8]) {
-        let from = self.start;
+        let start = self.start;
         let offset = self.offset;
         self.advance(length + ending);
-        trim_line(&self.buffer[from..from + length], offset)
+        trim_line(&self.buffer[start..start + length], offset)
     }
 
     /// Marks the next bytes as handed out.

@@ -27,12 +27,17 @@ pub(super) struct OpenCall {
 mod lines {
     use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(paths: &[String], to: S) -> Result<S::Ok, S::Error> {
-        paths.join("\n").serialize(to)
+    pub(super) fn serialize<S: Serializer>(
+        paths: &[String],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        paths.join("\n").serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-        let text = String::deserialize(from)?;
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<String>, D::Error> {
+        let text = String::deserialize(deserializer)?;
         Ok(text.lines().map(str::to_owned).collect())
     }
 }

@@ -254,16 +254,16 @@ impl Stream {
         let text = clean(draft.text);
         let command = clean(draft.command);
         let files = split_paths(draft.files);
-        let said = self.mask_columns(&text, &command, &files);
+        let masked = self.mask_columns(&text, &command, &files);
         let mut call = CallColumns {
             step,
             tool: None,
-            files: said.files,
-            command: said.command.into_owned(),
+            files: masked.files,
+            command: masked.command.into_owned(),
             duration_ms: draft.duration_ms,
         };
         let draft = Draft {
-            text: &said.text,
+            text: &masked.text,
             subtype: draft.subtype.map(truncate_name),
             tool_name: draft.tool_name.map(truncate_name),
             tool_call_id: draft.tool_call_id.map(truncate_name),

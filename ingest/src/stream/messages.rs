@@ -94,19 +94,19 @@ impl DocumentMessages {
     pub(crate) fn find_gone(&self, now: &Self) -> Vec<GoneMessage> {
         let present: HashSet<MessageKey> = now.keys().collect();
         let next_firsts = self.messages.iter().skip(1).map(|next| next.first_event);
-        let ends = next_firsts.chain([self.events]);
+        let event_ends = next_firsts.chain([self.events]);
 
         let mut previous = None;
-        let mut gone = Vec::new();
-        for ((message, key), end) in self.messages.iter().zip(self.keys()).zip(ends) {
+        let mut gone_messages = Vec::new();
+        for ((message, key), end) in self.messages.iter().zip(self.keys()).zip(event_ends) {
             if present.contains(&key) {
                 previous = Some(key);
             } else if message.id_hash != 0 && message.first_event < end {
                 let events = message.first_event..end;
-                gone.push(GoneMessage { previous, message: *message, events });
+                gone_messages.push(GoneMessage { previous, message: *message, events });
             }
         }
-        gone
+        gone_messages
     }
 }
 
@@ -117,14 +117,14 @@ pub(crate) struct DroppedMessages(
 );
 
 impl DroppedMessages {
-    /// Reads the events of the messages in `gone`. `read` returns the events with the given
+    /// Reads the events of the messages in `gone_messages`. `read` returns the events with the given
     /// indices, ascending.
     pub(crate) fn read_events<E>(
-        gone: Vec<GoneMessage>,
+        gone_messages: Vec<GoneMessage>,
         read: impl FnOnce(&[Range<i32>]) -> Result<Vec<EventRow>, E>,
     ) -> Result<Self, E> {
         let mut ranges: Vec<Range<i32>> = Vec::new();
-        for GoneMessage { events, .. } in &gone {
+        for GoneMessage { events, .. } in &gone_messages {
             match ranges.last_mut() {
                 Some(last) if last.end == events.start => last.end = events.end,
                 Some(_) | None => ranges.push(events.clone()),
@@ -133,7 +133,7 @@ impl DroppedMessages {
 
         let mut rows = read(&ranges)?.into_iter().peekable();
         let mut dropped = Self::default();
-        for GoneMessage { previous, message, events } in gone {
+        for GoneMessage { previous, message, events } in gone_messages {
             let mut message_rows = Vec::new();
             while let Some(row) = rows.next_if(|row| row.event_index < events.end) {
                 message_rows.push(row);

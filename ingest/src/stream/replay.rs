@@ -64,11 +64,11 @@ impl History {
     /// Returns whether the record with this content comes next in the order, within
     /// [`ORDER_WINDOW_RECORDS`] records of the position reached so far. Moves past it if so.
     pub(crate) fn advance_past(&self, content: u64, at: &mut usize) -> bool {
-        let from = (*at).min(self.order.len());
-        let to = (from + ORDER_WINDOW_RECORDS).min(self.order.len());
-        let found = self.order[from..to].iter().position(|other| *other == content);
+        let window_start = (*at).min(self.order.len());
+        let window_end = (window_start + ORDER_WINDOW_RECORDS).min(self.order.len());
+        let found = self.order[window_start..window_end].iter().position(|other| *other == content);
         if let Some(found) = found {
-            *at = from + found + 1;
+            *at = window_start + found + 1;
         }
         found.is_some()
     }

@@ -31,7 +31,8 @@ fn folder_of_worktrees(cwd: &str) -> Option<String> {
 }
 
 /// Returns the address that a folder on this machine was cloned from: the `url` of the remote
-/// `origin` in git's configuration. `None` if it has none, or if the folder is not on this machine.
+/// `origin` in git's configuration. `None` if the path is not absolute, if the configuration cannot
+/// be read or names no `origin`, or if that is a folder.
 pub(crate) fn read_origin_url(folder: &str) -> Option<String> {
     if !folder.starts_with('/') {
         return None;
@@ -40,8 +41,8 @@ pub(crate) fn read_origin_url(folder: &str) -> Option<String> {
 
     let mut lines = config.lines().map(str::trim);
     lines.by_ref().find(|line| *line == r#"[remote "origin"]"#)?;
-    let of_origin = lines.take_while(|line| !line.starts_with('['));
-    let mut values = of_origin.filter_map(|line| line.split_once('='));
+    let origin_lines = lines.take_while(|line| !line.starts_with('['));
+    let mut values = origin_lines.filter_map(|line| line.split_once('='));
     let (_, url) = values.find(|(key, _)| key.trim() == "url")?;
     Some(url.trim().to_owned()).filter(|url| is_address(url))
 }

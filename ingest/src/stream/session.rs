@@ -42,11 +42,11 @@ impl Stream {
 
     /// Offers a title. Prompts of copied history name the session only while it has no title of its
     /// own.
-    pub fn offer_title(&mut self, from: TitleFrom, text: &str) {
-        let is_copy = from == TitleFrom::Prompt && self.is_replay;
-        let from = if is_copy { TitleFrom::Copy } else { from };
-        let rank = from as u8;
-        let has_first_prompt = from <= TitleFrom::Prompt && self.state.title_rank >= rank;
+    pub fn offer_title(&mut self, offered_by: TitleFrom, text: &str) {
+        let is_copy = offered_by == TitleFrom::Prompt && self.is_replay;
+        let source = if is_copy { TitleFrom::Copy } else { offered_by };
+        let rank = source as u8;
+        let has_first_prompt = source <= TitleFrom::Prompt && self.state.title_rank >= rank;
         if rank < self.state.title_rank || has_first_prompt {
             return;
         }
@@ -214,10 +214,10 @@ impl Stream {
     /// Replaces a value that changed. Absent and empty values change nothing.
     fn replace_changed(
         &mut self,
-        of: fn(&mut SessionRow) -> &mut Option<String>,
+        column: fn(&mut SessionRow) -> &mut Option<String>,
         new: Option<&str>,
     ) {
-        let current = of(&mut self.session);
+        let current = column(&mut self.session);
         let Some(new) = new else { return };
         if new.is_empty() || current.as_deref() == Some(new) {
             return;

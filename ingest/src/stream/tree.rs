@@ -74,7 +74,7 @@ impl Tree {
     }
 
     /// Returns the run of an entry that is not the last, and where its events end. `None` if the
-    /// entry is not known.
+    /// entry is not known, or if there are [`MAX_RUNS`] runs already.
     fn branching_point(&self, parent: u64, root: i32, now: i32) -> Option<(usize, i32)> {
         if self.runs.len() == MAX_RUNS {
             return None;

@@ -117,7 +117,7 @@ impl Parser {
         let mut values = serde_json::Deserializer::from_str(&text.json)
             .into_iter::<&serde_json::value::RawValue>();
         loop {
-            let from = values.byte_offset();
+            let value_start = values.byte_offset();
             match values.next() {
                 Some(Ok(raw)) => {
                     let end = values.byte_offset();
@@ -128,7 +128,7 @@ impl Parser {
                     }
                 }
                 Some(Err(error)) => {
-                    let range = text.line_range(start, from..text.json.len());
+                    let range = text.line_range(start, value_start..text.json.len());
                     let message = format!("not valid JSON: {}", describe_error(&error));
                     return found(LineItem::Problem(ProblemKind::BadJson, range, message));
                 }
@@ -258,7 +258,7 @@ pub trait JsonFields<'a>: Sized {
     /// Returns the field, also if it is null.
     fn field(&self, key: &str) -> Option<Value<'a>>;
 
-    /// Returns the field unless it is null.
+    /// Returns the field. `None` if it is missing or null.
     fn non_null(&self, key: &str) -> Option<Value<'a>> {
         self.field(key).filter(|value| !value.is_null())
     }

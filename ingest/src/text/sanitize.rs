@@ -188,8 +188,9 @@ fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns the length in bytes of the terminal escape that `text` begins with. An unfinished escape
-/// ends at the end of its line. If it is longer than any escape, only its introducer counts.
+/// Returns the length in bytes of the terminal escape that `text` begins with; `None` if it does
+/// not begin with one. An unfinished escape ends at the end of its line. If it is longer than any
+/// escape, only its introducer counts.
 fn escape_length(text: &str) -> Option<usize> {
     let mut chars = text.char_indices();
     let (_, first) = chars.next()?;
@@ -203,7 +204,7 @@ fn escape_length(text: &str) -> Option<usize> {
     let rest = chars.as_str();
     match kind {
         Some('[') => Some(start + sequence_length(rest, |c| matches!(c, '\u{20}'..='\u{3f}'))),
-        Some(']' | 'P' | 'X' | '^' | '_') => Some(start + string_length(rest)),
+        Some(']' | 'P' | 'X' | '^' | '_') => Some(start + escape_string_length(rest)),
         Some('\u{20}'..='\u{2f}') => {
             Some(start + sequence_length(rest, |c| matches!(c, '\u{20}'..='\u{2f}')))
         }
@@ -219,9 +220,9 @@ fn sequence_length(text: &str, is_parameter: impl Fn(char) -> bool) -> usize {
     end + usize::from(is_final)
 }
 
-/// Returns the length in bytes of a string including its terminator. A line break also ends it, and
-/// is not included.
-fn string_length(text: &str) -> usize {
+/// Returns the length in bytes of the string in an escape, including its terminator. A line break
+/// also ends it, and is not included. Returns 0 if the string is longer than [`MAX_ESCAPE_CHARS`].
+fn escape_string_length(text: &str) -> usize {
     for (at, c) in text.char_indices().take(MAX_ESCAPE_CHARS) {
         match c {
             '\u{7}' | '\u{9c}' => return at + c.len_utf8(),

@@ -137,8 +137,8 @@ impl Rate {
     /// Checks the rates and the threshold of a model.
     fn check_rates(&self, model: &str) -> Result<(), PriceError> {
         let rates = [self.rates(false), self.rates(true)];
-        let named = rates.iter().flat_map(|rates| RATE_FIELDS.into_iter().zip(*rates));
-        for (field, rate) in named.chain([("regional", self.regional)]) {
+        let named_rates = rates.iter().flat_map(|rates| RATE_FIELDS.into_iter().zip(*rates));
+        for (field, rate) in named_rates.chain([("regional", self.regional)]) {
             if let Some(value) = rate
                 && (!value.is_finite() || value < 0.0)
             {
@@ -335,7 +335,7 @@ impl PriceTable {
 
     /// Returns the cost of usage of a model in US dollars. `is_long` is the result of
     /// [`Rate::is_long`] for the prompt. Returns `None` for a model without a price, which does not
-    /// mean that it costs nothing.
+    /// mean that it costs nothing, and in the cases of [`Rate::cost`].
     pub fn cost(&self, model: &str, usage: &Usage, is_long: bool) -> Option<f64> {
         self.rate(model)?.cost(usage, is_long)
     }

@@ -59,7 +59,7 @@ pub(in crate::cli) fn run(
     // The error of stdout that ended the export.
     let mut closed = None;
     let prices = settings::read_prices()?;
-    let done =
+    let summary =
         export::export_sessions(snapshot, &args, &prices, context.call.now, &mut |text: &str| {
             closed = context.printer.print_data(text).err();
             closed.is_none()
@@ -69,7 +69,7 @@ pub(in crate::cli) fn run(
     }
     // Without an output, the data itself was printed.
     if args.output.is_some() {
-        context.printer.print_value(&done)?;
+        context.printer.print_value(&summary)?;
     }
     Ok(CommandOutcome::Done)
 }

@@ -146,19 +146,19 @@ fn longest_group(hir: &Hir) -> Option<Vec<String>> {
 fn longest_common_part(run: &[String]) -> &str {
     let Some((first, others)) = run.split_first() else { return "" };
     let mut best = 0..0;
-    let mut from = 0;
+    let mut part_start = 0;
     for (at, byte) in first.bytes().enumerate() {
         if others.iter().any(|other| other.as_bytes()[at] != byte) {
-            from = at + 1;
-        } else if at + 1 - from > best.len() {
-            best = from..at + 1;
+            part_start = at + 1;
+        } else if at + 1 - part_start > best.len() {
+            best = part_start..at + 1;
         }
     }
     &first[best]
 }
 
-/// Returns the lower-case letters of a class. Returns `None` if it has more than
-/// [`MAX_ALTERNATIVES`] characters or one without an ASCII form.
+/// Returns the lower-case letters of a class. Returns `None` if it is a class of bytes, has more
+/// than [`MAX_ALTERNATIVES`] characters, or has one without an ASCII form.
 fn class_letters(class: &Class) -> Option<Vec<char>> {
     let Class::Unicode(class) = class else { return None };
     let count: usize = class.ranges().iter().map(|range| range.len()).sum();

@@ -18,21 +18,21 @@ impl AnyNeedleFinder {
         // A needle that begins with another is found with it. As a separate hit it could hide
         // the other one if the end of a text cuts it off.
         let all: Vec<&[u8]> = needles.iter().map(AsRef::as_ref).collect();
-        let mut needles: Vec<&[u8]> = Vec::new();
+        let mut uncovered: Vec<&[u8]> = Vec::new();
         for (at, &needle) in all.iter().enumerate() {
             if !is_covered(&all, at) {
-                needles.push(needle);
+                uncovered.push(needle);
             }
         }
 
         let kind = packed::MatchKind::LeftmostFirst;
         let mut builder = packed::Config::new().match_kind(kind).builder();
-        if let Some(packed) = builder.extend(&needles).build() {
+        if let Some(packed) = builder.extend(&uncovered).build() {
             return Some(Self::Packed(packed));
         }
         let mut builder = AhoCorasick::builder();
         builder.match_kind(MatchKind::LeftmostFirst);
-        builder.build(&needles).ok().map(Self::Automaton)
+        builder.build(&uncovered).ok().map(Self::Automaton)
     }
 
     /// Returns the start and the length of the first hit.
@@ -78,9 +78,9 @@ impl EveryNeedleFinder {
     /// Calls `found` with the number, start and end of each hit, in the order of their starts.
     pub(crate) fn for_each_hit(&self, haystack: &[u8], found: &mut dyn FnMut(usize, usize, usize)) {
         let Some(any) = &self.any else { return };
-        let mut from = 0;
-        while let Some((at, length)) = any.find(&haystack[from..]) {
-            let rest = &haystack[from + at..];
+        let mut search_start = 0;
+        while let Some((at, length)) = any.find(&haystack[search_start..]) {
+            let rest = &haystack[search_start + at..];
             // The hit is the shortest needle with this beginning.
             let first =
                 self.needles.partition_point(|(needle, _)| needle.as_slice() < &rest[..length]);
@@ -89,10 +89,10 @@ impl EveryNeedleFinder {
                     break;
                 }
                 if rest.starts_with(needle) {
-                    found(*number, from + at, from + at + needle.len());
+                    found(*number, search_start + at, search_start + at + needle.len());
                 }
             }
-            from += at + 1;
+            search_start += at + 1;
         }
     }
 }

@@ -130,22 +130,22 @@ pub fn search_ranked(
 ) -> Result<RankedPage, SearchError> {
     let mut required = request.query.clone();
     required.clauses.retain(|clause| !clause.is_optional || clause.is_excluded);
-    let gate = RowFilter::new(snapshot, request, &required)?;
+    let filter = RowFilter::new(snapshot, request, &required)?;
 
     let terms = ranked_terms(request.query);
-    let mut presence = WordPresence::new(&gate, &terms)?;
-    let mut work = gate.work;
+    let mut presence = WordPresence::new(&filter, &terms)?;
+    let mut work = filter.work;
     let weights = match after {
         Some(end) if end.weights.terms.len() == terms.len() => end.weights.clone(),
-        _ => weigh_terms(&gate, &terms, &presence, &mut work)?,
+        _ => weigh_terms(&filter, &terms, &presence, &mut work)?,
     };
     let scorer = Scorer::new(terms, weights);
     presence.remove_weightless_words(&scorer);
 
     let has_required_term = has_required_term(&required);
-    let units = estimate_pages(&gate, &scorer, &presence, has_required_term)?;
+    let units = estimate_pages(&filter, &scorer, &presence, has_required_term)?;
     let mut ranking = Ranking {
-        filter: gate,
+        filter,
         scorer,
         presence,
         matcher: Matcher::new(&required),
@@ -201,22 +201,22 @@ impl Ranking<'_> {
     ) -> Result<bool, StoreError> {
         let request = self.filter.request;
         let max_pages = if request.query.must_count_all { usize::MAX } else { MAX_SCORED_PAGES };
-        let mut done = 0;
+        let mut ranked_pages = 0;
         let mut wave = FIRST_WAVE_PAGES;
         // The number of scored pages with rows that pass the filters.
-        let mut with_rows = 0;
-        while done < units.len() && !self.is_timed_out {
-            if with_rows >= max_pages {
+        let mut pages_with_rows = 0;
+        while ranked_pages < units.len() && !self.is_timed_out {
+            if pages_with_rows >= max_pages {
                 return Ok(false);
             }
-            let bar = self.score_conditions();
-            let count = wave.min(FIRST_WAVE_PAGES.max(max_pages - with_rows));
-            let end = units.len().min(done + count);
-            let parts = in_parallel(&units[done..end], PAGES_PER_TASK, |units| {
-                self.score_pages(units, &bar, &|| stop() || request.is_past_deadline())
+            let conditions = self.score_conditions();
+            let count = wave.min(FIRST_WAVE_PAGES.max(max_pages - pages_with_rows));
+            let end = units.len().min(ranked_pages + count);
+            let parts = in_parallel(&units[ranked_pages..end], PAGES_PER_TASK, |units| {
+                self.score_pages(units, &conditions, &|| stop() || request.is_past_deadline())
             })?;
             for part in parts {
-                with_rows += part.with_rows;
+                pages_with_rows += part.with_rows;
                 self.is_timed_out |= part.is_halted;
                 self.work += part.work;
                 self.matched += part.candidates.len();
@@ -225,7 +225,7 @@ impl Ranking<'_> {
 
             self.best.sort_by(|a, b| compare_scored_rows(self.filter.snapshot, a, b));
             self.best.truncate(request.limit + 1);
-            done = end;
+            ranked_pages = end;
             wave = MAX_WAVE_PAGES.min(wave * 2);
         }
         Ok(true)
@@ -235,7 +235,7 @@ impl Ranking<'_> {
     fn score_pages(
         &self,
         units: &[CandidatePage],
-        bar: &ScoreConditions,
+        conditions: &ScoreConditions,
         halt: &dyn Fn() -> bool,
     ) -> Result<ScoredPages, StoreError> {
         let mut scored = ScoredPages::default();
@@ -252,7 +252,7 @@ impl Ranking<'_> {
             let mut rows = self.filter.candidate_rows(unit, None)?;
             scored.with_rows += usize::from(!rows.is_empty());
             self.presence.fill_row_words(unit, &mut held);
-            rows.retain(|row| self.may_reach(bar.threshold, row, held.get(row.row - first)));
+            rows.retain(|row| self.may_reach(conditions.threshold, row, held.get(row.row - first)));
             if rows.is_empty() {
                 continue;
             }
@@ -264,7 +264,7 @@ impl Ranking<'_> {
                 .find_rows(&page, places, &mut buffer, &mut |row| matching.push(first + row));
             for row in rows_at(rows, &matching) {
                 let text = page.get(row.row - first);
-                scored.candidates.extend(self.score_row(row, text, bar, &mut lower));
+                scored.candidates.extend(self.score_row(row, text, conditions, &mut lower));
             }
         }
         Ok(scored)
@@ -277,18 +277,19 @@ impl Ranking<'_> {
         held.max_score(&self.scorer, row.facts.event_type, row.facts.time) >= threshold
     }
 
-    /// Scores a row. Returns `None` if it is not found or is on an earlier page. `lower` is a
-    /// scratch buffer.
+    /// Scores a row. Returns `None` if it is not found, scores below the threshold of `conditions`, or is
+    /// on an earlier page. `lower` is a scratch buffer.
     fn score_row(
         &self,
         row: CandidateRow,
         text: &[u8],
-        bar: &ScoreConditions,
+        conditions: &ScoreConditions,
         lower: &mut Vec<u8>,
     ) -> Option<ScoredRow> {
         let kind = row.facts.event_type;
         let text = scored_form(text, lower, self.scorer.is_ascii);
-        let essential = if is_message(kind) { &bar.message_words } else { &bar.output_words };
+        let essential =
+            if is_message(kind) { &conditions.message_words } else { &conditions.output_words };
         if essential.as_ref().is_some_and(|essential| !essential.is_match(&text)) {
             return None;
         }
@@ -297,7 +298,7 @@ impl Ranking<'_> {
         let candidate = ScoredRow { row, score: score.score, confidence: score.confidence };
         let is_found = candidate.score > 0.0 || self.has_required_term;
         let is_after = self.after.is_none_or(|end| comes_after(&self.filter, &candidate, end));
-        (candidate.score >= bar.threshold && is_found && is_after).then_some(candidate)
+        (candidate.score >= conditions.threshold && is_found && is_after).then_some(candidate)
     }
 
     /// Reads the texts of the results and builds the page.
@@ -314,7 +315,7 @@ impl Ranking<'_> {
         for (hit, candidate) in hits.iter_mut().zip(&self.best) {
             hit.confidence = Some((candidate.confidence * 100.0).round() / 100.0);
         }
-        let ends = self.best.iter().map(|candidate| RankedPosition {
+        let positions = self.best.iter().map(|candidate| RankedPosition {
             weights: self.scorer.weights.clone(),
             score: candidate.score.to_bits(),
             session_id: session_id(snapshot, candidate).to_owned(),
@@ -322,7 +323,7 @@ impl Ranking<'_> {
         });
         Ok(RankedPage {
             hits,
-            ends: ends.collect(),
+            ends: positions.collect(),
             has_more: more,
             matched: self.matched,
             is_complete,
@@ -345,14 +346,14 @@ fn session_id<'s>(snapshot: &'s Snapshot, candidate: &ScoredRow) -> &'s str {
 
 /// Returns the pages that may contain a match, most promising first.
 fn estimate_pages(
-    gate: &RowFilter<'_>,
+    filter: &RowFilter<'_>,
     scorer: &Scorer,
     presence: &WordPresence,
     has_required_term: bool,
 ) -> Result<Vec<CandidatePage>, StoreError> {
-    let units = gate.candidate_pages()?;
+    let units = filter.candidate_pages()?;
     let estimator = Estimator::new(scorer);
-    let wanted = &gate.request.event_types;
+    let wanted = &filter.request.event_types;
     let parts = in_parallel(&units, ESTIMATED_PAGES_AT_ONCE, |units| {
         let mut held = Vec::new();
         let mut estimated = units.to_vec();
@@ -369,14 +370,14 @@ fn estimate_pages(
         Ok::<Vec<CandidatePage>, StoreError>(estimated)
     })?;
 
-    let mut units = parts.concat();
-    units.retain(|unit| unit.estimate > 0.0 || has_required_term);
-    units.sort_by(|a, b| {
+    let mut estimated_units = parts.concat();
+    estimated_units.retain(|unit| unit.estimate > 0.0 || has_required_term);
+    estimated_units.sort_by(|a, b| {
         (b.estimate.total_cmp(&a.estimate))
             .then(b.newest.cmp(&a.newest))
             .then_with(|| (a.segment, a.page.start).cmp(&(b.segment, b.page.start)))
     });
-    Ok(units)
+    Ok(estimated_units)
 }
 
 /// Returns true if a term must occur, so that an event is found even without a word of the
@@ -386,9 +387,9 @@ fn has_required_term(required: &Query) -> bool {
 }
 
 /// Returns true if a candidate comes after the end of the page before, in the order of results.
-fn comes_after(gate: &RowFilter<'_>, candidate: &ScoredRow, end: &RankedPosition) -> bool {
+fn comes_after(filter: &RowFilter<'_>, candidate: &ScoredRow, end: &RankedPosition) -> bool {
     let order = (f64::from_bits(end.score).total_cmp(&candidate.score))
-        .then_with(|| session_id(gate.snapshot, candidate).cmp(&end.session_id))
+        .then_with(|| session_id(filter.snapshot, candidate).cmp(&end.session_id))
         .then_with(|| end.event_index.cmp(&candidate.row.event_index));
     order.is_gt()
 }

@@ -153,19 +153,19 @@ impl Scorer {
     pub(super) fn score_text(&self, text: &[u8], kind: EventType, time: Option<i64>) -> TextScore {
         let mut counts = vec![0.0f64; self.terms.len()];
         let mut quality = vec![0.0f64; self.terms.len()];
-        let mut ends = vec![None; self.terms.len()];
+        let mut last_ends = vec![None; self.terms.len()];
         let mut together = vec![false; self.terms.len()];
         self.stems.for_each_hit(text, &mut |term, start, end| {
             let fit = self.rate_occurrence(text, term, start, end);
             counts[term] += fit;
             quality[term] = quality[term].max(fit);
-            if term > 0 && is_near(ends[term - 1], start) {
+            if term > 0 && is_near(last_ends[term - 1], start) {
                 together[term] = true;
             }
-            if is_near(ends.get(term + 1).copied().flatten(), start) {
+            if is_near(last_ends.get(term + 1).copied().flatten(), start) {
                 together[term + 1] = true;
             }
-            ends[term] = Some(end);
+            last_ends[term] = Some(end);
         });
 
         let held_back = self.half_saturation(text.len() as f64);
@@ -186,8 +186,8 @@ impl Scorer {
             * coverage_factor(covered, self.total_weight)
             * type_weight(kind)
             * self.age_factor(time);
-        let asked = self.total_weight + f64::from(self.weights.absent) / 1000.0;
-        TextScore { score, confidence: covered / f64::max(asked, f64::MIN_POSITIVE) }
+        let query_weight = self.total_weight + f64::from(self.weights.absent) / 1000.0;
+        TextScore { score, confidence: covered / f64::max(query_weight, f64::MIN_POSITIVE) }
     }
 
     /// Rates an occurrence: 1 for the word itself in another form, less for the beginning of a

@@ -15,13 +15,13 @@ const SAMPLE_PAGES: usize = 16;
 
 /// Computes the weights of the words from their rarity.
 pub(super) fn weigh_terms(
-    gate: &RowFilter<'_>,
+    filter: &RowFilter<'_>,
     terms: &[QueryTerm],
     presence: &WordPresence,
     work: &mut SearchWork,
 ) -> Result<TermWeights, StoreError> {
-    let sampled = estimate_unlisted_rows(gate, terms, presence, work)?;
-    let times = gate.candidate_segments().filter_map(|(_, segment)| segment.entry.times);
+    let sampled = estimate_unlisted_rows(filter, terms, presence, work)?;
+    let times = filter.candidate_segments().filter_map(|(_, segment)| segment.entry.times);
     let newest = times.map(|(_, newest)| newest).max().unwrap_or(0);
 
     let mut weights = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn weigh_terms(
 /// Estimates the number of rows with each word for which the index lists no row, from a sample of
 /// pages over the whole store.
 fn estimate_unlisted_rows(
-    gate: &RowFilter<'_>,
+    filter: &RowFilter<'_>,
     terms: &[QueryTerm],
     presence: &WordPresence,
     work: &mut SearchWork,
@@ -55,9 +55,9 @@ fn estimate_unlisted_rows(
     }
 
     let mut all: Vec<CandidatePage> = Vec::new();
-    for (number, segment) in gate.candidate_segments() {
+    for (number, segment) in filter.candidate_segments() {
         let blocks: Vec<&Block> = segment.skip_index()?.blocks().iter().collect();
-        gate.append_pages(number, segment, &blocks, &mut all)?;
+        filter.append_pages(number, segment, &blocks, &mut all)?;
     }
     let step = all.len().div_ceil(SAMPLE_PAGES).max(1);
     let sample: Vec<CandidatePage> = all.into_iter().step_by(step).collect();
@@ -66,7 +66,7 @@ fn estimate_unlisted_rows(
     let is_ascii = unlisted.iter().all(|term| terms[*term].stem.is_ascii());
     let parts = in_parallel(&sample, PAGES_PER_TASK, |pages| {
         let mut counts = SampleCounts::new(terms.len());
-        counts.add_pages(gate, pages, &stems, is_ascii)?;
+        counts.add_pages(filter, pages, &stems, is_ascii)?;
         Ok::<_, StoreError>(counts)
     })?;
     let mut counts = SampleCounts::new(terms.len());
@@ -80,9 +80,9 @@ fn estimate_unlisted_rows(
     for term in unlisted {
         // A word that is not in the sample is assumed to be about as frequent as the blocks that
         // contain it.
-        let blocks = presence.terms[term].blocks as f64;
+        let block_count = presence.terms[term].blocks as f64;
         let count = counts.terms[term] as f64;
-        found[term] = if count == 0.0 { blocks.min(share) } else { count * share };
+        found[term] = if count == 0.0 { block_count.min(share) } else { count * share };
     }
     Ok(found)
 }
@@ -112,7 +112,7 @@ impl SampleCounts {
     /// Adds the rows of some pages. `stems` finds the terms; `is_ascii` is true if these are ASCII.
     fn add_pages(
         &mut self,
-        gate: &RowFilter<'_>,
+        filter: &RowFilter<'_>,
         pages: &[CandidatePage],
         stems: &EveryNeedleFinder,
         is_ascii: bool,
@@ -120,7 +120,7 @@ impl SampleCounts {
         let mut reader = PageReader::default();
         let mut lower = Vec::new();
         for page in pages {
-            let texts = read_page(gate.snapshot, page, &mut reader, &mut self.work)?;
+            let texts = read_page(filter.snapshot, page, &mut reader, &mut self.work)?;
             for row in 0..texts.len() {
                 let text = scored_form(texts.get(row), &mut lower, is_ascii);
                 let mut seen = vec![false; self.terms.len()];

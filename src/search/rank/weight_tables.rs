@@ -8,11 +8,11 @@ impl WeightSums {
     /// Builds the tables from the weights of words. The last bit represents all words from the 64th
     /// on.
     pub(super) fn new(weights: &[f64]) -> Self {
-        let mut of_bits: Vec<f64> = weights.iter().copied().take(63).collect();
+        let mut bit_weights: Vec<f64> = weights.iter().copied().take(63).collect();
         if weights.len() > 63 {
-            of_bits.push(weights[63..].iter().sum());
+            bit_weights.push(weights[63..].iter().sum());
         }
-        Self(of_bits.chunks(8).map(sum_table).collect())
+        Self(bit_weights.chunks(8).map(sum_table).collect())
     }
 
     /// Returns the total weight of the words whose bits are set.

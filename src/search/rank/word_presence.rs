@@ -62,11 +62,11 @@ pub(super) struct RowWords {
 
 impl WordPresence {
     /// Queries the skip indexes of all segments that pass the filters.
-    pub(super) fn new(gate: &RowFilter<'_>, terms: &[QueryTerm]) -> Result<Self, StoreError> {
+    pub(super) fn new(filter: &RowFilter<'_>, terms: &[QueryTerm]) -> Result<Self, StoreError> {
         let stems: Vec<Grams> = terms.iter().map(|term| needle_grams(&term.stem)).collect();
         // The index lists texts as written; texts beyond ASCII are scored composed.
         let is_known = terms.iter().all(|term| term.stem.is_ascii());
-        let segments: Vec<_> = gate.candidate_segments().collect();
+        let segments: Vec<_> = filter.candidate_segments().collect();
         let parts = in_parallel(&segments, 1, |segments| {
             let mut part = Vec::new();
             for (number, segment) in segments {
@@ -120,12 +120,12 @@ impl WordPresence {
         for (first, held) in rows.step_by(ROWS_AT_ONCE).zip(held.chunks_mut(ROWS_AT_ONCE)) {
             let count = held.len();
             for (bit, known) in &segment.words {
-                let may = bits_from(&known.possible, first);
+                let possible = bits_from(&known.possible, first);
                 let certain = bits_from(&known.certain, first);
-                for at in set_bits(may).take_while(|at| *at < count) {
+                for at in set_bits(possible).take_while(|at| *at < count) {
                     held[at].words |= bit;
                 }
-                for at in set_bits(may & !certain).take_while(|at| *at < count) {
+                for at in set_bits(possible & !certain).take_while(|at| *at < count) {
                     held[at].doubtful |= bit;
                 }
             }
@@ -136,12 +136,13 @@ impl WordPresence {
 /// Number of rows that are processed at once: the bits of one word of a bit set.
 const ROWS_AT_ONCE: usize = usize::BITS as usize;
 
-/// Returns the bits of a set that start at position `from`.
-fn bits_from(set: &FixedBitSet, from: usize) -> usize {
-    let words = &set.as_slice()[from / ROWS_AT_ONCE..];
-    let next =
-        words.get(1).and_then(|next| next.checked_shl((ROWS_AT_ONCE - from % ROWS_AT_ONCE) as u32));
-    words[0] >> (from % ROWS_AT_ONCE) | next.unwrap_or(0)
+/// Returns the bits of a set that start at position `first_row`.
+fn bits_from(set: &FixedBitSet, first_row: usize) -> usize {
+    let words = &set.as_slice()[first_row / ROWS_AT_ONCE..];
+    let next = words
+        .get(1)
+        .and_then(|next| next.checked_shl((ROWS_AT_ONCE - first_row % ROWS_AT_ONCE) as u32));
+    words[0] >> (first_row % ROWS_AT_ONCE) | next.unwrap_or(0)
 }
 
 /// Returns the positions of the bits that are set.

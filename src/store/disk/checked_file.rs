@@ -70,7 +70,8 @@ impl CheckedFile {
     /// Fills `bytes` with the content from `offset` on.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the file is too short or a chunk differs from its checksum.
+    /// [`StoreError::Damaged`] if the file is too short or a chunk differs from its checksum,
+    /// [`StoreError::Io`] if it cannot be read.
     pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), StoreError> {
         let end = offset.saturating_add(bytes.len() as u64);
         if end > self.length {
@@ -82,14 +83,15 @@ impl CheckedFile {
             return files::read_at(&self.file, bytes, offset).map_err(StoreError::io(&self.path));
         }
 
-        let from = offset - offset % CHUNK_BYTES as u64;
-        let to = end.next_multiple_of(CHUNK_BYTES as u64).min(self.length);
-        let mut chunks = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX)];
-        files::read_at(&self.file, &mut chunks, from).map_err(StoreError::io(&self.path))?;
-        let first = usize::try_from(from / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
+        let chunks_start = offset - offset % CHUNK_BYTES as u64;
+        let chunks_end = end.next_multiple_of(CHUNK_BYTES as u64).min(self.length);
+        let mut chunks = vec![0; usize::try_from(chunks_end - chunks_start).unwrap_or(usize::MAX)];
+        files::read_at(&self.file, &mut chunks, chunks_start)
+            .map_err(StoreError::io(&self.path))?;
+        let first = usize::try_from(chunks_start / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
         self.verify_chunks(&chunks, first)?;
 
-        let start = usize::try_from(offset - from).unwrap_or(usize::MAX);
+        let start = usize::try_from(offset - chunks_start).unwrap_or(usize::MAX);
         bytes.copy_from_slice(&chunks[start..start + bytes.len()]);
         Ok(())
     }

@@ -42,8 +42,8 @@ fn private_dir_builder(is_recursive: bool) -> fs::DirBuilder {
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Fails if `path` is a symbolic link, a device, a FIFO or anything else that is not a regular
-/// file.
+/// Fails if the file cannot be opened, or if `path` is a symbolic link, a device, a FIFO or anything
+/// else that is not a regular file.
 pub(super) fn open_for_reading(path: &Path) -> io::Result<File> {
     open_regular(path, OpenOptions::new().read(true))
 }
@@ -166,12 +166,12 @@ pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<
     return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
     #[cfg(windows)]
     {
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = offset + done as u64;
-            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], at)? {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let at = offset + filled as u64;
+            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[filled..], at)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => done += read_file,
+                count => filled += count,
             }
         }
         Ok(())

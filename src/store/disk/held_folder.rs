@@ -25,7 +25,7 @@ impl HeldFolder {
     /// Opens the folder at `path`.
     ///
     /// # Errors
-    /// Fails if it is a symbolic link or not a folder.
+    /// Fails if it cannot be opened, or if it is a symbolic link or not a folder.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         #[cfg(unix)]
         {
@@ -45,7 +45,7 @@ impl HeldFolder {
     /// Creates and opens the folder `name` in this one, for its owner only.
     ///
     /// # Errors
-    /// Fails if this folder is gone, or if something in it has that name.
+    /// Fails if this folder is gone or cannot be written, or if something in it has that name.
     pub(crate) fn create_folder(&self, name: &str) -> Result<Self, StoreError> {
         let path = self.path.join(name);
         #[cfg(unix)]
@@ -67,7 +67,7 @@ impl HeldFolder {
     /// Creates the file `name` in the folder, for its owner only.
     ///
     /// # Errors
-    /// Fails if the folder is gone, or if something in it has that name.
+    /// Fails if the folder is gone or cannot be written, or if something in it has that name.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
         #[cfg(unix)]
         {

@@ -16,7 +16,8 @@ impl StoreLock {
     /// Takes the lock in the file `name` of the store at `dir`.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if another process holds it.
+    /// [`StoreError::Busy`] if another process holds it, [`StoreError::Io`] if the file cannot be
+    /// opened or locked.
     pub(crate) fn acquire(dir: &Path, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(name);
         let file = files::open_lock(&path)?;
@@ -32,7 +33,8 @@ impl StoreLock {
     /// not be written into another one.
     ///
     /// # Errors
-    /// [`StoreError::Replaced`] if the lock file is no longer at its path.
+    /// [`StoreError::Replaced`] if the lock file is no longer at its path, [`StoreError::Io`] if the
+    /// held file cannot be examined.
     pub(crate) fn check_not_replaced(&self) -> Result<(), StoreError> {
         let held = self.file.metadata().map_err(StoreError::io(&self.path))?;
         let found = fs::symlink_metadata(&self.path);

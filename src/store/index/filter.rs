@@ -224,9 +224,10 @@ pub(super) fn transpose_filters(mut filters: Vec<u64>) -> TransposedFilters {
                 if stride < 8 {
                     bytes[at / 8] |= row.to_le_bytes()[0] << (at % 8);
                 } else {
-                    let from = at / 8 + group * 8;
+                    let row_start = at / 8 + group * 8;
                     let length = width.div_ceil(8);
-                    bytes[from..from + length].copy_from_slice(&row.to_le_bytes()[..length]);
+                    bytes[row_start..row_start + length]
+                        .copy_from_slice(&row.to_le_bytes()[..length]);
                 }
             }
         }

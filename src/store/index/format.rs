@@ -28,19 +28,28 @@ use crate::store::error::StoreError;
 /// First bytes of the file; the digit is the version of the layout.
 pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX7";
 
+/// Number of counts in the head of the file.
 const COUNTS: usize = 8;
 
 /// Bytes of the magic, the counts and the checksum.
 const FIXED_BYTES: usize = MAGIC.len() + COUNTS * 8 + 8;
 
+/// Bytes of one block in the file.
 const BLOCK_BYTES: usize = 32;
+
+/// Bytes of the facts of one row in the file.
 pub(super) const FACTS_BYTES: usize = 28;
 
 /// Represents a missing time.
 const NO_TIME: i64 = i64::MIN;
 
+/// Set in the flags of a row that is a replay.
 const REPLAY_FLAG: u8 = 1;
+
+/// Set in the flags of a row that is an error.
 const ERROR_FLAG: u8 = 2;
+
+/// Set in the flags of a row of which it is known whether it is an error.
 const ERROR_KNOWN_FLAG: u8 = 4;
 
 /// The part of the file that is kept in memory.
@@ -76,7 +85,8 @@ struct HeadCounts {
 }
 
 impl HeadCounts {
-    /// Parses the first [`FIXED_BYTES`] of a file; `None` if they do not begin with [`MAGIC`].
+    /// Parses the first [`FIXED_BYTES`] of a file; `None` if they do not begin with [`MAGIC`], or
+    /// if a count is beyond the memory of this machine.
     fn parse(fixed: &[u8]) -> Option<Self> {
         let mut numbers = [0; COUNTS];
         for (number, bytes) in numbers.iter_mut().zip(fixed.strip_prefix(MAGIC)?.chunks_exact(8)) {

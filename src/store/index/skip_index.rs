@@ -132,12 +132,12 @@ impl SkipIndex {
     fn read_bit_row(&self, bit: usize) -> Result<FixedBitSet, StoreError> {
         let columns = self.head.columns;
         let stride = self.head.stride;
-        let from = bit * stride;
-        let start = self.head.filters + (from / 8) as u64;
+        let first_bit = bit * stride;
+        let start = self.head.filters + (first_bit / 8) as u64;
         let bytes = self.read_bytes(start..start + stride.div_ceil(8) as u64)?;
         if stride < 8 {
             // Several rows share a byte.
-            let byte = usize::from(bytes[0] >> (from % 8)) & ((1 << stride) - 1);
+            let byte = usize::from(bytes[0] >> (first_bit % 8)) & ((1 << stride) - 1);
             return Ok(FixedBitSet::with_capacity_and_blocks(columns, [byte]));
         }
 

@@ -103,10 +103,11 @@ impl Segment {
         let Some(expected) = self.entry.file_entry(CHECKSUMS) else { return Ok(Vec::new()) };
         let bytes = read_whole(&self.table_path(CHECKSUMS), expected)?;
         let (all, _) = bytes.as_chunks::<4>();
-        let events = self.entry.file_entry(EVENTS.name).map_or(0, |file| file.bytes);
-        let events = usize::try_from(events.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
-        let (of_events, of_index) = all.split_at(events.min(all.len()));
-        let own = if table == SKIP_INDEX { of_index } else { of_events };
+        let events_bytes = self.entry.file_entry(EVENTS.name).map_or(0, |file| file.bytes);
+        let events_chunks =
+            usize::try_from(events_bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
+        let (events_sums, index_sums) = all.split_at(events_chunks.min(all.len()));
+        let own = if table == SKIP_INDEX { index_sums } else { events_sums };
         Ok(own.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }
 

@@ -150,7 +150,7 @@ impl<'p> TextValues<'p> {
     /// Returns the range of a row's text in the page; empty if there is no such row.
     pub fn text_range(&self, row: usize) -> Range<usize> {
         let bounds = self.starts.get(row).zip(self.starts.get(row + 1));
-        let range = bounds.map_or(0..0, |(from, to)| *from..to - 4);
+        let range = bounds.map_or(0..0, |(start, next_start)| *start..next_start - 4);
         if range.end <= self.page.len() { range } else { 0..0 }
     }
 
@@ -159,11 +159,11 @@ impl<'p> TextValues<'p> {
         &self.page[self.text_range(row)]
     }
 
-    /// Returns the row whose text or length contains the byte at `at` of the page. The result is at
-    /// least `from`, where the search begins.
-    pub fn row_at(&self, at: usize, from: usize) -> usize {
-        let later = self.starts.get(from + 1..).unwrap_or_default().iter();
-        from + later.take_while(|start| **start <= at + 4).count()
+    /// Returns the row whose text or length contains the byte at `offset` of the page. The result is at
+    /// least `first_row`, where the search begins.
+    pub fn row_at(&self, offset: usize, first_row: usize) -> usize {
+        let later = self.starts.get(first_row + 1..).unwrap_or_default().iter();
+        first_row + later.take_while(|start| **start <= offset + 4).count()
     }
 }
 

@@ -35,7 +35,8 @@ impl SegmentFolder {
     /// Creates the file of `table`, and the folder before its first file.
     ///
     /// # Errors
-    /// Fails if the parent folder is gone, or if something else has one of the names.
+    /// Fails if the parent folder is gone or cannot be written, or if something else has one of the
+    /// names.
     pub(super) fn create_file(&mut self, table: &str) -> Result<NewFile, StoreError> {
         let path = self.file_path(table);
         let folder = match &mut self.folder {

@@ -182,11 +182,11 @@ impl SegmentWriter {
         if let Some(writer) = self.events.take() {
             let path = self.folder.file_path(EVENTS.name);
             let events = writer.finish()?.finish().map_err(StoreError::io(&path))?;
-            let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
-            let index = self.write_file(SKIP_INDEX, &index)?;
-            let checksums = events.chunks.iter().chain(&index.chunks);
-            let checksums: Vec<u8> = checksums.flat_map(|sum| sum.to_le_bytes()).collect();
-            let checksums = self.write_file(CHECKSUMS, &checksums)?;
+            let index_bytes = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
+            let index = self.write_file(SKIP_INDEX, &index_bytes)?;
+            let chunk_sums = events.chunks.iter().chain(&index.chunks);
+            let checksum_bytes: Vec<u8> = chunk_sums.flat_map(|sum| sum.to_le_bytes()).collect();
+            let checksums = self.write_file(CHECKSUMS, &checksum_bytes)?;
             entries.push(file_entry(EVENTS.name, events));
             entries.push(file_entry(SKIP_INDEX, index));
             entries.push(file_entry(CHECKSUMS, checksums));
@@ -342,7 +342,8 @@ fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
 }
 
-/// Returns the text in the first row of a column; `None` if there are no rows.
+/// Returns the text in the first row of a column; `None` if there is no such column or there are no
+/// rows.
 fn first_text(batch: &RecordBatch, column: EventColumn) -> Option<String> {
     let texts = text_column(batch, column)?;
     if texts.is_empty() { None } else { Some(texts.value(0).to_owned()) }

@@ -73,7 +73,7 @@ impl<'r> Action<'r> {
         let outcome = match result {
             None => ActionOutcome::Open,
             Some(result) => match result_stop_reason(result) {
-                Some(stop) => ActionOutcome::Stopped(stop),
+                Some(reason) => ActionOutcome::Stopped(reason),
                 None if has_failed(result) => ActionOutcome::Failed,
                 None => ActionOutcome::Worked,
             },
@@ -93,8 +93,8 @@ impl<'r> Action<'r> {
 
     /// Returns the name of the tool.
     pub(super) fn tool_name(&self) -> Option<&'r str> {
-        let of_result = self.result.and_then(|result| result.tool_name.as_deref());
-        self.call.tool_name.as_deref().or(of_result)
+        let result_tool = self.result.and_then(|result| result.tool_name.as_deref());
+        self.call.tool_name.as_deref().or(result_tool)
     }
 
     pub(super) fn files(&self) -> &'r [String] {

@@ -3,8 +3,10 @@
 
 use super::finding::shorten;
 
-/// Maximum number of lines shown, and maximum size of a line in bytes.
+/// Maximum number of lines shown.
 const MAX_LINES: usize = 16;
+
+/// Maximum size of a shown line in bytes.
 const MAX_LINE_BYTES: usize = 200;
 
 /// Maximum product of the line counts of two texts that are compared line by line. Larger pairs are
@@ -14,7 +16,7 @@ const MAX_LINE_PAIRS: usize = 40_000;
 /// Number of bytes shown before the first difference of two long lines.
 const LEAD_BYTES: usize = 40;
 
-/// Names of edit tool arguments, by side (removed or added). Any other argument ends a side.
+/// Names of edit tool arguments that hold the removed text.
 const REMOVED: &[&str] = &[
     "old_string",
     "oldString",
@@ -26,6 +28,8 @@ const REMOVED: &[&str] = &[
     "search",
     "TargetContent",
 ];
+
+/// Names of edit tool arguments that hold the added text.
 const ADDED: &[&str] = &[
     "new_string",
     "newString",
@@ -41,6 +45,8 @@ const ADDED: &[&str] = &[
     "file_text",
     "CodeContent",
 ];
+
+/// Names of other edit tool arguments. They end the text of the argument before them.
 const OTHER: &[&str] = &[
     "file_path",
     "filePath",
@@ -163,28 +169,28 @@ fn parse_argument(line: &str, is_list: bool) -> Option<(Option<EditSide>, &str)>
 /// Returns the lines that differ, prefixed with - and +, in at most `bytes`; `None` if no line
 /// differs.
 pub(super) fn diff_lines(before: &str, after: &str, bytes: usize) -> Option<String> {
-    let old: Vec<&str> = before.lines().collect();
-    let new: Vec<&str> = after.lines().collect();
-    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let most = old.len().min(new.len()) - head;
-    let backwards = old.iter().rev().zip(new.iter().rev());
-    let tail = backwards.take(most).take_while(|(a, b)| a == b).count();
-    let old = old.get(head..old.len() - tail).unwrap_or_default();
-    let new = new.get(head..new.len() - tail).unwrap_or_default();
+    let old_lines: Vec<&str> = before.lines().collect();
+    let new_lines: Vec<&str> = after.lines().collect();
+    let head = old_lines.iter().zip(&new_lines).take_while(|(a, b)| a == b).count();
+    let max_tail = old_lines.len().min(new_lines.len()) - head;
+    let backwards = old_lines.iter().rev().zip(new_lines.iter().rev());
+    let tail = backwards.take(max_tail).take_while(|(a, b)| a == b).count();
+    let old = old_lines.get(head..old_lines.len() - tail).unwrap_or_default();
+    let new = new_lines.get(head..new_lines.len() - tail).unwrap_or_default();
 
     let changed = changed_lines(old, new);
-    let from = match changed.as_slice() {
+    let shown_start = match changed.as_slice() {
         [(EditSide::Removed, old), (EditSide::Added, new)] => first_difference(old, new),
         _ => 0,
     };
-    let cut = if from > 0 { "…" } else { "" };
+    let cut = if shown_start > 0 { "…" } else { "" };
     let mut out = String::new();
     for (side, line) in changed.iter().take(MAX_LINES) {
         let sign = match side {
             EditSide::Removed => '-',
             EditSide::Added => '+',
         };
-        let line = shorten(line.get(from..).unwrap_or(line), MAX_LINE_BYTES);
+        let line = shorten(line.get(shown_start..).unwrap_or(line), MAX_LINE_BYTES);
         out.push_str(&format!("{sign} {cut}{line}\n"));
     }
     if changed.len() > MAX_LINES {

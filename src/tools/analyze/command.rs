@@ -7,9 +7,11 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Maximum number of bytes of a command line that are compared.
 const MAX_COMPARED_BYTES: usize = 600;
 
-/// Minimum percentage of words that two similar lines have in common: if they run the same program,
-/// and if they do not.
+/// Minimum percentage of words that two similar lines have in common if they run the same program.
 const MIN_SAME_PROGRAM_PERCENT: usize = 40;
+
+/// Minimum percentage of words that two similar lines have in common if they run different
+/// programs.
 const MIN_OTHER_PROGRAM_PERCENT: usize = 60;
 
 /// Programs that do not show the purpose of a line.

@@ -12,9 +12,11 @@ use super::finding::{finding_at, shorten};
 use crate::tools::reply::convert;
 use crate::tools::reply::event_predicates::{is_slash_or_shell_command, is_type, shows_compaction};
 
-/// Minimum growth in one request that is reported: in tokens, and as a fraction (1/`JUMP_PART`) of
-/// the tokens before it.
+/// Minimum growth in tokens of one request that is reported.
 const MIN_JUMP_TOKENS: i64 = 20_000;
+
+/// Divisor of the tokens before a request: its growth is reported if it is at least that part of
+/// them.
 const JUMP_PART: i64 = 4;
 
 /// Minimum growth in tokens that is a warning.
@@ -23,15 +25,23 @@ const MIN_LARGE_JUMP_TOKENS: i64 = 50_000;
 /// Maximum number of requests shown for a session.
 const MAX_REQUESTS: usize = 30;
 
-/// Limits on what is shown as lost: prompts, bytes of a prompt, files, and bytes of a path.
+/// Maximum number of lost prompts shown.
 const MAX_PROMPTS: usize = 5;
+
+/// Maximum size in bytes of a shown prompt.
 const MAX_PROMPT_BYTES: usize = 160;
+
+/// Maximum number of lost files shown.
 const MAX_FILES: usize = 10;
+
+/// Maximum size in bytes of a shown path.
 const MAX_PATH_BYTES: usize = 200;
 
-/// A prompt counts as summarized if the summary contains its first `BEGINNING_BYTES` bytes or at
-/// least `MIN_WORDS_PERCENT` percent of its words.
+/// Size in bytes of the beginning of a prompt. A prompt counts as summarized if the summary contains
+/// it, or at least [`MIN_WORDS_PERCENT`] of the prompt's words.
 const BEGINNING_BYTES: usize = 60;
+
+/// Minimum percentage of the words of a summarized prompt that the summary contains.
 const MIN_WORDS_PERCENT: usize = 40;
 
 /// Number of leading letters that are compared: words with the same beginning are treated as equal.
@@ -55,10 +65,10 @@ pub(super) fn analyze_context(
     let requests = collect_requests(&own);
     let compactions = collect_compactions(&own);
     let mut found = Vec::new();
-    let mut from = -1;
+    let mut last_compacted = -1;
     for compaction in &compactions {
-        found.extend(compaction_finding(rows, actions, &requests, from, compaction));
-        from = compaction.last().map_or(from, |row| row.event_index);
+        found.extend(compaction_finding(rows, actions, &requests, last_compacted, compaction));
+        last_compacted = compaction.last().map_or(last_compacted, |row| row.event_index);
     }
     for pair in requests.windows(2) {
         if let [before, after] = pair {
@@ -185,20 +195,21 @@ fn collect_compactions<'r>(own: &[&'r EventRow]) -> Vec<Vec<&'r EventRow>> {
     compactions
 }
 
-/// Returns a finding for a compaction, with what it lost. `from` is the last event of the previous
-/// compaction.
+/// Returns a finding for a compaction, with what it lost. `last_compacted` is the index of the last
+/// event of the previous compaction; -1 if there is none.
 fn compaction_finding(
     rows: &[EventRow],
     actions: &[Action<'_>],
     requests: &[ModelRequest<'_>],
-    from: i32,
+    last_compacted: i32,
     compaction: &[&EventRow],
 ) -> Option<Finding> {
     let first = compaction.first()?;
-    let before = requests.iter().rfind(|request| request.last.event_index < first.event_index);
-    let before = before.map(|request| request.tokens);
-    let size = describe_size(requests, compaction, before);
-    let covered = from..first.event_index;
+    let request_before =
+        requests.iter().rfind(|request| request.last.event_index < first.event_index);
+    let tokens_before = request_before.map(|request| request.tokens);
+    let size = describe_size(requests, compaction, tokens_before);
+    let covered = last_compacted..first.event_index;
     let prompts: Vec<&EventRow> =
         rows.iter().filter(|row| covered.contains(&row.event_index) && is_prompt(row)).collect();
     let files = named_files(actions, &covered);
@@ -210,15 +221,16 @@ fn compaction_finding(
             files.len()
         );
         return Some(Finding {
-            tokens: before,
+            tokens: tokens_before,
             ..finding_at(Check::Context, Severity::Info, first, reason)
         });
     };
 
-    let kept = CompactionSummary::from_text(&summary.text);
+    let summary_content = CompactionSummary::from_text(&summary.text);
     let lost_prompts: Vec<_> =
-        prompts.iter().filter(|row| !kept.mentions_prompt(&row.text)).collect();
-    let lost_files: Vec<_> = files.iter().filter(|path| !kept.mentions_file(path)).collect();
+        prompts.iter().filter(|row| !summary_content.mentions_prompt(&row.text)).collect();
+    let lost_files: Vec<_> =
+        files.iter().filter(|path| !summary_content.mentions_file(path)).collect();
     let reason = format!(
         "Compacted{size}; the summary leaves out {} of {} prompts and {} of {} files",
         lost_prompts.len(),
@@ -237,7 +249,7 @@ fn compaction_finding(
     };
     let is_elsewhere = summary.event_index != first.event_index;
     Some(Finding {
-        tokens: before,
+        tokens: tokens_before,
         related_event_ids: is_elsewhere.then(|| convert::event_id(summary)).into_iter().collect(),
         lost: Some(lost).filter(|lost| *lost != Lost::default()),
         ..finding_at(Check::Context, severity, first, reason)

@@ -43,16 +43,16 @@ fn is_answer(row: &EventRow) -> bool {
 }
 
 /// Returns a finding if the last prompt has no answer.
-fn unanswered_prompt_finding(own: &[&EventRow]) -> Option<Finding> {
-    let at = own.iter().rposition(|row| is_type(row, EventType::User))?;
-    let prompt = own[at];
-    let after = &own[at + 1..];
-    if is_slash_or_shell_command(&prompt.text) || after.iter().any(|row| is_answer(row)) {
+fn unanswered_prompt_finding(own_rows: &[&EventRow]) -> Option<Finding> {
+    let at = own_rows.iter().rposition(|row| is_type(row, EventType::User))?;
+    let prompt = own_rows[at];
+    let rows_after = &own_rows[at + 1..];
+    if is_slash_or_shell_command(&prompt.text) || rows_after.iter().any(|row| is_answer(row)) {
         return None;
     }
-    let (severity, why) = if after.iter().any(|row| notification_stop_reason(row).is_some()) {
+    let (severity, why) = if rows_after.iter().any(|row| notification_stop_reason(row).is_some()) {
         (Severity::Info, ": it was interrupted")
-    } else if after.iter().any(|row| has_failed(row)) {
+    } else if rows_after.iter().any(|row| has_failed(row)) {
         (Severity::Error, ": an error came instead")
     } else {
         (Severity::Warning, "")
@@ -70,10 +70,10 @@ fn open_calls_findings(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding
     }
     let last_message =
         own.iter().rfind(|row| is_type(row, EventType::Message) || is_type(row, EventType::User));
-    let last_message = last_message.map_or(-1, |row| row.event_index);
+    let last_index = last_message.map_or(-1, |row| row.event_index);
     let open = actions.iter().filter(|action| action.outcome == ActionOutcome::Open);
     let (last, earlier): (Vec<&Action<'_>>, Vec<_>) =
-        open.partition(|action| action.call.event_index > last_message);
+        open.partition(|action| action.call.event_index > last_index);
 
     let mut found = Vec::new();
     let reason = "A call at the end has no result: the log stops while it runs";
@@ -139,14 +139,14 @@ mod tests {
     /// Rows by type, subtype and text; a result names the call of its text.
     fn reasons(events: &[(EventType, Option<&str>, &str)]) -> Vec<String> {
         let row = |((kind, subtype, text), number): (&(EventType, Option<&str>, &str), i32)| {
-            let of_tools = matches!(kind, EventType::ToolCall | EventType::ToolResult);
+            let is_tool_event = matches!(kind, EventType::ToolCall | EventType::ToolResult);
             EventRow {
                 session_id: "s".to_owned(),
                 event_index: number,
                 event_type: *kind,
                 subtype: subtype.map(str::to_owned),
                 text: (*text).to_owned(),
-                tool_call_id: of_tools.then(|| (*text).to_owned()),
+                tool_call_id: is_tool_event.then(|| (*text).to_owned()),
                 is_error: (*subtype == Some("error")).then_some(true),
                 ..EventRow::default()
             }

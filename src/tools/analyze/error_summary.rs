@@ -11,16 +11,20 @@ use crate::base::sanitize::clean_text;
 /// Maximum size of the excerpt in bytes.
 const MAX_EXCERPT_BYTES: usize = 400;
 
-/// Maximum number of bytes of a line, and of lines of a text, that are examined.
+/// Maximum number of bytes of a line that are examined.
 const MAX_LINE_BYTES: usize = 300;
+
+/// Maximum number of lines of a text that are examined.
 const MAX_LINES: usize = 4000;
 
 /// Lines shorter than this get little weight: `error:` alone says nothing.
 const MIN_LINE_BYTES: usize = 8;
 
-/// Lines that only introduce the output of a command: whole lines, and beginnings of lines.
+/// Lines that only introduce the output of a command.
 const HEADER_LINES: &[&str] =
     &["output:", "output: (empty)", "stdout:", "stderr:", "error: (none)", "(no output)"];
+
+/// Beginnings of lines that only introduce the output of a command.
 const HEADER_BEGINNINGS: &[&str] = &[
     "chunk id: ",
     "wall time: ",
@@ -105,8 +109,8 @@ pub(super) fn summarize_error(text: &str, who: &str, is_command_output: bool) ->
         let signature = format!("{who}: no output");
         return ErrorSummary { excerpt: String::new(), signature };
     };
-    let error = &line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)];
-    let error = signature::normalize_line(error);
+    let examined = &line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)];
+    let error = signature::normalize_line(examined);
     let signature = if line.weight > 1 { error } else { format!("{who}: {error}") };
     let excerpt = text.get(line.start..).unwrap_or_default().trim_start();
     ErrorSummary { excerpt: shorten(excerpt, MAX_EXCERPT_BYTES), signature }

@@ -84,8 +84,9 @@ pub(super) fn plan_reads(
                 *calls += usize::from(fact.event_type == EventType::ToolCall);
                 *errors += usize::from(fact.event_type == EventType::ToolResult && is_failure);
             }
-            let of_tools = facts.iter().zip(span.start..).filter(|(fact, _)| must_be_read(fact));
-            let rows = group_into_spans(of_tools.map(|(_, row)| row));
+            let rows_to_read =
+                facts.iter().zip(span.start..).filter(|(fact, _)| must_be_read(fact));
+            let rows = group_into_spans(rows_to_read.map(|(_, row)| row));
             if !rows.is_empty() {
                 parts.entry(span.session).or_default().push(SegmentRows { segment: number, rows });
             }
@@ -168,11 +169,12 @@ pub(super) fn read_rows(
     let mut rows = EventReader::open(segment, &part.rows, COLUMNS, 4096)?.read_rows()?;
     let numbers = part.rows.iter().flat_map(|span| span.start..span.start + span.count);
     let failing = rows.iter().zip(numbers).filter(|(row, _)| has_failed(row));
-    let failing = group_into_spans(failing.map(|(_, number)| number));
-    if failing.is_empty() {
+    let failing_spans = group_into_spans(failing.map(|(_, number)| number));
+    if failing_spans.is_empty() {
         return Ok(rows);
     }
-    let texts = EventReader::open(segment, &failing, &[EventColumn::Text], 256)?.read_rows()?;
+    let texts =
+        EventReader::open(segment, &failing_spans, &[EventColumn::Text], 256)?.read_rows()?;
     for (row, text) in rows.iter_mut().filter(|row| has_failed(row)).zip(texts) {
         row.text = text.text;
     }

@@ -11,17 +11,26 @@ use crate::base::sanitize::clean_text;
 use crate::tools::reply::convert;
 use crate::tools::reply::event_predicates::is_type;
 
-/// Maximum distance, in calls, of the same call and of a similar call.
+/// Maximum distance in calls to the call that fixes a failed command or edit.
 const MAX_SAME_DISTANCE: usize = 200;
+
+/// Maximum distance in calls to the call that fixes another failed call, and to a command that is
+/// only similar to the failed one.
 const MAX_SIMILAR_DISTANCE: usize = 40;
 
-/// Maximum sizes of a diff, an edit and a path in bytes.
+/// Maximum size in bytes of the diff between the two calls.
 const MAX_DIFF_BYTES: usize = 500;
+
+/// Maximum size in bytes of the diff of an edit between the two calls.
 const MAX_EDIT_BYTES: usize = 300;
+
+/// Maximum size in bytes of a shown path.
 const MAX_PATH_BYTES: usize = 200;
 
-/// Maximum number of edits shown, and of the files of an edit.
+/// Maximum number of edits shown.
 const MAX_EDITS: usize = 3;
+
+/// Maximum number of files shown for an edit.
 const MAX_FILES: usize = 3;
 
 /// The position among the actions of the call that worked, and how it matches the failed call.
@@ -119,11 +128,15 @@ fn file_name(path: &str) -> &str {
 }
 
 /// Describes the fix of the failed call at `at`. `actions` must contain the texts.
-pub(super) fn describe_fix(actions: &[Action<'_>], at: usize, mended: FixingCall) -> Option<Fix> {
+pub(super) fn describe_fix(
+    actions: &[Action<'_>],
+    at: usize,
+    fixing_call: FixingCall,
+) -> Option<Fix> {
     let failed = actions.get(at)?;
-    let worked = actions.get(mended.at)?;
-    let between = actions.get(at + 1..mended.at)?;
-    let changed = match mended.matched {
+    let worked = actions.get(fixing_call.at)?;
+    let between = actions.get(at + 1..fixing_call.at)?;
+    let changed = match fixing_call.matched {
         FixMatch::SameCall => None,
         FixMatch::SimilarCommand => diff_lines(
             &clean_text(failed.command().unwrap_or_default()),
@@ -147,7 +160,7 @@ pub(super) fn describe_fix(actions: &[Action<'_>], at: usize, mended: FixingCall
             .result
             .filter(|result| result.event_index != worked.call.event_index)
             .map(convert::event_id),
-        matched: mended.matched,
+        matched: fixing_call.matched,
         calls_between: between.len(),
         diff: changed,
         edits: edits.into_iter().skip(omitted).map(describe_edit).collect(),

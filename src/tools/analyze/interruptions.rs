@@ -14,9 +14,10 @@ use crate::tools::reply::event_predicates::is_type;
 /// Maximum size of a shown text in bytes.
 const MAX_TEXT_BYTES: usize = 300;
 
-/// Maximum distance in events between two records of one interruption, and between an interruption
-/// and the user's next message.
+/// Maximum distance in events between two records of one interruption.
 const MAX_RECORD_DISTANCE: i32 = 3;
+
+/// Maximum distance in events between an interruption and the user's next message.
 const MAX_REPLY_DISTANCE: i32 = 8;
 
 pub(super) fn find_interruptions(rows: &[EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
@@ -30,7 +31,7 @@ pub(super) fn find_interruptions(rows: &[EventRow], actions: &[Action<'_>]) -> V
         if row.is_replay {
             continue;
         }
-        let Some(stop) = notification_stop_reason(row) else { continue };
+        let Some(stop_reason) = notification_stop_reason(row) else { continue };
         // The agents record one interruption two or three times.
         let is_repeated =
             near.iter().any(|index| (index - row.event_index).abs() <= MAX_RECORD_DISTANCE);
@@ -39,7 +40,7 @@ pub(super) fn find_interruptions(rows: &[EventRow], actions: &[Action<'_>]) -> V
             continue;
         }
 
-        let (severity, reason) = match stop {
+        let (severity, reason) = match stop_reason {
             StopReason::Denied => (Severity::Warning, "A permission was denied"),
             StopReason::Interrupted | StopReason::ParallelFailure => {
                 (Severity::Info, "The work was interrupted")
@@ -61,7 +62,8 @@ pub(super) fn find_interruptions(rows: &[EventRow], actions: &[Action<'_>]) -> V
     found
 }
 
-/// Returns a finding if a call was refused or interrupted.
+/// Returns a finding if a call was refused or interrupted, other than by the failure of a parallel
+/// call.
 fn call_finding(action: &Action<'_>) -> Option<Finding> {
     let (severity, reason) = match action.outcome {
         ActionOutcome::Stopped(StopReason::Denied) => (Severity::Warning, "The call was refused"),

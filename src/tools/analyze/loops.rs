@@ -17,8 +17,10 @@ use crate::tools::reply::convert;
 /// Maximum number of other calls between two calls of a loop that does not fail.
 const MAX_GAP_CALLS: usize = 4;
 
-/// Minimum number of calls that form a loop, and that form a costly one.
+/// Minimum number of calls that form a loop.
 const MIN_LOOP_CALLS: usize = 3;
+
+/// Minimum number of calls that form a costly loop, which is reported one level more severe.
 const MIN_COSTLY_CALLS: usize = 6;
 
 /// Maximum size in bytes of the shown part of an undone edit.

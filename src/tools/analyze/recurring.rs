@@ -27,8 +27,10 @@ use crate::tools::reply::{convert, cursor, rows};
 /// Minimum number of occurrences at which an error is reported.
 const MIN_OCCURRENCES: usize = 2;
 
-/// Minimum numbers of sessions at which an error is a warning, and at which it is severe.
+/// Minimum number of sessions at which a recurring error has the severity `warning`.
 const MIN_WARNING_SESSIONS: usize = 2;
+
+/// Minimum number of sessions at which a recurring error has the severity `error`.
 const MIN_ERROR_SESSIONS: usize = 5;
 
 /// The position where a page ended: severity, number of sessions, number of occurrences, and
@@ -237,8 +239,8 @@ impl RecurringFailure {
         seen.sort_by(|a, b| {
             (b.time, &a.session_id, b.event_index).cmp(&(a.time, &b.session_id, a.event_index))
         });
-        let sessions: HashSet<&str> = seen.iter().map(|seen| seen.session_id.as_str()).collect();
-        let sessions = sessions.len();
+        let session_ids: HashSet<&str> = seen.iter().map(|seen| seen.session_id.as_str()).collect();
+        let sessions = session_ids.len();
         let is_trivial = seen.iter().all(|seen| seen.is_trivial);
         let severity = if is_trivial || sessions < MIN_WARNING_SESSIONS {
             Severity::Info
@@ -312,14 +314,14 @@ impl RecurringFailure {
 /// them.
 fn read_fix(snapshot: &Snapshot, seen: &SeenFailure) -> Result<Option<Fix>, ToolError> {
     let Some(fix) = &seen.fix else { return Ok(None) };
-    let from = fix.failed.min(seen.event_index);
-    let to = fix.worked.max(seen.last).max(seen.event_index);
+    let first_index = fix.failed.min(seen.event_index);
+    let last_index = fix.worked.max(seen.last).max(seen.event_index);
     let session = snapshot.session_position(&seen.session_id).ok_or_else(missing_row_error)?;
     let rows = rows::read_events(
         snapshot,
         session,
-        convert::unsigned_index(from),
-        convert::unsigned_index(to) + 1,
+        convert::unsigned_index(first_index),
+        convert::unsigned_index(last_index) + 1,
     )?;
     let actions = pair_calls(&rows);
     let failed = actions.iter().position(|action| action.call.event_index == fix.failed);

@@ -10,24 +10,30 @@ use schemas::tool::analyze::{Check, Finding};
 use super::action::Action;
 use super::finding::finding_at;
 
-/// Minimum duration in milliseconds of a slow call in any session, and of a slow call of a
-/// subagent: subagents usually take long.
+/// Minimum duration in milliseconds of a call that is slow in any session.
 const MIN_SLOW_MS: i64 = 60_000;
+
+/// Minimum duration in milliseconds of a call to a subagent that is slow in any session: subagents
+/// usually take long.
 const MIN_SLOW_AGENT_MS: i64 = 600_000;
 
 /// Minimum duration in milliseconds of a slow call that is a warning.
 const MIN_COSTLY_MS: i64 = 300_000;
 
-/// A call is slow for its session if it takes this many times the median of its kind, and at least
-/// this many milliseconds.
+/// A call is unusual for its session if it takes at least this many times the median of its kind,
+/// and at least [`MIN_UNUSUAL_MS`].
 const MIN_MEDIAN_FACTOR: i64 = 10;
+
+/// Minimum duration in milliseconds of an unusual call.
 const MIN_UNUSUAL_MS: i64 = 10_000;
 
 /// Minimum number of calls from which a median is used.
 const MIN_MEDIAN_CALLS: usize = 10;
 
-/// Minimum sizes of large and huge results, in bytes.
+/// Minimum size of a large result in bytes.
 const MIN_LARGE_BYTES: usize = 20_000;
+
+/// Minimum size in bytes of a huge result, which is a warning.
 const MIN_HUGE_BYTES: usize = 40_000;
 
 /// Returns findings for calls that took long.
@@ -37,19 +43,19 @@ pub(super) fn find_slow_calls(actions: &[Action<'_>]) -> Vec<Finding> {
         let duration = action.result.and_then(|result| result.duration_ms);
         durations.entry(action.kind).or_default().extend(duration);
     }
-    for of_kind in durations.values_mut() {
-        of_kind.sort_unstable();
+    for kind_durations in durations.values_mut() {
+        kind_durations.sort_unstable();
     }
     actions.iter().filter_map(|action| slow_finding(action, durations.get(&action.kind)?)).collect()
 }
 
-/// Returns a finding if a call took long. `of_kind` are the ascending durations of the calls of its
-/// kind.
-fn slow_finding(action: &Action<'_>, of_kind: &[i64]) -> Option<Finding> {
+/// Returns a finding if a call took long. `kind_durations` are the durations of the calls of its
+/// kind in milliseconds, ascending.
+fn slow_finding(action: &Action<'_>, kind_durations: &[i64]) -> Option<Finding> {
     let duration = action.result?.duration_ms?;
-    let median = *of_kind.get(of_kind.len() / 2)?;
+    let median = *kind_durations.get(kind_durations.len() / 2)?;
     let min_slow = if action.kind == ToolKind::Agent { MIN_SLOW_AGENT_MS } else { MIN_SLOW_MS };
-    let is_unusual = of_kind.len() >= MIN_MEDIAN_CALLS
+    let is_unusual = kind_durations.len() >= MIN_MEDIAN_CALLS
         && duration >= MIN_UNUSUAL_MS
         && duration >= median.saturating_mul(MIN_MEDIAN_FACTOR);
     if duration < min_slow && !is_unusual {
@@ -61,16 +67,16 @@ fn slow_finding(action: &Action<'_>, of_kind: &[i64]) -> Option<Finding> {
         action.kind,
         ToolKind::Read | ToolKind::Edit | ToolKind::Write | ToolKind::Search | ToolKind::Plan
     );
-    let reason = if has_waited {
+    let explanation = if has_waited {
         "probably waited for a permission or an answer".to_owned()
     } else {
-        let count = of_kind.len();
+        let count = kind_durations.len();
         let kind = action.kind;
         format!("the median of {count} {kind} calls of this session is {}", format_seconds(median))
     };
     let is_costly = !has_waited && action.kind != ToolKind::Agent && duration >= MIN_COSTLY_MS;
     let severity = if is_costly { Severity::Warning } else { Severity::Info };
-    let reason = format!("Took {}; {reason}", format_seconds(duration));
+    let reason = format!("Took {}; {explanation}", format_seconds(duration));
     Some(Finding {
         call: action.describe_call(),
         duration_ms: Some(duration),

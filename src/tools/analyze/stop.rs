@@ -58,7 +58,7 @@ const SUBTYPES: &[(&str, StopReason)] = &[
     ("cancel", StopReason::Interrupted),
 ];
 
-/// Returns why the call of this result was stopped; `None` if it was not.
+/// Returns why the call of this result was stopped; `None` if the result does not show that it was.
 pub(super) fn result_stop_reason(result: &EventRow) -> Option<StopReason> {
     let by_subtype = result.subtype.as_deref().and_then(subtype_stop_reason);
     if result.is_error != Some(true) {

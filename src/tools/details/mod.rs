@@ -196,10 +196,10 @@ fn append_events(
     pager: &mut Pager<'_>,
     page: &mut DetailPage,
 ) {
-    let (from, mut offset) = page.from;
+    let (first_index, mut offset) = page.from;
     for event in events {
         let index = convert::unsigned_index(event.event_index);
-        if index < from {
+        if index < first_index {
             continue;
         }
         if pager.events.len() == page.limit {
@@ -223,13 +223,13 @@ fn parse_turns(text: &str) -> Result<RangeInclusive<u32>, ToolError> {
 
 /// Returns the range that a text means; `None` if it is not a range.
 fn turn_range(text: &str) -> Option<RangeInclusive<u32>> {
-    let Some((from, to)) = text.split_once('-') else {
+    let Some((first_text, last_text)) = text.split_once('-') else {
         let turn = parse_turn(text)?;
         return Some(turn..=turn);
     };
-    let from = parse_turn(from)?;
-    let to = if to.is_empty() { u32::MAX } else { parse_turn(to)? };
-    (from <= to).then_some(from..=to)
+    let first = parse_turn(first_text)?;
+    let last = if last_text.is_empty() { u32::MAX } else { parse_turn(last_text)? };
+    (first <= last).then_some(first..=last)
 }
 
 fn parse_turn(text: &str) -> Option<u32> {

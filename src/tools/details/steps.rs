@@ -43,7 +43,8 @@ pub(super) fn collect_steps(
     steps
 }
 
-/// Returns one item, or `None` if none of its events is shown at this level.
+/// Returns one item, or `None` if none of its events is shown at this level and its usage is
+/// unknown.
 fn describe_step(events: &[EventRow], includes_reasoning: bool) -> Option<Step> {
     let usage = events
         .iter()

@@ -11,16 +11,30 @@ use crate::store::Snapshot;
 use crate::tools::reply::convert;
 use crate::tools::reply::event_predicates::{is_slash_command, shows_compaction};
 
-/// Maximum sizes of the excerpts in bytes; together they keep the level under its target.
+// Together these limits keep the level under its target.
+
+/// Maximum size in bytes of the excerpt of the first and of the last prompt.
 const MAX_PROMPT_BYTES: usize = 800;
+
+/// Maximum size in bytes of the excerpt of the last message.
 const MAX_ANSWER_BYTES: usize = 1600;
+
+/// Maximum size in bytes of the excerpt of an error.
 const MAX_ERROR_BYTES: usize = 300;
+
+/// Maximum size in bytes of the excerpt of a compaction.
 const MAX_COMPACTION_BYTES: usize = 160;
 
-/// Maximum number of items shown of each list.
+/// Maximum number of tools shown.
 const MAX_TOOLS: usize = 20;
+
+/// Maximum number of errors shown.
 const MAX_ERRORS: usize = 5;
+
+/// Maximum number of compactions shown.
 const MAX_COMPACTIONS: usize = 5;
+
+/// Maximum number of child sessions shown.
 const MAX_CHILDREN: usize = 8;
 
 /// Maximum size of the title of a child in bytes.

@@ -8,8 +8,10 @@ use super::page::DetailPage;
 use crate::tools::reply::budget::Budget;
 use crate::tools::reply::convert;
 
-/// Maximum sizes of the excerpts in bytes.
+/// Maximum size in bytes of the excerpt of a prompt.
 const MAX_PROMPT_BYTES: usize = 600;
+
+/// Maximum size in bytes of the excerpt of an answer.
 const MAX_ANSWER_BYTES: usize = 800;
 
 /// Returns the turns of a page.

@@ -57,16 +57,16 @@ impl<T> Reply<T> {
     }
 }
 
-/// Runs a tool on the view of a call, and wraps its reply in the envelope.
-pub(crate) fn wrap_reply<T: Serialize>(
+/// Runs a tool on the snapshot of a call, and wraps its reply in the envelope.
+pub(crate) fn run_and_wrap<T: Serialize>(
     call: &Call<'_>,
     CallView { snapshot, freshness }: &CallView,
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
 ) -> Result<EncodedAnswer<T>, ToolError> {
     let reply = tool(snapshot)?;
     let manifest = snapshot.manifest();
-    let newest = manifest.segments.iter().filter_map(|segment| segment.times);
-    let newest = convert::format_time(newest.map(|(_, newest)| newest).max());
+    let segment_times = manifest.segments.iter().filter_map(|segment| segment.times);
+    let newest = convert::format_time(segment_times.map(|(_, newest)| newest).max());
     let updated = Timestamp(manifest.updated_at).to_string();
 
     let mut hints = Vec::new();
@@ -75,12 +75,12 @@ pub(crate) fn wrap_reply<T: Serialize>(
     }
     hints.extend(reply.hint);
     if reply.returned == 0 {
-        let newest = match &newest {
+        let newest_note = match &newest {
             Some(newest) => format!("its newest event is from {newest}"),
             None => "none of its events has a time".to_owned(),
         };
         let why_empty = freshness.describe_unknown_files();
-        hints.push(format!("The index was updated at {updated}; {newest}.{why_empty}"));
+        hints.push(format!("The index was updated at {updated}; {newest_note}.{why_empty}"));
     }
 
     let mut warnings = reply.warnings;
@@ -150,17 +150,17 @@ fn describe_next_page(cursor: &str, seen: usize, total: Option<RowTotal>) -> Str
 
 /// Returns a warning that names the kinds of secrets masked in an answer.
 fn redaction_warning(json: &[u8]) -> Option<Warning> {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for at in memmem::find_iter(json, MASK) {
         let rest = json.get(at + MASK.len()..).unwrap_or_default();
         // A snippet may end inside the mask.
-        *kinds.entry(mask_kind(rest).unwrap_or("unknown")).or_default() += 1;
+        *counts.entry(mask_kind(rest).unwrap_or("unknown")).or_default() += 1;
     }
-    let total: usize = kinds.values().sum();
+    let total: usize = counts.values().sum();
     if total == 0 {
         return None;
     }
-    let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    let kinds: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
     let message = format!("{total} secrets are masked in this answer: {}", kinds.join(", "));
     Some(Warning::new(WarningCode::Redacted, Severity::Info, message))
 }

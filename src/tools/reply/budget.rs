@@ -15,13 +15,13 @@ pub(crate) fn echoed_name(name: &str) -> String {
 
 /// The number of bytes of JSON that may still be used.
 pub(crate) struct Budget {
-    left: usize,
+    bytes_left: usize,
     is_used: bool,
 }
 
 impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { left: bytes, is_used: false }
+        Self { bytes_left: bytes, is_used: false }
     }
 
     /// Takes the space that `item` needs; returns false if too little remains. The first item
@@ -29,17 +29,17 @@ impl Budget {
     pub(crate) fn take(&mut self, item: &impl Serialize) -> bool {
         // One byte for the comma.
         let bytes = json_length(item) + 1;
-        if bytes > self.left && self.is_used {
+        if bytes > self.bytes_left && self.is_used {
             return false;
         }
         self.is_used = true;
-        self.left = self.left.saturating_sub(bytes);
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
         true
     }
 
     /// Returns the number of bytes left.
     pub(crate) fn remaining_bytes(&self) -> usize {
-        self.left
+        self.bytes_left
     }
 }
 

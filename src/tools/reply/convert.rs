@@ -13,9 +13,11 @@ use super::session_sums::{session_counts, session_tokens};
 use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::store::Snapshot;
 
-/// Maximum size of a title in bytes of JSON. The minimal format allows less, so that a page of 20
-/// sessions takes less than 1,000 tokens.
+/// Maximum size of a title in bytes of JSON.
 const MAX_TITLE_BYTES: usize = 240;
+
+/// Maximum size of a title in bytes of JSON in the minimal format, of which a page of 20 sessions
+/// takes less than 1,000 tokens.
 const MAX_MINIMAL_TITLE_BYTES: usize = 40;
 
 /// Formats a time, in microseconds, as text.

@@ -32,12 +32,12 @@ pub(crate) fn decode<P: DeserializeOwned>(
     let bytes = URL_SAFE_NO_PAD
         .decode(cursor.trim())
         .map_err(|_| invalid_cursor("it does not come from an earlier page"))?;
-    let cursor: CursorContent<P> = serde_json::from_slice(&bytes)
+    let content: CursorContent<P> = serde_json::from_slice(&bytes)
         .map_err(|_| invalid_cursor("it belongs to another kind of call"))?;
-    if cursor.b != hash_arguments(args) {
+    if content.b != hash_arguments(args) {
         return Err(invalid_cursor("it belongs to a call with other arguments"));
     }
-    Ok(cursor.p)
+    Ok(content.p)
 }
 
 fn invalid_cursor(why: &str) -> ToolError {

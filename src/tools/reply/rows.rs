@@ -16,15 +16,15 @@ use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::error::store_error;
 use crate::store::{ALL_EVENTS, Snapshot, column_of};
 
-/// Reads events `from..to` of a session, in order.
+/// Reads events `first..end` of a session, in order.
 pub(crate) fn read_events(
     snapshot: &Snapshot,
     session: usize,
-    from: u32,
-    to: u32,
+    first: u32,
+    end: u32,
 ) -> Result<Vec<EventRow>, ToolError> {
     snapshot
-        .events_of(session, std::slice::from_ref(&(from..to)), &[])
+        .events_of(session, std::slice::from_ref(&(first..end)), &[])
         .read_rows()
         .map_err(store_error)
 }
@@ -40,12 +40,12 @@ pub(crate) fn read_all_events(
 ) -> Result<Vec<EventRow>, ToolError> {
     let end = u32::try_from(snapshot.sessions()[session].events).unwrap_or(u32::MAX);
     let mut events = Vec::new();
-    let mut from = 0;
-    while from < end {
+    let mut first = 0;
+    while first < end {
         call.ensure_running()?;
-        let to = from.saturating_add(CHUNK_EVENTS).min(end);
-        events.extend(read_events(snapshot, session, from, to)?);
-        from = to;
+        let chunk_end = first.saturating_add(CHUNK_EVENTS).min(end);
+        events.extend(read_events(snapshot, session, first, chunk_end)?);
+        first = chunk_end;
     }
     Ok(events)
 }
@@ -99,7 +99,7 @@ impl Links {
 
     /// Adds the rows of a batch.
     fn add_batch(&mut self, batch: &RecordBatch) -> Result<(), ToolError> {
-        let (Some(index), Some(kind), Some(call), Some(duration)) = (
+        let (Some(indices), Some(kinds), Some(calls), Some(durations)) = (
             column_of(batch, EventColumn::EventIndex),
             column_of(batch, EventColumn::EventType),
             column_of(batch, EventColumn::ToolCallId),
@@ -107,13 +107,14 @@ impl Links {
         ) else {
             return Ok(());
         };
-        let index = index.as_primitive::<arrow::datatypes::Int32Type>();
-        let kind = kind.as_string::<i32>();
-        let call = call.as_string::<i32>();
-        let duration = duration.as_primitive::<arrow::datatypes::Int64Type>();
-        for row in (0..batch.num_rows()).filter(|row| call.is_valid(*row)) {
-            let duration = duration.is_valid(row).then(|| duration.value(row));
-            self.add_event(kind.value(row).parse()?, call.value(row), index.value(row), duration);
+        let indices = indices.as_primitive::<arrow::datatypes::Int32Type>();
+        let kinds = kinds.as_string::<i32>();
+        let calls = calls.as_string::<i32>();
+        let durations = durations.as_primitive::<arrow::datatypes::Int64Type>();
+        for row in (0..batch.num_rows()).filter(|row| calls.is_valid(*row)) {
+            let duration = durations.is_valid(row).then(|| durations.value(row));
+            let index = indices.value(row);
+            self.add_event(kinds.value(row).parse()?, calls.value(row), index, duration);
         }
         Ok(())
     }
@@ -236,7 +237,7 @@ impl Pager<'_> {
     }
 
     /// Adds to an event as much of its text, from character `offset` on, as fits on the page.
-    /// Returns `None` if too little of it fits.
+    /// Returns `None` if too little of it fits and the page has events already.
     fn add_text(&mut self, event: &mut Event, text: &str, offset: usize) -> Option<EventFit> {
         let text = clean_text(text);
         let chars = text.chars().count();

@@ -23,9 +23,10 @@ impl SessionSelection {
         self.since.as_deref().map(|since| Timestamp::parse_since("since", since, now)).transpose()
     }
 
-    /// Returns the positions of the selected sessions in the snapshot, or the error
-    /// `session_not_found` if there are none. With `since`, only sessions that continued after it
-    /// are selected.
+    /// Returns the positions of the selected sessions in the snapshot. With `since`, only sessions
+    /// that continued after it are selected. Fails with `session_not_found` if no session is
+    /// selected, and also if `since` is not a time or if one of the ids does not name exactly one
+    /// session.
     pub fn select_sessions(
         &self,
         snapshot: &Snapshot,

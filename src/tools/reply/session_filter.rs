@@ -13,13 +13,13 @@ pub(crate) fn session_filter(
     // A folder may be given with a trailing slash.
     let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
     move |row| {
-        let in_project = project.as_ref().is_none_or(|wanted| {
+        let is_in_project = project.as_ref().is_none_or(|wanted| {
             [&row.cwd, &row.project, &row.repository]
                 .into_iter()
                 .flatten()
                 .any(|place| place.to_lowercase().contains(wanted))
         });
-        in_project
+        is_in_project
             && provider.is_none_or(|wanted| row.provider == wanted)
             && since.is_none_or(|since| row.ended_at.is_some_and(|end| end >= since))
     }

@@ -95,14 +95,14 @@ impl<'s> SubagentIndex<'s> {
         prices: &PriceTable,
     ) -> Option<Family> {
         let mut rows = vec![row];
-        let mut from = 0;
+        let mut level_start = 0;
         for _ in 0..MAX_SUBAGENT_DEPTH {
-            let level = rows.len();
-            for at in from..level {
-                let of_row = self.children.get(rows[at].session_id.as_str());
-                rows.extend(of_row.into_iter().flatten().filter(|child| child.is_conversation()));
+            let level_end = rows.len();
+            for at in level_start..level_end {
+                let children = self.children.get(rows[at].session_id.as_str());
+                rows.extend(children.into_iter().flatten().filter(|child| child.is_conversation()));
             }
-            from = level;
+            level_start = level_end;
         }
         if rows.len() == 1 {
             return None;

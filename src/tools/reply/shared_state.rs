@@ -64,7 +64,8 @@ impl SharedState {
         })
     }
 
-    /// Returns the snapshot of the call, or the error `index_empty` if nothing was ingested yet.
+    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, or
+    /// if the store cannot be read.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
         let CallView { snapshot, freshness } = self.view(call)?;
         if snapshot.manifest().generation > 0 {
@@ -86,7 +87,7 @@ impl SharedState {
     }
 
     /// Returns the generation of the store, and a hash of everything that the answer depends on
-    /// besides its arguments. Returns `None` if there is no store to answer from.
+    /// besides its arguments. Returns `None` if the store is empty or cannot be read.
     pub(crate) fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
         let generation = self.snapshot(call).ok()?.manifest().generation;
         let CallView { snapshot, freshness } = self.view(call).ok()?;

@@ -10,8 +10,13 @@ use schemas::{EventType, Usage};
 
 use crate::store::column_of;
 
+/// Value of the event type column for a call.
 pub(super) const CALL: &str = EventType::ToolCall.as_str();
+
+/// Value of the event type column for the result of a call.
 pub(super) const RESULT: &str = EventType::ToolResult.as_str();
+
+/// Value of the event type column for token counts.
 pub(super) const USAGE: &str = EventType::TokenUsage.as_str();
 
 /// The fields of a row that the sums use.

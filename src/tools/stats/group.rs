@@ -11,8 +11,10 @@ use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE, flag_at, number_
 use super::plan::StatsPlan;
 use super::sums::{GroupSums, KEY_SEPARATOR, MISSING_VALUE};
 
-/// The lengths of an hour and of a day in microseconds.
+/// Length of an hour in microseconds.
 const HOUR_US: i64 = 3_600_000_000;
+
+/// Length of a day in microseconds.
 const DAY_US: i64 = 24 * HOUR_US;
 
 /// The groups of some rows.

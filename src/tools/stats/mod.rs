@@ -88,9 +88,9 @@ pub(super) fn run(
         .warnings
         .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
     if reply.is_truncated {
-        let most = limits::STATS_LIMIT_MAX;
-        let next_step = if returned == limit && limit < most as usize {
-            format!("Raise limit (at most {most}), or narrow")
+        let max_limit = limits::STATS_LIMIT_MAX;
+        let next_step = if returned == limit && limit < max_limit as usize {
+            format!("Raise limit (at most {max_limit}), or narrow")
         } else {
             "The answer is full: narrow".to_owned()
         };

@@ -106,23 +106,23 @@ fn read_unit(
     let mut spans = unit.spans.iter();
     // The session of the current span, and the number of its rows that were not added yet.
     let mut session = 0;
-    let mut left = 0;
+    let mut span_rows_left = 0;
     while let Some(batch) = reader.next_batch()? {
         if stop() || plan.has_too_many_groups() {
             return Ok(None);
         }
-        let mut done = 0;
-        while done < batch.num_rows() {
-            if left == 0 {
+        let mut batch_rows_done = 0;
+        while batch_rows_done < batch.num_rows() {
+            if span_rows_left == 0 {
                 let Some((next, span)) = spans.next() else { break };
                 session = *next;
-                left = span.count;
+                span_rows_left = span.count;
                 groups.begin_session();
             }
-            let rows = left.min(batch.num_rows() - done);
-            groups.add_rows(session, &batch.slice(done, rows));
-            left -= rows;
-            done += rows;
+            let row_count = span_rows_left.min(batch.num_rows() - batch_rows_done);
+            groups.add_rows(session, &batch.slice(batch_rows_done, row_count));
+            span_rows_left -= row_count;
+            batch_rows_done += row_count;
         }
     }
     Ok(Some(groups.finish()))

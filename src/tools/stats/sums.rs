@@ -10,8 +10,10 @@ use super::fact::{CALL, RESULT, StatsFact, USAGE};
 use super::plan::StatsPlan;
 use crate::base::sanitize::clean_text;
 
-/// The separator between the values of two keys, and the placeholder for a missing value.
+/// The separator between the values of two keys.
 pub(super) const KEY_SEPARATOR: char = '\u{1f}';
+
+/// The placeholder for a key without a value.
 pub(super) const MISSING_VALUE: char = '\u{1e}';
 
 /// The sums over the rows of a group.

@@ -144,8 +144,8 @@ impl AmpDecoder {
 
     /// Decodes a response of the model, with its end and its token usage.
     fn decode_response(&mut self, message: Value<'_>, out: &mut Stream) {
-        let usage = message.object("usage");
-        out.set_model(usage.and_then(|usage| usage.text("model")));
+        let counts = message.object("usage");
+        out.set_model(counts.and_then(|counts| counts.text("model")));
         out.begin_step();
 
         if let Some(text) = message.non_empty("content") {
@@ -158,7 +158,7 @@ impl AmpDecoder {
             self.push_response_end(state, out);
         }
 
-        let Some(counts) = usage else { return };
+        let Some(counts) = counts else { return };
         let usage = read_usage(counts);
         if usage.total() > 0 {
             self.counted.push(CountedMessage {
@@ -181,8 +181,8 @@ impl AmpDecoder {
                 if let Some(text) = block.non_empty("thinking") {
                     self.text.push_str(text);
                 } else {
-                    let sealed = block.object("openAIReasoning");
-                    let sealed = sealed.and_then(|sealed| sealed.text("encryptedContent"));
+                    let reasoning = block.object("openAIReasoning");
+                    let sealed = reasoning.and_then(|item| item.text("encryptedContent"));
                     let bytes = block.text("data").or(sealed).map_or(0, str::len);
                     self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
                 }

@@ -61,8 +61,9 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 
 /// Returns the parent thread and the relation to it, if the fields before the messages name one.
 fn read_lineage(document: &serde_json::Map<String, Json>) -> Option<(String, Relation)> {
-    let named = [("mainThreadID", Relation::SubagentOf), ("originThreadID", Relation::ForkedFrom)];
-    for (key, relation) in named {
+    let parent_fields =
+        [("mainThreadID", Relation::SubagentOf), ("originThreadID", Relation::ForkedFrom)];
+    for (key, relation) in parent_fields {
         if let Some(thread) = document.get(key).and_then(Json::as_str) {
             return Some((thread.to_owned(), relation));
         }

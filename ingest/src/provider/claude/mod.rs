@@ -117,8 +117,8 @@ impl LineDecoder for ClaudeDecoder {
         let uuid = uuid_identity(id);
         // A record of a fork names its original. Copies made by the Agent SDK have uuids of their
         // own, and copies of such a copy name the copy.
-        let original = object.object("forkedFrom");
-        let original = original.and_then(|original| uuid_identity(original.text("messageUuid")));
+        let forked_from = object.object("forkedFrom");
+        let original = forked_from.and_then(|source| uuid_identity(source.text("messageUuid")));
         let is_copied = original.is_some_and(|original| out.is_in_history(original));
         let identity = if is_copied { uuid } else { original.or(uuid) };
         begin_identified_record((id, identity), raw, at, time, out);

@@ -35,10 +35,10 @@ impl PrintedOutput {
         if let Some((call, text)) = object.non_empty("parentToolUseID").zip(text) {
             // Masks before cutting, because a secret is recognized by its beginning.
             let text = out.clean_and_mask(text);
-            let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_TAIL_BYTES));
+            let tail_start = text.ceil_char_boundary(text.len().saturating_sub(MAX_TAIL_BYTES));
             self.0 = Some(CommandOutput {
                 call: call.to_owned(),
-                text: text[from..].to_owned(),
+                text: text[tail_start..].to_owned(),
                 at: (at.offset, at.length, at.line),
             });
         }

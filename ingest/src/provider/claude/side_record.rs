@@ -113,8 +113,8 @@ impl ClaudeDecoder {
                 let title = title.unwrap_or("");
                 text.push_str(title);
                 let is_custom = kind == "custom-title";
-                let from = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
-                out.offer_title(from, title);
+                let title_source = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
+                out.offer_title(title_source, title);
             }
             "file-history-snapshot" => append_tracked_files(object, text),
             // The prompt itself is in a record of its own.

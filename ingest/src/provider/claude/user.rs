@@ -194,9 +194,9 @@ fn split_leading_block(text: &str) -> Option<LeadingBlock<'_>> {
 
 /// Returns the text between two marks.
 fn text_between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
-    let from = text.find(open)? + open.len();
-    let length = text[from..].find(close)?;
-    Some(text[from..from + length].trim())
+    let content_start = text.find(open)? + open.len();
+    let length = text[content_start..].find(close)?;
+    Some(text[content_start..content_start + length].trim())
 }
 
 /// Converts a number of seconds to milliseconds.

@@ -32,11 +32,11 @@ impl ClineSessionDecoder {
         let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
         out.begin_record(at, identity, time);
 
-        let said = message.text("content");
+        let content_text = message.text("content");
         let blocks = message.items("content");
         match message.text("role") {
-            Some("user") => self.decode_user_message(message, said, &blocks, out),
-            Some("assistant") => self.decode_response(message, said, &blocks, out),
+            Some("user") => self.decode_user_message(message, content_text, &blocks, out),
+            Some("assistant") => self.decode_response(message, content_text, &blocks, out),
             role => {
                 out.count_unknown("record", role.unwrap_or("untyped"));
                 self.text.clear();
@@ -51,7 +51,7 @@ impl ClineSessionDecoder {
     fn decode_user_message(
         &mut self,
         message: Value<'_>,
-        said: Option<&str>,
+        content_text: Option<&str>,
         blocks: &[Value<'_>],
         out: &mut Stream,
     ) {
@@ -63,7 +63,7 @@ impl ClineSessionDecoder {
             return self.push_cut_notification(kind, out);
         }
 
-        let prompt = collect_prompt(said, blocks, out);
+        let prompt = collect_prompt(content_text, blocks, out);
         if !prompt.is_empty() {
             out.push_prompt(&prompt);
         }
@@ -87,14 +87,14 @@ impl ClineSessionDecoder {
     fn decode_response(
         &mut self,
         message: Value<'_>,
-        said: Option<&str>,
+        content_text: Option<&str>,
         blocks: &[Value<'_>],
         out: &mut Stream,
     ) {
         out.set_model(message.object("modelInfo").and_then(|model| model.text("id")));
         out.begin_step();
 
-        push_message(said.unwrap_or(""), out);
+        push_message(content_text.unwrap_or(""), out);
         for block in blocks {
             match block.text("type") {
                 Some("text") => push_message(block.text("text").unwrap_or(""), out),
@@ -202,10 +202,10 @@ fn client_text_kind(message: Value<'_>) -> Option<&str> {
 
 /// Returns the prompt in a user's message: the typed text, the images, and the files that the text
 /// does not name. Elements that Cline inserted become notifications.
-fn collect_prompt(said: Option<&str>, blocks: &[Value<'_>], out: &mut Stream) -> String {
+fn collect_prompt(content_text: Option<&str>, blocks: &[Value<'_>], out: &mut Stream) -> String {
     let mut prompt = String::new();
-    if let Some(said) = said {
-        append_typed_text(said, &mut prompt, out);
+    if let Some(content_text) = content_text {
+        append_typed_text(content_text, &mut prompt, out);
     }
     for block in blocks {
         match block.text("type") {

@@ -77,34 +77,34 @@ impl ClineTaskDecoder {
         out.begin_record(at, identity, time);
 
         out.set_model(message.object("modelInfo").and_then(|model| model.text("modelId")));
-        let said = message.text("text").unwrap_or("");
+        let message_text = message.text("text").unwrap_or("");
         match kind {
-            "task" | "user_feedback" => self.decode_prompt(message, said, out),
+            "task" | "user_feedback" => self.decode_prompt(message, message_text, out),
             "text" | "completion_result" | "plan_mode_respond" | "act_mode_respond"
-            | "followup" => self.decode_reply(said, out),
+            | "followup" => self.decode_reply(message_text, out),
             "reasoning" => {
-                let text = message.non_empty("reasoning").unwrap_or(said);
+                let text = message.non_empty("reasoning").unwrap_or(message_text);
                 out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
             }
             "tool" | "use_mcp_server" | "command" | "browser_action" => {
-                self.decode_call(kind, said, out);
+                self.decode_call(kind, message_text, out);
             }
-            "command_output" => self.push_tool_result("execute_command", said, out),
-            "mcp_server_response" => self.push_tool_result("use_mcp_server", said, out),
-            "browser_action_result" => self.push_tool_result("browser_action", said, out),
+            "command_output" => self.push_tool_result("execute_command", message_text, out),
+            "mcp_server_response" => self.push_tool_result("use_mcp_server", message_text, out),
+            "browser_action_result" => self.push_tool_result("browser_action", message_text, out),
             "api_req_started" | "api_req_finished" | "deleted_api_reqs" | "subagent_usage" => {
-                self.decode_request(kind, said, out);
+                self.decode_request(kind, message_text, out);
             }
             _ if FRAME_KINDS.contains(&kind) => return RecordOutcome::Merged("frame"),
-            _ => self.push_side_notification(kind, said, out),
+            _ => self.push_side_notification(kind, message_text, out),
         }
         RecordOutcome::Events
     }
 
     /// Decodes a prompt of the user, with its pictures and files.
-    fn decode_prompt(&mut self, message: Value<'_>, said: &str, out: &mut Stream) {
+    fn decode_prompt(&mut self, message: Value<'_>, message_text: &str, out: &mut Stream) {
         self.text.clear();
-        self.text.push_str(said);
+        self.text.push_str(message_text);
         for name in ["images", "files"] {
             for item in message.items(name) {
                 let item = string_value(item).unwrap_or("");
@@ -125,31 +125,31 @@ impl ClineTaskDecoder {
     }
 
     /// Decodes text of the agent. Questions and plans are JSON with options.
-    fn decode_reply(&mut self, said: &str, out: &mut Stream) {
+    fn decode_reply(&mut self, message_text: &str, out: &mut Stream) {
         let Self { text, inner } = self;
         text.clear();
-        let is_json = decode_embedded(said, inner, |value| {
-            let words = value.text("question").or_else(|| value.text("response"));
-            text.push_str(words.unwrap_or(said));
+        let is_json = decode_embedded(message_text, inner, |value| {
+            let question = value.text("question").or_else(|| value.text("response"));
+            text.push_str(question.unwrap_or(message_text));
             for option in value.items("options") {
                 text.push_str("\n- ");
                 render::append_value(option, text);
             }
         });
-        let words = if is_json { text.as_str() } else { said };
-        let words = words.strip_suffix(CHANGES_SUFFIX).unwrap_or(words);
-        if !words.is_empty() {
-            out.push(EventType::Message, Draft { text: words, ..Draft::default() });
+        let shown = if is_json { text.as_str() } else { message_text };
+        let reply = shown.strip_suffix(CHANGES_SUFFIX).unwrap_or(shown);
+        if !reply.is_empty() {
+            out.push(EventType::Message, Draft { text: reply, ..Draft::default() });
         }
     }
 
     /// Decodes a tool call: the text of a command, or JSON with the name and the arguments.
-    fn decode_call(&mut self, kind: &str, said: &str, out: &mut Stream) {
+    fn decode_call(&mut self, kind: &str, message_text: &str, out: &mut Stream) {
         let is_command = kind == "command";
         let mut arguments = Arguments::default();
         let mut name = if is_command { "execute_command" } else { kind }.to_owned();
         let is_json = !is_command
-            && decode_embedded(said, &mut self.inner, |value| {
+            && decode_embedded(message_text, &mut self.inner, |value| {
                 if let Some(server) = value.text("serverName")
                     && let Some(tool) = value.text("toolName")
                 {
@@ -160,24 +160,26 @@ impl ClineTaskDecoder {
                 arguments.read_value(value);
             });
         if !is_json {
-            arguments.read_plain_text(said);
+            arguments.read_plain_text(message_text);
         }
 
         let mut draft = Draft { tool_name: Some(&name), ..arguments.draft() };
         if is_command {
-            draft.command = said.get(..said.floor_char_boundary(MAX_COMMAND_BYTES)).unwrap_or("");
+            draft.command = message_text
+                .get(..message_text.floor_char_boundary(MAX_COMMAND_BYTES))
+                .unwrap_or("");
         }
         out.push(EventType::ToolCall, draft);
     }
 
     /// Pushes the result of a tool, unless it is empty.
-    fn push_tool_result(&mut self, tool: &str, said: &str, out: &mut Stream) {
+    fn push_tool_result(&mut self, tool: &str, message_text: &str, out: &mut Stream) {
         let Self { text, inner } = self;
         text.clear();
-        if !decode_embedded(said, inner, |value| {
+        if !decode_embedded(message_text, inner, |value| {
             render::append_notification(value, &["screenshot"], text);
         }) {
-            text.push_str(said);
+            text.push_str(message_text);
         }
         if !text.is_empty() {
             let draft = Draft { text, tool_name: Some(tool), ..Draft::default() };
@@ -187,7 +189,7 @@ impl ClineTaskDecoder {
 
     /// Decodes a request to the model. Its token counts are added to the same message when it ends.
     /// Deleted messages and subagents have their counts in messages of their own.
-    fn decode_request(&mut self, kind: &str, said: &str, out: &mut Stream) {
+    fn decode_request(&mut self, kind: &str, message_text: &str, out: &mut Stream) {
         let is_start = kind == "api_req_started";
         if is_start {
             out.begin_step();
@@ -196,7 +198,7 @@ impl ClineTaskDecoder {
         let text = &mut self.text;
         text.clear();
         let mut has_usage = false;
-        decode_embedded(said, &mut self.inner, |value| {
+        decode_embedded(message_text, &mut self.inner, |value| {
             out.set_cwd(value.text("request").and_then(find_working_directory));
             let usage = read_usage(value);
             has_usage = usage.total() > 0;
@@ -224,13 +226,13 @@ impl ClineTaskDecoder {
     }
 
     /// Pushes a message without a rule of its own as a notification.
-    fn push_side_notification(&mut self, kind: &str, said: &str, out: &mut Stream) {
+    fn push_side_notification(&mut self, kind: &str, message_text: &str, out: &mut Stream) {
         let is_error = ERROR_KINDS.contains(&kind).then_some(true);
         if is_error.is_none() && !SIDE_KINDS.contains(&kind) {
             out.count_unknown("record", kind);
         }
         self.text.clear();
-        self.text.push_str(said);
+        self.text.push_str(message_text);
         render::truncate_notification(&mut self.text);
         let draft = Draft { subtype: Some(kind), text: &self.text, is_error, ..Draft::default() };
         out.push(EventType::Notification, draft);

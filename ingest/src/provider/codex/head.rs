@@ -22,16 +22,20 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let session_meta = head.objects.iter().find(|object| object["type"] == "session_meta");
     let meta = session_meta.map(|object| &object["payload"]).or(header);
     let stem = head.file_stem();
-    let name_id =
+    let id_in_file_name =
         stem.get(stem.len().saturating_sub(36)..).filter(|tail| is_uuid(tail)).unwrap_or(stem);
 
-    let spawned = meta.map(|meta| &meta["source"]["subagent"]);
-    let is_subagent = spawned.is_some_and(|spawned| !spawned.is_null());
-    let spawner = spawned.and_then(|spawned| spawned["thread_spawn"]["parent_thread_id"].as_str());
-    let subagent_parent =
-        if is_subagent { spawner.or_else(|| text_field(meta, "parent_thread_id")) } else { None };
+    let subagent_source = meta.map(|meta| &meta["source"]["subagent"]);
+    let is_subagent = subagent_source.is_some_and(|source| !source.is_null());
+    let spawning_thread =
+        subagent_source.and_then(|source| source["thread_spawn"]["parent_thread_id"].as_str());
+    let subagent_parent = if is_subagent {
+        spawning_thread.or_else(|| text_field(meta, "parent_thread_id"))
+    } else {
+        None
+    };
     let fork_parent = text_field(meta, "forked_from_id");
-    let is_review = spawned.and_then(Json::as_str) == Some("review");
+    let is_review = subagent_source.and_then(Json::as_str) == Some("review");
     let relation = if is_review {
         Some(Relation::ReviewOf)
     } else if is_subagent {
@@ -41,7 +45,10 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     };
     Some(SessionClaim {
         provider: Provider::Codex,
-        native_id: text_field(meta, "id").filter(|id| !id.is_empty()).unwrap_or(name_id).to_owned(),
+        native_id: text_field(meta, "id")
+            .filter(|id| !id.is_empty())
+            .unwrap_or(id_in_file_name)
+            .to_owned(),
         agent_id: text_field(meta, "agent_nickname").map(str::to_owned),
         parent: subagent_parent.or(fork_parent).map(str::to_owned),
         relation,

@@ -247,21 +247,21 @@ impl CodexDecoder {
         }
         let hash = xxh3_64(&key);
 
-        let form = form as u8;
+        let form_bit = form as u8;
         for (recent_hash, forms) in &mut self.state.recent {
-            if *recent_hash == hash && *forms & form == 0 {
-                *forms |= form;
+            if *recent_hash == hash && *forms & form_bit == 0 {
+                *forms |= form_bit;
                 return true;
             }
         }
         if self.state.recent.len() == MAX_RECENT_TEXTS {
             self.state.recent.pop_front();
         }
-        self.state.recent.push_back((hash, form));
+        self.state.recent.push_back((hash, form_bit));
         false
     }
 
-    /// Pushes text of the model, unless it is a twin.
+    /// Pushes text of the model, unless it was already recorded in another form (a twin).
     fn push_reply(&mut self, text: &str, form: RecordedForm, out: &mut Stream) -> RecordOutcome {
         if self.is_twin("assistant", text, form) {
             return RecordOutcome::Merged("twin_of_message");
@@ -272,7 +272,8 @@ impl CodexDecoder {
         RecordOutcome::Events
     }
 
-    /// Pushes a prompt and the context that an editor added to it, unless the prompt is a twin.
+    /// Pushes a prompt and the context that an editor added to it, unless the prompt was already
+    /// recorded in another form (a twin).
     fn push_prompt(&mut self, text: &str, form: RecordedForm, out: &mut Stream) -> RecordOutcome {
         // With images, the two forms differ in wording but are next to each other.
         let follows_item = std::mem::take(&mut self.state.after_item) && form != RecordedForm::Item;

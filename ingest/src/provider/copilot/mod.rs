@@ -95,7 +95,8 @@ fn is_copilot_record(object: &Json) -> bool {
         && TYPE_PREFIXES.iter().any(|prefix| kind.starts_with(prefix))
 }
 
-/// Returns a text field of the `session.start` record, unless it is empty.
+/// Returns a text field of the `session.start` record. `None` if it is missing, empty or not a
+/// text.
 fn start_field<'a>(start: Option<&'a Json>, key: &str) -> Option<&'a str> {
     start?["data"][key].as_str().filter(|field| !field.is_empty())
 }

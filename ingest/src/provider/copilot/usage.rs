@@ -27,8 +27,8 @@ pub(super) struct CountedUsage {
 impl CountedUsage {
     /// Adds the `usage` of an event.
     pub(super) fn add_usage(&mut self, model: &str, usage: Usage) {
-        for given in [&mut self.since_shutdown, &mut self.in_run] {
-            let sum = given.entry(model.to_owned()).or_default();
+        for counts in [&mut self.since_shutdown, &mut self.in_run] {
+            let sum = counts.entry(model.to_owned()).or_default();
             *sum = sum.plus(usage);
         }
     }
@@ -63,8 +63,8 @@ impl CountedUsage {
                 }
             }
         }
-        let mut given = if is_total { &self.since_shutdown } else { &self.in_run }.clone();
-        subtract_given(&mut uncounted, &mut given);
+        let mut counted = if is_total { &self.since_shutdown } else { &self.in_run }.clone();
+        subtract_counted(&mut uncounted, &mut counted);
         uncounted.retain(|model, usage| {
             usage.total() > 0 || usage.reasoning > Some(0) || !self.sums.contains_key(model)
         });
@@ -93,35 +93,36 @@ fn total_output(counts: &UsageByModel) -> i64 {
 }
 
 /// Subtracts the counts that events already gave from `uncounted`: first from the same model, then
-/// from the other models, because a message may name its model differently.
-fn subtract_given(uncounted: &mut UsageByModel, given: &mut UsageByModel) {
-    for (model, given) in given.iter_mut() {
-        if let Some(uncounted) = uncounted.get_mut(model) {
-            subtract_common(uncounted, given);
+/// from the other models, because a message may name its model differently. The tokens that are
+/// subtracted are taken from `counted` too, so that they count once.
+fn subtract_counted(uncounted: &mut UsageByModel, counted: &mut UsageByModel) {
+    for (model, counted_usage) in counted.iter_mut() {
+        if let Some(uncounted_usage) = uncounted.get_mut(model) {
+            subtract_common(uncounted_usage, counted_usage);
         }
     }
-    for given in given.values_mut() {
-        for uncounted in uncounted.values_mut() {
-            subtract_common(uncounted, given);
+    for counted_usage in counted.values_mut() {
+        for uncounted_usage in uncounted.values_mut() {
+            subtract_common(uncounted_usage, counted_usage);
         }
     }
 }
 
 /// Subtracts from both usages, kind by kind, the tokens that both have.
-fn subtract_common(uncounted: &mut Usage, given: &mut Usage) {
-    for (uncounted, given) in [
-        (&mut uncounted.input, &mut given.input),
-        (&mut uncounted.output, &mut given.output),
-        (&mut uncounted.cache_read, &mut given.cache_read),
-        (&mut uncounted.cache_write, &mut given.cache_write),
-        (&mut uncounted.reasoning, &mut given.reasoning),
+fn subtract_common(uncounted: &mut Usage, counted: &mut Usage) {
+    for (uncounted_tokens, counted_tokens) in [
+        (&mut uncounted.input, &mut counted.input),
+        (&mut uncounted.output, &mut counted.output),
+        (&mut uncounted.cache_read, &mut counted.cache_read),
+        (&mut uncounted.cache_write, &mut counted.cache_write),
+        (&mut uncounted.reasoning, &mut counted.reasoning),
     ] {
-        if let Some(uncounted) = uncounted
-            && let Some(given) = given
+        if let Some(uncounted_tokens) = uncounted_tokens
+            && let Some(counted_tokens) = counted_tokens
         {
-            let taken = (*uncounted).min(*given).max(0);
-            *uncounted -= taken;
-            *given -= taken;
+            let common = (*uncounted_tokens).min(*counted_tokens).max(0);
+            *uncounted_tokens -= common;
+            *counted_tokens -= common;
         }
     }
 }

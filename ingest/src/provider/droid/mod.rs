@@ -73,7 +73,7 @@ fn is_start(object: &Json) -> bool {
         && START_FIELDS.iter().any(|key| object[*key].is_string())
 }
 
-/// Returns a text field, unless it is empty.
+/// Returns a text field. `None` if it is missing, empty or not a text.
 fn text_field<'a>(object: &'a Json, key: &str) -> Option<&'a str> {
     object[key].as_str().filter(|text| !text.is_empty())
 }
@@ -203,9 +203,12 @@ impl DroidDecoder {
                 out.set_cwd(record.text("cwd"));
                 out.set_version(record.text("version"));
                 let is_by_user = record.flag("isSessionTitleManuallySet") == Some(true);
-                let from = if is_by_user { TitleFrom::Person } else { TitleFrom::Agent };
+                let title_source = if is_by_user { TitleFrom::Person } else { TitleFrom::Agent };
                 let title = record.non_empty("sessionTitle").or_else(|| record.text("title"));
-                out.offer_title(from, title.filter(|title| *title != "New Session").unwrap_or(""));
+                out.offer_title(
+                    title_source,
+                    title.filter(|title| *title != "New Session").unwrap_or(""),
+                );
                 render::append_notification(record, &["type", "id"], text);
             }
             "compaction_state" if record.non_empty("summaryText").is_some() => {

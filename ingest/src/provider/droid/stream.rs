@@ -25,8 +25,9 @@ pub(super) struct StreamRun {
     said: String,
 }
 
-/// Returns the id of the session if `objects` are the beginning of a stream. Other agents print
-/// events of the same types, but not with these fields.
+/// Returns the id of the session if `objects` are the beginning of a stream. `None` if they are
+/// not, or if none of them has an id. Other agents print events of the same types, but not with
+/// these fields.
 pub(super) fn find_session_id(objects: &[Json]) -> Option<&str> {
     if !objects.iter().any(is_stream_event) {
         return None;

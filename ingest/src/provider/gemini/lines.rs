@@ -100,8 +100,8 @@ impl MessageList {
     /// Removes the message with this id and all live messages after it, or every live message if
     /// the id is unknown.
     fn rewind_to(&mut self, id: &str) {
-        let from = self.places.get(id).copied().unwrap_or(0);
-        for at in self.live.drain(from..) {
+        let rewind_start = self.places.get(id).copied().unwrap_or(0);
+        for at in self.live.drain(rewind_start..) {
             self.messages[at].state = MessageState::Dropped;
             self.places.remove(&self.messages[at].id);
         }

@@ -15,7 +15,8 @@ pub(super) fn find_cwd(log: &Path) -> Option<String> {
     read_project_root(project).or_else(|| find_listed_path(project))
 }
 
-/// Returns the content of `.project_root`, unless the file is missing or empty.
+/// Returns the content of `.project_root`, trimmed. `None` if the file is missing, empty, too large
+/// or not UTF-8.
 fn read_project_root(project: &Path) -> Option<String> {
     let bytes = beside::read_file(&project.join(".project_root"), MAX_FILE_BYTES)?;
     let root = String::from_utf8(bytes).ok()?.trim().to_owned();
@@ -24,8 +25,8 @@ fn read_project_root(project: &Path) -> Option<String> {
 
 /// Returns the path that `~/.gemini/projects.json` lists for the name of the project's folder.
 fn find_listed_path(project: &Path) -> Option<String> {
-    let list = project.parent()?.parent()?.join("projects.json");
-    let list = beside::read_json(&list, MAX_FILE_BYTES)?;
+    let list_path = project.parent()?.parent()?.join("projects.json");
+    let list = beside::read_json(&list_path, MAX_FILE_BYTES)?;
     let name = project.file_name()?.to_str()?;
     let mut projects = list["projects"].as_object()?.iter();
     let (path, _) = projects.find(|(_, slug)| slug.as_str() == Some(name))?;

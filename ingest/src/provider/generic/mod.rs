@@ -143,8 +143,8 @@ fn decode_header(object: Value<'_>, out: &mut Stream) -> RecordOutcome {
     if object.int("version").is_some_and(|version| version > NEWEST_VERSION) {
         out.count_unknown("field", "version");
     }
-    let named = [object.non_empty("agent"), object.non_empty("agent_version")];
-    let agent = named.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let agent_names = [object.non_empty("agent"), object.non_empty("agent_version")];
+    let agent = agent_names.into_iter().flatten().collect::<Vec<_>>().join(" ");
     out.set_version(Some(&agent));
     out.set_cwd(object.text("cwd"));
     out.set_branch(object.text("git_branch"));

@@ -31,8 +31,8 @@ impl SessionFacts {
     /// Passes the folder and the title to the stream.
     pub(super) fn apply_to(&self, out: &mut Stream) {
         out.set_cwd(self.cwd.as_deref());
-        if let Some((from, title)) = &self.title {
-            out.offer_title(*from, title);
+        if let Some((title_source, title)) = &self.title {
+            out.offer_title(*title_source, title);
         }
     }
 }
@@ -60,7 +60,8 @@ enum KimiGeneration {
     Cli,
 }
 
-/// Returns the folder of the session that a log belongs to, or `None` for the log of a subagent.
+/// Returns the folder of the session that a log belongs to. `None` for the log of a subagent, and
+/// for a path without a folder.
 fn session_folder(log: &Path) -> Option<(KimiGeneration, &Path)> {
     let folder = log.parent()?;
     match folder.parent() {
@@ -79,10 +80,10 @@ fn session_folder(log: &Path) -> Option<(KimiGeneration, &Path)> {
 fn read_code_facts(session: &Path) -> SessionFacts {
     let state = read_json(&session.join(STATE_FILE));
     let is_custom = state["isCustomTitle"] == true;
-    let from = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
+    let title_source = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
     SessionFacts {
         cwd: non_empty_text(&state["workDir"]).or_else(|| non_empty_text(&state["cwd"])),
-        title: non_empty_text(&state["title"]).map(|title| (from, title)),
+        title: non_empty_text(&state["title"]).map(|title| (title_source, title)),
         forked_from: non_empty_text(&state["forkedFrom"]),
     }
 }
@@ -91,8 +92,9 @@ fn read_code_facts(session: &Path) -> SessionFacts {
 /// sessions.
 fn read_cli_facts(session: &Path) -> SessionFacts {
     let state = read_json(&session.join(STATE_FILE));
-    let from = if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::Person };
-    let title = non_empty_text(&state["custom_title"]).map(|title| (from, title));
+    let title_source =
+        if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::Person };
+    let title = non_empty_text(&state["custom_title"]).map(|title| (title_source, title));
 
     let id = session.file_name().and_then(|name| name.to_str());
     let home = session.ancestors().nth(3);

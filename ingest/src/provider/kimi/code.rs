@@ -168,11 +168,11 @@ fn text_author<'a>(origin: Option<Value<'a>>, text: &str) -> TextAuthor<'a> {
     }
 }
 
-/// Returns a slash command as the user typed it. `name` and `args` are the fields of `origin` that
-/// hold its parts.
-fn slash_command(origin: Value<'_>, name: &str, args: &str) -> String {
-    let name = origin.text(name).unwrap_or("");
-    let args = origin.text(args).unwrap_or("");
+/// Returns a slash command as the user typed it. `name_key` and `args_key` are the fields of
+/// `origin` that hold its parts.
+fn slash_command(origin: Value<'_>, name_key: &str, args_key: &str) -> String {
+    let name = origin.text(name_key).unwrap_or("");
+    let args = origin.text(args_key).unwrap_or("");
     format!("/{name} {args}").trim_end().to_owned()
 }
 

@@ -267,7 +267,8 @@ fn read_new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
 
 /// Reads the messages of versions 1, with their parts if the database has a table of parts.
 fn read_old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Vec<String>> {
-    let mut parts = if has_parts { read_old_parts(connection, id)? } else { HashMap::new() };
+    let mut parts_by_message =
+        if has_parts { read_old_parts(connection, id)? } else { HashMap::new() };
     let sql = "SELECT time_created, id, data FROM message WHERE session_id = ?1";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([id])?;
@@ -284,9 +285,9 @@ fn read_old_messages(connection: &Connection, id: &str, has_parts: bool) -> Resu
     let mut whole = Vec::with_capacity(messages.len());
     for OldMessage { id: message_id, data, .. } in messages {
         let info = object_with_ids(&data, &[("id", &message_id), ("sessionID", id)]);
-        let mut parts = parts.remove(&message_id).unwrap_or_default();
-        parts.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
+        let mut keyed_parts = parts_by_message.remove(&message_id).unwrap_or_default();
+        keyed_parts.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let parts: Vec<String> = keyed_parts.into_iter().map(|(_, part)| part).collect();
         whole.push(message_with_parts(&info, &parts));
     }
     Ok(whole)

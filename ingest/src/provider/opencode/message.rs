@@ -272,6 +272,7 @@ fn prompt_text(parts: &[Value<'_>]) -> String {
 }
 
 /// Returns the output of a tool from the metadata of its call, if the answer lacks a part of it.
+/// `None` if the answer is complete, or if the metadata has no output.
 fn full_output(metadata: Value<'_>) -> Option<&str> {
     let is_incomplete =
         metadata.flag("interrupted") == Some(true) || metadata.flag("truncated") == Some(true);

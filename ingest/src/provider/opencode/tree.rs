@@ -155,7 +155,8 @@ fn record_files(parent: &Path, file: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the folder below `parent` for the records that belong to the record in `file`. The
-/// folder has the name of the file or, if the file was renamed, the id of its record.
+/// folder has the name of the file or, if the file was renamed, the id of its record. `None` if
+/// there is no such folder, or if the record cannot be read.
 fn find_record_folder(parent: &Path, file: &Path) -> Option<PathBuf> {
     let by_name = parent.join(file.file_stem()?);
     if by_name.is_dir() {

@@ -96,7 +96,7 @@ fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mu
 /// Decodes a message in the user's role: a prompt, or text that no user typed.
 fn decode_user_message(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stream) {
     append_content(message, text);
-    let provenance = message.object("provenance").and_then(|from| from.non_empty("kind"));
+    let provenance = message.object("provenance").and_then(|origin| origin.non_empty("kind"));
     if let Some(kind @ ("internal_system" | "inter_session")) = provenance {
         return push_notification(kind, text, None, out);
     }
@@ -174,25 +174,26 @@ fn decode_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
 /// Decodes one response of the model, and the error that ended it.
 fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
     out.set_model(message.text("model"));
-    let stop = message.text("stopReason").filter(|stop| matches!(*stop, "error" | "aborted"));
-    let error = message.non_empty("errorMessage").or(stop);
+    let failed_stop =
+        message.text("stopReason").filter(|reason| matches!(*reason, "error" | "aborted"));
+    let error = message.non_empty("errorMessage").or(failed_stop);
     let blocks = message.items("content");
-    let words = message.non_empty("content");
-    // A request that was aborted before any output is not a response.
-    if error.is_none() || !blocks.is_empty() || words.is_some() {
+    let content_text = message.non_empty("content");
+    // A request that failed or was aborted before any output is not a response.
+    if error.is_none() || !blocks.is_empty() || content_text.is_some() {
         out.begin_step();
     }
 
     for part in &blocks {
         decode_block(*part, text, out);
     }
-    if words.is_some() || (blocks.is_empty() && error.is_none()) {
-        let text = words.unwrap_or("");
-        out.push(EventType::Message, Draft { text, ..Draft::default() });
+    if content_text.is_some() || (blocks.is_empty() && error.is_none()) {
+        let draft = Draft { text: content_text.unwrap_or(""), ..Draft::default() };
+        out.push(EventType::Message, draft);
     }
 
     if let Some(error) = error {
-        let subtype = stop.unwrap_or("error");
+        let subtype = failed_stop.unwrap_or("error");
         push_notification(subtype, error, (subtype == "error").then_some(true), out);
     }
     push_usage(message, message.non_empty("responseId"), out);

@@ -69,7 +69,7 @@ pub(super) fn prompt_text(object: Value<'_>) -> String {
 /// Returns the subtype of a record that is machine text as a whole.
 fn machine_subtype(object: Value<'_>) -> Option<&str> {
     let subtype = object.non_empty("subtype");
-    let provenance = object.non_empty("provenance").filter(|from| *from != "real_user");
+    let provenance = object.non_empty("provenance").filter(|origin| *origin != "real_user");
     let external_kind = object.non_empty("externalInputKind");
     match subtype {
         Some("mid_turn_user_message" | "realtime_message") => None,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// Returns the content of a file. Returns `None` if there is no such file, or if it has more than
-/// `max_bytes`, because it is then not the expected file.
+/// Returns the content of a file. Returns `None` if it cannot be read, is not a regular file, or
+/// has more than `max_bytes`, because it is then not the expected file.
 pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.is_file() || metadata.len() > max_bytes {
@@ -14,7 +14,8 @@ pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
     std::fs::read(path).ok()
 }
 
-/// Returns the JSON in a file of at most `max_bytes`.
+/// Returns the JSON in a file of at most `max_bytes`. `None` in the cases of [`read_file`], and if
+/// the content is not JSON.
 pub(crate) fn read_json(path: &Path, max_bytes: u64) -> Option<Json> {
     serde_json::from_slice(&read_file(path, max_bytes)?).ok()
 }

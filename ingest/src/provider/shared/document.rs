@@ -148,8 +148,8 @@ pub(crate) fn is_lines(bytes: &[u8], list: &str) -> bool {
         return false;
     }
 
-    let list = format!("\"{list}\"");
-    if rest.is_empty() && memchr::memmem::find(first, list.as_bytes()).is_some() {
+    let quoted_list = format!("\"{list}\"");
+    if rest.is_empty() && memchr::memmem::find(first, quoted_list.as_bytes()).is_some() {
         return false;
     }
     Parser::default().complete_length(first) == first.trim_ascii_end().len()

@@ -97,7 +97,8 @@ fn split_timestamp(text: &str) -> (Option<i64>, String) {
     (None, text.to_owned())
 }
 
-/// Parses `Friday, Sep 4, 2026, 2:21 AM (UTC+8)`. Returns `None` for a time without a zone.
+/// Parses `Friday, Sep 4, 2026, 2:21 AM (UTC+8)`. Returns `None` for every other text, such as a
+/// time without a zone.
 fn parse_date(text: &str) -> Option<i64> {
     let (date, zone) = text.trim().strip_suffix(')')?.rsplit_once("(UTC")?;
 

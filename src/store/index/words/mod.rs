@@ -54,8 +54,12 @@ impl WordIndexWriter {
             let (piece, after) = rest.split_at(first_piece_length(rest));
             self.runs.clear();
             append_runs(piece, &mut self.runs);
-            for (from, end) in &self.runs {
-                self.vocabulary.add_row(&piece[*from as usize..], (end - from) as usize, self.row);
+            for (start, end) in &self.runs {
+                self.vocabulary.add_row(
+                    &piece[*start as usize..],
+                    (end - start) as usize,
+                    self.row,
+                );
             }
             rest = after;
         }
@@ -72,8 +76,8 @@ impl WordIndexWriter {
 /// Returns the length of the first piece of `text`, which no run of letters crosses.
 fn first_piece_length(text: &[u8]) -> usize {
     let Some(behind) = text.get(PIECE_BYTES..) else { return text.len() };
-    let ends = behind.iter().position(|byte| !byte.is_ascii_lowercase());
-    ends.map_or(text.len(), |end| PIECE_BYTES + end)
+    let run_end = behind.iter().position(|byte| !byte.is_ascii_lowercase());
+    run_end.map_or(text.len(), |end| PIECE_BYTES + end)
 }
 
 /// The words that a [`WordIndexWriter`] wrote, opened for lookups.
@@ -128,9 +132,9 @@ impl WordIndex {
             rest = after;
         }
 
-        let mut may = certain.clone();
-        may.union_with(&self.open);
-        Ok(Some(KnownRows { possible: may, certain }))
+        let mut possible = certain.clone();
+        possible.union_with(&self.open);
+        Ok(Some(KnownRows { possible, certain }))
     }
 }
 

@@ -57,14 +57,14 @@ impl RowList {
     /// gaps would not be shorter. The length distinguishes both forms, because a list of gaps is
     /// always shorter.
     pub(super) fn append_to(&self, rows: usize, out: &mut Vec<u8>) {
-        let from = out.len();
+        let bits_start = out.len();
         let dense_bytes = rows.div_ceil(8);
         if self.0.len() < dense_bytes {
             out.extend(&self.0);
             return;
         }
-        out.resize(from + dense_bytes, 0);
-        for_each_row(&self.0, |row| out[from + row / 8] |= 1 << (row % 8));
+        out.resize(bits_start + dense_bytes, 0);
+        for_each_row(&self.0, |row| out[bits_start + row / 8] |= 1 << (row % 8));
     }
 }
 

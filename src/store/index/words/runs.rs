@@ -14,14 +14,14 @@ pub(super) fn append_runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
     for (number, chunk) in chunks.iter().chain([&last]).enumerate() {
         let at = number * 64;
         let mut bits = letter_mask(chunk);
-        if let Some(from) = open {
+        if let Some(open_start) = open {
             let more = bits.trailing_ones();
             if more == 64 {
                 continue;
             }
             let end = at + more as usize;
-            if end - from >= SHORTEST_WORD {
-                found.push((from as u32, end as u32));
+            if end - open_start >= SHORTEST_WORD {
+                found.push((open_start as u32, end as u32));
             }
             open = None;
             bits &= u64::MAX << more;
@@ -31,16 +31,16 @@ pub(super) fn append_runs(text: &[u8], found: &mut Vec<(u32, u32)>) {
         let three = bits & (bits >> 1 | 1 << 63) & (bits >> 2 | 3 << 62);
         bits &= three | three << 1 | three << 2;
         while bits != 0 {
-            let from = bits.trailing_zeros();
+            let first_bit = bits.trailing_zeros();
             // The addition carries over the whole run.
-            let end = bits.wrapping_add(1 << from);
-            if end == 0 {
-                open = Some(at + from as usize);
+            let end_bit = bits.wrapping_add(1 << first_bit);
+            if end_bit == 0 {
+                open = Some(at + first_bit as usize);
                 break;
             }
-            bits &= end;
-            let start = at + from as usize;
-            found.push((start as u32, (at + end.trailing_zeros() as usize) as u32));
+            bits &= end_bit;
+            let start = at + first_bit as usize;
+            found.push((start as u32, (at + end_bit.trailing_zeros() as usize) as u32));
         }
     }
 }

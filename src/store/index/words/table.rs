@@ -20,6 +20,8 @@ use super::vocabulary;
 
 /// Bytes of the numbers before the leaves.
 pub(super) const HEAD_BYTES: usize = 3 * 4;
+
+/// Bytes of a leaf: the positions of its first word and of its first list.
 const LEAF_BYTES: usize = 2 * 4;
 
 /// Number of words of a leaf; the last leaf may have fewer.
@@ -49,10 +51,10 @@ pub(super) fn encode_word_table(
         leaves.extend((table.len() as u32).to_le_bytes());
         leaves.extend((lists.len() as u32).to_le_bytes());
         for (word, list) in leaf {
-            let from = lists.len();
+            let list_start = lists.len();
             list.append_to(rows, &mut lists);
             table.extend(word);
-            append_length(&mut table, lists.len() - from);
+            append_length(&mut table, lists.len() - list_start);
         }
     }
     let mut open_list: Vec<u8> = Vec::new();
@@ -111,8 +113,8 @@ impl WordTableLayout {
     }
 
     /// Returns the ranges of the lists of all words that hold `wanted`, ascending, relative to the
-    /// first list. `table` is the bytes at [`WordTableLayout::table`]. Returns `None` if a range is outside
-    /// the lists.
+    /// first list. `table` is the bytes at [`WordTableLayout::table`]. Returns `None` if the table
+    /// is too short for its leaves, or if a range is outside the lists.
     pub(super) fn find_lists(
         &self,
         table: &[u8],
@@ -127,14 +129,14 @@ impl WordTableLayout {
         let mut at: usize = 0;
         let mut list: u64 = 0;
         // Where the search for letters continues.
-        let mut from: usize = 0;
-        while let Some(hit) = words.get(from..).and_then(|words| finder.find(words)) {
-            let hit = from + hit;
-            from = hit + 1;
+        let mut search_start: usize = 0;
+        while let Some(offset) = words.get(search_start..).and_then(|words| finder.find(words)) {
+            let hit = search_start + offset;
+            search_start = hit + 1;
 
             // Skips to the leaf of the hit.
-            let after = leaves.partition_point(|leaf| Leaf::read(leaf).word <= hit);
-            if let Some(leaf) = after.checked_sub(1).and_then(|leaf| leaves.get(leaf)) {
+            let next_leaf = leaves.partition_point(|leaf| Leaf::read(leaf).word <= hit);
+            if let Some(leaf) = next_leaf.checked_sub(1).and_then(|leaf| leaves.get(leaf)) {
                 let leaf = Leaf::read(leaf);
                 if leaf.word > at {
                     at = leaf.word;
@@ -158,7 +160,7 @@ impl WordTableLayout {
                         return None;
                     }
                     found.push(list..list_end);
-                    from = word.letters.end;
+                    search_start = word.letters.end;
                 }
                 break;
             }
@@ -193,11 +195,11 @@ struct TableWord {
 }
 
 impl TableWord {
-    /// Reads the word at `at`; `None` after the last word.
+    /// Reads the word at `at`; `None` after the last word, and if its length is missing.
     fn read(words: &[u8], at: usize) -> Option<Self> {
         let letters = words.get(at..)?.iter().take_while(|byte| **byte < 0x80).count();
-        let behind = &words[at + letters..];
-        let digits = behind.iter().take_while(|byte| **byte >= 0x80);
+        let after_letters = &words[at + letters..];
+        let digits = after_letters.iter().take_while(|byte| **byte >= 0x80);
         let mut list: u64 = 0;
         let mut length = 0;
         for digit in digits {
