@@ -38,6 +38,6 @@ pub use time::Timestamp;
 pub use tool_kind::ToolKind;
 pub use usage::{Confidence, Usage};
 
-/// Version of the tables and the manifest. A store of a newer version is refused. A store of an older
-/// version is opened, or the error says what to do.
+/// Version of the tables and the manifest. A store of another version is refused, and the error says
+/// what to do.
 pub const SCHEMA_VERSION: u32 = 9;

@@ -168,7 +168,7 @@ pub(super) const INPUT: &str = "\
 a local time gets its offset. Answers give RFC 3339 in UTC with milliseconds.
 
 **Queries**: all words must occur in one event, each as a substring in any case; `\"a phrase\"`, `/a regex/`, `a OR b`, `-word`; qualifiers \
-`tool:` `file:` `model:` `branch:` `agent:` `is:error` `is:replay` `until:` `case:yes` `total:exact` `sort:relevance`. A qualifier in quotes is text.
+`tool:` `file:` `model:` `branch:` `agent:` `label:` `is:error` `is:replay` `until:` `case:yes` `total:exact` `sort:relevance`. A qualifier in quotes is text.
 
 **Ids**: a session id or any unique prefix of it; an event id is `<session>:<index>`.
 

@@ -88,17 +88,17 @@ impl<'p> RowWriter<'p> {
         }
         let schema = Arc::new(Schema::new(fields));
 
-        let out = CappedWriter { out, bytes_left: request.max_bytes };
+        let capped = CappedWriter { out, bytes_left: request.max_bytes };
         let sink = match request.format {
-            None => RowSink::start_data(plan, out),
-            Some(QueryFormat::Table) => RowSink::Table { rows: Vec::new(), out },
+            None => RowSink::start_data(plan, capped),
+            Some(QueryFormat::Table) => RowSink::Table { rows: Vec::new(), out: capped },
             Some(QueryFormat::Parquet) => {
-                RowSink::Parquet(Box::new(ParquetFile::new(out, Arc::clone(&schema))?))
+                RowSink::Parquet(Box::new(ParquetFile::new(capped, Arc::clone(&schema))?))
             }
             Some(QueryFormat::Arrow) => {
-                RowSink::Arrow(Box::new(FileWriter::try_new(out, &schema).map_err(io_cause)?))
+                RowSink::Arrow(Box::new(FileWriter::try_new(capped, &schema).map_err(io_cause)?))
             }
-            Some(format) => RowSink::start_lines(plan, format, out)?,
+            Some(format) => RowSink::start_lines(plan, format, capped)?,
         };
         Ok(Self { plan, schema, rows_left: request.max_rows, summary: SqlSummary::default(), sink })
     }

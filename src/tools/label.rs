@@ -48,12 +48,12 @@ pub(super) fn run(
     let mut has_cut_labels = false;
     for (result, update) in results.into_iter().zip(&args.updates) {
         match result {
-            Ok(mut done) => {
-                if !budget.take(&done) {
-                    done.labels = Vec::new();
+            Ok(mut labelled) => {
+                if !budget.take(&labelled) {
+                    labelled.labels = Vec::new();
                     has_cut_labels = true;
                 }
-                data.succeeded.push(done);
+                data.succeeded.push(labelled);
             }
             Err(error) => data.failed.push(Unlabelled {
                 session_id: clean_text(&update.session_id).chars().take(100).collect(),

@@ -172,17 +172,18 @@ impl ColumnMasker {
                 values.iter().map(|one| self.mask_json(redactor, one, found)).collect(),
             ),
             Value::Object(fields) => {
-                let mut shown = serde_json::Map::new();
+                let mut shown_fields = serde_json::Map::new();
                 for (key, value) in fields {
-                    let key = self.mask_name(redactor, key, found).unwrap_or_else(|| key.clone());
-                    let value = self.mask_json(redactor, value, found);
+                    let shown_key =
+                        self.mask_name(redactor, key, found).unwrap_or_else(|| key.clone());
+                    let shown_value = self.mask_json(redactor, value, found);
                     // Keys that differed only in their secrets are now equal, so their counts are
                     // added.
-                    let before = shown.get(&key).and_then(Value::as_u64);
-                    let sum = before.zip(value.as_u64()).map(|(a, b)| Value::from(a + b));
-                    shown.insert(key, sum.unwrap_or(value));
+                    let before = shown_fields.get(&shown_key).and_then(Value::as_u64);
+                    let sum = before.zip(shown_value.as_u64()).map(|(a, b)| Value::from(a + b));
+                    shown_fields.insert(shown_key, sum.unwrap_or(shown_value));
                 }
-                Value::Object(shown)
+                Value::Object(shown_fields)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }

@@ -103,14 +103,14 @@ impl<T: Target> Worker<'_, T> {
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), ReadError<T::Error>> {
-        let session = SessionRow {
+        let kept_session = SessionRow {
             source_path: work.file.key(),
             source_gone: false,
             row_start: 0,
             row_count: 0,
             ..session.clone()
         };
-        let source = SourceRow {
+        let kept_source = SourceRow {
             path: work.file.key(),
             status: SourceStatus::Ok,
             size: work.file.size.cast_signed(),
@@ -119,7 +119,7 @@ impl<T: Target> Worker<'_, T> {
             ..source.clone()
         };
         let problems = self.take_problems(stream);
-        sink.checkpoint(session, source, problems).map_err(ReadError::Store)
+        sink.checkpoint(kept_session, kept_source, problems).map_err(ReadError::Store)
     }
 
     /// Takes and counts the problems since the last checkpoint.

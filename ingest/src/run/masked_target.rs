@@ -88,21 +88,21 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
         source: SourceRow,
         problems: Vec<Problem>,
     ) -> Result<(), Self::Error> {
-        let mut session =
+        let mut masked_session =
             self.masker.mask_row(self.redactor, &SESSIONS, &session, &mut MaskedSecrets::new());
-        let source =
+        let masked_source =
             self.masker.mask_row(self.redactor, &SOURCES, &source, &mut MaskedSecrets::new());
 
-        self.begin_session(&session.session_id);
-        add_counts(&mut session.redactions, &self.secrets);
+        self.begin_session(&masked_session.session_id);
+        add_counts(&mut masked_session.redactions, &self.secrets);
 
-        let problems = problems
+        let masked_problems = problems
             .iter()
             .map(|problem| {
                 self.masker.mask_row(self.redactor, &PROBLEMS, problem, &mut MaskedSecrets::new())
             })
             .collect();
-        self.sink.checkpoint(session, source, problems)
+        self.sink.checkpoint(masked_session, masked_source, masked_problems)
     }
 
     fn finish(self) -> Result<(), Self::Error> {

@@ -153,6 +153,7 @@ fn text_cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use schemas::EventType;
+    use schemas::session::EventRow;
 
     use super::*;
     use crate::redact::UserRule;
@@ -195,6 +196,13 @@ mod tests {
         let files = files.expect("a list");
         assert!(files.contains("README.md") && !files.contains("Kittiwake"), "{files}");
         assert_eq!(row(&masked, 1), row(&batch, 1));
+        // The columns that follow from the text are those of a log with the masked text.
+        let read: Vec<EventRow> = serde_arrow::from_record_batch(&masked).expect("rows");
+        let mut again = EventBatch::default();
+        for row in &read {
+            again.push(&EventCells::of(row));
+        }
+        assert_eq!(again.finish(&events_schema(), 9), masked);
         let of_row = SessionRow { title: Some("Of Kittiwake".to_owned()), ..SessionRow::default() };
         let session = remask.mask_session(&of_row);
         assert_eq!(session.title.as_deref(), Some("Of [REDACTED:boat]"));

@@ -1,30 +1,38 @@
 //! Conditions on the fields of events and sessions: the qualifiers that name a value.
 
-/// The field that a qualifier examines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterField {
-    Tool,
-    Model,
-    Branch,
-    File,
-    Agent,
-    Label,
+/// Defines the fields that a qualifier may examine, each with the name before the colon.
+macro_rules! filter_fields {
+    ($($field:ident = $name:literal),+ $(,)?) => {
+        /// The field that a qualifier examines.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum FilterField { $($field),+ }
+
+        impl FilterField {
+            /// The names of the qualifiers.
+            #[cfg(test)]
+            const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// Returns the field of a qualifier by the name before its colon.
+            pub(super) fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$field),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+filter_fields! {
+    Tool = "tool",
+    Model = "model",
+    Branch = "branch",
+    File = "file",
+    Agent = "agent",
+    Label = "label",
 }
 
 impl FilterField {
-    /// Returns the field of a qualifier by the name before its colon.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "tool" => Some(Self::Tool),
-            "model" => Some(Self::Model),
-            "branch" => Some(Self::Branch),
-            "file" => Some(Self::File),
-            "agent" => Some(Self::Agent),
-            "label" => Some(Self::Label),
-            _ => None,
-        }
-    }
-
     /// Returns true if the field belongs to the session and not to the event.
     pub fn is_of_session(self) -> bool {
         match self {
@@ -51,5 +59,18 @@ impl FieldFilter {
         let value = value.to_lowercase();
         let contains_any = self.any.iter().any(|wanted| value.contains(wanted.as_str()));
         contains_any != self.is_excluded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::qualifiers::{QUALIFIERS, is_qualifier};
+    use super::FilterField;
+
+    #[test]
+    fn messages_list_every_field() {
+        for name in FilterField::NAMES {
+            assert!(is_qualifier(name), "{name} is not in {QUALIFIERS}");
+        }
     }
 }

@@ -66,8 +66,8 @@ impl WordPresence {
         let stems: Vec<Grams> = terms.iter().map(|term| needle_grams(&term.stem)).collect();
         // The index lists texts as written; texts beyond ASCII are scored composed.
         let is_known = terms.iter().all(|term| term.stem.is_ascii());
-        let segments: Vec<_> = filter.candidate_segments().collect();
-        let parts = in_parallel(&segments, 1, |segments| {
+        let candidates: Vec<_> = filter.candidate_segments().collect();
+        let parts = in_parallel(&candidates, 1, |segments| {
             let mut part = Vec::new();
             for (number, segment) in segments {
                 part.push((*number, SegmentWords::new(segment, terms, &stems, is_known)?));

@@ -205,14 +205,14 @@ impl IndexHead {
         files_bytes: usize,
         words_bytes: usize,
     ) -> Vec<u8> {
-        let labels = encode_row_tags(labels);
+        let tags_json = encode_row_tags(labels);
         let counts = HeadCounts {
             rows: self.rows,
             blocks: self.blocks.len(),
             columns: self.columns,
             stride: self.stride,
             bits_log2: self.bits_log2 as usize,
-            tags_bytes: labels.len(),
+            tags_bytes: tags_json.len(),
             files_bytes,
             words_bytes,
         };
@@ -230,7 +230,7 @@ impl IndexHead {
             tables.extend(oldest.to_le_bytes());
             tables.extend(newest.to_le_bytes());
         }
-        tables.extend(labels);
+        tables.extend(tags_json);
 
         out.extend(checksum_of(&out, &tables).to_le_bytes());
         out.extend(tables);

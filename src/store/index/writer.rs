@@ -117,13 +117,13 @@ impl IndexWriter {
         labels: [Option<&str>; 4],
         files: &str,
     ) {
-        let labels =
+        let tags_number =
             self.tags.find_or_add(labels, |known| known.parts() == labels, RowTags::from_parts);
         let mut file_list = 0;
         if !files.is_empty() {
             file_list = self.files.find_or_add(files, |known| known == files, str::to_owned);
         }
-        append_facts(&mut self.facts, &RowFacts { tags: labels, file_list, ..facts });
+        append_facts(&mut self.facts, &RowFacts { tags: tags_number, file_list, ..facts });
         self.outlines.push(encode_outline(facts.event_type, text.len()));
         self.rows += 1;
         match facts.time {

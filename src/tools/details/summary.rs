@@ -85,16 +85,16 @@ fn turn_excerpt(event: &EventRow, max_bytes: usize) -> Excerpt {
 
 /// Counts the calls and the errors of each tool, and returns the most called tools.
 fn count_tools(events: &[EventRow]) -> Vec<ToolCount> {
-    let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+    let mut counts_by_tool: HashMap<&str, (usize, usize)> = HashMap::new();
     for event in events {
         let name = event.tool_name.as_deref().unwrap_or("unknown");
         if event.event_type == EventType::ToolCall {
-            counts.entry(name).or_default().0 += 1;
+            counts_by_tool.entry(name).or_default().0 += 1;
         } else if event.event_type == EventType::ToolResult && event.is_error == Some(true) {
-            counts.entry(name).or_default().1 += 1;
+            counts_by_tool.entry(name).or_default().1 += 1;
         }
     }
-    let mut counts: Vec<_> = counts
+    let mut counts: Vec<_> = counts_by_tool
         .into_iter()
         .map(|(name, (calls, errors))| ToolCount { tool_name: clean_text(name), calls, errors })
         .collect();

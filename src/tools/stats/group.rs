@@ -63,9 +63,9 @@ impl<'a> StatsGroups<'a> {
             }
             let fact = self.read_fact(session, &columns, row, time);
             if by_file {
-                let files = columns.files.filter(|files| files.is_valid(row));
-                let files = files.map(|files| files.value(row));
-                let files = files.as_ref().and_then(|files| files.as_string_opt::<i32>());
+                let column = columns.files.filter(|files| files.is_valid(row));
+                let list = column.map(|files| files.value(row));
+                let files = list.as_ref().and_then(|list| list.as_string_opt::<i32>());
                 for file in files.into_iter().flatten().flatten() {
                     self.count_row(&fact, file);
                 }

@@ -111,20 +111,20 @@ impl MessageList {
     /// they follow the new order. Messages that are not in the new list stay where they were.
     fn replace_live(&mut self, new: Vec<(String, RecordSpan)>) {
         let new_ids: HashSet<&str> = new.iter().map(|(id, _)| id.as_str()).collect();
-        let mut free = Vec::new();
+        let mut free_positions = Vec::new();
         for at in self.live.drain(..) {
             let message = &mut self.messages[at];
             if message.id.is_empty() {
                 message.state = MessageState::Unknown;
             } else if new_ids.contains(message.id.as_str()) {
-                free.push(at);
+                free_positions.push(at);
             } else {
                 message.state = MessageState::Dropped;
             }
         }
         self.places.clear();
 
-        let mut free = free.into_iter();
+        let mut free = free_positions.into_iter();
         for (id, span) in new {
             if self.places.contains_key(&id) {
                 self.add_or_replace(&id, span);
