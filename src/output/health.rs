@@ -57,7 +57,7 @@ impl Show for IngestReport {
         if self.segments_set_aside > 0 {
             let _ = writeln!(
                 out,
-                "{} damaged segments were set aside and their logs read again; events whose log is gone are lost",
+                "{} damaged segments were set aside. Of their logs, those in the given folders were read again: ingest all other folders too, or their sessions stay missing. Events whose log is gone are lost",
                 self.segments_set_aside
             );
         }

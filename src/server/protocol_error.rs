@@ -4,16 +4,16 @@ use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use schemas::{ToolError, limits};
 
-use crate::base::sanitize::truncate_for_json;
+use crate::base::sanitize::{clean_text, truncate_for_json};
 
 /// The JSON-RPC code for errors that the server defines: here, a request above the limit.
 const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
-/// Creates a protocol error for an invalid request. The message is cut to a limit, whatever it
-/// repeats.
+/// Creates a protocol error for an invalid request. The message is cleaned and cut to a
+/// limit, whatever it repeats.
 pub(super) fn invalid_request(message: &str) -> ErrorData {
     ErrorData::invalid_params(
-        truncate_for_json(message, limits::PROTOCOL_ERROR_BYTES).0.to_owned(),
+        truncate_for_json(&clean_text(message), limits::PROTOCOL_ERROR_BYTES).0.to_owned(),
         None,
     )
 }

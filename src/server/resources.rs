@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::schema::into_object;
-use crate::base::sanitize::truncate_for_json;
+use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
 
@@ -135,7 +135,7 @@ pub(super) fn read_resource(
     roots: &[PathBuf],
 ) -> Result<ReadResourceResult, ErrorData> {
     let text = match uri {
-        "sessions://status" => answer_as_json(shown_uri(uri), tools.collect_status(roots)),
+        "sessions://status" => answer_as_json(&shown_uri(uri), tools.collect_status(roots)),
         "sessions://schema" => Ok(crate::sql::schema_text()),
         "sessions://ai-help" => Ok(help.manual()),
         _ => read_record(uri, tools),
@@ -154,20 +154,20 @@ fn read_record(uri: &str, tools: &Tools) -> Result<String, ErrorData> {
     let shown = shown_uri(uri);
     if let Some(session_id) = parse_id(uri, SESSION_TEMPLATE) {
         let args = DetailArgs { session_id, ..DetailArgs::default() };
-        return answer_as_json(shown, tools.get_session_details(&args, &call));
+        return answer_as_json(&shown, tools.get_session_details(&args, &call));
     }
     if let Some(event_id) = parse_id(uri, EVENT_TEMPLATE) {
         let args = EventArgs { event_ids: vec![event_id], ..EventArgs::default() };
-        return answer_as_json(shown, tools.get_event_details(&args, &call));
+        return answer_as_json(&shown, tools.get_event_details(&args, &call));
     }
     let known: Vec<_> = RESOURCES.iter().chain(TEMPLATES).map(|row| row.uri).collect();
     let message = format!("no resource {shown}. Resources: {}", known.join(", "));
     Err(ErrorData::resource_not_found(message, Some(json!({ "uri": shown }))))
 }
 
-/// Returns a URI in the form in which errors repeat it.
-fn shown_uri(uri: &str) -> &str {
-    truncate_for_json(uri, limits::PROTOCOL_ERROR_BYTES).0
+/// Returns a URI in the form in which errors repeat it: cleaned and cut to a limit.
+fn shown_uri(uri: &str) -> String {
+    truncate_for_json(&clean_text(uri), limits::PROTOCOL_ERROR_BYTES).0.to_owned()
 }
 
 /// Returns the id that a URI has where `template` has `{id}`.

@@ -29,7 +29,8 @@ const MAX_REMEMBERED_VALUES: usize = 1024;
 /// Maximum length in bytes of a value that is remembered.
 const MAX_REMEMBERED_BYTES: usize = 256;
 
-/// Maximum number of parts, each after an underscore, searched for a secret: `toolu_<secret>`.
+/// Maximum number of underscores at which a part may begin, and at which it may end, that is searched
+/// for a secret: `mcp__<secret>__run`.
 const MAX_PARTS: usize = 16;
 
 /// Minimum length in bytes of such a part. Shorter parts contain no secret that is recognisable by
@@ -220,28 +221,44 @@ pub fn mask_name(redactor: Option<&Redactor>, name: &str) -> String {
     mask_name_with_secrets(redactor, name).0
 }
 
-/// Cleans and masks a name, and returns the secrets that were masked. Also finds secrets that an
-/// underscore joins to a prefix.
+/// Cleans and masks a name, and returns the secrets that were masked. Also finds secrets that
+/// underscores join to the text before or after them.
 fn mask_name_with_secrets(redactor: Option<&Redactor>, name: &str) -> (String, MaskedSecrets) {
     let name = clean(name);
     let (masked, mut found) = mask_text(redactor, &name);
     let mut shown = masked.into_owned();
     let mut part_start = 0;
     for _ in 0..MAX_PARTS {
+        mask_longest_part(redactor, &mut shown, part_start, &mut found);
         let Some(at) = shown[part_start..].find('_') else { break };
         part_start += at + 1;
-        if shown.len() - part_start < MIN_PART_BYTES {
-            break;
-        }
-        let (part, secrets) = mask_text(redactor, &shown[part_start..]);
-        if !secrets.is_empty() {
-            let part = part.into_owned();
-            shown.truncate(part_start);
-            shown.push_str(&part);
-            found.extend(secrets);
-        }
     }
     (shown, found)
+}
+
+/// Masks the longest part of `shown` from `part_start` to an underscore or to the end that holds a
+/// secret, if there is one. Secrets may contain underscores, so shorter parts come later.
+fn mask_longest_part(
+    redactor: Option<&Redactor>,
+    shown: &mut String,
+    part_start: usize,
+    found: &mut MaskedSecrets,
+) {
+    let mut part_end = shown.len();
+    for _ in 0..MAX_PARTS {
+        if part_end - part_start < MIN_PART_BYTES {
+            return;
+        }
+        let (part, secrets) = mask_text(redactor, &shown[part_start..part_end]);
+        if !secrets.is_empty() {
+            let part = part.into_owned();
+            shown.replace_range(part_start..part_end, &part);
+            found.extend(secrets);
+            return;
+        }
+        let Some(at) = shown[part_start..part_end].rfind('_') else { return };
+        part_end = part_start + at;
+    }
 }
 
 /// Cleans, masks and truncates an id of a log, so that it is the same wherever it occurs.
@@ -286,6 +303,29 @@ mod tests {
     }
 
     /// Fills every text column of a table with a secret; a new column is covered when it is added.
+    #[test]
+    fn secrets_between_underscores_are_masked() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let tokens = [
+            format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0".repeat(2).get(..36).expect("long")),
+            format!("AKIA{}", "Q3EGRVZ7XK2MWP5T"),
+            format!("npm_{}", "z9Y8x7W6v5U4t3S2r1Q0".repeat(2).get(..36).expect("long")),
+        ];
+        for token in &tokens {
+            for (before, after) in
+                [("mcp__", "__run"), ("", "_tool"), ("", "__fn"), ("/p/", "_x/y"), ("toolu_", "")]
+            {
+                let name = format!("{before}{token}{after}");
+                let shown = mask_name(Some(&redactor), &name);
+                assert!(!shown.contains(token.as_str()), "{name}: {shown}");
+                assert!(shown.starts_with(before) && shown.ends_with(after), "{name}: {shown}");
+            }
+        }
+        for name in ["mcp__github__search_pull_requests_by_author", "a_b_c_d_e_f_g_h_i_j_k_l_m_n"] {
+            assert_eq!(mask_name(Some(&redactor), name), name);
+        }
+    }
+
     #[test]
     fn every_masked_column_of_an_event_is_masked() {
         let secret = Some("Kitti\u{200b}wake");
