@@ -80,7 +80,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         StoreError::Busy { path } => ToolError::new(
             ErrorCode::StoreBusy,
             format!(
-                "Another process is writing to the store in {}. Reading goes on meanwhile; try again when it is done",
+                "Another process is writing to the store in {}. The store can still be read; try again when the other process is done",
                 path.display()
             ),
         ),

@@ -125,7 +125,7 @@ pub const VIEWS: &[SqlView] = &[
         doc: "One row per API request, counted once: add up its rows for any total.",
         table: None,
         own: &[
-            required("event_id", Text, "First event that tells its tokens."),
+            required("event_id", Text, "First event with its tokens."),
             SESSION,
             optional("request_id", Text, "The provider's id of the request."),
             TURN,

@@ -52,7 +52,7 @@ struct Args {
     /// Print nothing but data
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// Tell on stderr what is done; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
+    /// Log what is done to stderr; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
     #[arg(long, short, action = ArgAction::Count, global = true)]
     verbose: u8,
     /// How much the metadata of answers say: core or full
@@ -90,7 +90,7 @@ enum Command {
     Analyze(analyze::AnalyzeFlags),
     /// Run one SQL SELECT over the store
     Query(query::QueryFlags),
-    /// Count and sum by tool, model, day or whatever else
+    /// Count and sum by tool, model, day and other keys
     Stats(stats::StatsFlags),
     /// Show tokens and cost by day, week or month
     Usage(usage::UsageFlags),

@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use super::cache::AnswerCache;
 use crate::base::json_length::json_length;
-use crate::tools::{Call, Tools};
+use crate::tools::{Call, Tools, encoding_error};
 
-/// Maximum length in bytes of arguments whose answer is cached.
-const MAX_KEY_BYTES: usize = 64 << 10;
+/// Maximum size in tokens of arguments whose answer is cached.
+const MAX_KEY_TOKENS: usize = 16 << 10;
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -89,8 +89,8 @@ pub(super) struct AnswerContent {
 impl AnswerContent {
     fn new(answer: &JsonAnswer) -> Result<Self, ToolError> {
         // The data is JSON already: it is copied into the text and parsed from there.
-        let text = serde_json::to_string(answer).map_err(internal_error)?;
-        let structured = serde_json::from_str(&text).map_err(internal_error)?;
+        let text = serde_json::to_string(answer).map_err(encoding_error)?;
+        let structured = serde_json::from_str(&text).map_err(encoding_error)?;
         Ok(Self { text, structured })
     }
 
@@ -98,11 +98,6 @@ impl AnswerContent {
         debug.add_to_answer(&mut self.structured);
         self.text = self.structured.to_string();
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-fn internal_error(error: serde_json::Error) -> ToolError {
-    ToolError::new(ErrorCode::InternalError, error.to_string())
 }
 
 /// The dispatcher of a server, shared by all its clients.
@@ -149,7 +144,7 @@ impl CallDispatcher {
         let result = self.check_allowed(tool_call).and_then(|()| {
             // A bug in one call must not end the server.
             std::panic::catch_unwind(AssertUnwindSafe(|| {
-                self.answer_or_reuse(tools, tool_call, stop, run, &mut debug.tool_context)
+                self.answer_or_reuse(tools, tool_call, stop, run, &mut debug)
             }))
             .unwrap_or_else(|_| Err(panic_error(&tool_call.tool)))
         });
@@ -219,18 +214,18 @@ impl CallDispatcher {
         tool_call: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
         run: &dyn Fn(&Call<'_>) -> Result<JsonAnswer, ToolError>,
-        context: &mut ToolContext,
+        debug: &mut DebugMetadata,
     ) -> Result<JsonAnswer, ToolError> {
         let deadline = Instant::now() + self.options.time_limit;
         let call = Call::new(Timestamp::now(), stop).with_deadline(deadline);
         tools.refresh_store();
         let state = tools.answer_state(&call);
-        context.generation = state.map(|(generation, _)| generation);
+        debug.tool_context.generation = state.map(|(generation, _)| generation);
 
         let is_read_only = TOOLS.iter().any(|spec| spec.name == tool_call.tool && spec.read_only);
         let Some((_, state)) = state else { return run(&call) };
         // A key is the text of the arguments, of which large ones are rarely repeated.
-        if !is_read_only || json_length(&tool_call.arguments) > MAX_KEY_BYTES {
+        if !is_read_only || debug.tokens_input > MAX_KEY_TOKENS {
             return run(&call);
         }
         let key = tool_call.cache_key();

@@ -30,7 +30,7 @@ reasoning, tool call and result of past sessions. \
 Start with search_events (find text) or list_sessions (what was worked on); both return ids. \
 get_session_details shows one session: summary first, then turns, steps or full. \
 get_event_details gives whole events by id. \
-analyze_session tells what failed and what mended it, in one session or over all. \
+analyze_session shows what failed and what fixed it, in one session or over all. \
 session_stats counts and sums tokens, cost, errors and durations by group; query_sql answers anything else with SQL. \
 Coordinates: session_id, event_index, turn_index (a prompt and all that follows), step_index (one model response). \
 event_id is '<session_id>:<event_index>'; session ids may be shortened to any unique prefix. \

@@ -40,6 +40,7 @@ use serde::Serialize;
 pub(crate) use self::analyze::error_signature;
 use self::doctor::DoctorData;
 pub use self::query::WriteError;
+pub(crate) use self::reply::answer::encoding_error;
 use self::reply::answer::{Reply, run_and_wrap};
 pub use self::reply::call::Call;
 pub use self::reply::caller::Caller;

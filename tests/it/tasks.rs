@@ -74,7 +74,7 @@ const TASKS: [Task; 10] = [
     ("Which files did the Qwen session about the dead link touch, and how?", files),
     ("What was decided about the shared counter before this conversation was compacted?", decision),
     ("Where did the money go in October: which models, which sessions?", money),
-    ("Which error keeps coming back since 12 October, and what mended it?", recurring),
+    ("Which error keeps coming back since 12 October, and what fixed it?", recurring),
     ("Did we want criterion for the benchmark?", question),
     ("Who edited src/retry.rs, in which order?", editors),
     ("Label every session in which a run with budget_is_shared failed.", labels),

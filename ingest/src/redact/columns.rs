@@ -4,6 +4,7 @@
 //! columns are masked here, at ingest and when rows are masked again.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
@@ -227,37 +228,41 @@ fn mask_name_with_secrets(redactor: Option<&Redactor>, name: &str) -> (String, M
     let name = clean(name);
     let (masked, mut found) = mask_text(redactor, &name);
     let mut shown = masked.into_owned();
+    // The whole name was examined above.
     let mut part_start = 0;
+    let mut max_end = shown.rfind('_').unwrap_or(0);
     for _ in 0..MAX_PARTS {
-        mask_longest_part(redactor, &mut shown, part_start, &mut found);
+        mask_longest_part(redactor, &mut shown, part_start..max_end, &mut found);
         let Some(at) = shown[part_start..].find('_') else { break };
         part_start += at + 1;
+        max_end = shown.len();
     }
     (shown, found)
 }
 
-/// Masks the longest part of `shown` from `part_start` to an underscore or to the end that holds a
-/// secret, if there is one. Secrets may contain underscores, so shorter parts come later.
+/// Masks the longest part of `shown` that begins where `within` begins, ends where it ends or at an
+/// underscore in it, and holds a secret. Secrets may contain underscores, so shorter parts come
+/// later.
 fn mask_longest_part(
     redactor: Option<&Redactor>,
     shown: &mut String,
-    part_start: usize,
+    within: Range<usize>,
     found: &mut MaskedSecrets,
 ) {
-    let mut part_end = shown.len();
+    let mut part = within;
     for _ in 0..MAX_PARTS {
-        if part_end - part_start < MIN_PART_BYTES {
+        if part.len() < MIN_PART_BYTES {
             return;
         }
-        let (part, secrets) = mask_text(redactor, &shown[part_start..part_end]);
+        let (masked, secrets) = mask_text(redactor, &shown[part.clone()]);
         if !secrets.is_empty() {
-            let part = part.into_owned();
-            shown.replace_range(part_start..part_end, &part);
+            let masked = masked.into_owned();
+            shown.replace_range(part, &masked);
             found.extend(secrets);
             return;
         }
-        let Some(at) = shown[part_start..part_end].rfind('_') else { return };
-        part_end = part_start + at;
+        let Some(at) = shown[part.clone()].rfind('_') else { return };
+        part.end = part.start + at;
     }
 }
 

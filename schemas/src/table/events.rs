@@ -51,7 +51,7 @@ macro_rules! event_columns {
             column { [given Provider] provider: required Provider = "Agent that wrote the log." }
             column {
                 [given Text] text: required Text =
-                    "What a person would read: decoded, with real newlines; untrusted."
+                    "What the user would read: decoded, with real newlines; untrusted."
             }
             column {
                 [derived TextBytes] text_bytes: required Int =

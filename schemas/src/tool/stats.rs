@@ -158,7 +158,7 @@ pub struct StatsData {
     pub groups: Vec<Group>,
 }
 
-/// Sums over one group. What its events do not tell is absent.
+/// Sums over one group. Values that its events do not have are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
     /// Value by key; a key that the events lack is absent.

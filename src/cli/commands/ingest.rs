@@ -27,7 +27,7 @@ pub(in crate::cli) struct IngestFlags {
     /// Go on: read what changes within a second of its being written
     #[arg(long)]
     watch: bool,
-    /// Keep secrets as they stand in the logs; logs that were masked are read anew
+    /// Keep secrets as they are in the logs; logs that were masked are read again
     #[arg(long)]
     no_redact: bool,
 }

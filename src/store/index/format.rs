@@ -49,7 +49,7 @@ const REPLAY_FLAG: u8 = 1;
 /// Set in the flags of a row that is an error.
 const ERROR_FLAG: u8 = 2;
 
-/// Set in the flags of a row of which it is known whether it is an error.
+/// Set in the flags of a row if it is known whether it is an error.
 const ERROR_KNOWN_FLAG: u8 = 4;
 
 /// The part of the file that is kept in memory.

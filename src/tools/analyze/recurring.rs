@@ -111,7 +111,7 @@ fn describe_next_step(
     let analyze = interface.format_call("analyze_session", &[("session_id", "")]);
     if returned == 0 {
         return format!(
-            "{failures} failures in {sessions} sessions, none of which recurs. {analyze} shows what failed in a session."
+            "{failures} failures in {sessions} sessions, and none recurs. {analyze} shows what failed in a session."
         );
     }
     format!(
@@ -204,13 +204,13 @@ impl SeenFailure {
         let shown = action.outcome_event();
         let mut fix = None;
         let mut last = shown.event_index;
-        if let Some(mended) = failure.fixed_by
-            && let Some(worked) = actions.get(mended.at)
+        if let Some(fixing_call) = failure.fixed_by
+            && let Some(worked) = actions.get(fixing_call.at)
         {
             fix = Some(SeenFix {
                 failed: action.call.event_index,
                 worked: worked.call.event_index,
-                matched: mended.matched,
+                matched: fixing_call.matched,
             });
             last = worked.outcome_event().event_index;
         }

@@ -131,7 +131,7 @@ pub(crate) fn run_and_wrap<T: Serialize>(
 
 /// Returns the error for data that cannot be written as JSON.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-fn encoding_error(error: serde_json::Error) -> ToolError {
+pub(crate) fn encoding_error(error: serde_json::Error) -> ToolError {
     let message = format!("the answer cannot be written as JSON, which is a bug: {error}");
     ToolError::new(ErrorCode::InternalError, message)
 }
