@@ -273,7 +273,6 @@ impl StoreWriter {
 
     /// Replaces the manifest on disk, if the store is still the one that was locked.
     fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
-        self.segments.sync()?;
         self.lock.check_not_replaced()?;
         // The folder of segments may have been moved or removed alone.
         let folder_names =

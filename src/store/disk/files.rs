@@ -114,14 +114,13 @@ impl NewFile {
         }
     }
 
-    /// Returns the length and the checksums once all bytes are on disk.
-    pub(crate) fn finish(mut self) -> io::Result<FileSums> {
-        self.file.sync_all()?;
+    /// Returns the file, whose bytes are not yet synced, with its length and checksums.
+    pub(crate) fn finish(mut self) -> (File, FileSums) {
         if !self.chunk.is_empty() {
             self.chunk_checksums.push(chunk_checksum(&self.chunk));
         }
         let xxh3 = format_hash(self.hash.digest());
-        Ok(FileSums { length: self.length, xxh3, chunks: self.chunk_checksums })
+        (self.file, FileSums { length: self.length, xxh3, chunks: self.chunk_checksums })
     }
 
     /// Computes the checksum of every chunk that `bytes` completes.
@@ -336,7 +335,7 @@ mod tests {
             let path = dir.path().join(piece.to_string());
             let mut file = NewFile::new(folder.create_file(&piece.to_string()).expect("creates"));
             bytes.chunks(piece).for_each(|part| file.write_all(part).expect("writes"));
-            let sums = file.finish().expect("finishes");
+            let (_, sums) = file.finish();
             assert_eq!(sums.chunks, whole, "{piece}");
             assert_eq!((sums.length, sums.xxh3.clone()), checksum_file(&path).expect("reads"));
             assert_eq!(sums.xxh3, checksum_bytes(&bytes));

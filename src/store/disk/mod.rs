@@ -5,3 +5,4 @@ pub(super) mod chunk_checksum;
 pub(super) mod files;
 pub(super) mod held_folder;
 pub(super) mod lock;
+pub(super) mod pending_syncs;

@@ -46,9 +46,11 @@ impl SegmentFolder {
         folder.create_file(&file_name(table)).map(NewFile::new).map_err(StoreError::io(&path))
     }
 
-    /// Makes the names of the folder's files durable.
+    /// Makes the names of the folder and of its files durable.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.folder.as_ref().map_or(Ok(()), HeldFolder::sync)
+        let Some(folder) = &self.folder else { return Ok(()) };
+        folder.sync()?;
+        self.segments.sync()
     }
 
     /// Keeps the folder, because a manifest names the segment.

@@ -22,8 +22,9 @@ use serde::Serialize;
 use super::event_reader::column_of;
 use super::events_file::EventsFile;
 use super::segment_folder::SegmentFolder;
-use crate::store::disk::files::FileSums;
+use crate::store::disk::files::{FileSums, NewFile};
 use crate::store::disk::held_folder::HeldFolder;
+use crate::store::disk::pending_syncs::PendingSyncs;
 use crate::store::error::{StoreError, write_error};
 use crate::store::index::{IndexWriter, RowFacts};
 use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry};
@@ -50,6 +51,8 @@ pub(crate) struct SegmentWriter {
     sessions: BTreeMap<String, SessionRow>,
     sources: BTreeMap<String, SourceRow>,
     problems: Vec<ProblemRow>,
+    /// The finished files, until they are on disk.
+    syncs: PendingSyncs,
 }
 
 /// The rows of one session in the segment, which are contiguous.
@@ -74,6 +77,7 @@ impl SegmentWriter {
             sessions: BTreeMap::new(),
             sources: BTreeMap::new(),
             problems: Vec::new(),
+            syncs: PendingSyncs::default(),
         }
     }
 
@@ -180,8 +184,7 @@ impl SegmentWriter {
 
         let mut entries = Vec::new();
         if let Some(writer) = self.events.take() {
-            let path = self.folder.file_path(EVENTS.name);
-            let events = writer.finish()?.finish().map_err(StoreError::io(&path))?;
+            let events = self.finish_file(EVENTS.name, writer.finish()?);
             let index_bytes = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
             let index = self.write_file(SKIP_INDEX, &index_bytes)?;
             let chunk_sums = events.chunks.iter().chain(&index.chunks);
@@ -199,6 +202,7 @@ impl SegmentWriter {
         let problems = std::mem::take(&mut self.problems);
         self.write_table(&PROBLEMS, &problems, &mut entries)?;
         self.folder.sync()?;
+        self.syncs.wait()?;
 
         let entry = SegmentEntry {
             number: self.number,
@@ -210,12 +214,19 @@ impl SegmentWriter {
         Ok(Some(FinishedSegment { entry, folder: self.folder }))
     }
 
-    /// Writes a whole file of the segment, which is on disk when this returns.
+    /// Ends a file of the segment and begins to sync it.
+    fn finish_file(&mut self, table: &str, file: NewFile) -> FileSums {
+        let (file, sums) = file.finish();
+        self.syncs.begin(self.folder.file_path(table), file);
+        sums
+    }
+
+    /// Writes a whole file of the segment.
     fn write_file(&mut self, table: &str, content: &[u8]) -> Result<FileSums, StoreError> {
         let path = self.folder.file_path(table);
         let mut file = self.folder.create_file(table)?;
         file.write_all(content).map_err(StoreError::io(&path))?;
-        file.finish().map_err(StoreError::io(&path))
+        Ok(self.finish_file(table, file))
     }
 
     /// Writes one of the small tables and appends its entry. Writes no file if it has no rows.
@@ -236,7 +247,7 @@ impl SegmentWriter {
             .map_err(|error| write_error(&path, error))?;
         writer.write(&batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
-        let sums = file.finish().map_err(StoreError::io(&path))?;
+        let sums = self.finish_file(table.name, file);
         entries.push(file_entry(table.name, sums));
         Ok(())
     }
