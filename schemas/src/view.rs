@@ -93,6 +93,8 @@ pub const VIEWS: &[SqlView] = &[
             required("input_bytes", Int, "Length of the call's text in bytes."),
             optional("output_bytes", Int, "Length of the result's text in bytes."),
             optional("spawned_agent_id", Text, "Subagent that the call started."),
+            required("input", Text, "The call's text: its arguments; untrusted."),
+            optional("output", Text, "The result's text; untrusted. null when none came."),
         ],
     },
     SqlView {
@@ -160,6 +162,11 @@ pub const VIEWS: &[SqlView] = &[
             TOOL,
             KIND,
             FAILED,
+            optional(
+                "change",
+                Text,
+                "added, changed or deleted; written if the log does not say whether the file is new; null if it was not changed.",
+            ),
         ],
     },
     SqlView {
