@@ -236,9 +236,9 @@ pub const EXAMPLES: &[ViewExample] = &[
               JOIN sessions USING (session_id) GROUP BY ALL ORDER BY usd DESC NULLS LAST LIMIT 10",
     },
     ViewExample {
-        question: "Which sessions touched this file?",
-        sql: "SELECT session_id, count(*) AS touches, max(timestamp) AS last FROM files \
-              WHERE path LIKE '%retry.rs' AND tool_kind IN ('edit', 'write') GROUP BY session_id ORDER BY last DESC",
+        question: "Which sessions changed this file, and how?",
+        sql: "SELECT session_id, change, count(*) AS times, max(timestamp) AS last FROM files \
+              WHERE path LIKE '%retry.rs' AND change IS NOT NULL GROUP BY ALL ORDER BY last DESC",
     },
     ViewExample {
         question: "Why did the last session with a failure fail?",
