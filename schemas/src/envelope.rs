@@ -205,6 +205,9 @@ pub struct Metadata {
     /// `at_least` when `results_total` is a lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results_total_is: Option<&'static str>,
+    /// The sessions that the answer covers, such as `12 sessions of project 'harbor'`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
     /// Rows on this page.
     pub results_returned: usize,
     /// Whether rows were left out: pass `pagination.next_cursor` for the next page.

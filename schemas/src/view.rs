@@ -93,6 +93,8 @@ pub const VIEWS: &[SqlView] = &[
             required("input_bytes", Int, "Length of the call's text in bytes."),
             optional("output_bytes", Int, "Length of the result's text in bytes."),
             optional("spawned_agent_id", Text, "Subagent that the call started."),
+            required("input", Text, "The call's text: its arguments; untrusted."),
+            optional("output", Text, "The result's text; untrusted. null when none came."),
         ],
     },
     SqlView {
@@ -160,6 +162,11 @@ pub const VIEWS: &[SqlView] = &[
             TOOL,
             KIND,
             FAILED,
+            optional(
+                "change",
+                Text,
+                "added, changed or deleted; written if the log does not say whether the file is new; null if it was not changed.",
+            ),
         ],
     },
     SqlView {
@@ -229,9 +236,9 @@ pub const EXAMPLES: &[ViewExample] = &[
               JOIN sessions USING (session_id) GROUP BY ALL ORDER BY usd DESC NULLS LAST LIMIT 10",
     },
     ViewExample {
-        question: "Which sessions touched this file?",
-        sql: "SELECT session_id, count(*) AS touches, max(timestamp) AS last FROM files \
-              WHERE path LIKE '%retry.rs' AND tool_kind IN ('edit', 'write') GROUP BY session_id ORDER BY last DESC",
+        question: "Which sessions changed this file, and how?",
+        sql: "SELECT session_id, change, count(*) AS times, max(timestamp) AS last FROM files \
+              WHERE path LIKE '%retry.rs' AND change IS NOT NULL GROUP BY ALL ORDER BY last DESC",
     },
     ViewExample {
         question: "Why did the last session with a failure fail?",

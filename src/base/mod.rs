@@ -1,8 +1,10 @@
-//! Code that every layer uses: text cleaning and folding, word stems, text tables and threads.
+//! Code that every layer uses: text cleaning and folding, word stems, paths, text tables and
+//! threads.
 
 pub(crate) mod fold;
 pub(crate) mod json_length;
 pub(crate) mod parallel;
+pub(crate) mod paths;
 pub(crate) mod sanitize;
 pub(crate) mod stem;
 pub(crate) mod text_table;

@@ -130,7 +130,12 @@ impl Show for StatusData {
             "updated    {}",
             self.last_updated.as_deref().unwrap_or("never: run `sessions ingest`")
         );
-        let _ = writeln!(out, "sessions   {}", self.sessions);
+        let classes: Vec<_> = self
+            .sessions_by_class
+            .iter()
+            .map(|(class, sessions)| format!("{class} {sessions}"))
+            .collect();
+        let _ = writeln!(out, "sessions   {} ({})", self.sessions, classes.join(", "));
         let _ = writeln!(out, "events     {} ({} copied)", self.events, self.replay_events);
         for (provider, events) in &self.events_by_provider {
             let _ = writeln!(out, "           {provider} {events}");

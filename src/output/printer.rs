@@ -29,6 +29,9 @@ impl Printer {
         }
         self.print_data(&answer.data.to_text())?;
         if !self.is_quiet {
+            if let Some(scope) = &answer.metadata.scope {
+                self.print_note(scope)?;
+            }
             for warning in &answer.warnings {
                 self.print_note(&format!("{}: {}", warning.severity, warning.message))?;
             }

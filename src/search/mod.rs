@@ -3,6 +3,7 @@
 //!
 //! Depends on the store and does not know tools, MCP or the command line.
 
+mod absent;
 mod error;
 mod indexed_rows;
 mod matcher;
@@ -14,9 +15,12 @@ mod row_filter;
 mod scan;
 mod segment_filter;
 pub mod snippet;
+mod unmatched;
 
+pub use absent::{AbsentWord, find_absent_words};
 pub use error::SearchError;
-pub use query::{Query, QueryError, QueryErrorKind, is_qualifier};
+pub use query::{FilterField, Query, QueryError, QueryErrorKind, is_qualifier};
 pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub use request::{ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::search;
+pub use unmatched::{UnmatchedFilter, find_unmatched_filters};

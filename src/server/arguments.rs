@@ -19,10 +19,22 @@ pub(super) fn parse_arguments<T: DeserializeOwned>(
     mut arguments: Value,
 ) -> Result<T, ToolError> {
     let schema = super::schema::input_schema(name);
+    remove_blank_values(&mut arguments, schema);
     coerce_value(&mut arguments, schema);
     serde_path_to_error::deserialize(&arguments).map_err(|error| {
         explain_error(name, schema, &arguments, error.path(), &error.inner().to_string())
     })
+}
+
+/// Removes blank texts of optional arguments: some clients send every argument, and mean with a blank
+/// text that it is absent.
+fn remove_blank_values(arguments: &mut Value, schema: &Value) {
+    let Some(values) = arguments.as_object_mut() else { return };
+    let required: Vec<&str> = required_names(schema).collect();
+    values.retain(|name, value| {
+        let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+        !is_blank || required.contains(&name.as_str()) || schema["properties"][name].is_null()
+    });
 }
 
 /// Converts values that do not follow the schema but have a clear meaning, as models often write
@@ -316,6 +328,22 @@ mod tests {
                 parse_arguments::<ListArgs>("list_sessions", json!({ "limit": limit })).is_err()
             );
         }
+    }
+
+    #[test]
+    fn a_blank_optional_text_is_absent() {
+        let blank = json!({
+            "query": "berths", "cursor": "", "since": " ", "project": "", "provider": "",
+            "session_id": "", "event_type": "", "limit": "", "exclude_current": ""
+        });
+        let search: SearchArgs = parse_arguments("search_events", blank).expect("fits");
+        assert_eq!(search, SearchArgs { query: "berths".to_owned(), ..SearchArgs::default() });
+        let level = json!({ "session_id": "abc", "detail_level": "", "turns": "", "cursor": "" });
+        let details: DetailArgs = parse_arguments("get_session_details", level).expect("fits");
+        assert_eq!((details.detail_level, details.turns, details.cursor), (None, None, None));
+        // A required text must be given, and an unknown argument stays an error.
+        assert!(parse_arguments::<StatsArgs>("session_stats", json!({ "group_by": "" })).is_err());
+        check::<SearchArgs>("search_events", json!({ "query": "x", "limt": "" }), "limt", &[]);
     }
 
     #[test]

@@ -70,7 +70,10 @@ pub(super) fn query_fault(error: &duckdb::Error, query: &SentQuery<'_>) -> Fault
     lines.extend(place.as_ref().map(|place| clean_text(&place.to_string())));
 
     let name = unknown_column(&parsed, text);
-    lines.extend(name.as_deref().and_then(|name| suggest_column(name, query.used)));
+    if let Some(name) = name.as_deref() {
+        lines.extend(suggest_column(name, query.used));
+        lines.extend(list_columns(query.used));
+    }
     if parsed["exception_type"] == "Parser" {
         lines.push("If there is a semicolon, remove it and everything after it".to_owned());
     }
@@ -147,6 +150,16 @@ fn suggest_column(name: &str, used: &[&str]) -> Option<String> {
     find_nearest(name, columns.into_iter()).map(|near| format!("Did you mean '{near}'?"))
 }
 
+/// Lists all columns of each view that a query names.
+fn list_columns(used: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for view in VIEWS.iter().filter(|view| used.contains(&view.name)) {
+        let names: Vec<_> = view.columns().map(|column| column.name).collect();
+        lines.push(format!("Columns of {}: {}", view.name, names.join(", ")));
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +175,10 @@ mod tests {
             Some("'title' is a column of sessions, lineage; JOIN it USING (session_id)")
         );
         assert_eq!(suggest_column("zzzz", &["labels"]), None);
+        assert_eq!(
+            list_columns(&["labels"]),
+            ["Columns of labels: session_id, label, note, updated_at"]
+        );
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Runs `list_sessions`, which returns sessions with their sums, by filter or by id.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
@@ -14,6 +13,7 @@ use super::reply::budget::{Budget, echoed_name};
 use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
 use super::reply::interface::Interface;
+use super::reply::scope::{Coverage, SessionFilters, conversation_ids, has_label};
 use super::reply::session_filter::session_filter;
 use super::reply::session_sums::{SubagentIndex, is_subagent};
 use super::reply::shared_state::SharedState;
@@ -41,8 +41,17 @@ pub(super) fn run(
     let ListCandidates { rows: candidates, not_found, ambiguous } =
         find_candidates(shared, snapshot, args)?;
 
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        since,
+        label: args.label.as_deref(),
+        session: None,
+    };
     let filter = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
-    let passes = |row: &SessionRow| filter(row) && has_label(snapshot, row, args.label.as_deref());
+    let passes = |row: &SessionRow| {
+        filter(row) && filters.label.is_none_or(|label| has_label(snapshot, row, label))
+    };
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let mut rows: Vec<_> = candidates
         .into_iter()
@@ -91,21 +100,23 @@ pub(super) fn run(
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);
     }
+    let covers = if args.subagents.unwrap_or(false) {
+        Coverage::Conversations
+    } else {
+        Coverage::OwnConversations
+    };
+    reply.scope = Some(match &args.session_ids {
+        None => filters.describe_scope(snapshot, covers),
+        Some(ids) => format!("{} requested sessions", ids.len()),
+    });
     if returned == 0 {
-        reply.hint = Some(explain_empty(args, snapshot.sessions().len()));
+        let known = snapshot.sessions().len();
+        let reason = filters.explain_none(snapshot).filter(|_| args.session_ids.is_none());
+        reply.hint = Some(reason.unwrap_or_else(|| explain_empty(args, known)));
     } else if args.session_ids.is_none() {
         reply.hint = describe_left_out(shared.caller.interface, snapshot, passes);
     }
     Ok(reply)
-}
-
-/// Returns true if a session has the label, or if no label is requested.
-fn has_label(snapshot: &Snapshot, row: &SessionRow, label: Option<&str>) -> bool {
-    let Some(label) = label else { return true };
-    snapshot
-        .labels()
-        .session_labels(&row.session_id)
-        .is_some_and(|labels| labels.has_label(label.trim()))
 }
 
 /// Returns why none of the `known` sessions is listed.
@@ -149,7 +160,7 @@ fn describe_left_out(
         return None;
     }
     Some(format!(
-        "{sessions} sessions without a conversation are left out; {} counts their {tokens} tokens.",
+        "Of the sessions left out, {sessions} without a conversation used {tokens} tokens, which {} counts.",
         interface.tool_name("session_stats")
     ))
 }
@@ -207,8 +218,7 @@ fn find_candidates<'s>(
 fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&SessionRow> {
     // A session that only repeats another one's history is not listed, but it may still have
     // started subagents.
-    let shown = snapshot.sessions().iter().filter(|row| row.is_conversation());
-    let shown: HashSet<&str> = shown.map(|row| row.session_id.as_str()).collect();
+    let shown = conversation_ids(snapshot);
     let mut rows: Vec<&SessionRow> = Vec::new();
     for row in snapshot.sessions() {
         if !row.is_conversation() {

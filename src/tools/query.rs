@@ -10,6 +10,7 @@ use schemas::{ErrorCode, ToolError, limits};
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::interface::Interface;
+use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
 use crate::error::sql_error;
 use crate::sql::{SqlError, SqlLimit, SqlQuery, SqlSummary};
@@ -74,6 +75,10 @@ pub(super) fn run(
     } else {
         RowTotal::Exact(summary.rows)
     });
+    let census = SessionFilters::default().count_sessions(snapshot);
+    let total = census.total;
+    reply.scope =
+        Some(format!("the whole store: {total} sessions ({})", census.describe_classes()));
     reply.warnings = cut_warnings(shared.caller.interface, &summary);
     if summary.rows == 0 && !has_more {
         reply.hint = Some("No rows. DESCRIBE <view> shows the columns of a view.".to_owned());

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::reply::convert;
 use super::reply::pending::find_pending_logs;
+use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
 use crate::error::store_error;
 use crate::store::Snapshot;
@@ -27,6 +28,9 @@ pub struct StatusData {
     pub last_updated: Option<String>,
     pub segments: usize,
     pub sessions: usize,
+    /// The sessions by class, which add up: `conversations`, `subagents`, `copies` that only repeat
+    /// another session, and `empty` ones without a conversation.
+    pub sessions_by_class: BTreeMap<&'static str, usize>,
     pub events: u64,
     pub events_by_provider: BTreeMap<String, i64>,
     pub replay_events: i64,
@@ -62,7 +66,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         generation: manifest.generation,
         last_updated: (manifest.generation > 0).then(|| Timestamp(manifest.updated_at).to_string()),
         segments: manifest.segments.len(),
-        sessions: snapshot.sessions().iter().filter(|session| session.events > 0).count(),
+        sessions: snapshot.sessions().len(),
         events: snapshot.event_count(),
         store_bytes: manifest.bytes(),
         ..StatusData::default()
@@ -75,6 +79,13 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         .map(|(_, newest)| newest)
         .max();
     data.newest_event = convert::format_time(newest);
+    let census = SessionFilters::default().count_sessions(&snapshot);
+    data.sessions_by_class = BTreeMap::from([
+        ("conversations", census.conversations),
+        ("subagents", census.subagents),
+        ("copies", census.copies),
+        ("empty", census.empty),
+    ]);
     for session in snapshot.sessions() {
         *data.events_by_provider.entry(session.provider.to_string()).or_default() += session.events;
         data.replay_events += session.replay_events;

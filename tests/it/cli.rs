@@ -152,9 +152,9 @@ fn an_event_shows_the_fields_that_were_asked_for() {
 fn an_empty_list_names_what_was_asked_for() {
     let env = TestEnv::with_samples();
     let ran = env.run(&["list", "--since", "2099-01-01", "--provider", "pi"]).fails(1);
-    assert!(ran.contains("Try without provider, since."), "{ran}");
+    assert!(ran.contains("No session was active since 2099-01-01T00:00:00.000Z."), "{ran}");
     let ran = env.run(&["list", "--project", "no such"]).fails(1);
-    assert!(ran.contains("Try without project."), "{ran}");
+    assert!(ran.contains("No session has project 'no such'"), "{ran}");
 }
 
 /// Ended before anything was said, and one with an answer of a model that nobody knows.

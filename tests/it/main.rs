@@ -4,6 +4,7 @@
 //! `SESSIONS_REAL_LOGS`; without it they say that they were skipped.
 
 mod analyze;
+mod answers;
 mod archive;
 mod citations;
 mod cli;
@@ -41,4 +42,5 @@ mod stdio;
 mod store_safety;
 mod surface;
 mod tasks;
+mod tool_schemas;
 mod work;

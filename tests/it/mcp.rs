@@ -207,7 +207,7 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
         ),
         (
             "session_stats",
-            json!({ "group_by": "file", "project": "harbor", "sort": "errors", "limit": 3 }),
+            json!({ "group_by": ["file"], "project": "harbor", "sort": "errors", "limit": 3 }),
             words("stats|--by|file|--project|harbor|--sort|errors|--limit|3"),
         ),
     ]

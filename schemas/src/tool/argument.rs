@@ -42,7 +42,8 @@ impl<T: Clone> OneOrMany<T> {
     }
 }
 
-/// Lists the valid values once. Otherwise every tool list would contain them twice.
+/// Describes a plain list, because clients that convert schemas for other models refuse several types.
+/// A single value is still read.
 impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     fn inline_schema() -> bool {
         true
@@ -53,7 +54,7 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["array", "string"], "items": T::json_schema(generator) })
+        json_schema!({ "type": "array", "items": T::json_schema(generator) })
     }
 }
 

@@ -151,11 +151,6 @@ fn describe_type(property: &Value) -> String {
             Some(bounds) => format!("{name} {bounds}"),
             None => name.clone(),
         },
-        // One value or a list of them.
-        Value::Array(_) => {
-            let items = describe_type(&property["items"]);
-            format!("{items}, or a list of these")
-        }
         _ => "any".to_owned(),
     }
 }

@@ -37,7 +37,7 @@ hour is of the day, week its first day; UTC.",
     ],
     examples: &[ToolExample {
         description: "Tools by use, with their error rates",
-        arguments: r#"{"group_by": "tool", "limit": 3}"#,
+        arguments: r#"{"group_by": ["tool"], "limit": 3}"#,
         command: "sessions stats --by tool --limit 3",
     }],
     errors: &[
@@ -54,7 +54,7 @@ hour is of the day, week its first day; UTC.",
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatsArgs {
-    /// One key, or a list of two
+    /// One or two keys
     pub group_by: OneOrMany<GroupKey>,
     /// Only this agent, named as in list_sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ closed_enum! {
         Project = "project",
         /// The model in force.
         Model = "model",
-        /// The tool, as the agent names it.
+        /// The tool; names that differ only in case are one.
         Tool = "tool",
         /// The kind of tool, such as `read` or `execute`.
         ToolKind = "tool_kind",
@@ -109,7 +109,8 @@ closed_enum! {
         Session = "session",
         /// The git branch in force.
         Branch = "branch",
-        /// A file that a call names. A call that names several counts for each of them.
+        /// A file that a call names, with its full path if the folder of the session is known. A call
+        /// that names several counts for each of them.
         File = "file",
     }
 }

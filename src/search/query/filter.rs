@@ -12,6 +12,13 @@ macro_rules! filter_fields {
             #[cfg(test)]
             const NAMES: &'static [&'static str] = &[$($name),+];
 
+            /// Returns the name of the qualifier.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$field => $name,)+
+                }
+            }
+
             /// Returns the field of a qualifier by the name before its colon.
             pub(super) fn from_name(name: &str) -> Option<Self> {
                 match name {

@@ -9,3 +9,4 @@ mod weight_tables;
 mod word_presence;
 
 pub use ranked_search::{RankedPage, RankedPosition, can_rank, search_ranked};
+pub(super) use terms::question_stem;

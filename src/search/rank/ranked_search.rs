@@ -65,6 +65,8 @@ pub struct RankedPage {
     pub is_complete: bool,
     /// True if the deadline ended the search.
     pub is_timed_out: bool,
+    /// The stems of the question's words that no selected row has, as far as the index shows.
+    pub absent_stems: Vec<String>,
     pub work: SearchWork,
 }
 
@@ -321,6 +323,9 @@ impl Ranking<'_> {
             session_id: session_id(snapshot, candidate).to_owned(),
             event_index: candidate.row.event_index,
         });
+        let terms = self.scorer.terms.iter().zip(&self.presence.terms);
+        let absent = terms.filter(|(_, occurs)| occurs.is_absent());
+        let absent_stems = absent.map(|(term, _)| term.stem.clone()).collect();
         Ok(RankedPage {
             hits,
             ends: positions.collect(),
@@ -328,6 +333,7 @@ impl Ranking<'_> {
             matched: self.matched,
             is_complete,
             is_timed_out: self.is_timed_out,
+            absent_stems,
             work: self.work,
         })
     }

@@ -62,6 +62,16 @@ fn split_words(text: &str) -> impl Iterator<Item = QueryTerm> {
     words.into_iter().filter(|term| !term.stem.is_empty())
 }
 
+/// Returns the text by which a ranked search looks for a bare word of the question.
+pub(in crate::search) fn question_stem(word: &str) -> String {
+    let folded = fold_text(&nfc_if_different(word).unwrap_or_else(|| word.to_owned())).into_owned();
+    let words: Vec<QueryTerm> = split_words(&folded).collect();
+    match words.as_slice() {
+        [only] => only.stem.clone(),
+        _ => folded,
+    }
+}
+
 fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
 }

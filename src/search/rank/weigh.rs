@@ -29,18 +29,18 @@ pub(super) fn weigh_terms(
     for (occurs, sampled) in presence.terms.iter().zip(sampled) {
         let events = if occurs.rows > 0 { occurs.rows as f64 } else { sampled };
         let weight = rarity_weight(events, presence.row_count as f64);
-        if occurs.rows > 0 || occurs.blocks > 0 {
-            weights.push(weight);
-        } else {
+        if occurs.is_absent() {
             weights.push(0);
             absent += weight;
+        } else {
+            weights.push(weight);
         }
     }
     Ok(TermWeights { terms: weights, average: presence.average_length(), newest, absent })
 }
 
-/// Estimates the number of rows with each word for which the index lists no row, from a sample of
-/// pages over the whole store.
+/// Estimates the number of selected rows with each word for which the index lists no row, from a
+/// sample of pages over everything that the filters select.
 fn estimate_unlisted_rows(
     filter: &RowFilter<'_>,
     terms: &[QueryTerm],
@@ -59,6 +59,7 @@ fn estimate_unlisted_rows(
         let blocks: Vec<&Block> = segment.skip_index()?.blocks().iter().collect();
         filter.append_pages(number, segment, &blocks, &mut all)?;
     }
+    all.retain(|page| presence.has_selected_row(page));
     let step = all.len().div_ceil(SAMPLE_PAGES).max(1);
     let sample: Vec<CandidatePage> = all.into_iter().step_by(step).collect();
     let stems =
@@ -66,7 +67,7 @@ fn estimate_unlisted_rows(
     let is_ascii = unlisted.iter().all(|term| terms[*term].stem.is_ascii());
     let parts = in_parallel(&sample, PAGES_PER_TASK, |pages| {
         let mut counts = SampleCounts::new(terms.len());
-        counts.add_pages(filter, pages, &stems, is_ascii)?;
+        counts.add_pages(filter, presence, pages, &stems, is_ascii)?;
         Ok::<_, StoreError>(counts)
     })?;
     let mut counts = SampleCounts::new(terms.len());
@@ -109,10 +110,11 @@ impl SampleCounts {
         self.work += other.work;
     }
 
-    /// Adds the rows of some pages. `stems` finds the terms; `is_ascii` is true if these are ASCII.
+    /// Adds the selected rows of some pages. `stems` finds the terms; `is_ascii` is true if these are ASCII.
     fn add_pages(
         &mut self,
         filter: &RowFilter<'_>,
+        presence: &WordPresence,
         pages: &[CandidatePage],
         stems: &EveryNeedleFinder,
         is_ascii: bool,
@@ -122,6 +124,9 @@ impl SampleCounts {
         for page in pages {
             let texts = read_page(filter.snapshot, page, &mut reader, &mut self.work)?;
             for row in 0..texts.len() {
+                if !presence.is_selected(page.segment, page.page.start + row) {
+                    continue;
+                }
                 let text = scored_form(texts.get(row), &mut lower, is_ascii);
                 let mut seen = vec![false; self.terms.len()];
                 stems.for_each_hit(&text, &mut |term, _, _| seen[term] = true);

@@ -18,13 +18,13 @@ use crate::store::{Grams, KnownRows, RowOutline, Segment, StoreError, needle_gra
 /// The rows of all segments that pass the filters, with their possible words.
 pub(super) struct WordPresence {
     segments: HashMap<usize, SegmentWords>,
-    /// Occurrences of each word.
+    /// Occurrences of each word in the rows that the filters select.
     pub(super) terms: Vec<WordOccurrences>,
-    /// Number of rows in the segments.
+    /// Number of rows that the filters select.
     pub(super) row_count: usize,
 }
 
-/// The number of rows and blocks in which a word occurs.
+/// The number of selected rows, and of blocks with such rows, in which a word occurs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WordOccurrences {
     /// Rows known to contain the word.
@@ -34,6 +34,11 @@ pub(super) struct WordOccurrences {
 }
 
 impl WordOccurrences {
+    /// Returns true if no selected row has the word.
+    pub(super) fn is_absent(&self) -> bool {
+        self.rows == 0 && self.blocks == 0
+    }
+
     /// Returns true if the word may occur, but the index lists no row with it.
     pub(super) fn is_unlisted(&self) -> bool {
         self.rows == 0 && self.blocks > 0
@@ -43,7 +48,9 @@ impl WordOccurrences {
 /// The rows of one segment.
 struct SegmentWords {
     outlines: Vec<RowOutline>,
-    /// Number of rows by the bits of their text length.
+    /// The rows that the filters select; `None` means all.
+    selected: Option<FixedBitSet>,
+    /// Number of selected rows by the bits of their text length.
     lengths: [u64; 32],
     /// The bit of each word and its rows; words from the 64th on share one entry.
     words: Vec<(u64, KnownRows)>,
@@ -70,7 +77,11 @@ impl WordPresence {
         let parts = in_parallel(&candidates, 1, |segments| {
             let mut part = Vec::new();
             for (number, segment) in segments {
-                part.push((*number, SegmentWords::new(segment, terms, &stems, is_known)?));
+                let outlines = segment.skip_index()?.read_outlines()?;
+                let selected = filter.selected_rows(*number, segment, &outlines)?;
+                let words =
+                    SegmentWords::new(segment, terms, &stems, is_known, outlines, selected)?;
+                part.push((*number, words));
             }
             Ok::<_, StoreError>(part)
         })?;
@@ -83,7 +94,7 @@ impl WordPresence {
                 total.rows += part.rows;
                 total.blocks += part.blocks;
             }
-            all += segment.outlines.len();
+            all += segment.selected_count();
         }
         Ok(Self { segments, terms: occurs, row_count: all })
     }
@@ -99,6 +110,19 @@ impl WordPresence {
             bytes += count as f64 * typical_length(bits);
         }
         (bytes / rows.max(1) as f64) as u64
+    }
+
+    /// Returns true if the filters select the row at this position of a segment.
+    pub(super) fn is_selected(&self, segment: usize, row: usize) -> bool {
+        let selected = self.segments.get(&segment).and_then(|segment| segment.selected.as_ref());
+        selected.is_none_or(|selected| selected.contains(row))
+    }
+
+    /// Returns true if the filters select a row of a page.
+    pub(super) fn has_selected_row(&self, unit: &CandidatePage) -> bool {
+        let selected = self.segments.get(&unit.segment).and_then(|found| found.selected.as_ref());
+        let rows = unit.page.start..unit.page.start + unit.page.count;
+        selected.is_none_or(|all| all.contains_any_in_range(rows.start..rows.end.min(all.len())))
     }
 
     /// Removes the words that have no weight.
@@ -163,6 +187,8 @@ impl SegmentWords {
         terms: &[QueryTerm],
         stems: &[Grams],
         is_known: bool,
+        outlines: Vec<RowOutline>,
+        selected: Option<FixedBitSet>,
     ) -> Result<Self, StoreError> {
         let index = segment.skip_index()?;
         let indexed_words = index.word_lookup();
@@ -171,12 +197,21 @@ impl SegmentWords {
         for (term, grams) in terms.iter().zip(stems) {
             let known = if is_known { find_text_rows(&indexed_words, &term.stem)? } else { None };
             let mut known = known.unwrap_or_else(|| KnownRows::all_possible(index.row_count()));
+            if let Some(selected) = &selected {
+                known.possible.intersect_with(selected);
+                known.certain.intersect_with(selected);
+            }
             let mut blocks = 0;
             if known.possible != known.certain {
                 let mut held = known.certain.clone();
                 for at in index.find_candidate_blocks(grams)?.ones() {
                     let block = &index.blocks()[at];
-                    held.insert_range(block.start..block.start + block.count);
+                    let rows = block.start..block.start + block.count;
+                    if selected.as_ref().is_some_and(|all| !all.contains_any_in_range(rows.clone()))
+                    {
+                        continue;
+                    }
+                    held.insert_range(rows);
                     blocks += 1;
                 }
                 known.possible.intersect_with(&held);
@@ -192,12 +227,18 @@ impl SegmentWords {
             }
         }
 
-        let outlines = index.read_outlines()?;
         let mut lengths = [0; 32];
-        for outline in &outlines {
-            lengths[usize::from(outline.length_bits) % 32] += 1;
+        for (row, outline) in outlines.iter().enumerate() {
+            if selected.as_ref().is_none_or(|selected| selected.contains(row)) {
+                lengths[usize::from(outline.length_bits) % 32] += 1;
+            }
         }
-        Ok(Self { outlines, lengths, words, terms: occurs })
+        Ok(Self { outlines, selected, lengths, words, terms: occurs })
+    }
+
+    /// Returns the number of rows that the filters select.
+    fn selected_count(&self) -> usize {
+        self.selected.as_ref().map_or(self.outlines.len(), |selected| selected.count_ones(..))
     }
 }
 

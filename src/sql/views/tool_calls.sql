@@ -9,7 +9,8 @@ SELECT
     c.event_id, r.event_id AS result_event_id, c.session_id, c.event_index, c.turn_index,
     c.step_index, c.timestamp, c.provider, c.model, c.git_branch, c.tool_call_id, c.tool_name,
     c.tool_kind, c.files[1] AS path, c.files, c.command, r.is_error, r.exit_code, r.duration_ms,
-    c.text_bytes AS input_bytes, r.text_bytes AS output_bytes, r.spawned_agent_id
+    c.text_bytes AS input_bytes, r.text_bytes AS output_bytes, r.spawned_agent_id,
+    c.text AS input, r.text AS output
 FROM (SELECT * FROM joined WHERE event_type = 'tool_call') c
 LEFT JOIN (
     SELECT * FROM joined WHERE event_type = 'tool_result'

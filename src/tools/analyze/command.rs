@@ -1,6 +1,8 @@
-//! Compares command lines: which programs they run, and how similar two of them are.
+//! Compares command lines: which programs they run, where, and how similar two of them are.
 
 use std::cmp::Ordering;
+
+use crate::base::paths::resolve_path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -41,15 +43,34 @@ pub(super) struct CommandLine {
     programs: Vec<String>,
     /// Hashes of the words, sorted.
     words: Vec<u64>,
+    /// The folder in which the line runs, and a hash of the line without the changes of folder
+    /// that it begins with.
+    folder: String,
+    rest: u64,
 }
 
 impl CommandLine {
-    pub(super) fn parse(command: &str) -> Self {
+    /// Parses a command line that a call runs in `folder`; `None` means that the folder is not
+    /// known.
+    pub(super) fn parse(command: &str, folder: Option<&str>) -> Self {
+        let mut place = folder.map(|folder| resolve_path(None, folder)).unwrap_or_default();
+        let mut rest = command.trim();
+        while let Some((folder, after)) = split_folder_change(rest) {
+            place = resolve_path((!place.is_empty()).then_some(place.as_str()), folder);
+            rest = after;
+        }
+        let rest = xxh3_64(rest.as_bytes());
         let command = &command[..command.floor_char_boundary(MAX_COMPARED_BYTES)];
         let words = command.split(is_separator).filter(|word| !word.is_empty());
         let mut words: Vec<u64> = words.map(|word| xxh3_64(word.as_bytes())).collect();
         words.sort_unstable();
-        Self { programs: parse_programs(command), words }
+        Self { programs: parse_programs(command), words, folder: place, rest }
+    }
+
+    /// Returns true if both lines run the same command in the same folder: `cd DIR && X` is `X` in
+    /// DIR.
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        self.rest == other.rest && self.folder == other.folder
     }
 
     /// Returns true if the other line may be another attempt at the same thing: both run the same
@@ -93,6 +114,25 @@ impl CommandLine {
         }
         200 * common / (self.words.len() + other.words.len()).max(1)
     }
+}
+
+/// Splits `cd DIR && X` into the folder and `X`. Returns `None` for any other line.
+fn split_folder_change(line: &str) -> Option<(&str, &str)> {
+    let after_cd = line.strip_prefix("cd")?;
+    let argument = after_cd.trim_start_matches([' ', '\t']);
+    if argument.len() == after_cd.len() {
+        return None;
+    }
+    let (folder, rest) = match argument.chars().next()? {
+        quote @ ('"' | '\'') => argument[1..].split_once(quote)?,
+        _ => {
+            let end = argument.find(|c: char| c.is_whitespace() || ";&|".contains(c))?;
+            argument.split_at(end)
+        }
+    };
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let rest = rest.strip_prefix("&&").or_else(|| rest.strip_prefix([';', '\n']))?;
+    Some((folder, rest.trim_start())).filter(|(_, rest)| !rest.is_empty())
 }
 
 /// Returns true for the characters between two words.
@@ -174,8 +214,9 @@ mod tests {
 
     #[test]
     fn another_attempt_is_distinguished_from_another_command() {
-        let resembles =
-            |a: &str, b: &str| CommandLine::parse(a).is_similar_to(&CommandLine::parse(b));
+        let resembles = |a: &str, b: &str| {
+            CommandLine::parse(a, None).is_similar_to(&CommandLine::parse(b, None))
+        };
         assert!(resembles("cargo test --lib retry", "cargo test"));
         assert!(resembles("python x.py --all data", "python3 x.py --all data"));
         assert!(resembles("rg -n foo src/a docs", "rg -n foo src"));
@@ -183,5 +224,22 @@ mod tests {
         assert!(!resembles("cargo test", "cargo build"));
         assert!(!resembles("ls", "cat x"));
         assert!(!resembles("", ""));
+    }
+
+    #[test]
+    fn a_command_after_cd_is_the_command_there() {
+        let is_same = |a: &str, a_in: Option<&str>, b: &str, b_in: Option<&str>| {
+            CommandLine::parse(a, a_in).is_same_as(&CommandLine::parse(b, b_in))
+        };
+        let repo = Some("/home/m/harbor");
+        assert!(is_same("cd /home/m/harbor && cargo test", None, "cargo test", repo));
+        assert!(is_same("cd web && npm test", repo, "npm test", Some("/home/m/harbor/web/")));
+        assert!(is_same("cd \"web\"; npm test", repo, "cd /home/m/harbor/web\nnpm test", None));
+        assert!(is_same("cd web && cd .. && ls", repo, " ls", repo));
+        assert!(is_same("cargo test", None, "cargo test", None));
+        assert!(!is_same("cd web && npm test", repo, "npm test", repo));
+        assert!(!is_same("cargo test", repo, "cargo test", Some("/home/m/pier")));
+        assert!(!is_same("cd web", repo, "", Some("/home/m/harbor/web")));
+        assert!(!is_same("cd web || ls", repo, "ls", Some("/home/m/harbor/web")));
     }
 }

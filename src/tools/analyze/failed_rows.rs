@@ -96,14 +96,24 @@ pub(super) fn plan_reads(
     Ok(ReadPlan { tasks: group_into_tasks(parts), tools: failing_tools(tools) })
 }
 
-/// Returns the tools with the most errors. `counts` are the calls and the errors by tool.
+/// Returns the tools with the most errors. `counts` are the calls and the errors by tool. Names that
+/// differ only in case are one tool, under its most frequent name.
 fn failing_tools(counts: HashMap<&str, (usize, usize)>) -> Vec<ToolCount> {
-    let mut tools = Vec::new();
-    for (name, (calls, errors)) in counts {
-        if errors > 0 {
-            tools.push(ToolCount { tool_name: clean_text(name), calls, errors });
+    let mut most_frequent_first: Vec<(&str, (usize, usize))> = counts.into_iter().collect();
+    most_frequent_first.sort_by(|(a, x), (b, y)| (y.0, a).cmp(&(x.0, b)));
+    let mut positions: HashMap<String, usize> = HashMap::new();
+    let mut tools: Vec<ToolCount> = Vec::new();
+    for (name, (calls, errors)) in most_frequent_first {
+        let position = *positions.entry(name.to_lowercase()).or_insert(tools.len());
+        match tools.get_mut(position) {
+            Some(tool) => {
+                tool.calls += calls;
+                tool.errors += errors;
+            }
+            None => tools.push(ToolCount { tool_name: clean_text(name), calls, errors }),
         }
     }
+    tools.retain(|tool| tool.errors > 0);
     tools.sort_by(|a, b| (b.errors, b.calls, &a.tool_name).cmp(&(a.errors, a.calls, &b.tool_name)));
     tools.truncate(MAX_TOOLS);
     tools

@@ -7,6 +7,7 @@ use super::action::Action;
 use super::change::{Edit, diff_lines};
 use super::command::CommandLine;
 use super::finding::shorten;
+use crate::base::paths::resolve_path;
 use crate::base::sanitize::clean_text;
 use crate::tools::reply::convert;
 use crate::tools::reply::event_predicates::is_type;
@@ -40,12 +41,35 @@ pub(super) struct FixingCall {
     pub matched: FixMatch,
 }
 
-/// Prepares the command line of every action for comparison.
-pub(super) fn parse_command_lines(actions: &[Action<'_>]) -> Vec<Option<CommandLine>> {
-    actions.iter().map(|action| action.command().map(CommandLine::parse)).collect()
+/// The arguments of a call that name the folder in which its command runs, by how agents call them.
+const FOLDER_ARGUMENTS: &[&str] = &["workdir: ", "cwd: ", "working_directory: ", "dir_path: "];
+
+/// Prepares the command line of every action for comparison. `folder` is the session's folder.
+pub(super) fn parse_command_lines(
+    actions: &[Action<'_>],
+    folder: Option<&str>,
+) -> Vec<Option<CommandLine>> {
+    actions.iter().map(|action| parse_command_line(action, folder)).collect()
 }
 
-/// Finds the call that worked after the failed call at `at`.
+/// Prepares the command line of an action; `None` if it has none.
+fn parse_command_line(action: &Action<'_>, folder: Option<&str>) -> Option<CommandLine> {
+    let command = action.command()?;
+    // The arguments are the lines of the call's text; a text that was not read has none.
+    let named = action
+        .call
+        .text
+        .lines()
+        .rev()
+        .find_map(|line| FOLDER_ARGUMENTS.iter().find_map(|name| line.strip_prefix(name)));
+    let Some(named) = named.filter(|_| is_type(action.call, EventType::ToolCall)) else {
+        return Some(CommandLine::parse(command, folder));
+    };
+    Some(CommandLine::parse(command, Some(&resolve_path(folder, named))))
+}
+
+/// Finds the call that worked after the failed call at `at`. It was made after the failure was
+/// known: a call in parallel with the failed one does not fix it.
 pub(super) fn find_fixing_call(
     actions: &[Action<'_>],
     lines: &[Option<CommandLine>],
@@ -62,7 +86,8 @@ pub(super) fn find_fixing_call(
     };
     let later = actions.iter().zip(lines).enumerate().skip(at + 1).take(reach);
     for (number, (other, other_line)) in later {
-        if !other.has_succeeded() {
+        let is_later = other.call.event_index > failed.outcome_event().event_index;
+        if !is_later || !other.has_succeeded() {
             continue;
         }
         let is_near = number - at <= MAX_SIMILAR_DISTANCE;
@@ -97,11 +122,11 @@ fn match_calls(
         if !is_command(other) {
             return None;
         }
-        if failed.command() == other.command() {
+        let (line, other_line) = (line?, other_line?);
+        if line.is_same_as(other_line) {
             return Some(FixMatch::SameCall);
         }
-        let is_similar =
-            line.zip(other_line).is_some_and(|(line, other)| line.is_similar_to(other));
+        let is_similar = failed.command() == other.command() || line.is_similar_to(other_line);
         return is_similar.then_some(FixMatch::SimilarCommand);
     }
     let is_on_files = failed.kind == ToolKind::Read || failed.is_edit();
@@ -127,23 +152,36 @@ fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// Describes the fix of the failed call at `at`. `actions` must contain the texts.
+/// Describes the fix of the failed call at `at`. `actions` must contain the texts, and `folder` is
+/// the session's folder.
 pub(super) fn describe_fix(
     actions: &[Action<'_>],
     at: usize,
     fixing_call: FixingCall,
+    folder: Option<&str>,
 ) -> Option<Fix> {
     let failed = actions.get(at)?;
     let worked = actions.get(fixing_call.at)?;
     let between = actions.get(at + 1..fixing_call.at)?;
-    let changed = match fixing_call.matched {
+    // The search for the call may have lacked the texts, which name the folder of a command.
+    let matched = match fixing_call.matched {
+        FixMatch::SameCall | FixMatch::SimilarCommand => {
+            let line = parse_command_line(failed, folder);
+            let other = parse_command_line(worked, folder);
+            let is_same = line.zip(other).is_some_and(|(line, other)| line.is_same_as(&other));
+            if is_same { FixMatch::SameCall } else { FixMatch::SimilarCommand }
+        }
+        FixMatch::SameFile | FixMatch::SameTool => fixing_call.matched,
+    };
+    let changed = match matched {
         FixMatch::SameCall => None,
-        FixMatch::SimilarCommand => diff_lines(
+        // Only the arguments show that the same line ran in another folder.
+        FixMatch::SimilarCommand if failed.command() != worked.command() => diff_lines(
             &clean_text(failed.command().unwrap_or_default()),
             &clean_text(worked.command().unwrap_or_default()),
             MAX_DIFF_BYTES,
         ),
-        FixMatch::SameFile | FixMatch::SameTool => {
+        FixMatch::SimilarCommand | FixMatch::SameFile | FixMatch::SameTool => {
             diff_lines(&cleaned_arguments(failed), &cleaned_arguments(worked), MAX_DIFF_BYTES)
         }
     };
@@ -160,7 +198,7 @@ pub(super) fn describe_fix(
             .result
             .filter(|result| result.event_index != worked.call.event_index)
             .map(convert::event_id),
-        matched: fixing_call.matched,
+        matched,
         calls_between: between.len(),
         diff: changed,
         edits: edits.into_iter().skip(omitted).map(describe_edit).collect(),

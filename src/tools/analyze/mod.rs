@@ -36,6 +36,7 @@ use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::caller::{Caller, LAST, newest_conversation};
 use super::reply::interface::Interface;
+use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_filter::session_filter;
 use super::reply::{convert, cursor, rows};
 use crate::store::Snapshot;
@@ -59,8 +60,14 @@ pub(super) fn run(
         .since
         .as_deref()
         .map(|since| Timestamp::parse_since("since", since, call.now))
-        .transpose()?
-        .map(|since| since.0);
+        .transpose()?;
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        since,
+        ..SessionFilters::default()
+    };
+    let since = since.map(|since| since.0);
     let bound = AnalyzeArgs { cursor: None, ..args.clone() };
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
     let passes = session_filter(args.project.as_deref(), args.provider, since);
@@ -72,13 +79,21 @@ pub(super) fn run(
                     wanted.insert(at);
                 }
             }
-            recurring::run(snapshot, &wanted, since, &page, call, caller.interface)?
+            let mut reply =
+                recurring::run(snapshot, &wanted, since, &page, call, caller.interface)?;
+            reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
+            if wanted.is_empty() {
+                reply.hint = filters.explain_none(snapshot).or(reply.hint);
+            }
+            reply
         }
         Some(name @ (LAST | LAST_FAILED)) => {
             let last = newest_conversation(snapshot, |row| {
                 passes(row) && (name == LAST || row.tool_errors > 0)
             });
-            let last = last.ok_or_else(|| no_session_error(caller.interface))?;
+            let last = last.ok_or_else(|| {
+                no_session_error(caller.interface, filters.explain_none(snapshot))
+            })?;
             analyze_one(snapshot, last, &page, call, prices, caller.interface)?
         }
         Some(id) => {
@@ -92,12 +107,12 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Returns the error if the filters exclude all sessions.
-fn no_session_error(interface: Interface) -> ToolError {
-    let message = format!(
-        "No session matches project, provider and since. Try without them, or see {}",
-        interface.tool_name("list_sessions")
-    );
+/// Returns the error if the filters exclude all sessions; `reason` names the filter that does.
+fn no_session_error(interface: Interface, reason: Option<String>) -> ToolError {
+    let reason = reason.unwrap_or_else(|| {
+        "No session matches project, provider and since. Try without them.".to_owned()
+    });
+    let message = format!("{reason} {} lists sessions", interface.tool_name("list_sessions"));
     ToolError::new(ErrorCode::SessionNotFound, message)
 }
 
@@ -184,6 +199,8 @@ fn analyze_one(
     });
     let mut reply = Reply::new(data, returned);
     reply.before = total - left;
+    let this = SessionFilters { session: Some(session), ..SessionFilters::default() };
+    reply.scope = Some(this.describe_scope(snapshot, Coverage::All));
     reply.total = Some(RowTotal::Exact(total));
     reply.next_cursor = next_cursor;
     reply.hint = Some(describe_next_step(interface, row, total));
@@ -205,7 +222,9 @@ fn run_checks(
     let mut findings = Vec::new();
     for check in checks {
         match check {
-            Check::Failures => findings.extend(failures::find_failures(rows, &actions)),
+            Check::Failures => {
+                findings.extend(failures::find_failures(rows, &actions, row.cwd.as_deref()));
+            }
             Check::Loops => findings.extend(loops::find_loops(&actions)),
             Check::Slow => findings.extend(slow::find_slow_calls(&actions)),
             Check::Oversized => findings.extend(slow::find_large_results(&actions)),

@@ -174,7 +174,9 @@ fn find_failures_in_task(
     let mut seen = Vec::new();
     for of_session in rows.chunk_by(|a, b| a.session_id == b.session_id) {
         let actions = pair_calls(of_session);
-        for failure in find_failed_calls(&actions) {
+        let session = of_session.first().and_then(|row| snapshot.session(&row.session_id));
+        let folder = session.and_then(|session| session.cwd.as_deref());
+        for failure in find_failed_calls(&actions, folder) {
             seen.extend(SeenFailure::from_call(failure, &actions));
         }
         for row in of_session.iter().filter(|row| is_failed_notification(row)) {
@@ -267,35 +269,33 @@ impl RecurringFailure {
         (self.severity, self.sessions, self.seen.len(), self.signature().to_owned())
     }
 
-    /// Creates the finding at the last occurrence, with the fix that worked last.
+    /// Creates the finding at the last occurrence that was fixed, with its fix, or else at the last
+    /// one. A fix is never shown with another failure than the one that it fixed.
     fn describe_group(&self, snapshot: &Snapshot) -> Result<Finding, ToolError> {
-        let Some(last) = self.seen.first() else { return Err(missing_row_error()) };
-        let at = convert::unsigned_index(last.event_index);
-        let session = snapshot.session_position(&last.session_id).ok_or_else(missing_row_error)?;
+        let unfixed = self.seen.iter().take_while(|seen| seen.fix.is_none()).count();
+        let shown_at = if unfixed < self.seen.len() { unfixed } else { 0 };
+        let Some(shown) = self.seen.get(shown_at) else { return Err(missing_row_error()) };
+        let at = convert::unsigned_index(shown.event_index);
+        let session = snapshot.session_position(&shown.session_id).ok_or_else(missing_row_error)?;
         let row = rows::read_events(snapshot, session, at, at + 1)?
             .pop()
             .ok_or_else(missing_row_error)?;
         let fixed = self.seen.iter().filter(|seen| seen.fix.is_some()).count();
-        let fix = match self.seen.iter().find(|seen| seen.fix.is_some()) {
-            Some(seen) => read_fix(snapshot, seen)?,
-            None => None,
-        };
-        let outcome = match &fix {
-            Some(fix) => format!("Last fix: {}", describe_outcome(Some(fix))),
-            None => describe_outcome(None),
-        };
+        let fix = read_fix(snapshot, shown)?;
         let occurrences = self.seen.len();
         let sessions = match self.sessions {
             1 => "1 session".to_owned(),
             sessions => format!("{sessions} sessions"),
         };
-        let reason = format!("{occurrences} times in {sessions}, {fixed} of them fixed. {outcome}");
+        let outcome = describe_fixes(fix.as_ref(), fixed, unfixed);
+        let reason = format!("{occurrences} times in {sessions}, {outcome}");
         let by_call = pair_calls(std::slice::from_ref(&row));
         let telling = match by_call.first() {
             Some(action) => summarize_call_error(action),
             None => summarize_notification(&row),
         };
-        let others = self.seen.iter().skip(1).take(MAX_RELATED_EVENTS);
+        let others = self.seen.iter().enumerate().filter(|(at, _)| *at != shown_at);
+        let others = others.map(|(_, seen)| seen).take(MAX_RELATED_EVENTS);
         Ok(Finding {
             call: by_call.first().and_then(Action::describe_call),
             message: Some(telling.excerpt).filter(|text| !text.is_empty()),
@@ -308,6 +308,24 @@ impl RecurringFailure {
             ..finding_at(Check::Failures, self.severity, &row, reason)
         })
     }
+}
+
+/// Describes how often an error was fixed, and the `fix` of the occurrence that is shown. The last
+/// `unfixed` occurrences were not fixed.
+fn describe_fixes(fix: Option<&Fix>, fixed: usize, unfixed: usize) -> String {
+    let Some(fix) = fix else {
+        return "never fixed: nothing similar succeeded afterwards.".to_owned();
+    };
+    let times = match fixed {
+        1 => "fixed once".to_owned(),
+        fixed => format!("fixed {fixed} times"),
+    };
+    let (last, which) = match unfixed {
+        0 => (String::new(), "The last time"),
+        1 => (", not the last time".to_owned(), "The time shown"),
+        unfixed => (format!(", not the last {unfixed} times"), "The time shown"),
+    };
+    format!("{times}{last}. {which}: {}", describe_outcome(Some(fix)))
 }
 
 /// Returns the call that worked after a failure, with what changed, from the whole rows between
@@ -327,7 +345,9 @@ fn read_fix(snapshot: &Snapshot, seen: &SeenFailure) -> Result<Option<Fix>, Tool
     let failed = actions.iter().position(|action| action.call.event_index == fix.failed);
     let worked = actions.iter().position(|action| action.call.event_index == fix.worked);
     let (Some(failed), Some(worked)) = (failed, worked) else { return Ok(None) };
-    Ok(fix::describe_fix(&actions, failed, FixingCall { at: worked, matched: fix.matched }))
+    let folder = snapshot.sessions()[session].cwd.as_deref();
+    let fixing_call = FixingCall { at: worked, matched: fix.matched };
+    Ok(fix::describe_fix(&actions, failed, fixing_call, folder))
 }
 
 /// Returns the error for a missing row. The rows of a snapshot do not change, so a missing row

@@ -19,6 +19,7 @@ use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::interface::Interface;
 use super::reply::rows::{EventFit, Links, Pager};
+use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_sums::SubagentIndex;
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor, rows};
@@ -101,6 +102,8 @@ pub(super) fn run(
     };
 
     let mut reply = Reply::new(data, returned);
+    let this = SessionFilters { session: Some(session), ..SessionFilters::default() };
+    reply.scope = Some(this.describe_scope(snapshot, Coverage::All));
     reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
     reply.warnings = ignored_arguments(args, level);
     reply.warnings.extend(shared.caller.session_note(&args.session_id, row));

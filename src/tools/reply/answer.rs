@@ -39,6 +39,8 @@ pub(crate) struct Reply<T> {
     /// True if more rows were left out than a cursor can reach.
     pub(crate) is_truncated: bool,
     pub(crate) hint: Option<String>,
+    /// The sessions that the answer covers; `None` if it is not about sessions of the store.
+    pub(crate) scope: Option<String>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -52,6 +54,7 @@ impl<T> Reply<T> {
             next_cursor: None,
             is_truncated: false,
             hint: None,
+            scope: None,
             warnings: Vec::new(),
         }
     }
@@ -113,6 +116,7 @@ pub(crate) fn run_and_wrap<T: Serialize>(
             cached: false,
             results_total,
             results_total_is,
+            scope: reply.scope,
             results_returned: reply.returned,
             results_truncated: reply.is_truncated || reply.next_cursor.is_some(),
             index_size: snapshot.event_count(),

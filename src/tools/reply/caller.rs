@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
-use schemas::{ErrorCode, ToolError};
+use schemas::{ErrorCode, EventId, ToolError};
 
 use super::convert;
 use super::interface::Interface;
 use super::session_sums::is_subagent;
-use crate::store::Snapshot;
+use crate::store::{LookupError, Snapshot};
 
 /// The name of the calling agent's session.
 const CURRENT: &str = "current";
@@ -52,10 +52,25 @@ impl Caller {
             LAST => newest_conversation(snapshot, |_| true),
             _ => {
                 let found = snapshot.find_session(id);
-                return found.map_err(|error| self.interface.lookup_error(id, error));
+                return found.map_err(|error| self.lookup_error(snapshot, id, error));
             }
         };
         found.ok_or_else(|| self.unknown_name_error(id))
+    }
+
+    /// Returns the error for an id. If no id is near it, the newest session is named.
+    fn lookup_error(&self, snapshot: &Snapshot, id: &str, error: LookupError) -> ToolError {
+        let mut error = self.interface.lookup_error(id, error);
+        let has_suggestion = error.details.contains_key("did_you_mean");
+        if error.code == ErrorCode::SessionNotFound
+            && !has_suggestion
+            && id.parse::<EventId>().is_err()
+            && let Some(newest) = newest_conversation(snapshot, |_| true)
+        {
+            let newest = &snapshot.sessions()[newest].session_id;
+            error.message.push_str(&format!("; the newest is '{newest}'"));
+        }
+        error
     }
 
     /// Returns the error for `current` or `last` if there is no such session.

@@ -12,6 +12,7 @@ pub(crate) mod freshness;
 pub(crate) mod interface;
 pub(crate) mod pending;
 pub(crate) mod rows;
+pub(crate) mod scope;
 pub(crate) mod selection;
 pub(crate) mod session_filter;
 pub(crate) mod session_sums;

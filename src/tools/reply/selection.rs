@@ -3,6 +3,7 @@
 use schemas::{ErrorCode, Provider, Timestamp, ToolError};
 
 use super::interface::Interface;
+use super::scope::SessionFilters;
 use super::session_filter::session_filter;
 use crate::store::Snapshot;
 
@@ -48,6 +49,15 @@ impl SessionSelection {
             }
         }
         if found.is_empty() {
+            let filters = SessionFilters {
+                project: self.project.as_deref(),
+                provider: self.provider,
+                since: self.parse_since(now)?,
+                ..SessionFilters::default()
+            };
+            if let Some(reason) = filters.explain_none(snapshot) {
+                return Err(ToolError::new(ErrorCode::SessionNotFound, reason));
+            }
             let message = format!(
                 "None of {} sessions matches. Try without session_id, provider, project or since; {} shows the sessions",
                 snapshot.sessions().len(),

@@ -10,6 +10,7 @@ use schemas::{Timestamp, Usage, limits};
 use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE, flag_at, number_at, text_at};
 use super::plan::StatsPlan;
 use super::sums::{GroupSums, KEY_SEPARATOR, MISSING_VALUE};
+use crate::base::paths::resolve_path;
 
 /// Length of an hour in microseconds.
 const HOUR_US: i64 = 3_600_000_000;
@@ -26,6 +27,10 @@ pub(super) struct StatsGroups<'a> {
     rates: HashMap<String, Option<&'a Rate>>,
     /// The names of days, weeks and months by day, one map for each key.
     periods: [HashMap<i64, String>; 2],
+    /// The full path of each file that calls of the session name, by how the log writes it.
+    paths: HashMap<String, String>,
+    /// The names of tools in lower case, by how the logs write them.
+    folded_tools: HashMap<String, String>,
     /// The prompt length of each request of the session, if it decides the rate. A request may be
     /// counted in several rows, and only the first has the prompt.
     prompts: HashMap<String, i64>,
@@ -39,6 +44,8 @@ impl<'a> StatsGroups<'a> {
             key: String::new(),
             rates: HashMap::new(),
             periods: [HashMap::new(), HashMap::new()],
+            paths: HashMap::new(),
+            folded_tools: HashMap::new(),
             prompts: HashMap::new(),
         }
     }
@@ -46,6 +53,7 @@ impl<'a> StatsGroups<'a> {
     /// Starts a session: the rows that follow belong to another session.
     pub(super) fn begin_session(&mut self) {
         self.prompts.clear();
+        self.paths.clear();
     }
 
     pub(super) fn finish(self) -> HashMap<String, GroupSums> {
@@ -66,13 +74,30 @@ impl<'a> StatsGroups<'a> {
                 let column = columns.files.filter(|files| files.is_valid(row));
                 let list = column.map(|files| files.value(row));
                 let files = list.as_ref().and_then(|list| list.as_string_opt::<i32>());
+                let mut counted: Vec<String> = Vec::new();
                 for file in files.into_iter().flatten().flatten() {
-                    self.count_row(&fact, file);
+                    let path = self.full_path(session, file);
+                    if !counted.contains(&path) {
+                        self.count_row(&fact, &path);
+                        counted.push(path);
+                    }
                 }
             } else {
                 self.count_row(&fact, "");
             }
         }
+    }
+
+    /// Returns the full path of a file that a call of the session names, perhaps relative to the
+    /// session's folder.
+    fn full_path(&mut self, session: usize, file: &str) -> String {
+        if let Some(path) = self.paths.get(file) {
+            return path.clone();
+        }
+        let row = self.plan.snapshot.sessions().get(session);
+        let path = resolve_path(row.and_then(|row| row.cwd.as_deref()), file);
+        self.paths.insert(file.to_owned(), path.clone());
+        path
     }
 
     /// Returns true if a time is within the requested ones. A row without a time passes only if
@@ -184,7 +209,13 @@ impl<'a> StatsGroups<'a> {
             GroupKey::Project => session.and_then(|row| row.project.as_deref()),
             GroupKey::Session => session.map(|row| row.session_id.as_str()),
             GroupKey::Model => fact.model,
-            GroupKey::Tool => fact.tool_name,
+            GroupKey::Tool => {
+                let name = fact.tool_name?;
+                if !self.folded_tools.contains_key(name) {
+                    self.folded_tools.insert(name.to_owned(), name.to_lowercase());
+                }
+                self.folded_tools.get(name).map(String::as_str)
+            }
             GroupKey::ToolKind => fact.tool_kind,
             GroupKey::EventType => Some(fact.event_type),
             GroupKey::Error => fact.is_error.map(|failed| if failed { "failed" } else { "ok" }),

@@ -21,6 +21,7 @@ use self::scan::collect_groups;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
+use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_filter::session_filter;
 use super::reply::shared_state::SharedState;
 use crate::store::Snapshot;
@@ -87,6 +88,20 @@ pub(super) fn run(
     reply
         .warnings
         .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        session: one,
+        ..SessionFilters::default()
+    };
+    let mut scope = filters.describe_scope(snapshot, Coverage::OwnEvents);
+    if let Some(since) = since {
+        scope.push_str(&format!("; events since {}", Timestamp(since)));
+    }
+    if let Some(until) = until {
+        scope.push_str(&format!("; events before {}", Timestamp(until)));
+    }
+    reply.scope = Some(scope);
     if reply.is_truncated {
         let max_limit = limits::STATS_LIMIT_MAX;
         let next_step = if returned == limit && limit < max_limit as usize {
@@ -99,6 +114,9 @@ pub(super) fn run(
             total - returned
         ));
     } else if returned == 0 {
+        reply.hint = filters.explain_none(snapshot);
+    }
+    if returned == 0 && reply.hint.is_none() {
         reply.hint = Some(format!(
             "No event matches. Try without provider, project, session_id, since or until; there are {} sessions.",
             sessions.len()

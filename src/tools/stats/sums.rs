@@ -30,6 +30,8 @@ pub(super) struct GroupSums {
     cost: Option<f64>,
     unpriced: i64,
     models: BTreeSet<String>,
+    /// How often each spelling of the tool's name occurs; empty unless groups are by tool.
+    spellings: Vec<(String, u64)>,
     durations: Vec<u64>,
     outputs: Vec<u64>,
     text_bytes: u64,
@@ -49,6 +51,9 @@ impl GroupSums {
             self.sessions.push(fact.session);
         }
         self.events += 1;
+        if let Some(name) = fact.tool_name {
+            self.add_spelling(name, 1);
+        }
         self.text_bytes += fact.text_bytes;
         if let Some(part) = fact.span.and_then(|span| self.trend.get_mut(span)) {
             *part += 1;
@@ -75,6 +80,22 @@ impl GroupSums {
         }
     }
 
+    /// Counts a spelling of the tool's name.
+    fn add_spelling(&mut self, name: &str, count: u64) {
+        match self.spellings.iter_mut().find(|(known, _)| known == name) {
+            Some((_, times)) => *times += count,
+            None => self.spellings.push((name.to_owned(), count)),
+        }
+    }
+
+    /// Returns the most frequent spelling of the tool's name; of several, the first in the order of
+    /// text.
+    fn tool_spelling(&self) -> Option<&str> {
+        let spellings = self.spellings.iter();
+        let most = spellings.max_by(|(a, x), (b, y)| x.cmp(y).then_with(|| b.cmp(a)))?;
+        Some(&most.0)
+    }
+
     /// Adds the sums over other rows.
     pub(super) fn merge(&mut self, other: Self) {
         self.sessions.extend(other.sessions);
@@ -90,6 +111,9 @@ impl GroupSums {
         };
         self.unpriced += other.unpriced;
         self.models.extend(other.models);
+        for (name, count) in other.spellings {
+            self.add_spelling(&name, count);
+        }
         self.durations.extend(other.durations);
         self.outputs.extend(other.outputs);
         self.text_bytes += other.text_bytes;
@@ -110,7 +134,10 @@ impl GroupSums {
         let values = key.splitn(plan.keys.len(), KEY_SEPARATOR).zip(plan.keys);
         let group: Map<_, _> = values
             .filter(|(value, _)| !value.starts_with(MISSING_VALUE))
-            .map(|(value, key)| (key.to_string(), Value::String(clean_text(value))))
+            .map(|(value, key)| {
+                let spelling = if *key == GroupKey::Tool { self.tool_spelling() } else { None };
+                (key.to_string(), Value::String(clean_text(spelling.unwrap_or(value))))
+            })
             .collect();
 
         let mut title = None;

@@ -1,5 +1,7 @@
 //! Runs `search_events`, the full-text search over events.
 
+mod explain;
+
 use std::collections::HashSet;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
@@ -8,16 +10,18 @@ use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
 use schemas::{ErrorCode, EventId, Timestamp, ToolError, limits};
 use serde::{Deserialize, Serialize};
 
-use super::reply::answer::{Reply, RowTotal};
-use super::reply::budget::Budget;
-use super::reply::call::Call;
-use super::reply::session_filter::session_filter;
-use super::reply::shared_state::SharedState;
-use super::reply::{convert, cursor};
+use self::explain::excludes_current;
 use crate::base::sanitize::clean_text;
 use crate::error::store_error;
 use crate::search::{Query, RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
 use crate::store::Snapshot;
+use crate::tools::reply::answer::{Reply, RowTotal};
+use crate::tools::reply::budget::Budget;
+use crate::tools::reply::call::Call;
+use crate::tools::reply::scope::SessionFilters;
+use crate::tools::reply::session_filter::session_filter;
+use crate::tools::reply::shared_state::SharedState;
+use crate::tools::reply::{convert, cursor};
 
 pub(super) fn run(
     shared: &SharedState,
@@ -78,7 +82,27 @@ pub(super) fn run(
     let matched = page.matched.max(reply.before + reply.returned);
     reply.total =
         Some(if page.is_complete { RowTotal::Exact(matched) } else { RowTotal::AtLeast(matched) });
-    reply.hint = Some(describe_next_step(shared, snapshot, args, &query, &reply.data));
+    let has_no_match = reply.returned == 0 && reply.before == 0;
+    let absent_stems = if has_no_match { None } else { Some(page.absent_stems.as_slice()) };
+    let absent = if has_no_match || !page.absent_stems.is_empty() {
+        crate::search::find_absent_words(snapshot, &request, is_ranked, absent_stems, call.stop)
+            .map_err(search_error)?
+    } else {
+        Vec::new()
+    };
+    let filters = session_filters(shared, snapshot, args)?;
+    reply.scope = Some(explain::describe_scope(snapshot, args, &filters, since));
+    let mut hints: Vec<String> = explain::describe_absent_words(&absent).into_iter().collect();
+    let interface = shared.caller.interface;
+    hints.push(explain::describe_next_step(
+        interface,
+        snapshot,
+        args,
+        &query,
+        &reply.data,
+        &filters,
+    )?);
+    reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
     if !page.includes_all_hits {
         let message = "The page was cut to the maximum size of an answer";
@@ -117,6 +141,8 @@ struct MatchPage {
     is_timed_out: bool,
     /// True if everything that was found fits into an answer.
     includes_all_hits: bool,
+    /// The stems of the words of a ranked search that no selected event has.
+    absent_stems: Vec<String>,
 }
 
 /// Finds the newest matches.
@@ -148,6 +174,7 @@ fn find_newest_matches(
         is_complete: found.is_complete,
         is_timed_out: found.is_timed_out,
         includes_all_hits,
+        absent_stems: Vec::new(),
     })
 }
 
@@ -189,6 +216,7 @@ fn find_best_matches(
         is_complete: found.is_complete,
         is_timed_out: found.is_timed_out,
         includes_all_hits,
+        absent_stems: found.absent_stems,
     })
 }
 
@@ -226,6 +254,21 @@ fn timeout_error(page: &MatchPage) -> ToolError {
     error
 }
 
+/// Returns the filters by which the call selects sessions.
+fn session_filters<'a>(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &'a SearchArgs,
+) -> Result<SessionFilters<'a>, ToolError> {
+    let id = args.session_id.as_deref();
+    Ok(SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        session: id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?,
+        ..SessionFilters::default()
+    })
+}
+
 /// Returns the positions of the sessions that pass the filters; `None` if there are no such
 /// filters.
 fn filtered_sessions(
@@ -254,10 +297,6 @@ fn filtered_sessions(
         }
     }
     Ok(Some(wanted))
-}
-
-fn excludes_current(args: &SearchArgs) -> bool {
-    args.exclude_current.unwrap_or(false)
 }
 
 /// Returns notes on which session was taken as the current one, or that it is unknown.
@@ -307,89 +346,4 @@ fn search_error(error: SearchError) -> ToolError {
         SearchError::Cancelled => ToolError::new(ErrorCode::Cancelled, "The search was cancelled"),
         SearchError::Store(error) => store_error(error),
     }
-}
-
-/// Words before a colon that look like qualifiers but are arguments instead.
-const ARGUMENT_WORDS: &[&str] = &[
-    "since",
-    "provider",
-    "project",
-    "type",
-    "event_type",
-    "session",
-    "session_id",
-    "sort",
-    "limit",
-];
-
-/// Returns the next step; for an empty result, the reason why it is empty.
-fn describe_next_step(
-    shared: &SharedState,
-    snapshot: &Snapshot,
-    args: &SearchArgs,
-    query: &Query,
-    data: &SearchData,
-) -> String {
-    if data.matches.is_empty() {
-        return explain_no_match(snapshot, args, query, data);
-    }
-    let interface = shared.caller.interface;
-    format!(
-        "{} gives the full text, {} the session around it.",
-        interface.format_call("get_event_details", &[("event_ids", "[...]")]),
-        interface.format_call("get_session_details", &[("session_id", "")])
-    )
-}
-
-/// Returns the probable reason why nothing matches: how the query was read, or the filters.
-fn explain_no_match(
-    snapshot: &Snapshot,
-    args: &SearchArgs,
-    query: &Query,
-    data: &SearchData,
-) -> String {
-    let searched = format!(
-        "Nothing matches among {} events of {} sessions.",
-        snapshot.event_count(),
-        snapshot.sessions().len()
-    );
-    if query.clauses.len() > 1 && args.query.contains(" OR ") && args.query.contains('(') {
-        return format!(
-            "{searched} Parentheses are searched as text. OR joins only the two terms next to it: a OR b c means (a OR b) and c."
-        );
-    }
-    let before_colon = data.query.all_of.iter().filter_map(|term| term.split_once(':'));
-    for (name, _) in before_colon {
-        if ARGUMENT_WORDS.contains(&name) {
-            return format!(
-                "{searched} '{name}:' is not a qualifier and was searched as text. Pass it as an argument instead."
-            );
-        }
-    }
-
-    let words = if data.query.all_of.len() > 1 {
-        " All words must occur in one event: try fewer, or add sort:relevance, which does not require every word."
-    } else {
-        ""
-    };
-    match given_filters(args, data).as_slice() {
-        [] => format!(
-            "{searched}{words} Words match as substrings in any case; try a shorter or another word."
-        ),
-        filters => format!("{searched}{words} Try without {}.", filters.join(", ")),
-    }
-}
-
-/// Returns the names of the filters that the call was given.
-fn given_filters(args: &SearchArgs, data: &SearchData) -> Vec<&'static str> {
-    let filters = [
-        ("event_type", args.event_type.is_some()),
-        ("provider", args.provider.is_some()),
-        ("project", args.project.is_some()),
-        ("session_id", args.session_id.is_some()),
-        ("since", args.since.is_some()),
-        ("exclude_current", excludes_current(args)),
-        ("the qualifiers in the query", !data.query.qualifiers.is_empty()),
-    ];
-    filters.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
 }

@@ -1,0 +1,132 @@
+//! Finds the words of a query that occur in no event that its filters select.
+
+use super::error::SearchError;
+use super::query::pattern::QueryPattern;
+use super::query::{Clause, Query};
+use super::rank::question_stem;
+use super::request::SearchRequest;
+use super::scan::search;
+use crate::store::Snapshot;
+
+/// Maximum number of words that are looked up, because each takes a search.
+const MAX_WORDS: usize = 8;
+
+/// A word that occurs in no event that the filters select.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentWord {
+    /// The word as it is in the query.
+    pub word: String,
+    /// True if another event of the store contains the word.
+    pub is_in_store: bool,
+}
+
+/// Returns the words and phrases of the query that no selected event contains. The words of a
+/// ranked search may lack their endings. If `absent_stems` is given, a word is absent if it has one
+/// of these stems; otherwise each word is searched for.
+pub fn find_absent_words(
+    snapshot: &Snapshot,
+    request: &SearchRequest<'_>,
+    is_ranked: bool,
+    absent_stems: Option<&[String]>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<AbsentWord>, SearchError> {
+    let mut absent: Vec<AbsentWord> = Vec::new();
+    let mut looked_up = 0;
+    for clause in request.query.clauses.iter().filter(|clause| !clause.is_excluded) {
+        for pattern in &clause.any {
+            let QueryPattern::Text(word) = pattern else { continue };
+            if looked_up == MAX_WORDS || absent.iter().any(|known| known.word == *word) {
+                continue;
+            }
+            let needle =
+                if is_ranked && clause.is_optional { question_stem(word) } else { word.clone() };
+            if absent_stems.is_some_and(|stems| !stems.iter().any(|stem| needle.contains(stem))) {
+                continue;
+            }
+
+            looked_up += 1;
+            let word_search = WordSearch { snapshot, request, needle, stop };
+            if absent_stems.is_none() && word_search.occurs_in_selection()? {
+                continue;
+            }
+            let is_in_store = has_filters(request) && word_search.occurs_in_store()?;
+            absent.push(AbsentWord { word: word.clone(), is_in_store });
+        }
+    }
+    Ok(absent)
+}
+
+/// The search for one word.
+struct WordSearch<'a> {
+    snapshot: &'a Snapshot,
+    request: &'a SearchRequest<'a>,
+    needle: String,
+    stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl WordSearch<'_> {
+    /// Returns true if an event that the filters select has the word, or if this is not known in
+    /// time.
+    fn occurs_in_selection(&self) -> Result<bool, SearchError> {
+        let query = self.request.query;
+        let narrow = Query {
+            filters: query.filters.clone(),
+            errors: query.errors,
+            until: query.until,
+            ..self.query()
+        };
+        self.has_match(&SearchRequest {
+            query: &narrow,
+            sessions: self.request.sessions.clone(),
+            event_types: self.request.event_types.clone(),
+            since: self.request.since,
+            limit: 1,
+            after: None,
+            deadline: self.request.deadline,
+        })
+    }
+
+    /// Returns true if any event of the store has the word, or if this is not known in time.
+    fn occurs_in_store(&self) -> Result<bool, SearchError> {
+        self.has_match(&SearchRequest {
+            query: &self.query(),
+            sessions: None,
+            event_types: Vec::new(),
+            since: None,
+            limit: 1,
+            after: None,
+            deadline: self.request.deadline,
+        })
+    }
+
+    /// Returns the query that searches for the word alone.
+    fn query(&self) -> Query {
+        let clause = Clause {
+            any: vec![QueryPattern::Text(self.needle.clone())],
+            is_excluded: false,
+            is_optional: false,
+        };
+        Query {
+            clauses: vec![clause],
+            is_case_sensitive: self.request.query.is_case_sensitive,
+            includes_replay: self.request.query.includes_replay,
+            ..Query::default()
+        }
+    }
+
+    fn has_match(&self, request: &SearchRequest<'_>) -> Result<bool, SearchError> {
+        let found = search(self.snapshot, request, self.stop)?;
+        Ok(found.matched > 0 || !found.is_complete)
+    }
+}
+
+/// Returns true if a request may leave out events that have the words of its query.
+fn has_filters(request: &SearchRequest<'_>) -> bool {
+    let query = request.query;
+    request.sessions.is_some()
+        || request.since.is_some()
+        || !request.event_types.is_empty()
+        || !query.filters.is_empty()
+        || query.until.is_some()
+        || query.errors.is_some()
+}

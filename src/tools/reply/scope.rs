@@ -1,0 +1,368 @@
+//! Describes which sessions an answer covers, and why filters match none.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use schemas::session::SessionRow;
+use schemas::{Provider, Timestamp};
+
+use super::budget::echoed_name;
+use super::session_filter::session_filter;
+use super::session_sums::is_subagent;
+use crate::base::sanitize::clean_text;
+use crate::search::{FilterField, UnmatchedFilter};
+use crate::store::Snapshot;
+
+/// Minimum Jaro-Winkler similarity of a name that was probably meant.
+const MIN_SIMILARITY: f64 = 0.8;
+
+/// Maximum number of names that a message suggests.
+const MAX_SUGGESTED_NAMES: usize = 3;
+
+/// The filters of a call that select sessions; `None` selects all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SessionFilters<'a> {
+    pub(crate) project: Option<&'a str>,
+    pub(crate) provider: Option<Provider>,
+    /// The time at or after which a session ended.
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) label: Option<&'a str>,
+    /// The position of the only requested session.
+    pub(crate) session: Option<usize>,
+}
+
+/// How many sessions of each class pass the filters. Every session is in exactly one class, so the
+/// classes add up to `total`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SessionCensus {
+    /// All sessions: those that `ingest` reports and SQL has.
+    pub(crate) total: usize,
+    /// Conversations that are not part of another one.
+    pub(crate) conversations: usize,
+    /// Conversations of subagents, which count as a part of the session that started them.
+    pub(crate) subagents: usize,
+    /// Sessions in which every event is copied from another session.
+    pub(crate) copies: usize,
+    /// Sessions without a prompt, an answer or a call, such as aborted starts.
+    pub(crate) empty: usize,
+}
+
+/// The sessions that an answer covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// All sessions.
+    All,
+    /// Conversations without those of subagents.
+    OwnConversations,
+    /// Conversations.
+    Conversations,
+    /// Sessions with events of their own.
+    OwnEvents,
+}
+
+impl SessionFilters<'_> {
+    /// Counts the sessions that pass, by class.
+    pub(crate) fn count_sessions(&self, snapshot: &Snapshot) -> SessionCensus {
+        let conversations = conversation_ids(snapshot);
+        let since = self.since.map(|since| since.0);
+        let passes = session_filter(self.project, self.provider, since);
+        let mut census = SessionCensus::default();
+        for (at, row) in snapshot.sessions().iter().enumerate() {
+            let is_requested = self.session.is_none_or(|wanted| wanted == at);
+            let has_label = self.label.is_none_or(|label| has_label(snapshot, row, label));
+            if is_requested && has_label && passes(row) {
+                census.add(row, &conversations);
+            }
+        }
+        census
+    }
+
+    /// Counts the sessions that pass.
+    fn count_matching(&self, snapshot: &Snapshot) -> usize {
+        let since = self.since.map(|since| since.0);
+        let passes = session_filter(self.project, self.provider, since);
+        let rows = snapshot.sessions().iter().enumerate();
+        let matching = rows.filter(|(at, row)| {
+            self.session.is_none_or(|wanted| wanted == *at)
+                && passes(row)
+                && self.label.is_none_or(|label| has_label(snapshot, row, label))
+        });
+        matching.count()
+    }
+
+    /// Describes the sessions that an answer covers, and how many of those that pass the filters it
+    /// leaves out.
+    pub(crate) fn describe_scope(&self, snapshot: &Snapshot, coverage: Coverage) -> String {
+        let of = self.describe_filters(snapshot);
+        if coverage == Coverage::All {
+            let total = self.count_matching(snapshot);
+            return format!("{}{of}", count_of_sessions(total));
+        }
+        self.count_sessions(snapshot).describe(&of, coverage)
+    }
+
+    /// Describes the filters: ` of project 'harbor' and provider codex`; empty without filters.
+    fn describe_filters(&self, snapshot: &Snapshot) -> String {
+        if let Some(row) = self.session.and_then(|at| snapshot.sessions().get(at)) {
+            return format!(" ({})", row.session_id);
+        }
+        let mut parts = Vec::new();
+        if let Some(project) = self.project.filter(|project| !project.trim().is_empty()) {
+            let matched = self.describe_projects(snapshot);
+            parts.push(format!("project '{}'{matched}", echoed_name(project)));
+        }
+        if let Some(provider) = self.provider {
+            parts.push(format!("provider {provider}"));
+        }
+        if let Some(label) = self.label {
+            parts.push(format!("label '{}'", echoed_name(label)));
+        }
+        let mut text =
+            if parts.is_empty() { String::new() } else { format!(" of {}", parts.join(" and ")) };
+        if let Some(since) = self.since {
+            text.push_str(&format!(" active since {since}"));
+        }
+        text
+    }
+
+    /// Describes the projects of the sessions that pass, if there are several, because the filter is
+    /// a part of a name: ` (cli 29, kimi-cli 15 and 3 others)`.
+    fn describe_projects(&self, snapshot: &Snapshot) -> String {
+        let since = self.since.map(|since| since.0);
+        let passes = session_filter(self.project, self.provider, since);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in snapshot.sessions().iter().filter(|row| passes(row)) {
+            *counts.entry(row.project.as_deref().unwrap_or("without a project")).or_default() += 1;
+        }
+        if counts.len() < 2 {
+            return String::new();
+        }
+        let mut largest_first: Vec<(&str, usize)> = counts.into_iter().collect();
+        largest_first.sort_by_key(|(_, count)| Reverse(*count));
+        let shown = largest_first.iter().take(MAX_SUGGESTED_NAMES);
+        let shown: Vec<_> = shown
+            .map(|(name, count)| format!("{} {count}", echoed_name(&clean_text(name))))
+            .collect();
+        let others = match largest_first.len() - shown.len() {
+            0 => String::new(),
+            others => format!(" and {others} others"),
+        };
+        format!(" ({}{others})", shown.join(", "))
+    }
+
+    /// Explains, in sentences, which filter no session passes, with the nearest names that exist.
+    /// If each filter alone is passed by some session, it says how many pass each. Returns `None` if
+    /// a session passes all filters.
+    pub(crate) fn explain_none(&self, snapshot: &Snapshot) -> Option<String> {
+        if self.count_matching(snapshot) > 0 {
+            return None;
+        }
+        let mut sentences = Vec::new();
+        let mut counts = Vec::new();
+        if let Some(project) = self.project {
+            let alone = SessionFilters { project: Some(project), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(unknown_project(snapshot, project)),
+                count => counts.push(format!("project matches {}", count_of_sessions(count))),
+            }
+        }
+        if let Some(provider) = self.provider {
+            let alone = SessionFilters { provider: Some(provider), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(unused_provider(snapshot, provider)),
+                count => counts.push(format!("provider matches {}", count_of_sessions(count))),
+            }
+        }
+        if let Some(label) = self.label {
+            let alone = SessionFilters { label: Some(label), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(unknown_label(snapshot, label)),
+                count => counts.push(format!("label matches {}", count_of_sessions(count))),
+            }
+        }
+        if let Some(since) = self.since {
+            let alone = SessionFilters { since: Some(since), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(format!("No session was active since {since}.")),
+                count => counts.push(format!("since matches {}", count_of_sessions(count))),
+            }
+        }
+        if sentences.is_empty() && counts.len() > 1 {
+            sentences.push(format!("No session passes all filters: {}.", counts.join(", ")));
+        }
+        Some(sentences.join(" ")).filter(|text| !text.is_empty())
+    }
+}
+
+impl SessionCensus {
+    fn add(&mut self, row: &SessionRow, conversations: &HashSet<&str>) {
+        self.total += 1;
+        let parent = row.parent_session_id.as_deref();
+        if !row.is_conversation() {
+            let has_own_events = row.events > row.replay_events;
+            self.empty += usize::from(has_own_events);
+            self.copies += usize::from(!has_own_events);
+        } else if is_subagent(row) && parent.is_some_and(|parent| conversations.contains(parent)) {
+            self.subagents += 1;
+        } else {
+            self.conversations += 1;
+        }
+    }
+
+    /// Describes the covered sessions; `filters` follows the number of sessions.
+    fn describe(&self, filters: &str, coverage: Coverage) -> String {
+        let left_out = match coverage {
+            Coverage::All => [0, 0, 0],
+            Coverage::OwnConversations => [self.subagents, self.copies, self.empty],
+            Coverage::Conversations => [0, self.copies, self.empty],
+            Coverage::OwnEvents => [0, self.copies, 0],
+        };
+        let covered = self.total - left_out.iter().sum::<usize>();
+        if covered == self.total {
+            return format!("{}{filters}", count_of_sessions(self.total));
+        }
+        let reasons =
+            left_out.iter().zip(["of subagents", "only copies", "without a conversation"]);
+        let reasons: Vec<_> = reasons
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, reason)| format!("{count} {reason}"))
+            .collect();
+        let total = count_of_sessions(self.total);
+        format!("{covered} of {total}{filters}; left out: {}", reasons.join(", "))
+    }
+
+    /// Describes all classes: `12 sessions: 9 conversations, 3 of subagents`.
+    pub(crate) fn describe_classes(&self) -> String {
+        let classes = [
+            (self.conversations, "conversations"),
+            (self.subagents, "of subagents"),
+            (self.copies, "only copies"),
+            (self.empty, "without a conversation"),
+        ];
+        let classes: Vec<_> = classes
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, class)| format!("{count} {class}"))
+            .collect();
+        classes.join(", ")
+    }
+}
+
+/// Returns the ids of the sessions with a conversation.
+pub(crate) fn conversation_ids(snapshot: &Snapshot) -> HashSet<&str> {
+    let rows = snapshot.sessions().iter().filter(|row| row.is_conversation());
+    rows.map(|row| row.session_id.as_str()).collect()
+}
+
+/// Returns true if a session has a label.
+pub(crate) fn has_label(snapshot: &Snapshot, row: &SessionRow, label: &str) -> bool {
+    let labels = snapshot.labels().session_labels(&row.session_id);
+    labels.is_some_and(|labels| labels.has_label(label.trim()))
+}
+
+fn count_of_sessions(count: usize) -> String {
+    if count == 1 { "1 session".to_owned() } else { format!("{count} sessions") }
+}
+
+fn unknown_project(snapshot: &Snapshot, project: &str) -> String {
+    let rows = snapshot.sessions().iter();
+    let names: BTreeSet<&str> = rows.filter_map(|row| row.project.as_deref()).collect();
+    let near = suggest_names(project, names.into_iter());
+    format!("No session has project '{}'{near}", echoed_name(project))
+}
+
+fn unused_provider(snapshot: &Snapshot, provider: Provider) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in snapshot.sessions() {
+        *counts.entry(row.provider.as_str()).or_default() += 1;
+    }
+    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    format!("No session has provider '{provider}'; sessions by provider: {}.", counts.join(", "))
+}
+
+fn unknown_label(snapshot: &Snapshot, label: &str) -> String {
+    let names: BTreeSet<&str> = snapshot.labels().rows().filter_map(|row| row.label).collect();
+    let near = suggest_names(label, names.into_iter());
+    format!("No session has label '{}'{near}", echoed_name(label))
+}
+
+/// Explains a qualifier that excludes every event, with the nearest values that exist.
+pub(crate) fn explain_unmatched_filter(filter: &UnmatchedFilter) -> String {
+    let holder = match filter.field {
+        FilterField::Agent | FilterField::Label => "session",
+        FilterField::Tool | FilterField::Model | FilterField::Branch | FilterField::File => "event",
+    };
+    let wanted: Vec<_> =
+        filter.wanted.iter().map(|wanted| format!("'{}'", echoed_name(wanted))).collect();
+    let first = filter.wanted.first().map_or("", String::as_str);
+    let near = suggest_names(first, filter.known.iter().map(String::as_str));
+    format!("No {holder} has {} {}{near}", filter.field.as_str(), wanted.join(" or "))
+}
+
+/// Returns the end of a sentence that suggests the names most similar to `wanted`.
+fn suggest_names<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
+    let wanted = wanted.trim().to_lowercase();
+    // Of a path, the last folder is compared as well.
+    let last = wanted.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(&wanted);
+    let mut rated: Vec<(f64, &str)> = names
+        .map(|name| {
+            let lower = name.to_lowercase();
+            let whole = strsim::jaro_winkler(&wanted, &lower);
+            (whole.max(strsim::jaro_winkler(last, &lower)), name)
+        })
+        .collect();
+    rated.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
+    let Some((best, _)) = rated.first() else { return ", and none has any.".to_owned() };
+
+    let is_meant = *best >= MIN_SIMILARITY;
+    let shown = rated.iter().filter(|(similarity, _)| !is_meant || *similarity >= MIN_SIMILARITY);
+    let shown: Vec<_> = shown
+        .take(MAX_SUGGESTED_NAMES)
+        .map(|(_, name)| format!("'{}'", echoed_name(&clean_text(name))))
+        .collect();
+    let shown = shown.join(", ");
+    if is_meant {
+        format!("; did you mean {shown}?")
+    } else {
+        format!("; the nearest are {shown}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_are_meant_and_others_are_only_near() {
+        let names = ["harbor", "harbor-ui", "pier"];
+        assert_eq!(
+            suggest_names("harbour", names.into_iter()),
+            "; did you mean 'harbor', 'harbor-ui'?"
+        );
+        assert_eq!(suggest_names("/home/m/Pierr/", names.into_iter()), "; did you mean 'pier'?");
+        let far = suggest_names("zzz", names.into_iter());
+        assert!(far.starts_with("; the nearest are '"), "{far}");
+        assert_eq!(suggest_names("x", std::iter::empty()), ", and none has any.");
+    }
+
+    #[test]
+    fn the_classes_add_up() {
+        let census =
+            SessionCensus { total: 10, conversations: 5, subagents: 2, copies: 2, empty: 1 };
+        assert_eq!(census.describe(" of project 'x'", Coverage::All), "10 sessions of project 'x'");
+        assert_eq!(
+            census.describe("", Coverage::OwnConversations),
+            "5 of 10 sessions; left out: 2 of subagents, 2 only copies, 1 without a conversation"
+        );
+        assert_eq!(
+            census.describe("", Coverage::OwnEvents),
+            "8 of 10 sessions; left out: 2 only copies"
+        );
+        assert_eq!(
+            census.describe_classes(),
+            "5 conversations, 2 of subagents, 2 only copies, 1 without a conversation"
+        );
+        let one = SessionCensus { total: 1, conversations: 1, ..SessionCensus::default() };
+        assert_eq!(one.describe("", Coverage::OwnConversations), "1 session");
+    }
+}

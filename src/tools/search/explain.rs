@@ -1,0 +1,138 @@
+//! Explains an answer of `search_events`: which sessions it covers, which words occur nowhere, why
+//! nothing matches, and the next step.
+
+use schemas::tool::search::{SearchArgs, SearchData};
+use schemas::{Timestamp, ToolError};
+
+use crate::error::store_error;
+use crate::search::{AbsentWord, Query, find_unmatched_filters};
+use crate::store::Snapshot;
+use crate::tools::reply::budget::echoed_name;
+use crate::tools::reply::interface::Interface;
+use crate::tools::reply::scope::{Coverage, SessionFilters, explain_unmatched_filter};
+
+/// Words before a colon that look like qualifiers but are arguments instead.
+const ARGUMENT_WORDS: &[&str] = &[
+    "since",
+    "provider",
+    "project",
+    "type",
+    "event_type",
+    "session",
+    "session_id",
+    "sort",
+    "limit",
+];
+
+/// Describes the sessions that were searched.
+pub(super) fn describe_scope(
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+    filters: &SessionFilters<'_>,
+    since: Option<Timestamp>,
+) -> String {
+    let mut scope = filters.describe_scope(snapshot, Coverage::All);
+    if excludes_current(args) {
+        scope.push_str(" without the current one");
+    }
+    if let Some(since) = since {
+        scope.push_str(&format!("; events since {since}"));
+    }
+    scope
+}
+
+pub(super) fn excludes_current(args: &SearchArgs) -> bool {
+    args.exclude_current.unwrap_or(false)
+}
+
+/// Names the words that no searched event has: `Words without a match: Magento: nowhere.`
+pub(super) fn describe_absent_words(absent: &[AbsentWord]) -> Option<String> {
+    if absent.is_empty() {
+        return None;
+    }
+    let words = absent.iter().map(|absent| {
+        let place = if absent.is_in_store { "only outside the filters" } else { "nowhere" };
+        format!("{}: {place}", echoed_name(&absent.word))
+    });
+    Some(format!(
+        "Words that occur in no searched event: {}.",
+        words.collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Returns the next step; for an empty result, the reason why it is empty.
+pub(super) fn describe_next_step(
+    interface: Interface,
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+    query: &Query,
+    data: &SearchData,
+    filters: &SessionFilters<'_>,
+) -> Result<String, ToolError> {
+    if data.matches.is_empty() {
+        let mut unmatched: Vec<String> = filters.explain_none(snapshot).into_iter().collect();
+        for filter in find_unmatched_filters(snapshot, query).map_err(store_error)? {
+            unmatched.push(explain_unmatched_filter(&filter));
+        }
+        if !unmatched.is_empty() {
+            return Ok(unmatched.join(" "));
+        }
+        return Ok(explain_no_match(snapshot, args, query, data, filters));
+    }
+    Ok(format!(
+        "{} gives the full text, {} the session around it.",
+        interface.format_call("get_event_details", &[("event_ids", "[...]")]),
+        interface.format_call("get_session_details", &[("session_id", "")])
+    ))
+}
+
+/// Returns the probable reason why nothing matches: how the query was read, or the filters.
+fn explain_no_match(
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+    query: &Query,
+    data: &SearchData,
+    filters: &SessionFilters<'_>,
+) -> String {
+    let searched =
+        format!("Nothing matches in {}.", filters.describe_scope(snapshot, Coverage::All));
+    if query.clauses.len() > 1 && args.query.contains(" OR ") && args.query.contains('(') {
+        return format!(
+            "{searched} Parentheses are searched as text. OR joins only the two terms next to it: a OR b c means (a OR b) and c."
+        );
+    }
+    let before_colon = data.query.all_of.iter().filter_map(|term| term.split_once(':'));
+    for (name, _) in before_colon {
+        if ARGUMENT_WORDS.contains(&name) {
+            return format!(
+                "{searched} '{name}:' is not a qualifier and was searched as text. Pass it as an argument instead."
+            );
+        }
+    }
+
+    let words = if data.query.all_of.len() > 1 {
+        " All words must occur in one event: try fewer, or add sort:relevance, which does not require every word."
+    } else {
+        ""
+    };
+    match given_filters(args, data).as_slice() {
+        [] => format!(
+            "{searched}{words} Words match as substrings in any case; try a shorter or another word."
+        ),
+        filters => format!("{searched}{words} Try without {}.", filters.join(", ")),
+    }
+}
+
+/// Returns the names of the filters that the call was given.
+fn given_filters(args: &SearchArgs, data: &SearchData) -> Vec<&'static str> {
+    let filters = [
+        ("event_type", args.event_type.is_some()),
+        ("provider", args.provider.is_some()),
+        ("project", args.project.is_some()),
+        ("session_id", args.session_id.is_some()),
+        ("since", args.since.is_some()),
+        ("exclude_current", excludes_current(args)),
+        ("the qualifiers in the query", !data.query.qualifiers.is_empty()),
+    ];
+    filters.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+}
