@@ -217,6 +217,79 @@ fn a_rule_of_the_user_masks_what_was_read_before() {
     assert!(wrong.stderr.contains("boat"), "{}", wrong.stderr);
 }
 
+/// The names and ids in a log that ends within a call are kept until its result comes. The token is
+/// joined to a word, as a client joins the name of a tool to what it writes next.
+#[test]
+fn no_byte_of_the_store_holds_a_secret_of_an_unfinished_call() {
+    let token = |mark: &str| {
+        let token = ["gh", "p_", mark, "r9Xk2LmQ7vT4sWb8Yc3Nd6Pf1Hj5ZaGe0uKt"].concat();
+        token[..40].to_owned()
+    };
+    let at = "2026-05-01T10:00:00.000Z";
+    let record = |kind: &str, payload: serde_json::Value| {
+        format!("{}\n", serde_json::json!({ "timestamp": at, "type": kind, "payload": payload }))
+    };
+    let meta = record(
+        "session_meta",
+        serde_json::json!({ "id": "5ec4e75a-4444-4000-8000-000000000000", "timestamp": at, "cwd": "/home/mira" }),
+    );
+    let call = |name: &str, id: &str| {
+        let arguments = serde_json::json!({ "cmd": "true" }).to_string();
+        record(
+            "response_item",
+            serde_json::json!({ "type": "function_call", "name": name, "arguments": arguments, "call_id": id }),
+        )
+    };
+    let output = |id: &str| {
+        record(
+            "response_item",
+            serde_json::json!({ "type": "function_call_output", "call_id": id, "output": "done" }),
+        )
+    };
+    let ended = |id: &str| {
+        record(
+            "event_msg",
+            serde_json::json!({ "type": "exec_command_end", "call_id": id, "exit_code": 0,
+                "duration": { "secs": 2, "nanos": 0 } }),
+        )
+    };
+
+    let env = TestEnv::new();
+    let log =
+        env.path("logs/rollout-2026-05-01T10-00-00-5ec4e75a-4444-4000-8000-000000000000.jsonl");
+    fs::create_dir_all(log.with_file_name("")).expect("creates");
+    let marks = ["Aa0", "Ab1", "Ac2", "Ad3"].map(token);
+    let calls = [
+        (format!("exec_command{}", marks[0]), format!("call_{}", marks[1])),
+        (format!("{}exec", marks[2]), format!("call{}", marks[3])),
+    ];
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    let mut text = meta;
+    let mut seen = String::new();
+    for (part, changed) in [
+        (call(&calls[0].0, &calls[0].1) + &call(&calls[1].0, &calls[1].1), "files_new"),
+        (output(&calls[0].1), "files_grown"),
+        // The decoder now remembers the id with the secret, so the log is read again.
+        (ended(&calls[1].1), "files_grown"),
+        (output(&calls[1].1), "files_rewritten"),
+    ] {
+        text.push_str(&part);
+        fs::write(&log, &text).expect("writes");
+        let report = env.json(&["ingest", &logs]);
+        assert_eq!(report[changed], 1, "{part}: {report}");
+        seen.push_str(&bytes_of(&env.store()));
+        seen.push_str(&everything(&env));
+    }
+    for mark in &marks {
+        assert!(!seen.contains(&mark[4..24]), "{mark}");
+    }
+    let joined = "SELECT tool_name, duration_ms FROM tool_calls WHERE result_event_id IS NOT NULL ORDER BY ALL";
+    let joined = env.rows(joined);
+    assert_eq!(joined.len(), 2, "{joined:?}");
+    let all = format!("{joined:?}");
+    assert!(all.contains("exec_command[REDACTED:github_token]") && all.contains("2000"), "{all}");
+}
+
 /// The bytes of the segments that the manifest names, as text: others are kept for readers for some
 /// minutes.
 fn live_bytes(env: &TestEnv) -> String {

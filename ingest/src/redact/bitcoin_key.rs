@@ -11,6 +11,13 @@ const MAX_DISTANCE_BYTES: usize = 160;
 /// Lengths of a key in characters, without and with the mark of a compressed public key.
 const KEY_LENGTHS: [usize; 2] = [51, 52];
 
+/// Maximum length of a key in characters.
+pub(super) const MAX_KEY_CHARS: usize = 52;
+
+/// First characters of a key: of the network of Bitcoin and of its tests, without and with the mark
+/// of a compressed public key.
+const FIRST_CHARS: &[u8] = b"59KLc";
+
 /// The digits of base58, in the order of their values.
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
@@ -30,6 +37,20 @@ pub(super) fn mask_bitcoin_keys(scan: &mut SecretScan<'_>, at: usize) {
         word_start += word.len();
         word_start +=
             text.get(word_start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+    }
+}
+
+/// Masks the letters and digits from `start` to `end` if they are a key.
+pub(super) fn mask_bare_key(scan: &mut SecretScan<'_>, start: usize, end: usize) {
+    // The first letter may be that of an escape: `\nKx...`.
+    let is_escape =
+        scan.byte_before(start) == b'\\' && matches!(scan.byte(start), b'n' | b'r' | b't');
+    let start = start + usize::from(is_escape);
+    if KEY_LENGTHS.contains(&(end - start))
+        && FIRST_CHARS.contains(&scan.byte(start))
+        && is_key(scan.slice(start, end))
+    {
+        scan.add_secret(start, end, "bitcoin_private_key", Rank::Shape);
     }
 }
 

@@ -222,6 +222,22 @@ pub fn mask_name(redactor: Option<&Redactor>, name: &str) -> String {
     mask_name_with_secrets(redactor, name).0
 }
 
+/// Returns whether a string or key of a JSON value contains a secret.
+pub(crate) fn has_secret(redactor: Option<&Redactor>, value: &Value) -> bool {
+    match value {
+        // A longer string is a text.
+        Value::String(text) if text.len() > MAX_REMEMBERED_BYTES => {
+            !mask_text(redactor, &clean(text)).1.is_empty()
+        }
+        Value::String(name) => !mask_name_with_secrets(redactor, name).1.is_empty(),
+        Value::Array(values) => values.iter().any(|one| has_secret(redactor, one)),
+        Value::Object(fields) => fields.iter().any(|(key, value)| {
+            !mask_name_with_secrets(redactor, key).1.is_empty() || has_secret(redactor, value)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// Cleans and masks a name, and returns the secrets that were masked. Also finds secrets that
 /// underscores join to the text before or after them.
 fn mask_name_with_secrets(redactor: Option<&Redactor>, name: &str) -> (String, MaskedSecrets) {

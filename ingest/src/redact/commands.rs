@@ -41,15 +41,15 @@ macro_rules! piped {
     ($says:literal) => {
         concat!(
             $says,
-            r#"\\{0,3}["']?([^\s"'|\\]+)(?:\\{1,4}n)?\\{0,3}["']?\s*\|\s*(?:sudo\s+(?:-\S+\s+(?:[^-\s|]\S*\s+)?)*?-[A-Za-z]*S\b|(?:sudo |npx |pnpm )?(?:(?:docker|podman|helm registry|gh auth|glab auth) login|gh secret set|chpasswd|wrangler secret put|vercel env add))"#
+            r#"\\{0,3}["']?([^\s"'|\\]+)(?:\\{1,4}n)?\\{0,3}["']?\s*\|\s*(?:sudo\s+(?:-\S+\s+(?:[^-\s|]\S*\s+)?)*?-[A-Za-z]*S\b|(?:tr -d \S+\s*\|\s*)?(?:sudo |npx |pnpm |bunx |yarn )?(?:(?:docker|podman|buildah|skopeo|helm registry|oras|crane auth|gh auth|glab auth) login|gh secret set|chpasswd|passwd --stdin|su\b|wrangler (?:pages )?secret put|vercel env add|gcloud secrets (?:create|versions add)|(?:docker|podman) secret create|fly(?:ctl)? secrets import|pass insert|secret-tool store|cryptsetup|kinit|kubectl create secret|bw unlock|op (?:signin|item)))"#
         )
     };
 }
 
 /// All commands that may contain a password.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [CommandRule; 46] = [
-    command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}u\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
+pub(super) static COMMANDS: [CommandRule; 86] = [
+    command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}[uU]\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
     strict("mariadb", r#"(?s)mariadb(?:-dump|-admin|-import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
@@ -94,6 +94,46 @@ pub(super) static COMMANDS: [CommandRule; 46] = [
     strict("put-parameter", r#"(?s)put-parameter\s(?:[^|;&]*?\s)?SecureString\s[^|;&]*?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("put-parameter", r#"(?s)put-parameter\s(?:[^|;&]*?\s)?--name[ =]\s*\S*(?i:passw|secret|token|key)\S*\s(?:[^|;&]*?\s)?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("openssl", r#"(?s)openssl\s(?:enc|aes|des|camellia|chacha)\S*\s(?:[^|;&]*?\s)?-k\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("openssl", r#"(?s)openssl\s(?:enc|aes|des|camellia|chacha)\S*\s(?:[^|;&]*?\s)?-K\s+\\{0,3}["']?([0-9A-Fa-f]{16,64})\b"#),
+    strict("openssl", r#"(?s)openssl\s(?:dgst|mac)\s(?:[^|;&]*?\s)?(?:-hmac\s+|-macopt\s+(?:hex)?key:)\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("mongo ", r#"(?s)mongo\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    command("wpa_passphrase", "password", r#"wpa_passphrase\s+(?:\\{0,3}"[^"\\\n]{1,64}\\{0,3}"|\\{0,3}'[^'\\\n]{1,64}\\{0,3}'|[^\s"'<\[]\S*)[ \t]+\\{0,3}["']?([^\s"'\\|<>]{8,63})"#),
+    strict("sudo -", r#"sudo\s+(?:-\S+\s+)*?-[A-Za-z]*S\b[^|;&\n]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("gcloud secrets", r#"(?s)gcloud secrets\s(?:create|versions add)\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("docker login", r#"(?s)docker login\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("gh secret set", r#"(?s)gh secret set\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("wrangler secret", r#"(?s)wrangler secret put\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("add-generic-password", r#"(?s)add-generic-password\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("net user ", r#"net user\s+[^\s/"']+\s+\\{0,3}["']?([^\s"'\\/*]+)"#),
+    strict("sqlplus", r#"sqlplus\s+(?:-\S+\s+)*\\{0,3}["']?[^\s/"'@\\]+/([^\s"'@/\\]+)@"#),
+    strict("rabbitmqctl", r#"rabbitmqctl\s(?:[^|;&]*?\s)?(?:add_user|change_password)\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("mosquitto_", r#"(?s)mosquitto_(?:pub|sub|rr)\s(?:[^|;&]*?\s)?-P\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("nmcli", r#"nmcli\s(?:[^|;&]*?\s)?password\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("ipmitool", r#"ipmitool\s(?:[^|;&]*?\s)?-P\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("xfreerdp", r#"xfreerdp\s(?:[^|;&]*?\s)?/p:\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("add-authtoken", r#"add-authtoken\s+\\{0,3}["']?([^\s"'\\]{20,})"#),
+    strict("lftp", r#"lftp\s(?:[^|;&]*?\s)?-u\s*\\{0,3}["']?[^\s,"'\\]+,([^\s"'\\]+)"#),
+    strict("rclone obscure", r#"rclone obscure\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("http ", r#"http\s(?:[^|;&\n]*?\s)?(?:-a\s*|--auth[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
+    strict("-auth ", r#"-auth\s+\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
+    strict("-password ", r#"-password\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("env:set", r#"env:set\s+(?i:\w*(?:token|secret|passw|key|pwd)\w*)\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("env set", r#"env set\s+(?i:\w*(?:token|secret|passw|key|pwd)\w*)\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("variable set", r#"variable set\s+(?:-\S+\s+)*\w+\s+\\{0,3}["']?([^\s"'\\-][^\s"'\\]+)"#),
+    strict("config set", r#"config set\s+--secret\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("config http-basic", r#"config http-basic\S*\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("secret:create", r#"(?s)secret:create\s(?:[^|;&]*?\s)?--value[ =]\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("unzip -", r#"unzip\s(?:[^|;&]*?\s)?-[a-zA-Z]*P\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("unrar", r#"unrar\s+[a-z]{1,2}\s(?:[^|;&]*?\s)?-h?p\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("net use ", r#"net use\s+(?:[A-Za-z*]:?\s+)?\\+\S+\s+\\{0,3}["']?([^\s"'\\/*]+)"#),
+    strict("cqlsh", r#"cqlsh\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("rclone config", r#"rclone config\s(?:[^|;&]*?\s)?pass[ =]\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("bw login", r#"bw login\s+\S+@\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict(":thin:", r#":thin:[^\s/"'@\\]+/([^\s"'@/\\]+)@"#),
+    strict("PASSWORD(", r#"PASSWORD\(\s*\\{0,3}["']([^\s"'\\]+)"#),
+    strict("auth=(", r#"auth=\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#),
+    strict("BasicAuth(", r#"BasicAuth\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#),
+    strict(".login(", r#"\.login\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#),
     strict("echo", piped!(r"echo\s+(?:-[neE]+\s+)?")),
     strict("printf", piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?"#)),
 ];
@@ -157,7 +197,7 @@ fn may_be_password(value: &str) -> bool {
 
 /// Returns the text up to the end of the line, and beyond it if a backslash continues the line. The
 /// text ends before `&&` and `||`, because another command begins there.
-fn command_line(text: &str) -> &str {
+pub(super) fn command_line(text: &str) -> &str {
     let mut line = text;
     for at in memchr::memchr_iter(b'\n', text.as_bytes()) {
         let before = text.get(..at).unwrap_or_default();

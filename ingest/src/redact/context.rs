@@ -6,6 +6,7 @@ use super::entropy::{is_field, is_mixed, is_odd, is_placeholder, is_random, is_u
 use super::pattern::PrefixPattern;
 use super::scan::{Rank, SecretScan, is_quote};
 use super::value::find_value_start;
+use super::wrapped;
 
 /// Maximum length in bytes of the part of an address before its path.
 const MAX_AUTHORITY_BYTES: usize = 512;
@@ -16,7 +17,7 @@ const MAX_CREDENTIAL_BYTES: usize = 8192;
 /// The scheme of an `Authorization` header. The group matches only the scheme with a login in
 /// base64.
 static SCHEME: PrefixPattern = PrefixPattern::new(
-    r"(?i-u:Bearer|(Basic)|Token|Bot|ApiKey|Api-Key|Digest|GenieKey|SSWS|Key)(?: |%20)+",
+    r"(?i-u:Bearer|(Basic)|Token|Bot|ApiKey|Api-Key|Digest|GenieKey|SSWS|Key)(?:[ \t]|%20|\\{0,2}\r?\n|\\{1,2}n)+",
 );
 
 /// Name and value of a cookie in a header.
@@ -139,30 +140,62 @@ fn mask_unescaped_password(scan: &mut SecretScan<'_>, at: usize, start: usize) {
     }
 }
 
+/// The escapes in an encoded address, in lower case.
+pub(super) struct EncodedSigns {
+    /// `://`
+    scheme_end: &'static str,
+    /// `:`
+    colon: &'static str,
+    /// `@`
+    at_sign: &'static str,
+    /// `/`, `?` and `#`, one of which may follow the host.
+    path_starts: [&'static str; 3],
+}
+
+/// The escapes of an address that is a part of another one.
+pub(super) const ENCODED: EncodedSigns = EncodedSigns {
+    scheme_end: "%3a%2f%2f",
+    colon: "%3a",
+    at_sign: "%40",
+    path_starts: ["%2f", "%3f", "%23"],
+};
+
+/// The escapes of an address that is a part of an encoded one.
+pub(super) const TWICE_ENCODED: EncodedSigns = EncodedSigns {
+    scheme_end: "%253a%252f%252f",
+    colon: "%253a",
+    at_sign: "%2540",
+    path_starts: ["%252f", "%253f", "%2523"],
+};
+
 /// Masks the password in an address that is a part of another one:
 /// `postgres%3A%2F%2Fuser%3Apassword%40host`. `at` is where the encoded `://` begins.
-pub(super) fn mask_encoded_password(scan: &mut SecretScan<'_>, at: usize) {
-    let start = at + "%3A%2F%2F".len();
+pub(super) fn mask_encoded_password(scan: &mut SecretScan<'_>, at: usize, signs: &EncodedSigns) {
+    let start = at + signs.scheme_end.len();
     let mut end = scan.skip_while(start, MAX_AUTHORITY_BYTES, is_authority_byte);
     while scan.byte(end) == b'%'
         && end - start < MAX_AUTHORITY_BYTES
-        && !is_path_start(scan.slice(end, end + 3))
+        && !is_path_start(scan, end, signs)
     {
         end = scan.skip_while(end + 1, MAX_AUTHORITY_BYTES, is_authority_byte);
     }
 
     let authority = scan.slice(start, end);
     let lower = authority.to_ascii_lowercase();
-    let Some(colon) = lower.find("%3a") else { return };
-    let Some(sign) = lower.rfind("%40") else { return };
-    let password = authority.get(colon + 3..sign).unwrap_or_default();
+    let Some(colon) = lower.find(signs.colon) else { return };
+    let Some(sign) = lower.rfind(signs.at_sign) else { return };
+    let password_start = colon + signs.colon.len();
+    let password = authority.get(password_start..sign).unwrap_or_default();
+    let host_start = sign + signs.at_sign.len();
     if password.len() >= 4
         && authority.get(..colon) != Some(password)
-        && lower.as_bytes().get(sign + 3).is_some_and(u8::is_ascii_alphanumeric)
+        && lower.as_bytes().get(host_start).is_some_and(u8::is_ascii_alphanumeric)
         && !is_placeholder(password)
-        && !["%7b", "%24", "%3c"].iter().any(|hole| password.to_ascii_lowercase().starts_with(hole))
+        && !["%7b", "%24", "%3c", "%257b", "%2524", "%253c"]
+            .iter()
+            .any(|hole| password.to_ascii_lowercase().starts_with(hole))
     {
-        scan.add_secret(start + colon + 3, start + sign, "url_password", Rank::Around);
+        scan.add_secret(start + password_start, start + sign, "url_password", Rank::Around);
     }
 }
 
@@ -171,9 +204,11 @@ fn is_authority_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.~+!*-".contains(&byte)
 }
 
-/// Returns whether an escape is that of the `/`, `?` or `#` after the host of an encoded address.
-fn is_path_start(escape: &str) -> bool {
-    ["%2f", "%3f", "%23"].iter().any(|start| escape.eq_ignore_ascii_case(start))
+/// Returns whether the escape at `at` is that of the `/`, `?` or `#` after the host of an encoded
+/// address.
+fn is_path_start(scan: &SecretScan<'_>, at: usize, signs: &EncodedSigns) -> bool {
+    let is_at = |start: &str| scan.slice(at, at + start.len()).eq_ignore_ascii_case(start);
+    signs.path_starts.into_iter().any(is_at)
 }
 
 /// Masks the value of `Authorization: Bearer ...`, also if it is a field of code or JSON. `at` is
@@ -190,6 +225,7 @@ pub(super) fn mask_authorization(scan: &mut SecretScan<'_>, at: usize) {
     let (end, value) = read_credential(scan, start);
     let is_header = scheme.is_some() || is_random(value);
     if is_header && (is_uuid(value) || is_secret(value)) && !is_code_at(scan, end) {
+        let end = wrapped::continued_end(scan, end, is_credential_byte, is_secret);
         scan.add_secret(start, end, "authorization", Rank::Around);
     }
 }
@@ -199,6 +235,7 @@ pub(super) fn mask_bearer_token(scan: &mut SecretScan<'_>, at: usize) {
     let start = scan.skip_while(at + "bearer ".len(), 2, |byte| byte == b' ');
     let (end, value) = read_credential(scan, start);
     if value.len() >= 16 && !is_uuid(value) && is_secret(value) && !is_code_at(scan, end) {
+        let end = wrapped::continued_end(scan, end, is_credential_byte, is_secret);
         scan.add_secret(start, end, "bearer_token", Rank::Around);
     }
 }
@@ -228,7 +265,29 @@ pub(super) fn mask_cookies(scan: &mut SecretScan<'_>, at: usize) {
     }
     let is_set_cookie = scan.slice(at.saturating_sub(4), at).eq_ignore_ascii_case("set-");
     let Some(value_start) = find_value_start(scan, at, at + "cookie".len()) else { return };
-    let mut at = skip_opening_quote(scan, value_start);
+    let at = skip_opening_quote(scan, value_start);
+    mask_cookie_pairs(scan, at, is_set_cookie);
+}
+
+/// Number of bytes of a `curl` command in which cookies are searched.
+const MAX_CURL_BYTES: usize = 1000;
+
+/// The flag of `curl` before cookies, up to their opening quote.
+static CURL_COOKIES: PrefixPattern =
+    PrefixPattern::new(r#"(?s)curl\s(?:[^|;&]*?\s)?-[a-zA-Z]{0,4}b\s*\\{0,3}["']?"#);
+
+/// Masks the cookies in `curl -b 'session=...'`. The command begins at `at`.
+pub(super) fn mask_curl_cookies(scan: &mut SecretScan<'_>, at: usize) {
+    let command = scan.text_from(at, MAX_CURL_BYTES);
+    if let Some(flag) = CURL_COOKIES.at_start(command).and_then(|found| found.get(0)) {
+        mask_cookie_pairs(scan, at + flag.len(), false);
+    }
+}
+
+/// Masks the cookies that begin at `start` and give access. In the header `Set-Cookie`, only the
+/// first pair is a cookie.
+fn mask_cookie_pairs(scan: &mut SecretScan<'_>, start: usize, is_set_cookie: bool) {
+    let mut at = start;
     while let Some(found) = COOKIE.at_start(scan.text_from(at, MAX_CREDENTIAL_BYTES)) {
         let Some(name) = found.get(1) else { return };
         let Some(value) = found.get(2) else { return };

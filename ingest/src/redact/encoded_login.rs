@@ -11,7 +11,7 @@ pub(super) fn is_encoded_login(value: &str) -> bool {
 
 /// Returns the text in a base64 value. `None` if the value is too short or not base64, or if the
 /// text is not printable ASCII.
-fn decode_base64(value: &str) -> Option<String> {
+pub(super) fn decode_base64(value: &str) -> Option<String> {
     let digits = value.trim_end_matches('=');
     if digits.len() < 4 || digits.len() % 4 == 1 {
         return None;

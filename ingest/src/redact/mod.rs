@@ -3,8 +3,11 @@
 //! One pass finds the places where an anchor of a rule occurs (`redactor.rs`, `anchors.rs`). Only
 //! these places are examined further: the shape of a token (`rules.rs`, and `wrapped.rs` over line
 //! breaks), the value under a name (`assign.rs`, `names.rs`, and `env.rs` for dotenv files), the
-//! text around a value (`context.rs`, `commands.rs`, `dialogue.rs`), a private key (`pem.rs`,
-//! `web_key.rs`, `bitcoin_key.rs`, `seed_phrase.rs`) or an encrypted file (`ansible_vault.rs`).
+//! text around a value (`context.rs`, `commands.rs`, `command_pairs.rs`, `dialogue.rs`), a private
+//! key (`pem.rs`,
+//! `web_key.rs`, `bitcoin_key.rs`, `seed_phrase.rs`), an encrypted file (`ansible_vault.rs`) or a
+//! manifest of Kubernetes (`kube_secret.rs`). Seed phrases and keys of Bitcoin are also found without
+//! an anchor, by their checksum (`bare_secrets.rs`).
 //! Values without a shape count as secrets if they look random and are not placeholders
 //! (`entropy.rs`, and `encoded_login.rs` for logins in base64). Users add rules of their own
 //! (`user_rule.rs`). The masked secrets of a session are counted (`secrets.rs`). The columns of rows
@@ -13,14 +16,18 @@
 mod anchors;
 mod ansible_vault;
 mod assign;
+mod bare_secrets;
+mod bip39;
 mod bitcoin_key;
 pub mod columns;
+mod command_pairs;
 mod commands;
 mod context;
 mod dialogue;
 mod encoded_login;
 mod entropy;
 mod env;
+mod kube_secret;
 mod names;
 mod pattern;
 mod pem;

@@ -7,6 +7,7 @@ use regex::Regex;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::anchors::Anchors;
+use super::command_pairs::PAIR_COMMANDS;
 use super::commands::{self, COMMANDS};
 use super::pattern::PrefixPattern;
 use super::placeholder::MASK;
@@ -14,12 +15,13 @@ use super::rules::{self, SHAPES};
 use super::scan::{Rank, SecretScan, SecretSpan};
 use super::user_rule::{RuleError, UserRule, compile_user_rules};
 use super::{
-    ansible_vault, assign, bitcoin_key, context, dialogue, env, pem, seed_phrase, web_key,
+    ansible_vault, assign, bare_secrets, bitcoin_key, command_pairs, context, dialogue, env,
+    kube_secret, pem, seed_phrase, web_key,
 };
 
 /// Revision of the built-in rules. It is raised when the code of `redact` masks other texts than
 /// before. Stores are then re-read.
-const REVISION: u8 = 11;
+const REVISION: u8 = 12;
 
 /// Maximum number of rounds over one text. Masking in one round may expose a secret that was not
 /// found before, such as the last of tokens that touch. Usually there are two rounds, and the
@@ -34,6 +36,8 @@ enum Rule {
     Shape(usize),
     /// The rule with this index in `COMMANDS`.
     Command(usize),
+    /// The rule with this index in `PAIR_COMMANDS`.
+    CommandPairs(usize),
     Assignment,
     Address,
     Authorization,
@@ -50,6 +54,9 @@ enum Rule {
     AnsibleVault,
     SeedPhrase,
     BitcoinKey,
+    CurlCookies,
+    KubeSecret,
+    TwiceEncodedAddress,
 }
 
 /// Anchors of the other rules. Most of them match in upper and lower case.
@@ -69,6 +76,10 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
     (&["MII?", "MIG?", "MIH?", "MHcC", "MC4C", "MFEC"], Rule::KeyDer),
     (&["PRIVATE KEY"], Rule::KeyEnd),
     (&["%3A%2F%2F"], Rule::EncodedAddress),
+    (&["%253A%252F%252F"], Rule::TwiceEncodedAddress),
+    (&["curl "], Rule::CurlCookies),
+    (&["kind: Secret", "kind: \"Secret", "kind: 'Secret", "kind\": \"Secret", "kind\":\"Secret", "kind\\\": \\\"Secret",
+        "kind\\\":\\\"Secret"], Rule::KubeSecret),
     (&["\"kty", "'kty"], Rule::WebKey),
     (&["send \"", "send \\\"", "send -- \"", "send -- \\\"", "sendline("], Rule::Dialogue),
     (&["$ANSIBLE_VAULT;"], Rule::AnsibleVault),
@@ -102,10 +113,14 @@ impl Rule {
             | Self::Basic
             | Self::Cookie
             | Self::EncodedAddress
+            | Self::TwiceEncodedAddress
             | Self::SeedPhrase
             | Self::BitcoinKey => true,
             Self::Shape(_)
             | Self::Command(_)
+            | Self::CommandPairs(_)
+            | Self::CurlCookies
+            | Self::KubeSecret
             | Self::KeyBlock
             | Self::KeyBody
             | Self::KeyDer
@@ -184,6 +199,7 @@ impl Redactor {
         self.anchors
             .for_each_match(text.as_bytes(), |at, rule| self.apply_rule(&mut scan, at, rule));
         env::mask_settings(&mut scan);
+        bare_secrets::mask_bare_secrets(&mut scan);
         for (name, regex) in &self.user_rules {
             for found in regex.captures_iter(text) {
                 if let Some(secret) = found.get(1).or_else(|| found.get(0)) {
@@ -207,6 +223,11 @@ impl Redactor {
                     commands::mask_command_password(scan, at, command);
                 }
             }
+            Rule::CommandPairs(n) => {
+                if let Some(command) = PAIR_COMMANDS.get(n) {
+                    command_pairs::mask_pairs(scan, at, command);
+                }
+            }
             Rule::Assignment => assign::mask_named_value(scan, at),
             Rule::Address => context::mask_address_password(scan, at + 1),
             Rule::Authorization => context::mask_authorization(scan, at),
@@ -217,7 +238,12 @@ impl Redactor {
             Rule::KeyBody => pem::mask_key_body(scan, at),
             Rule::KeyDer => pem::mask_der_key(scan, at),
             Rule::KeyEnd => pem::mask_key_above_end(scan, at),
-            Rule::EncodedAddress => context::mask_encoded_password(scan, at),
+            Rule::EncodedAddress => context::mask_encoded_password(scan, at, &context::ENCODED),
+            Rule::TwiceEncodedAddress => {
+                context::mask_encoded_password(scan, at, &context::TWICE_ENCODED);
+            }
+            Rule::CurlCookies => context::mask_curl_cookies(scan, at),
+            Rule::KubeSecret => kube_secret::mask_manifest(scan, at),
             Rule::WebKey => web_key::mask_web_key(scan, at),
             Rule::Dialogue => dialogue::mask_typed_password(scan, at),
             Rule::AnsibleVault => ansible_vault::mask_vault_body(scan, at),
@@ -237,6 +263,9 @@ fn collect_anchors() -> Vec<(&'static str, bool, Rule)> {
     }
     for (number, command) in COMMANDS.iter().enumerate() {
         all.push((command.anchor, false, Rule::Command(number)));
+    }
+    for (number, command) in PAIR_COMMANDS.iter().enumerate() {
+        all.push((command.anchor, false, Rule::CommandPairs(number)));
     }
     for (anchors, rule) in CONTEXTS {
         for anchor in *anchors {

@@ -5,7 +5,7 @@
 //! Secrets that are recognized by the text around them are found in `assign.rs`, `context.rs`,
 //! `commands.rs` and `pem.rs`.
 
-use super::entropy::is_made_up;
+use super::entropy::{is_made_up, is_random};
 use super::pattern::PrefixPattern;
 use super::scan::{Rank, SecretScan, is_identifier_byte, is_token};
 use super::wrapped;
@@ -72,17 +72,61 @@ impl TokenShape {
     /// [`MIN_FIXED_CHARS`]. Such a token is found even after a `-` or `_`, because names of files
     /// are joined to tokens this way.
     fn is_distinctive(&self) -> bool {
+        self.has_fixed_chars(MIN_FIXED_CHARS)
+    }
+
+    /// Returns whether every anchor is the beginning of the token itself and has at least `count`
+    /// characters other than wildcards.
+    fn has_fixed_chars(&self, count: usize) -> bool {
         self.anchors.iter().all(|anchor| {
             let wildcards = anchor.bytes().filter(|byte| matches!(byte, b'?' | b'#' | b'^'));
             !anchor.contains(['=', ':', '/', ' ', '"', '\''])
-                && anchor.len() - wildcards.count() >= MIN_FIXED_CHARS
+                && anchor.len() - wildcards.count() >= count
         })
+    }
+
+    /// Returns whether every anchor has three characters, one of which is a sign that few words have.
+    fn is_signed(&self) -> bool {
+        self.has_fixed_chars(3)
+            && self.anchors.iter().all(|anchor| anchor.contains(['_', '-', '.']))
+    }
+
+    /// Returns whether `text` is a token of the shape although another word is joined to it:
+    /// `exec_commandghp_...`. `neighbour` is the character of the other word. Data in base64 has such
+    /// tokens by chance if three characters identify them, so `is_near_boundary` tells whether the
+    /// token or the word before it begins after something else.
+    fn is_joined_token(&self, text: &str, neighbour: u8, is_near_boundary: bool) -> bool {
+        if matches!(neighbour, b'-' | b'_') && self.is_distinctive() {
+            return true;
+        }
+        if !is_random(text) || !text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return false;
+        }
+        // `AKIA...` has no small letters.
+        if !text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+            return self.is_distinctive() && neighbour.is_ascii_lowercase();
+        }
+        let is_signed = self.is_signed();
+        let is_long = is_signed && is_near_boundary && text.len() >= MIN_JOINED_CHARS;
+        // `EAAA` occurs in the base64 of any data, `AIza` does not.
+        let is_unlike_data = is_signed
+            || self
+                .anchors
+                .iter()
+                .all(|anchor| anchor.bytes().any(|byte| byte.is_ascii_lowercase()));
+        is_unlike_data && self.has_fixed_chars(if is_long { 3 } else { MIN_FIXED_CHARS })
     }
 }
 
 /// Minimum number of characters other than wildcards in an anchor that identifies a token inside a
 /// longer word.
 const MIN_FIXED_CHARS: usize = 4;
+
+/// Minimum length of a token that is identified inside a longer word by three characters.
+const MIN_JOINED_CHARS: usize = 32;
+
+/// Maximum length in bytes of a word to which such a token is joined. Longer ones are data.
+const MAX_JOINED_WORD_BYTES: usize = 24;
 
 /// Returns whether a byte is a letter, a digit, `_`, `~` or `.`.
 const fn is_tilde_word(byte: &u8) -> bool {
@@ -104,11 +148,8 @@ pub(super) fn mask_token(
     let start = match shape.lead {
         TokenLead::Any => at,
         TokenLead::Word if scan.may_begin_token(at) => at,
-        TokenLead::Word
-            if shape.is_distinctive() && matches!(scan.byte_before(at), b'-' | b'_') =>
-        {
-            at
-        }
+        // Whether the token may be joined to the word before it is decided when it is known.
+        TokenLead::Word if shape.is_distinctive() || shape.is_signed() => at,
         TokenLead::Word => return,
         TokenLead::Back(max_length, class) => {
             let lead = scan.bytes().get(..at).unwrap_or_default().iter().rev();
@@ -122,6 +163,9 @@ pub(super) fn mask_token(
 
     // `path/to` begins like a token, and many words do.
     let is_short = scan.skip_while(start, MIN_TOKEN_BYTES, is_token) - start < MIN_TOKEN_BYTES;
+    if is_short && !shape.is_distinctive() && !scan.may_begin_token(start) {
+        return;
+    }
     if !scan.may_try(start) {
         return;
     }
@@ -135,10 +179,18 @@ pub(super) fn mask_token(
     };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     // A secret that fills the window ends only because the window ends, and `=` ends a padded one.
-    let is_cut = is_identifier_byte(scan.byte(start + secret.end()))
+    let is_word_start = scan.may_begin_token(start);
+    let next = scan.byte(start + secret.end());
+    let is_cut = is_identifier_byte(next)
         && secret.end() < window.len()
-        && !secret.as_str().ends_with('=');
-    if !is_cut && !is_made_up_token(secret.as_str()) {
+        && !secret.as_str().ends_with('=')
+        && !shape.is_joined_token(secret.as_str(), next, is_word_start);
+    let is_inside_word = matches!(shape.lead, TokenLead::Word) && !is_word_start && {
+        let word_start = scan.run_start(start, MAX_JOINED_WORD_BYTES + 1, is_token);
+        let is_near_boundary = start - word_start <= MAX_JOINED_WORD_BYTES;
+        !shape.is_joined_token(secret.as_str(), scan.byte_before(start), is_near_boundary)
+    };
+    if !is_cut && !is_inside_word && !is_made_up_token(secret.as_str()) {
         scan.note_token_found(start);
         scan.add_secret(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
     }
@@ -265,6 +317,9 @@ pub(super) const SHAPES: &[TokenShape] = &[
     word("sourcegraph_token", &["sgp_#"], r"sgp_(?:[0-9a-f]{16}_)?[0-9a-f]{40}"),
     // Without a particular service.
     word("jwt", &["eyJ?"], r"eyJ[A-Za-z0-9_-]{12,}\.(?:eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
+    // The same, with a beginning that identifies it inside a longer word.
+    word("jwt", &["eyJhbGci", "eyJ0eXAi", "eyJraWQi"], r"eyJ[A-Za-z0-9_-]{12,}\.eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}"),
+    word("openai_key", &["sk-proj-", "sk-svcacct-", "sk-admin-"], r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,}"),
     // In base64: `{"auths":` of container registries.
     word("registry_auth", &["eyJhdXRocyI6"], r"eyJhdXRocyI6[A-Za-z0-9+/]{24,}={0,2}"),
     // Maps, messages, packages, parcels, forms, tasks.
@@ -351,6 +406,8 @@ pub(super) const SHAPES: &[TokenShape] = &[
     word("photoroom_key", &["sk_pr_"], r"sk_pr_[A-Za-z0-9_]{30,}"),
     inner("zapier_webhook", &["hooks.zapier.com/"], r"hooks\.zapier\.com/hooks/catch/([A-Za-z0-9/]{15,})"),
     inner("tines_webhook", &["tines.com/webhook/"], r"tines\.com/webhook/([0-9a-f]{32}/[0-9a-f]{32})"),
+    // The login of a server of packages, in the settings of Bundler.
+    inner("sidekiq_secret", &["CONTRIBSYS__COM"], r#"CONTRIBSYS__COM["' ]{0,2}[=:][ ]?["']?([0-9a-f]{8}:[0-9a-f]{8})"#),
     // In base64: a token of JSON.
     word("jwt", &["ZXlK?"], r"ZXlK[A-Za-z0-9+/_-]{60,}={0,2}"),
 ];

@@ -46,6 +46,10 @@ pub(super) struct SecretScan<'a> {
     /// Position up to which web keys were examined. A web key whose type is before this position
     /// needs no further look.
     pub(super) web_key_end: usize,
+    /// End of the last words that were examined as a seed phrase.
+    pub(super) phrase_end: usize,
+    /// End of the last command whose pairs of names and values were examined.
+    pub(super) pairs_end: usize,
     /// End of the last run of token characters in which a token was tried.
     run_end: usize,
     /// Number of failed tries in that run.
@@ -65,6 +69,8 @@ impl<'a> SecretScan<'a> {
             name_end: 0,
             key_end: 0,
             web_key_end: 0,
+            phrase_end: 0,
+            pairs_end: 0,
             run_end: 0,
             failed_tries: 0,
             last_value_end: 0,
@@ -176,6 +182,19 @@ impl<'a> SecretScan<'a> {
             && ["\u{1b}", "\\x1b", "\\x1B", "\\u001b", "\\u001B", "\\033", "\\e"]
                 .iter()
                 .any(|code| self.has_text_before(escape, code))
+    }
+
+    /// Returns the start of the bytes before `at` that fit, at most `max_length` of them.
+    pub(super) fn run_start(
+        &self,
+        at: usize,
+        max_length: usize,
+        fits: impl Fn(u8) -> bool,
+    ) -> usize {
+        let before = self.bytes().get(..at).unwrap_or_default();
+        let count = before.iter().rev().take(max_length).take_while(|byte| fits(**byte)).count();
+        count_examined_bytes(count);
+        at.min(self.len()) - count
     }
 
     /// Counts a try to match a token at `start` and returns whether it may be made. A try may read
@@ -350,11 +369,36 @@ mod tests {
             "MIIEpAIBAAK",
             "MIIEpAIBAAKAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
             "ghp_aaaaaaaa\n",
+            "kind: Secret\n",
+            "kind: Secret\ndata:\n  a: b\n---\n",
+            "{\"kind\":\"Secret\",\"data\":{\"a\":\"b\"}},",
+            "curl -b a=b; ",
+            "fly secrets set A=b ",
+            "http%253A%252F%252Fa%253Ab",
+            "exec_commandghp_",
+            "tasksk-",
+            "Authorization: Bearer aB3dE5gH7jK9mN1p\n",
             "eyJhbGciaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
         ] {
             let piece = piece.replace("‹›", "");
             let [less, more] = [64 << 10, 256 << 10].map(|bytes| work(&redactor, &piece, bytes));
             assert!(less > 1000 && more < 8 * less, "{piece:?}: {less}, {more}");
+        }
+    }
+
+    /// Seed phrases and keys of Bitcoin have no anchor, but only a few bytes of a text are examined.
+    #[test]
+    fn texts_without_anchors_cost_little() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        for piece in [
+            "the harbour master walked along the quay and counted boats ",
+            "abandon ability able about above absent absorb abstract absurd abuse access accident ",
+            "zoo abandon ",
+            "5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTK ",
+            "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4",
+        ] {
+            let of_a_byte = work(&redactor, piece, 256 << 10) / (256 << 10);
+            assert!(of_a_byte < 40, "{piece:?}: {of_a_byte}");
         }
     }
 

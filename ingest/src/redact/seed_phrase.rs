@@ -4,6 +4,7 @@
 //! The words of the list of BIP 39 have three to eight letters, and none of them is an article or
 //! a preposition. A sentence has such words, or shorter ones, long before twelve words have passed.
 
+use super::bip39::{is_phrase, word_number};
 use super::placeholder::MASK;
 use super::scan::{Rank, SecretScan, is_name_byte};
 use super::value::is_blank;
@@ -18,7 +19,7 @@ const MAX_NAME_BYTES: usize = 40;
 const MAX_PHRASE_START: usize = 64;
 
 /// Maximum number of bytes between two words: quotes, commas, the numbers of a list.
-const MAX_BETWEEN_BYTES: usize = 12;
+pub(super) const MAX_BETWEEN_BYTES: usize = 12;
 
 /// Number of bytes, from the start of the name, in which the phrase is read.
 const PHRASE_WINDOW_BYTES: usize = 680;
@@ -63,6 +64,112 @@ fn is_in_placeholder(scan: &SecretScan<'_>, at: usize) -> bool {
         name -= 1;
     }
     scan.has_text_before(name, MASK)
+}
+
+/// Maximum number of words of the list before a phrase and after it, such as those of a sentence.
+const MAX_OTHER_WORDS: usize = 4;
+
+/// Maximum number of words that are read on each side of a word.
+const MAX_SIDE_WORDS: usize = 24 + MAX_OTHER_WORDS;
+
+/// A word of the list of BIP 39 in a text. Positions are in bytes.
+struct ListedWord {
+    start: usize,
+    end: usize,
+    number: usize,
+}
+
+/// Masks the phrase that includes the word that ends at `word_end`, with nothing that announces it.
+/// All its words are in the list, the same signs separate them, and its checksum is right.
+pub(super) fn mask_bare_phrase(scan: &mut SecretScan<'_>, word_end: usize) {
+    let words = words_around(scan, word_end);
+    let Some(last) = words.last() else { return };
+    scan.phrase_end = last.end;
+    for count in WORD_COUNTS {
+        // A longer run of words is a list of something else.
+        if words.len() > count + MAX_OTHER_WORDS {
+            return;
+        }
+        for phrase in words.windows(*count) {
+            let numbers: Vec<usize> = phrase.iter().map(|word| word.number).collect();
+            if is_phrase(&numbers) && !numbers.is_sorted() && has_same_separators(scan, phrase) {
+                let (Some(first), Some(last)) = (phrase.first(), phrase.last()) else { return };
+                scan.add_secret(first.start, last.end, "seed_phrase", Rank::Shape);
+                return;
+            }
+        }
+    }
+}
+
+/// Returns the words of the list around the word that ends at `word_end`, in their order.
+fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<ListedWord> {
+    let mut words = Vec::new();
+    let mut end = word_end;
+    while words.len() < MAX_SIDE_WORDS
+        && let Some(word) = listed_word_before(scan, end)
+    {
+        // The letter of an escape is before the word: `\nword`.
+        let is_escaped = scan.byte_before(word.start).is_ascii_alphanumeric();
+        let lead = word.start - usize::from(is_escaped);
+        end = scan.run_start(lead, MAX_BETWEEN_BYTES, is_bare_separator);
+        words.push(word);
+        if end == lead {
+            break;
+        }
+    }
+    words.reverse();
+
+    let mut at = word_end;
+    while words.len() < 2 * MAX_SIDE_WORDS {
+        let mut start = scan.skip_while(at, MAX_BETWEEN_BYTES, is_bare_separator);
+        if scan.byte_before(start) == b'\\' && matches!(scan.byte(start), b'n' | b'r' | b't') {
+            start = scan.skip_while(start + 1, MAX_BETWEEN_BYTES, is_bare_separator);
+        }
+        let end = scan.skip_while(start, 9, |byte| byte.is_ascii_alphabetic());
+        let Some(number) = word_number(scan.slice(start, end).as_bytes()) else { break };
+        if start == at || scan.byte(end).is_ascii_alphanumeric() {
+            break;
+        }
+        words.push(ListedWord { start, end, number });
+        at = end;
+    }
+    words
+}
+
+/// Returns the word of the list that ends at `end`, without the letter of an escape before it.
+fn listed_word_before(scan: &SecretScan<'_>, end: usize) -> Option<ListedWord> {
+    let start = scan.run_start(end, 9, |byte| byte.is_ascii_alphabetic());
+    if scan.byte_before(start) == b'\\'
+        && let Some(number) = word_number(scan.slice(start + 1, end).as_bytes())
+    {
+        return Some(ListedWord { start: start + 1, end, number });
+    }
+    let number = word_number(scan.slice(start, end).as_bytes())?;
+    let is_whole = !scan.byte_before(start).is_ascii_alphanumeric();
+    is_whole.then_some(ListedWord { start, end, number })
+}
+
+/// Returns whether the same signs are between all words, apart from blanks, numbers and escapes.
+fn has_same_separators(scan: &SecretScan<'_>, words: &[ListedWord]) -> bool {
+    let mut first_signs: Option<Vec<u8>> = None;
+    for pair in words.windows(2) {
+        let [before, after] = pair else { continue };
+        let between = scan.slice(before.end, after.start).as_bytes();
+        let signs: Vec<u8> = between
+            .iter()
+            .copied()
+            .filter(|byte| byte.is_ascii_punctuation() && *byte != b'\\')
+            .collect();
+        if first_signs.get_or_insert_with(|| signs.clone()) != &signs {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns whether the byte may separate two words of a phrase that nothing announces.
+pub(super) fn is_bare_separator(byte: u8) -> bool {
+    is_separator(byte) || b"+-|*[](;/_".contains(&byte)
 }
 
 /// Returns the end of each word of the phrase that begins at `phrase_start`.

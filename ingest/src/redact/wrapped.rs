@@ -21,17 +21,43 @@ const MAX_PIECE_CHARS: usize = 256;
 const MAX_TOKEN_BYTES: usize = 2 << 10;
 
 /// Maximum length in bytes of a line break with the signs and blanks around it.
-const MAX_BREAK_BYTES: usize = 40;
+const MAX_BREAK_BYTES: usize = 48;
+
+/// Builds the regex of a line break up to the indentation of the next line.
+macro_rules! line_break {
+    ($sign:literal) => {
+        concat!(
+            r#"(?:[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\|\||│)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)"#,
+            $sign,
+            r"[ \t>|│]{0,16}(?:[0-9]{1,6}(?:→|[\t:|-])[ \t]?)?(?:\+[ \t]{1,4})?",
+            r#"|\\{0,3}["'`][ \t]{0,4}\+[ \t]{0,4}(?:\\{0,3}["'`]))"#
+        )
+    };
+}
 
 /// A line break, real or escaped, that continues a token. It includes the indentation and the
 /// opening quote of the next piece.
-static LINE_BREAK: PrefixPattern = PrefixPattern::new(
-    r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)[ \t>|]{0,16}(?:\+[ \t]{1,4})?\\{0,3}["'`]?"#,
-);
+static LINE_BREAK: PrefixPattern = PrefixPattern::new(concat!(line_break!(""), r#"\\{0,3}["'`]?"#));
+
+/// A [line break](LINE_BREAK) in a diff, with the sign of the next line.
+static DIFF_BREAK: PrefixPattern =
+    PrefixPattern::new(concat!(line_break!("[+-]"), r#"\\{0,3}["'`]?"#));
 
 /// Returns whether a [line break](LINE_BREAK) may begin with this byte.
 fn may_begin_break(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'\\' | b'+') || is_quote(byte)
+}
+
+/// Maximum number of bytes from the beginning of a line of a diff to a token in it.
+const MAX_LEAD_BYTES: usize = 160;
+
+/// Returns whether the line that includes `at` begins with the sign of a diff.
+fn is_in_diff(scan: &SecretScan<'_>, at: usize) -> bool {
+    let lead = scan.text_before(at, MAX_LEAD_BYTES);
+    let real = lead.rfind('\n').map(|line_break| line_break + 1);
+    let escaped = lead.rfind("\\n").map(|line_break| line_break + 2);
+    let line = real.max(escaped).and_then(|start| lead.get(start..)).unwrap_or(lead);
+    line.starts_with(['+', '-']) && !line.starts_with("--")
 }
 
 /// The pieces of a token put together.
@@ -53,6 +79,7 @@ impl JoinedToken {
     /// continue after a line break.
     fn join_lines(scan: &SecretScan<'_>, start: usize) -> Option<Self> {
         let mut joined = Self { text: String::new(), pieces: Vec::new() };
+        let pattern = if is_in_diff(scan, start) { &DIFF_BREAK } else { &LINE_BREAK };
         let mut piece_start = start;
         while joined.text.len() < MAX_TOKEN_BYTES {
             let max_length = MAX_PIECE_CHARS.min(MAX_TOKEN_BYTES - joined.text.len());
@@ -68,7 +95,7 @@ impl JoinedToken {
             let joined_start = joined.text.len();
             joined.text.push_str(scan.slice(piece_start, end));
             joined.pieces.push(TokenPiece { joined_start, start: piece_start });
-            let Some(line_break) = LINE_BREAK.at_start(scan.text_from(end, MAX_BREAK_BYTES)) else {
+            let Some(line_break) = pattern.at_start(scan.text_from(end, MAX_BREAK_BYTES)) else {
                 break;
             };
             piece_start = end + line_break.get(0)?.end();
@@ -83,6 +110,56 @@ impl JoinedToken {
         let piece = self.pieces.get(number.checked_sub(1)?)?;
         Some((piece.start + length - piece.joined_start, number > 1))
     }
+}
+
+/// Maximum number of lines on which a value continues.
+const MAX_CONTINUED_LINES: usize = 16;
+
+/// A line break within a value: of a terminal that wraps it, of a script that continues the line, or
+/// of code that joins two strings.
+static VALUE_BREAK: PrefixPattern = PrefixPattern::new(
+    r#"(?:\\?\r?\n|\\{1,3}n)[ \t>|]{0,16}|["'][ \t]{0,4}\+?[ \t]{0,4}\\?\r?\n[ \t]{0,16}\+?[ \t]{0,4}["']"#,
+);
+
+/// Minimum number of characters in the last line of a value.
+const MIN_LAST_PIECE_CHARS: usize = 3;
+
+/// Returns whether a short line looks like the end of a value: it has a digit, or a capital after
+/// its first letter.
+fn is_last_piece(piece: &str) -> bool {
+    piece.len() >= MIN_LAST_PIECE_CHARS
+        && (piece.bytes().any(|byte| byte.is_ascii_digit())
+            || piece.bytes().skip(1).any(|byte| byte.is_ascii_uppercase()))
+        && piece.bytes().any(|byte| byte.is_ascii_lowercase())
+}
+
+/// Returns where a value ends whose first line ends at `end`. A line continues the value if nothing
+/// but bytes that fit is in it, up to a quote, and if it looks like a secret as well. After such a
+/// line, the last one may be shorter.
+pub(super) fn continued_end(
+    scan: &SecretScan<'_>,
+    end: usize,
+    fits: fn(u8) -> bool,
+    is_secret: fn(&str) -> bool,
+) -> usize {
+    let mut end = end;
+    let mut last_length = 0;
+    for _ in 0..MAX_CONTINUED_LINES {
+        let found = VALUE_BREAK.at_start(scan.text_from(end, MAX_BREAK_BYTES));
+        let Some(line_break) = found.as_ref().and_then(|found| found.get(0)) else { break };
+        let start = end + line_break.len();
+        let next_end = scan.skip_while(start, MAX_PIECE_CHARS, fits);
+        let piece = scan.slice(start, next_end);
+        let is_whole = matches!(scan.byte(next_end), 0 | b'\r' | b'\n' | b'\\')
+            || is_quote(scan.byte(next_end));
+        let is_part = is_secret(piece) || piece.len() < last_length && is_last_piece(piece);
+        if !is_whole || piece.contains("://") || piece.ends_with(':') || !is_part {
+            break;
+        }
+        last_length = piece.len();
+        end = next_end;
+    }
+    end
 }
 
 /// Masks the token of a kind that begins at `start` and continues on the next lines. Words of a

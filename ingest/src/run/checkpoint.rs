@@ -9,6 +9,7 @@ use super::worker::{ReadError, Worker};
 use crate::plan::LogWork;
 use crate::plan::compare::rules_version;
 use crate::provider::format::LineDecoder;
+use crate::redact::columns::has_secret;
 use crate::source::candidate::Container;
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
@@ -48,9 +49,15 @@ impl<T: Target> Worker<'_, T> {
         let print = Fingerprint::of_content(content, cursor.consumed)?;
         let state = match decoder {
             Some(decoder) => {
-                let saved =
-                    SavedState { stream: stream.state().clone(), decoder: decoder.save_state() };
-                serde_json::to_string(&saved).ok()
+                let decoder = decoder.save_state();
+                // Records of the log may repeat a secret that the decoder remembers, so it cannot be
+                // masked here. Without state, the log is read again from its start when it grows.
+                if has_secret(self.redactor.as_deref(), &decoder) {
+                    None
+                } else {
+                    let saved = SavedState { stream: stream.state().clone(), decoder };
+                    serde_json::to_string(&saved).ok()
+                }
             }
             None if stream.messages().is_empty() => None,
             None => serde_json::to_string(stream.messages()).ok(),

@@ -4,16 +4,19 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::text::sanitize::clean;
 
 /// Maximum number of open calls remembered. Only damaged logs have more calls without a result.
 const MAX_OPEN_CALLS: usize = 256;
 
-/// A call that waits for its result.
+/// A call that waits for its result. It is saved with the log's state, which is not masked, so its
+/// texts are masked and its id is a hash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct OpenCall {
-    pub(super) id: String,
+    /// See [`hash_call_id`].
+    pub(super) id_hash: u64,
     pub(super) step: i32,
     pub(super) tool: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "lines")]
@@ -21,6 +24,11 @@ pub(super) struct OpenCall {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) command: String,
     pub(super) at: Option<i64>,
+}
+
+/// Returns the hash by which a result finds its call.
+pub(super) fn hash_call_id(id: &str) -> u64 {
+    xxh3_64(id.as_bytes())
 }
 
 /// Saves paths as one string, one path per line.
@@ -58,12 +66,14 @@ impl OpenCalls {
 
     /// Returns whether a call with this id waits for its result.
     pub(super) fn is_open(&self, id: &str) -> bool {
-        self.0.iter().any(|call| call.id == id)
+        let id_hash = hash_call_id(id);
+        self.0.iter().any(|call| call.id_hash == id_hash)
     }
 
     /// Removes and returns the last call with this id.
     pub(super) fn take_call(&mut self, id: &str) -> Option<OpenCall> {
-        let at = self.0.iter().rposition(|call| call.id == id)?;
+        let id_hash = hash_call_id(id);
+        let at = self.0.iter().rposition(|call| call.id_hash == id_hash)?;
         self.0.remove(at)
     }
 }
@@ -89,8 +99,8 @@ mod tests {
         let files = ["src/a\rb.rs", "\u{200b}", "c d\u{2028}e.rs", "x.rs"].map(str::to_owned);
         let files = split_paths(&files);
         assert_eq!(files, ["src/a", "b.rs", "c d", "e.rs", "x.rs"]);
-        let (id, command) = ("a".to_owned(), String::new());
-        let call = OpenCall { id, step: 1, tool: None, files, command, at: None };
+        let (id_hash, command) = (hash_call_id("a"), String::new());
+        let call = OpenCall { id_hash, step: 1, tool: None, files, command, at: None };
         let saved = serde_json::to_string(&call).expect("writes");
         assert_eq!(serde_json::from_str::<OpenCall>(&saved).expect("reads"), call);
     }

@@ -11,13 +11,14 @@ use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider};
 
 use super::batch::{EventBatch, EventCells};
-use super::calls::{OpenCall, split_paths};
+use super::calls::{OpenCall, hash_call_id, split_paths};
 use super::draft::{Draft, RecordAt};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;
+use crate::redact::columns::mask_name;
 use crate::redact::{Redactor, SessionSecrets};
 use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
@@ -321,9 +322,9 @@ impl Stream {
     fn open_call(&mut self, draft: &Draft<'_>, time: Option<i64>, call: &CallColumns) {
         let Some(id) = draft.tool_call_id else { return };
         self.state.open_calls.add_call(OpenCall {
-            id: id.to_owned(),
+            id_hash: hash_call_id(id),
             step: call.step,
-            tool: draft.tool_name.map(str::to_owned),
+            tool: draft.tool_name.map(|name| mask_name(self.redactor.as_deref(), name)),
             files: call.files.clone(),
             command: call.command.clone(),
             at: time,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use schemas::Usage;
 use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::branches::AbandonedRanges;
 use super::draft::Draft;
@@ -33,9 +34,9 @@ pub(crate) struct Ledger {
     redactions: NameCounts,
 }
 
-/// The last requests, each with the length of its longest prompt in tokens. A request may be
-/// counted in pieces, with other requests in between.
-pub(crate) type LastRequests = VecDeque<(String, i64)>;
+/// Hashes of the ids of the last requests, each with the length of its longest prompt in tokens. A
+/// request may be counted in pieces, with other requests in between.
+pub(crate) type LastRequests = VecDeque<(u64, i64)>;
 
 /// Maximum number of requests remembered.
 const MAX_REQUESTS: usize = 8;
@@ -141,13 +142,14 @@ impl Ledger {
 /// Remembers the length of a prompt of a request, in tokens. Returns the length of the longest
 /// prompt of the request so far.
 fn remember_prompt(requests: &mut LastRequests, id: &str, prompt_tokens: i64) -> i64 {
+    let id_hash = xxh3_64(id.as_bytes());
     let mut longest = prompt_tokens;
-    match requests.iter_mut().find(|(known, _)| known == id) {
+    match requests.iter_mut().find(|(known, _)| *known == id_hash) {
         Some((_, known_longest)) => {
             longest = longest.max(*known_longest);
             *known_longest = longest;
         }
-        None => requests.push_front((id.to_owned(), prompt_tokens)),
+        None => requests.push_front((id_hash, prompt_tokens)),
     }
     requests.truncate(MAX_REQUESTS);
     longest

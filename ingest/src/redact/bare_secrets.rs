@@ -1,0 +1,58 @@
+//! Finds secrets that no anchor and no name announces but whose checksum identifies them: seed
+//! phrases and keys of Bitcoin.
+//!
+//! Both are long, so only every 47th byte of a text is examined. Most of these bytes are in a word
+//! that excludes both.
+
+use super::bip39::word_number;
+use super::scan::SecretScan;
+use super::{bitcoin_key, seed_phrase};
+
+/// Distance in bytes between two examined bytes. The shortest phrase has twelve words of three
+/// letters and eleven blanks, and the shortest key has 51 characters.
+const STRIDE: usize = 47;
+
+/// Maximum number of bytes that are read on each side of an examined byte.
+const MAX_SIDE_BYTES: usize = bitcoin_key::MAX_KEY_CHARS + 1;
+
+/// Maximum length of a word of a phrase in bytes.
+const MAX_WORD_BYTES: usize = 8;
+
+/// Masks the seed phrases and keys of a text.
+pub(super) fn mask_bare_secrets(scan: &mut SecretScan<'_>) {
+    let mut at = STRIDE - 1;
+    while at < scan.len() {
+        examine_place(scan, at);
+        at += STRIDE;
+    }
+}
+
+/// Masks the phrase or key that includes the byte at `at`.
+fn examine_place(scan: &mut SecretScan<'_>, at: usize) {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_alphanumeric();
+    let start = scan.run_start(at, MAX_SIDE_BYTES, is_alphanumeric);
+    let end = scan.skip_while(at, MAX_SIDE_BYTES, is_alphanumeric);
+    if end - start > MAX_WORD_BYTES + 1 {
+        return bitcoin_key::mask_bare_key(scan, start, end);
+    }
+
+    // The byte may be between two words of a phrase.
+    let word_end = if scan.byte(at).is_ascii_alphabetic() {
+        scan.skip_while(at, MAX_WORD_BYTES, |byte| byte.is_ascii_alphabetic())
+    } else {
+        let before = seed_phrase::MAX_BETWEEN_BYTES;
+        scan.run_start(at + 1, before, seed_phrase::is_bare_separator)
+    };
+    let word_start =
+        scan.run_start(word_end, MAX_WORD_BYTES + 1, |byte| byte.is_ascii_alphabetic());
+    if word_start < scan.phrase_end {
+        return;
+    }
+    let word = scan.slice(word_start, word_end).as_bytes();
+    // The first letter may be that of an escape: `\nword`.
+    let is_listed = word_number(word).is_some()
+        || scan.byte_before(word_start) == b'\\' && word.get(1..).and_then(word_number).is_some();
+    if is_listed {
+        seed_phrase::mask_bare_phrase(scan, word_end);
+    }
+}
