@@ -61,6 +61,14 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_path(&path),
+        StoreError::Disturbed { path, reason } => ToolError::new(
+            ErrorCode::StoreUnavailable,
+            format!(
+                "{} was changed by another program while its segment was being written ({reason}). The segment was not committed. Run the command again",
+                path.display()
+            ),
+        )
+        .with_path(&path),
         StoreError::BadLabels { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(

@@ -176,8 +176,12 @@ closed_enum! {
         CurrentSession = "CURRENT_SESSION",
         /// Some ids begin several sessions; the others are answered.
         AmbiguousPrefix = "AMBIGUOUS_PREFIX",
-        /// The file of the labels cannot be read; they are missing.
+        /// The file of the labels cannot be read or is gone; they are missing.
         LabelsUnreadable = "LABELS_UNREADABLE",
+        /// Parts of the store are damaged or lost; events may be missing.
+        StoreDamaged = "STORE_DAMAGED",
+        /// Other users can write to the store.
+        StoreNotPrivate = "STORE_NOT_PRIVATE",
     }
 }
 

@@ -57,7 +57,7 @@ impl Show for IngestReport {
         if self.segments_set_aside > 0 {
             let _ = writeln!(
                 out,
-                "{} damaged segments were set aside. Of their logs, those in the given folders were read again: ingest all other folders too, or their sessions stay missing. Events whose log is gone are lost",
+                "{} damaged segments were set aside, and their logs were read again. Events whose log is gone are lost",
                 self.segments_set_aside
             );
         }
@@ -178,6 +178,9 @@ impl Show for StatusData {
                 "DAMAGED    segment {damage}; run `sessions ingest` to read the logs again"
             );
         }
+        for warning in &self.warnings {
+            let _ = writeln!(out, "WARNING    {warning}");
+        }
         out
     }
 }
@@ -227,6 +230,9 @@ impl Show for DoctorData {
                 "    {} {version}: {} {} ({})",
                 drift.provider, drift.kind, drift.name, drift.count
             );
+        }
+        for warning in &self.warnings {
+            let _ = writeln!(out, "WARNING: {warning}");
         }
         out
     }

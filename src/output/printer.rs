@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use schemas::ToolError;
-use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer};
+use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer, Warning};
 use serde::Serialize;
 
 use super::show::Show;
@@ -28,18 +28,24 @@ impl Printer {
             return self.print_json(&json);
         }
         self.print_data(&answer.data.to_text())?;
+        self.print_warnings(&answer.warnings)?;
         if !self.is_quiet {
             if let Some(scope) = &answer.metadata.scope {
                 self.print_note(scope)?;
-            }
-            for warning in &answer.warnings {
-                self.print_note(&format!("{}: {}", warning.severity, warning.message))?;
             }
             if answer.pagination.as_ref().is_some_and(|page| page.has_more) {
                 self.print_note(&describe_next_page(answer))?;
             } else if answer.metadata.results_returned == 0 {
                 self.print_note(answer.hint.as_deref().unwrap_or(""))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Prints warnings on stderr, unless the user asked for quiet output.
+    pub fn print_warnings(&self, warnings: &[Warning]) -> io::Result<()> {
+        for warning in warnings {
+            self.print_note(&format!("{}: {}", warning.severity, warning.message))?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use schemas::Timestamp;
 use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
+use super::lost_logs;
 use super::manifest::{FileEntry, Manifest, SegmentEntry, file_name};
 
 /// Selects the segments that are compared with their checksums when the lock is taken.
@@ -52,7 +53,8 @@ impl CheckSchedule {
 }
 
 /// Moves segments that differ from what was written out of the way, and returns their number. Their
-/// sessions are forgotten with their checkpoints, so that the logs are read again.
+/// sessions are forgotten with their checkpoints, so that the logs are read again; the manifest
+/// lists these logs until then.
 pub(super) fn set_aside_damaged(
     dir: &Path,
     lock: &StoreLock,
@@ -83,6 +85,7 @@ pub(super) fn set_aside_damaged(
     lock.check_not_replaced()?;
     files::create_private_dirs(&dir.join("damaged"))?;
     for segment in &damaged {
+        lost_logs::add_segment(&mut manifest.lost, dir, segment);
         let segment_path = SegmentEntry::folder_path(dir, segment.number);
         let damaged_path = dir.join("damaged").join(SegmentEntry::folder_name(segment.number));
         tracing::warn!(segment = segment.number, "a damaged segment is set aside");
@@ -96,13 +99,16 @@ pub(super) fn set_aside_damaged(
     Ok(damaged.len() as u64)
 }
 
-/// Returns true if a file of the segment is missing, has another size than was written, or was
-/// modified after `committed_at`, in microseconds since the epoch.
+/// Returns true if the folder of the segment is a link, or if a file of it is missing, has another
+/// size than was written, or was modified after `committed_at`, in microseconds since the epoch.
 fn has_changed(dir: &Path, segment: &SegmentEntry, committed_at: i64) -> bool {
-    segment.files.iter().any(|file| {
-        let Ok(found) = fs::metadata(file_path(dir, segment, file)) else { return true };
-        found.len() != file.bytes || modified_us(&found) > committed_at + CLOCK_STEP_US
-    })
+    is_link(&SegmentEntry::folder_path(dir, segment.number))
+        || segment.files.iter().any(|file| {
+            let Ok(found) = fs::symlink_metadata(file_path(dir, segment, file)) else {
+                return true;
+            };
+            found.len() != file.bytes || modified_us(&found) > committed_at + CLOCK_STEP_US
+        })
 }
 
 /// Returns the time of the last modification, in microseconds since the epoch; the latest possible
@@ -112,12 +118,18 @@ fn modified_us(file: &fs::Metadata) -> i64 {
     modified.map_or(i64::MAX, |time| time.as_micros() as i64)
 }
 
-/// Compares every file of the segment with its length and checksum.
+/// True if the folder of the segment is not a link and every file has its length and checksum.
 fn is_intact(dir: &Path, segment: &SegmentEntry) -> bool {
-    segment.files.iter().all(|file| {
-        files::checksum_file(&file_path(dir, segment, file))
-            .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
-    })
+    let is_link = is_link(&SegmentEntry::folder_path(dir, segment.number));
+    !is_link
+        && segment.files.iter().all(|file| {
+            files::checksum_file(&file_path(dir, segment, file))
+                .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
+        })
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 fn file_path(dir: &Path, segment: &SegmentEntry, file: &FileEntry) -> PathBuf {

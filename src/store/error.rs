@@ -24,6 +24,9 @@ pub enum StoreError {
     /// The store at `path` is not the one that was locked.
     #[error("{} was moved, removed or replaced", path.display())]
     Replaced { path: PathBuf },
+    /// A file of a segment changed before the segment was committed.
+    #[error("{} was changed while its segment was being written: {reason}", path.display())]
+    Disturbed { path: PathBuf, reason: String },
     #[error("{} cannot be read: {reason}", path.display())]
     BadLabels { path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]

@@ -14,20 +14,27 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::disk::files;
+use super::disk::lock::StoreLock;
 use super::error::StoreError;
 use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 5] = [MANIFEST_FILE, WRITE_LOCK, "labels.json", "labels.lock", TOKEN_FILE];
+const OWN_FILES: [&str; 5] = [MANIFEST_FILE, WRITE_LOCK, LABELS_FILE, LABELS_LOCK, TOKEN_FILE];
 
 /// Name of the lock file that a writer holds.
 pub(super) const WRITE_LOCK: &str = "write.lock";
+
+/// Name of the file with the labels.
+pub(super) const LABELS_FILE: &str = "labels.json";
+
+/// Name of the lock file that is held while the labels change.
+pub(super) const LABELS_LOCK: &str = "labels.lock";
 
 /// Name of the file with the HTTP server's token, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";
 
 /// Name of the folder with one folder for each segment.
-const SEGMENTS_FOLDER: &str = "segments";
+pub(super) const SEGMENTS_FOLDER: &str = "segments";
 
 /// Name of the folder to which damaged segments are moved.
 const DAMAGED_FOLDER: &str = "damaged";
@@ -42,9 +49,11 @@ const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
 /// Checks a folder that has no manifest before anything is written into it.
 ///
 /// # Errors
+/// [`StoreError::LostManifest`] as [`refuse_lost_manifest`] returns it.
 /// [`StoreError::ForeignFolder`] if it holds anything that an interrupted first ingest does not
 /// leave, or if `segments` is not a real folder. [`StoreError::Io`] if it cannot be read.
 pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
+    refuse_lost_manifest(dir)?;
     if let Some(entry) = find_foreign_entry(dir)? {
         return Err(StoreError::ForeignFolder { path: dir.to_owned(), entry });
     }
@@ -72,6 +81,29 @@ pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Reads the manifest of a store. A new store gets a manifest without segments before its first
+/// segment is written, so segments without a manifest have lost it.
+pub(super) fn read_or_create_manifest(
+    dir: &Path,
+    lock: &StoreLock,
+) -> Result<Manifest, StoreError> {
+    let found = Manifest::read(dir)?;
+    if found.is_none() {
+        refuse_lost_manifest(dir)?;
+    }
+    lock.check_not_replaced()?;
+    let segments = dir.join(SEGMENTS_FOLDER);
+    if !segments.is_dir() {
+        files::create_private_dir(&segments)?;
+    }
+    if let Some(manifest) = found {
+        return Ok(manifest);
+    }
+    let manifest = Manifest::default();
+    manifest.write(dir)?;
+    Ok(manifest)
+}
+
 /// True if there is a store at `dir`: its manifest, and the lock under which it was written.
 pub(crate) fn is_store(dir: &Path) -> bool {
     [MANIFEST_FILE, WRITE_LOCK].iter().all(|name| dir.join(name).is_file())
@@ -84,8 +116,10 @@ fn find_foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
         let kind = entry.file_type().map_err(StoreError::io(dir))?;
         let name = entry.file_name();
         let is_own = match name.to_str() {
-            Some(SEGMENTS_FOLDER) if kind.is_dir() => holds_segments_only(&entry.path())?,
-            Some(DAMAGED_FOLDER) => kind.is_dir(),
+            // The manifest is written before the first segment, so without a manifest a segment
+            // is not ours, whatever the names of its files.
+            Some(SEGMENTS_FOLDER) if kind.is_dir() => is_empty_folder(&entry.path())?,
+            Some(DAMAGED_FOLDER) if kind.is_dir() => holds_segments_only(&entry.path())?,
             _ => kind.is_file() && is_own_file(&name),
         };
         if !is_own {
@@ -103,6 +137,10 @@ fn is_own_file(name: &OsStr) -> bool {
 fn is_old_temporary_name(name: &OsStr) -> bool {
     let end = name.to_str().and_then(|name| name.strip_prefix(".tmp"));
     end.is_some_and(|end| end.len() == 6 && end.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+fn is_empty_folder(dir: &Path) -> Result<bool, StoreError> {
+    Ok(fs::read_dir(dir).map_err(StoreError::io(dir))?.next().is_none())
 }
 
 fn holds_segments_only(segments: &Path) -> Result<bool, StoreError> {
@@ -180,43 +218,6 @@ fn remove_old_temporary_files(dir: &Path) {
     }
 }
 
-/// Makes an existing folder private again. Returns a notice for the user if others were able to
-/// write to it, or if it belongs to another user.
-#[cfg(unix)]
-pub(super) fn make_private(dir: &Path) -> Result<Option<String>, StoreError> {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    const OTHERS_BITS: u32 = 0o077;
-    const OTHERS_WRITE_BITS: u32 = 0o022;
-
-    let found = fs::metadata(dir).map_err(StoreError::io(dir))?;
-    let mode = found.mode() & 0o777;
-    if mode & OTHERS_BITS == 0 {
-        return Ok(None);
-    }
-
-    let place = dir.display();
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        let notice = format!(
-            "{place} belongs to another user and has mode {mode:o}: others may read or change it. Choose a folder of your own with --store"
-        );
-        return Ok(Some(notice));
-    }
-
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(StoreError::io(dir))?;
-    if mode & OTHERS_WRITE_BITS == 0 {
-        return Ok(None);
-    }
-    let notice = format!(
-        "Other users were able to write to {place} (mode {mode:o}). It is private now (mode 700). If you do not trust them, run `sessions ingest --verify`"
-    );
-    Ok(Some(notice))
-}
-
-#[cfg(not(unix))]
-pub(super) fn make_private(_: &Path) -> Result<Option<String>, StoreError> {
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,11 +279,18 @@ mod tests {
         for name in ["write.lock", ".manifest.json.tmp-a1B2c3", ".tmpa1B2c3", TOKEN_FILE] {
             fs::write(dir.path().join(name), "").expect("writes");
         }
+        fs::create_dir(dir.path().join(SEGMENTS_FOLDER)).expect("creates");
+        fs::create_dir_all(dir.path().join("damaged/0000000001")).expect("creates");
+        refuse_foreign_folder(dir.path()).expect("is ours");
+
         let segment = dir.path().join("segments/0000000001");
         fs::create_dir_all(&segment).expect("creates");
         fs::write(segment.join("events.parquet"), "").expect("writes");
-        refuse_foreign_folder(dir.path()).expect("is ours");
         refuse_lost_manifest(dir.path()).expect("has no complete segment");
+        assert!(matches!(
+            refuse_foreign_folder(dir.path()),
+            Err(StoreError::ForeignFolder { entry, .. }) if entry == SEGMENTS_FOLDER
+        ));
         fs::write(segment.join("sources.parquet"), "").expect("writes");
         assert!(matches!(
             refuse_lost_manifest(dir.path()),

@@ -6,10 +6,10 @@
 //! the manifest.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,15 +17,17 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
-
-/// Name of the file with the labels in the store directory.
-const LABELS_FILE: &str = "labels.json";
-
-/// Name of the lock file that is held while the labels change.
-const LABELS_LOCK: &str = "labels.lock";
+use super::folder::{LABELS_FILE, LABELS_LOCK};
 
 /// Version of the file. A file with a newer version is not changed.
-const LABELS_VERSION: u32 = 1;
+const LABELS_VERSION: u32 = 2;
+
+/// First version whose files always have a checksum.
+const CHECKSUM_VERSION: u32 = 2;
+
+/// Content of the lock file once labels were written. It tells a store whose labels were removed
+/// from one that never had any.
+const LABELS_MARK: &[u8] = b"labels.json was written\n";
 
 /// How long to wait for another process that holds the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -37,7 +39,7 @@ const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LabelBook {
     version: u32,
-    /// xxh3 of `sessions` as JSON; absent in files of earlier versions.
+    /// xxh3 of `sessions` as JSON; may be absent before [`CHECKSUM_VERSION`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
     sessions: BTreeMap<String, SessionLabels>,
@@ -91,6 +93,10 @@ impl LabelBook {
     pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
         let bytes = match read_labels_file(dir) {
             Ok(Some(bytes)) => bytes,
+            Ok(None) if was_written(dir) => {
+                let reason = "it is missing, although sessions were labelled. Restore it from a backup; the next label begins a new file";
+                return Arc::new(Self::damaged(0, reason));
+            }
             Ok(None) => return Arc::default(),
             Err(error) => return Arc::new(Self::damaged(0, error)),
         };
@@ -120,8 +126,14 @@ impl LabelBook {
                 labels.version
             ));
         }
-        if labels.checksum.as_ref().is_some_and(|written| *written != labels.sessions_checksum()) {
-            return Err("its checksum differs".to_owned());
+        match &labels.checksum {
+            Some(written) if *written != labels.sessions_checksum() => {
+                return Err("its checksum differs".to_owned());
+            }
+            None if labels.version >= CHECKSUM_VERSION => {
+                return Err("its checksum is missing".to_owned());
+            }
+            Some(_) | None => {}
         }
         labels.hash = xxh3_64(bytes);
         Ok(labels)
@@ -156,6 +168,10 @@ impl LabelBook {
             labels.checksum = Some(labels.sessions_checksum());
             lock.check_not_replaced()?;
             files::replace_file(&path, &serde_json::to_vec(&labels).unwrap_or_default())?;
+            // The labels are written already, so a full disk must not fail the call now.
+            if let Err(error) = lock.mark(LABELS_MARK) {
+                tracing::warn!(%error, "labels.lock could not be marked");
+            }
         }
         Ok(result)
     }
@@ -204,6 +220,11 @@ fn read_labels_file(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
+/// True if labels were written to the store at `dir` at any time.
+fn was_written(dir: &Path) -> bool {
+    fs::symlink_metadata(dir.join(LABELS_LOCK)).is_ok_and(|found| found.len() > 0)
+}
+
 /// Takes the lock, waiting up to [`MAX_LOCK_WAIT`] if another process holds it.
 fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
     let until = Instant::now() + MAX_LOCK_WAIT;
@@ -219,8 +240,6 @@ fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn label(dir: &Path, session: &str, label: &str) {
@@ -252,7 +271,8 @@ mod tests {
     fn a_file_that_cannot_be_read_is_said_and_kept() {
         let dir = tempfile::tempdir().expect("tempdir");
         let changed = r#"{"version":1,"checksum":"0123456789abcdef","sessions":{}}"#;
-        for text in ["", "{", r#"{"version":9,"sessions":{}}"#, changed] {
+        let unsigned = r#"{"version":2,"sessions":{}}"#;
+        for text in ["", "{", r#"{"version":9,"sessions":{}}"#, changed, unsigned] {
             fs::write(dir.path().join(LABELS_FILE), text).expect("writes");
             assert!(LabelBook::read(dir.path(), None).damage().is_some(), "{text}");
             assert!(matches!(
@@ -261,6 +281,31 @@ mod tests {
             ));
             assert_eq!(fs::read_to_string(dir.path().join(LABELS_FILE)).expect("reads"), text);
         }
+    }
+
+    #[test]
+    fn a_file_of_the_first_version_needs_no_checksum() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let text = r#"{"version":1,"sessions":{"a":{"labels":["kept"],"updated_at":1}}}"#;
+        fs::write(dir.path().join(LABELS_FILE), text).expect("writes");
+        let labels = LabelBook::read(dir.path(), None);
+        assert_eq!((labels.rows().count(), labels.damage()), (1, None));
+        label(dir.path(), "b", "later");
+        let written = fs::read_to_string(dir.path().join(LABELS_FILE)).expect("reads");
+        assert!(written.contains("checksum") && written.contains("kept"), "{written}");
+    }
+
+    #[test]
+    fn a_removed_file_is_said_until_the_next_label() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        LabelBook::update(dir.path(), |_| ()).expect("changes nothing");
+        assert_eq!(LabelBook::read(dir.path(), None).damage(), None, "none were written yet");
+        label(dir.path(), "a", "bug");
+        fs::remove_file(dir.path().join(LABELS_FILE)).expect("removes");
+        let labels = LabelBook::read(dir.path(), None);
+        assert!(labels.damage().is_some_and(|damage| damage.contains("missing")));
+        label(dir.path(), "b", "later");
+        assert_eq!(LabelBook::read(dir.path(), None).damage(), None);
     }
 
     #[test]

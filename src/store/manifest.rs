@@ -37,6 +37,9 @@ pub struct Manifest {
     /// Segments that were replaced or purged. Their files stay for readers of older manifests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retired: Vec<RetiredSegment>,
+    /// What was lost with damaged segments and is not read again yet.
+    #[serde(default, skip_serializing_if = "LostLogs::is_empty")]
+    pub lost: LostLogs,
 }
 
 /// A segment that was replaced or purged.
@@ -45,6 +48,22 @@ pub struct RetiredSegment {
     pub number: i64,
     /// When it was retired, microseconds since the epoch.
     pub at: i64,
+}
+
+/// What was lost with damaged segments and is not read again yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostLogs {
+    /// The logs with rows in these segments: paths as in the table `sources`, sorted.
+    pub paths: Vec<String>,
+    /// Numbers of the segments whose lists of logs were damaged as well.
+    pub segments: Vec<i64>,
+}
+
+impl LostLogs {
+    /// True if nothing is lost.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.segments.is_empty()
+    }
 }
 
 impl Default for Manifest {
@@ -56,6 +75,7 @@ impl Default for Manifest {
             updated_at: 0,
             segments: Vec::new(),
             retired: Vec::new(),
+            lost: LostLogs::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! searches, tools or formats of logs.
 
 mod compact;
+mod condition;
 mod damage;
 mod disk;
 mod error;
@@ -13,6 +14,7 @@ mod folder;
 mod index;
 mod labels;
 mod lookup;
+mod lost_logs;
 mod manifest;
 mod open_store;
 mod parquet_file;
@@ -22,6 +24,7 @@ mod snapshot;
 mod span_index;
 mod writer;
 
+pub use condition::{FoundFiles, StoreCondition};
 pub use damage::Verify;
 pub use error::StoreError;
 pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
@@ -32,7 +35,7 @@ pub use index::{
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use lookup::LookupError;
-pub use manifest::{Manifest, SegmentEntry};
+pub use manifest::{LostLogs, Manifest, SegmentEntry};
 pub use open_store::Store;
 pub use parquet_file::ParquetFile;
 pub use segment::event_reader::{EventReader, RowSpan, column_of};

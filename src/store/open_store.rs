@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::condition::{StoreCondition, inspect_store, make_private};
 use super::damage::Verify;
 use super::disk::files;
 use super::error::StoreError;
@@ -42,14 +43,24 @@ impl Store {
         if let Some(snapshot) = &*last
             && snapshot.manifest().generation == manifest.generation
             && Arc::ptr_eq(snapshot.shared_labels(), &labels)
+            && self.is_condition_current(snapshot)
         {
             return Ok(Arc::clone(snapshot));
         }
 
+        let condition = inspect_store(&self.dir, &manifest);
         let snapshot = Snapshot::load(&self.dir, manifest, last.as_deref())?;
-        let snapshot = Arc::new(snapshot.with_labels(labels));
+        let snapshot = Arc::new(snapshot.with_labels(labels).with_condition(condition));
         *last = Some(Arc::clone(&snapshot));
         Ok(snapshot)
+    }
+
+    /// True if nothing was found wrong when the snapshot was taken, or if the same is still wrong.
+    /// Files that were intact are checked again when they are read.
+    fn is_condition_current(&self, snapshot: &Snapshot) -> bool {
+        let condition = snapshot.condition();
+        *condition == StoreCondition::default()
+            || *condition == inspect_store(&self.dir, snapshot.manifest())
     }
 
     /// Returns the manifest for a folder in which none was found: an empty one, unless the folder
@@ -86,6 +97,18 @@ impl Store {
         files::replace_file(&self.token_path(), token.as_bytes())
     }
 
+    /// Makes the files and folders of the store private again. Returns a notice for the user if
+    /// others were able to write to them; `None` if not, or if there is no store yet.
+    ///
+    /// # Errors
+    /// Fails if the manifest cannot be read, or a mode cannot be changed.
+    pub fn make_private(&self) -> Result<Option<String>, StoreError> {
+        match Manifest::read(&self.dir)? {
+            Some(manifest) => make_private(&self.dir, &manifest),
+            None => Ok(None),
+        }
+    }
+
     /// Applies `change` to the session labels while holding their lock. Returns
     /// [`StoreError::Busy`] if another process holds the lock for more than two seconds. Does not
     /// wait for an ingest.
@@ -100,5 +123,34 @@ impl Store {
     /// another process holds the lock.
     pub fn open_writer(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
         StoreWriter::open(&self.dir, verify)
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_taken_again_once_the_store_is_private() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = Store::new(dir.path());
+        drop(store.open_writer(Verify::Some).expect("opens"));
+        let manifest = dir.path().join("manifest.json");
+        fs::set_permissions(&manifest, fs::Permissions::from_mode(0o666)).expect("sets");
+        let writable = || {
+            let snapshot = store.take_snapshot().expect("takes");
+            snapshot.condition().writable.clone().map(|found| found.reason)
+        };
+        assert_eq!(writable().as_deref(), Some("has mode 666"));
+        let notice = store.make_private().expect("changes");
+        assert!(notice.is_some_and(|notice| notice.contains("mode 666")));
+        let mode = fs::metadata(&manifest).expect("found").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(writable(), None);
+        assert_eq!(store.make_private().expect("changes nothing"), None);
     }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::Range;
 
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::Int64Type;
 use schemas::session::EventRow;
 use schemas::table::EventColumn;
 
 use super::error::StoreError;
-use super::segment::event_reader::{EventReader, RowSpan};
+use super::segment::event_reader::{EventReader, RowSpan, column_of};
 use super::segment::open_segment::{Segment, SessionSpan};
 use super::snapshot::Snapshot;
 
@@ -19,6 +20,9 @@ pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
 
 /// Rows per batch.
 const BATCH_ROWS: usize = 4096;
+
+/// Columns that distinguish a record from the one before it.
+const RECORD_COLUMNS: [EventColumn; 2] = [EventColumn::SourceOffset, EventColumn::RecordHash];
 
 /// Returns one range for each event of `indexes`.
 pub fn single_event_ranges(indexes: &BTreeSet<u32>) -> Vec<Range<u32>> {
@@ -52,6 +56,32 @@ impl Snapshot {
         }
         SessionEvents { parts: parts.into_iter(), columns, reading: None }
     }
+
+    /// Returns the hashes of the records of the session at this position, in order. Records
+    /// without a hash are left out.
+    pub(super) fn read_record_hashes(&self, session: usize) -> Result<Vec<u64>, StoreError> {
+        let mut hashes: Vec<u64> = Vec::new();
+        let mut events = self.events_of(session, ALL_EVENTS, &RECORD_COLUMNS);
+        // The events of one record are contiguous; a line may hold several records.
+        let mut last = None;
+        while let Some(batch) = events.next_batch()? {
+            let [offset_column, hash_column] = RECORD_COLUMNS;
+            let Some(offset_values) = int64_column(&batch, offset_column) else { continue };
+            let Some(hash_values) = int64_column(&batch, hash_column) else { continue };
+            for (offset, hash) in offset_values.values().iter().zip(hash_values.values()) {
+                let record = Some((*offset, *hash));
+                if last != record && *hash != 0 {
+                    hashes.push(hash.cast_unsigned());
+                }
+                last = record;
+            }
+        }
+        Ok(hashes)
+    }
+}
+
+fn int64_column(batch: &RecordBatch, column: EventColumn) -> Option<&Int64Array> {
+    column_of(batch, column)?.as_primitive_opt::<Int64Type>()
 }
 
 /// Returns the rows of a span whose events are in `range`; `None` if there are none.

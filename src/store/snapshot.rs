@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
+use super::condition::StoreCondition;
 use super::error::StoreError;
 use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
@@ -25,6 +26,7 @@ pub struct Snapshot {
     /// Number of segments that were read for this snapshot.
     segments_read: usize,
     labels: Arc<LabelBook>,
+    condition: StoreCondition,
     /// Computed when the first session is read.
     span_index: OnceLock<SpanIndex>,
 }
@@ -52,6 +54,7 @@ impl Snapshot {
             segments: Vec::new(),
             segments_read: unknown.len(),
             labels: Arc::default(),
+            condition: StoreCondition::default(),
             span_index: OnceLock::new(),
         };
         snapshot.merge_sessions(&shared);
@@ -68,6 +71,16 @@ impl Snapshot {
     /// Returns the same snapshot with these labels.
     pub(super) fn with_labels(self, labels: Arc<LabelBook>) -> Self {
         Self { labels, ..self }
+    }
+
+    /// Returns the same snapshot with what a look at the files found.
+    pub(super) fn with_condition(self, condition: StoreCondition) -> Self {
+        Self { condition, ..self }
+    }
+
+    /// Returns what a look at the files found when the snapshot was taken.
+    pub fn condition(&self) -> &StoreCondition {
+        &self.condition
     }
 
     /// Returns the labels with their pointer, by which they can be compared.

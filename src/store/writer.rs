@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use arrow::array::{AsArray, Int64Array, RecordBatch};
-use arrow::datatypes::Int64Type;
+use arrow::array::RecordBatch;
 use ingest::plan::Known;
 use ingest::redact::Redactor;
 use ingest::redact::columns::is_masked_path;
@@ -17,19 +16,18 @@ use ingest::run::{Sink, Target};
 use schemas::Timestamp;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
-use schemas::table::EventColumn;
 
+use super::condition::make_private;
 use super::damage::{Verify, set_aside_damaged};
 use super::disk::files;
 use super::disk::held_folder::HeldFolder;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
-use super::manifest::{Manifest, RetiredSegment, SegmentEntry};
-use super::segment::event_reader::column_of;
+use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
-use super::{compact, folder};
+use super::{compact, folder, lost_logs};
 
 /// A segment with at least this many bytes of events is committed at the next checkpoint.
 const FULL_SEGMENT_BYTES: usize = 32 << 20;
@@ -62,9 +60,6 @@ pub struct StoreWriter {
     lock: StoreLock,
 }
 
-/// Columns that distinguish a record from the one before it.
-const RECORD_COLUMNS: [EventColumn; 2] = [EventColumn::SourceOffset, EventColumn::RecordHash];
-
 impl StoreWriter {
     /// Creates the store if it does not exist, takes the lock, sets damaged segments aside, and
     /// removes leftovers of killed writers.
@@ -80,10 +75,9 @@ impl StoreWriter {
         }
 
         let lock = StoreLock::acquire(dir, folder::WRITE_LOCK)?;
-        let store_notice = folder::make_private(dir)?;
-        let mut manifest = read_or_create_manifest(dir, &lock)?;
+        let mut manifest = folder::read_or_create_manifest(dir, &lock)?;
         let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
-        let segments_notice = folder::make_private(&dir.join("segments"))?;
+        let notice = make_private(dir, &manifest)?;
         lock.check_not_replaced()?;
 
         let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
@@ -101,7 +95,7 @@ impl StoreWriter {
             next_segment,
             before,
             set_aside,
-            notice: store_notice.or(segments_notice),
+            notice,
             states: OnceLock::new(),
             lock,
         })
@@ -141,6 +135,31 @@ impl StoreWriter {
     /// Returns a notice for the user about the store's folder, if others were able to write to it.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
+    }
+
+    /// Returns the files of logs that lost rows with a damaged segment, wherever they are.
+    pub fn find_lost_logs(&self) -> Result<Vec<PathBuf>, StoreError> {
+        lost_logs::find_files(&self.current_manifest().lost, &self.before)
+    }
+
+    /// Forgets lost logs that were read again since the lock was taken. After a check of all
+    /// segments that found no damage, forgets the others as well. Returns what remains lost.
+    pub fn settle_lost_logs(&self, verify: Verify) -> Result<LostLogs, StoreError> {
+        let manifest = self.current_manifest();
+        if manifest.lost.is_empty() {
+            return Ok(LostLogs::default());
+        }
+        let before = manifest.lost.clone();
+        let lost = if verify == Verify::All && self.set_aside == 0 {
+            LostLogs::default()
+        } else {
+            let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
+            lost_logs::without_read_again(&before, &snapshot)?
+        };
+        if lost != before {
+            self.commit(None, |next| next.lost.clone_from(&lost))?;
+        }
+        Ok(lost)
     }
 
     /// Merges small segments until there are few enough of them.
@@ -238,24 +257,35 @@ impl StoreWriter {
 
     /// Adds a new segment to the manifest and retires the `old` ones that it replaces.
     fn commit_segment(&self, new: Option<FinishedSegment>, old: &[i64]) -> Result<(), StoreError> {
+        self.commit(new, |next| {
+            let at = next.updated_at;
+            next.segments.retain(|segment| !old.contains(&segment.number));
+            next.retired.extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
+        })
+    }
+
+    /// Replaces the manifest by one with the new segment, to which `change` is applied as well.
+    fn commit(
+        &self,
+        new: Option<FinishedSegment>,
+        change: impl FnOnce(&mut Manifest),
+    ) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = manifest.clone();
-        let now = Timestamp::now().0;
         next.generation += 1;
-        next.updated_at = now;
+        next.updated_at = Timestamp::now().0;
         next.next_segment = next.next_segment.max(self.next_segment.load(Ordering::Relaxed));
-        next.segments.retain(|segment| !old.contains(&segment.number));
-        next.retired.extend(old.iter().map(|number| RetiredSegment { number: *number, at: now }));
+        change(&mut next);
         if let Some(new) = &new {
             next.segments.push(new.entry.clone());
         }
         next.segments.sort_by_key(|segment| segment.number);
 
-        let written = self.replace_manifest(&next);
+        let written = self.replace_manifest(&next, new.as_ref());
         if let Some(new) = new {
             // A failed write may still have replaced the manifest: the disk may have failed after
             // the rename.
-            if written.is_ok() || self.is_named_on_disk(new.entry.number) {
+            if written.is_ok() || self.is_named_on_disk(&new.entry) {
                 new.folder.keep();
             }
         }
@@ -266,19 +296,28 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// True if the manifest that is on disk now names segment `number`.
-    fn is_named_on_disk(&self, number: i64) -> bool {
-        matches!(Manifest::read(&self.dir), Ok(Some(manifest)) if manifest.includes_segment(number))
+    /// True if the manifest that is on disk now lists exactly this segment. Another store that took
+    /// the place of this one may have a segment of the same number.
+    fn is_named_on_disk(&self, entry: &SegmentEntry) -> bool {
+        matches!(Manifest::read(&self.dir), Ok(Some(manifest)) if manifest.segments.contains(entry))
     }
 
-    /// Replaces the manifest on disk, if the store is still the one that was locked.
-    fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
+    /// Replaces the manifest on disk, if the store is still the one that was locked and the files
+    /// of the `new` segment are as they were written.
+    fn replace_manifest(
+        &self,
+        next: &Manifest,
+        new: Option<&FinishedSegment>,
+    ) -> Result<(), StoreError> {
         self.lock.check_not_replaced()?;
         // The folder of segments may have been moved or removed alone.
         let folder_names =
             next.segments.iter().map(|segment| SegmentEntry::folder_name(segment.number));
         if !self.segments.is_whole(folder_names) {
             return Err(StoreError::Replaced { path: self.dir.clone() });
+        }
+        if let Some(new) = new {
+            new.folder.check_files(&new.entry)?;
         }
         next.write(&self.dir)
     }
@@ -294,26 +333,6 @@ impl StoreWriter {
 fn is_log_of(session: &SessionRow, row: &SourceRow) -> bool {
     row.session_id.as_ref() == Some(&session.session_id)
         && is_masked_path(&session.source_path, &row.path)
-}
-
-/// Reads the manifest of a store. A new store gets a manifest without segments before its first
-/// segment is written, so segments without a manifest have lost it.
-fn read_or_create_manifest(dir: &Path, lock: &StoreLock) -> Result<Manifest, StoreError> {
-    let found = Manifest::read(dir)?;
-    if found.is_none() {
-        folder::refuse_lost_manifest(dir)?;
-    }
-    lock.check_not_replaced()?;
-    let segments = dir.join("segments");
-    if !segments.is_dir() {
-        files::create_private_dir(&segments)?;
-    }
-    if let Some(manifest) = found {
-        return Ok(manifest);
-    }
-    let manifest = Manifest::default();
-    manifest.write(dir)?;
-    Ok(manifest)
 }
 
 /// Writes the rows of one ingest worker into segments.
@@ -384,23 +403,7 @@ impl<'w> Target for &'w StoreWriter {
 
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, StoreError> {
         let Some(session) = self.before.session_position(session_id) else { return Ok(Vec::new()) };
-        let mut hashes: Vec<u64> = Vec::new();
-        let mut events = self.before.events_of(session, ALL_EVENTS, &RECORD_COLUMNS);
-        // The events of one record are contiguous; a line may hold several records.
-        let mut last = None;
-        while let Some(batch) = events.next_batch()? {
-            let [offset_column, hash_column] = RECORD_COLUMNS;
-            let Some(offset_values) = int64_column(&batch, offset_column) else { continue };
-            let Some(hash_values) = int64_column(&batch, hash_column) else { continue };
-            for (offset, hash) in offset_values.values().iter().zip(hash_values.values()) {
-                let record = Some((*offset, *hash));
-                if last != record && *hash != 0 {
-                    hashes.push(hash.cast_unsigned());
-                }
-                last = record;
-            }
-        }
-        Ok(hashes)
+        self.before.read_record_hashes(session)
     }
 
     fn state(&self, path: &str) -> Result<Option<String>, StoreError> {
@@ -417,10 +420,6 @@ impl<'w> Target for &'w StoreWriter {
         let ranges: Vec<_> = ranges.iter().map(unsigned_range).collect();
         self.before.events_of(session, &ranges, &[]).read_rows()
     }
-}
-
-fn int64_column(batch: &RecordBatch, column: EventColumn) -> Option<&Int64Array> {
-    column_of(batch, column)?.as_primitive_opt::<Int64Type>()
 }
 
 /// Converts a range of event indexes, which are not negative.

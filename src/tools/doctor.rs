@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::reply::convert::parse_counts;
 use super::reply::shared_state::SharedState;
+use super::reply::store_warnings::store_warnings;
 use crate::base::sanitize::clean_text;
 use crate::error::store_error;
 
@@ -26,6 +27,8 @@ pub struct DoctorData {
     pub drift: Vec<Drift>,
     /// The number of masked secrets, by kind.
     pub redactions: BTreeMap<String, u64>,
+    /// What is wrong with the store, in whole sentences.
+    pub warnings: Vec<String>,
 }
 
 /// The logs and sessions of one agent.
@@ -85,6 +88,7 @@ pub(super) fn run(
             .collect(),
         drift: sum_drift(sessions),
         redactions: BTreeMap::new(),
+        warnings: store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect(),
     };
 
     for session in sessions {

@@ -21,10 +21,12 @@ struct LabelChange {
     note: Option<String>,
 }
 
+/// Applies the updates. `notice` is what the user should know about the store's folder.
 pub(super) fn run(
     shared: &SharedState,
     snapshot: &Snapshot,
     args: &LabelArgs,
+    notice: Option<String>,
     call: &Call<'_>,
 ) -> Result<Reply<LabelData>, ToolError> {
     let count = args.updates.len();
@@ -70,6 +72,10 @@ pub(super) fn run(
         "{} lists labelled sessions; label:name limits a search to them.",
         interface.format_call("list_sessions", &[("label", "...")])
     ));
+    if let Some(notice) = notice {
+        let code = WarningCode::StoreNotPrivate;
+        reply.warnings.push(Warning::new(code, Severity::Warning, notice));
+    }
     if has_cut_labels {
         let list = interface.format_call("list_sessions", &[("session_ids", "[...]")]);
         let message = format!("Not all labels are shown; {list} shows them");

@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 
 use ingest::provider::format::AgentFolders;
 use schemas::ToolError;
-use schemas::envelope::EncodedAnswer;
+use schemas::envelope::{EncodedAnswer, Warning};
 use schemas::price::PriceTable;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
@@ -51,9 +51,11 @@ pub use self::reply::selection::SessionSelection;
 pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
+use self::reply::store_warnings::store_warnings;
 pub(crate) use self::reply::transcript::Transcript;
 use self::stats::Extent;
 use self::status::StatusData;
+use crate::error::store_error;
 use crate::sql::{Sandbox, SqlQuery, SqlSummary};
 use crate::store::{Snapshot, Store};
 
@@ -123,6 +125,12 @@ impl Tools {
         self.shared.snapshot(call)
     }
 
+    /// Returns what is wrong with the store that the call answers from, for commands whose output
+    /// has no place for warnings.
+    pub(crate) fn store_warnings(&self, call: &Call<'_>) -> Result<Vec<Warning>, ToolError> {
+        Ok(store_warnings(&self.shared.view(call)?.snapshot))
+    }
+
     /// Runs a tool that needs ingested logs.
     fn run_tool<T: Serialize>(
         &self,
@@ -184,7 +192,9 @@ impl Tools {
         args: &LabelArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<LabelData>, ToolError> {
-        self.run_tool(call, |snapshot| label::run(&self.shared, snapshot, args, call))
+        // Before the snapshot is taken, which would report the same again.
+        let notice = self.shared.store.make_private().map_err(store_error)?;
+        self.run_tool(call, |snapshot| label::run(&self.shared, snapshot, args, notice, call))
     }
 
     /// Runs `analyze_session`.

@@ -12,6 +12,7 @@ use super::reply::convert;
 use super::reply::pending::find_pending_logs;
 use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
+use super::reply::store_warnings::store_warnings;
 use crate::error::store_error;
 use crate::store::Snapshot;
 
@@ -54,6 +55,8 @@ pub struct StatusData {
     pub damaged_segments: Vec<String>,
     /// Sessions that lost events with a damaged segment whose events could not be read again.
     pub incomplete_sessions: Vec<String>,
+    /// What is wrong with the store, in whole sentences.
+    pub warnings: Vec<String>,
 }
 
 /// Collects the figures; `roots` are searched for new files.
@@ -113,6 +116,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         .into_iter()
         .map(|(number, error)| format!("{number}: {error}"))
         .collect();
+    data.warnings = store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect();
     #[expect(clippy::cast_precision_loss, reason = "a ratio shown to users")]
     let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
     data.store_ratio = (ratio * 1000.0).round() / 1000.0;

@@ -15,6 +15,7 @@ use schemas::{ErrorCode, ToolError};
 use crate::config::environment::known_roots;
 use crate::error::{store_error, unusable_path};
 use crate::store::{Store, StoreError, StoreWriter, Verify};
+use crate::tools::reply::store_warnings::describe_lost_logs;
 
 /// The settings of an ingest.
 pub struct IngestOptions {
@@ -61,9 +62,14 @@ pub fn ingest_logs(
         });
         (found.join(), known)
     });
-    let found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     refuse_unreadable_paths(paths, &found)?;
     let (writer, known) = known?;
+    let lost = writer.find_lost_logs().map_err(store_error)?;
+    if !lost.is_empty() {
+        // Damage is repaired at once, also for logs outside the given folders.
+        found = discover(&[roots, lost].concat()).without_folder(store.dir());
+    }
 
     let redactor = options.redactor.as_ref();
     let mut plan = plan(found, &known, redactor.map(Arc::as_ref));
@@ -80,6 +86,8 @@ pub fn ingest_logs(
         writer.retire_superseded_segments().map_err(store_error)?;
     }
     writer.merge_small_segments().map_err(store_error)?;
+    let lost = writer.settle_lost_logs(options.verify).map_err(store_error)?;
+    report.notices.extend(describe_lost_logs(&lost));
 
     record_time(&mut report, start.elapsed());
     tracing::info!(

@@ -117,6 +117,9 @@ impl SharedRefresh {
 
     /// Checks whether logs changed, ingests the changed ones, and returns the resulting freshness.
     fn check_logs(&self) -> Result<Freshness, ToolError> {
+        if let Some(notice) = self.store.make_private().map_err(store_error)? {
+            tracing::warn!(%notice, "the store was not private");
+        }
         let before = self.current_sources()?;
         let roots = environment::known_roots();
         let found = find_pending_logs(&roots, self.store.dir(), &before);

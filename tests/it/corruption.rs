@@ -147,7 +147,7 @@ fn files(store: &Path) -> BTreeMap<String, PathBuf> {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
             let is_larger = found.get(&name).is_none_or(|known| size(known) < size(&path));
-            if path.is_file() && size(&path) > 0 && is_larger {
+            if path.is_file() && !name.ends_with(".lock") && size(&path) > 0 && is_larger {
                 found.insert(name, path);
             }
         }
@@ -220,6 +220,20 @@ fn sizes_are_compared_with_the_manifest() {
             }
             let answers = ask(&env.store(), &event, false);
             assert!(answers.iter().any(|(_, answer)| answer.data.is_err()), "{name}");
+            for (question, answer) in answers {
+                assert!(answer.data.is_err() || answer.warnings > 0, "{name}: {question}");
+            }
+            for args in [
+                &["status"][..],
+                &["doctor"],
+                &["list"],
+                &["query", "SELECT count(*) FROM sessions"],
+                &["report", "-o", "-"],
+            ] {
+                let ran = env.run(args);
+                let said = format!("{}{}", ran.stdout, ran.stderr);
+                assert!(said.contains("damaged"), "{name}: {args:?} {said}");
+            }
             let message = env.run(&["search", "retry", "--quiet"]).fails(3);
             assert!(message.contains("sessions ingest --verify"), "{name}: {message}");
         }
@@ -243,6 +257,33 @@ fn segments_without_a_manifest_are_no_empty_store() {
     fs::rename(env.store(), env.path("moved")).expect("moves");
     env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
     env.run(&["search", "retry", "--quiet"]).ok();
+}
+
+#[test]
+fn a_removed_label_file_is_said_by_every_command() {
+    let (env, _) = store_with_everything();
+    fs::remove_file(env.store().join("labels.json")).expect("removes");
+    for args in [&["search", "label:kept"][..], &["list"], &["status"], &["doctor"]] {
+        let answer = env.json(args);
+        let warnings = answer["warnings"].to_string();
+        assert!(warnings.contains("labels.json") && warnings.contains("missing"), "{answer}");
+    }
+    let written = fs::read_dir(env.store()).expect("lists").flatten();
+    assert!(written.into_iter().all(|entry| entry.file_name() != "labels.json"));
+}
+
+#[test]
+fn a_label_file_without_its_checksum_is_said() {
+    let (env, _) = store_with_everything();
+    let path = env.store().join("labels.json");
+    let text = fs::read_to_string(&path).expect("reads");
+    let mut labels: Value = serde_json::from_str(&text).expect("JSON");
+    labels.as_object_mut().expect("an object").remove("checksum").expect("a checksum");
+    fs::write(&path, labels.to_string()).expect("writes");
+    for args in [&["list"][..], &["status"]] {
+        let answer = env.json(args);
+        assert!(answer["warnings"].to_string().contains("its checksum is missing"), "{answer}");
+    }
 }
 
 #[test]

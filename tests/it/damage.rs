@@ -50,6 +50,72 @@ fn a_damaged_segment_is_set_aside_and_read_again() {
     assert!(env.store().join("damaged").is_dir());
 }
 
+/// The newest segment that has events.
+fn newest_segment(env: &TestEnv) -> std::path::PathBuf {
+    let segments = fs::read_dir(env.store().join("segments")).expect("segments");
+    let folders = segments.map(|entry| entry.expect("entry").path());
+    let newest = folders.filter(|folder| folder.join("events.parquet").exists()).max();
+    newest.expect("a segment with events")
+}
+
+/// A store of two folders, each ingested on its own.
+fn store_of_two_folders() -> (TestEnv, String, String) {
+    let env = TestEnv::new();
+    let [pi, codex] = ["pi", "codex"].map(|name| {
+        let logs = env.path(name);
+        crate::env::copy_folder(&samples().join(name), &logs);
+        let logs = logs.to_string_lossy().into_owned();
+        env.run(&["ingest", "--quiet", &logs]).ok();
+        logs
+    });
+    (env, pi, codex)
+}
+
+#[test]
+fn logs_outside_the_given_folders_are_read_again_after_damage() {
+    let (env, pi, codex) = store_of_two_folders();
+    let before = count(&env);
+    for file in ["events.parquet", "sources.parquet"] {
+        fs::write(newest_segment(&env).join(file), "damaged").expect("writes");
+        let report = env.json(&["ingest", &pi]);
+        assert_eq!(report["segments_set_aside"], 1, "{report}");
+        assert_eq!(count(&env), before, "{file}");
+        let status = env.json(&["status"]);
+        assert_eq!(status["warnings"].as_array().map(Vec::len), Some(0), "{file}: {status}");
+    }
+
+    // Logs that are away, as on a disk that is not mounted, stay known as missing.
+    fs::write(newest_segment(&env).join("events.parquet"), "damaged").expect("writes");
+    fs::rename(&codex, env.path("away")).expect("moves");
+    let report = env.json(&["ingest", &pi]);
+    assert!(report["notices"].to_string().contains("missing since"), "{report}");
+    for args in [&["status"][..], &["list"], &["search", "retry"]] {
+        let answer = env.json(args);
+        assert!(answer["warnings"].to_string().contains("missing since"), "{args:?} {answer}");
+    }
+    fs::rename(env.path("away"), &codex).expect("moves");
+    env.run(&["ingest", "--quiet", &pi]).ok();
+    assert_eq!(count(&env), before);
+    assert!(env.json(&["list"])["warnings"].is_null(), "nothing is missing any more");
+}
+
+#[test]
+fn a_segment_that_is_gone_with_the_list_of_its_logs_is_said() {
+    let (env, pi, codex) = store_of_two_folders();
+    let before = count(&env);
+    fs::remove_dir_all(newest_segment(&env)).expect("removes");
+    env.run(&["ingest", "--quiet", &pi]).ok();
+    for args in [&["status"][..], &["list"], &["search", "retry"]] {
+        let answer = env.json(args);
+        let says = "damaged together with the list of its logs";
+        assert!(answer["warnings"].to_string().contains(says), "{args:?} {answer}");
+    }
+    env.run(&["ingest", "--quiet", &codex]).ok();
+    assert_eq!(count(&env), before);
+    env.run(&["ingest", "--quiet", "--verify", &pi]).ok();
+    assert_eq!(env.json(&["status"])["warnings"].to_string(), "[]");
+}
+
 /// A bit that fell over by itself: size and time of the file are those of the commit.
 #[test]
 fn verify_finds_what_size_and_time_do_not_tell() {

@@ -13,7 +13,16 @@ fn pi_logs() -> String {
 
 #[test]
 fn a_folder_of_somebody_else_is_not_a_store() {
-    for foreign in ["segments/my_audio/a.wav", "segments/0000000001/a.wav", "notes.txt", "src/x"] {
+    for foreign in [
+        "segments/my_audio/a.wav",
+        "segments/0000000001/a.wav",
+        // Names that the store uses too.
+        "segments/0000000001/events.parquet",
+        "segments/0000000001/skip.idx",
+        "damaged/a.wav",
+        "notes.txt",
+        "src/x",
+    ] {
         let env = TestEnv::new();
         let file = env.store().join(foreign);
         fs::create_dir_all(file.parent().expect("a parent")).expect("creates");
@@ -58,6 +67,24 @@ fn links_in_a_store_are_not_followed() {
     env.run(&["ingest", "--quiet", &pi_logs()]).ok();
     assert!(theirs.join("0000000050/events.parquet").exists());
 
+    // A segment of ours that is now behind a link, in part or as a whole, is read again.
+    let before = env.rows("SELECT count(*) FROM events");
+    for linked in ["", "sources.parquet"] {
+        let segments = names_in(&env.store().join("segments"));
+        let live = segments.iter().filter(|name| **name != "0000000050").max();
+        let place = env.store().join("segments").join(live.expect("a segment")).join(linked);
+        let place = std::path::PathBuf::from(place.to_string_lossy().trim_end_matches('/'));
+        let away = env.path(&format!("away-{linked}"));
+        fs::rename(&place, &away).expect("moves");
+        symlink(&away, &place).expect("links");
+        let said = env.run(&["list"]).stderr;
+        assert!(said.contains("damaged"), "{linked}: {said}");
+        let report = env.json(&["ingest", &samples().to_string_lossy()]);
+        assert_eq!(report["segments_set_aside"], 1, "{linked}: {report}");
+        assert_eq!(env.rows("SELECT count(*) FROM events"), before);
+        assert!(away.exists(), "what the link leads to stays");
+    }
+
     let target = env.path("target");
     fs::write(&target, "precious").expect("writes");
     for lock in ["write.lock", "labels.lock"] {
@@ -75,24 +102,86 @@ fn links_in_a_store_are_not_followed() {
 }
 
 #[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets");
+}
+
+#[cfg(unix)]
+fn mode_of(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).expect("found").permissions().mode() & 0o777
+}
+
+/// A folder or file of each kind in the store, with the mode that it should have.
+#[cfg(unix)]
+fn places(env: &TestEnv) -> Vec<(std::path::PathBuf, u32)> {
+    let segment = fs::read_dir(env.store().join("segments")).expect("lists").next();
+    let segment = segment.expect("a segment").expect("an entry").path();
+    vec![
+        (env.store(), 0o700),
+        (env.store().join("segments"), 0o700),
+        (segment.clone(), 0o700),
+        (segment.join("sources.parquet"), 0o600),
+        (env.store().join("manifest.json"), 0o600),
+    ]
+}
+
+#[cfg(unix)]
 #[test]
 fn a_store_that_others_can_write_is_reported_and_made_private() {
-    use std::os::unix::fs::PermissionsExt as _;
     let env = TestEnv::with_samples();
-    let set_mode = |mode| {
-        fs::set_permissions(env.store(), fs::Permissions::from_mode(mode)).expect("sets");
-    };
-    for (mode, is_reported) in [(0o777, true), (0o720, true), (0o755, false), (0o700, false)] {
-        set_mode(mode);
-        let report = env.json(&["ingest", &pi_logs()]);
-        let notices = report["notices"].to_string();
-        assert_eq!(
-            notices.contains("Other users were able to write to"),
-            is_reported,
-            "{mode:o} {report}"
-        );
-        let found = fs::metadata(env.store()).expect("found").permissions().mode() & 0o777;
-        assert_eq!(found, 0o700, "{mode:o}");
+    for (place, private) in places(&env) {
+        for (mode, is_reported) in [(0o777, true), (0o720, true), (0o755, false), (private, false)]
+        {
+            set_mode(&place, mode);
+            let report = env.json(&["ingest", &pi_logs()]);
+            let notices = report["notices"].to_string();
+            assert_eq!(
+                notices.contains("Other users were able to write to"),
+                is_reported,
+                "{} {mode:o} {report}",
+                place.display()
+            );
+            assert_eq!(mode_of(&place), private, "{} {mode:o}", place.display());
+        }
+    }
+}
+
+/// Commands that only read say it and change nothing; commands that write make it private.
+#[cfg(unix)]
+#[test]
+fn every_command_says_that_others_can_write_to_the_store() {
+    let env = TestEnv::with_samples();
+    let rows = env.rows("SELECT min(session_id) FROM sessions");
+    let session = rows[0][0].as_str().expect("an id").to_owned();
+    let export = env.path("export.jsonl").to_string_lossy().into_owned();
+    for (place, private) in places(&env) {
+        set_mode(&place, 0o777);
+        for args in [
+            &["status"][..],
+            &["doctor"],
+            &["list"],
+            &["search", "retry"],
+            &["show", &session],
+            &["stats", "--by", "tool"],
+            &["usage"],
+            &["analyze", &session],
+            &["query", "SELECT count(*) FROM sessions"],
+            &["export", "--format", "jsonl", "-o", &export, "--force"],
+            &["report", "-o", "-"],
+        ] {
+            let ran = env.run(args);
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            assert_eq!(ran.code, 0, "{args:?}: {said}");
+            assert!(said.contains("Other users can write to the store"), "{args:?}: {said}");
+            assert_eq!(mode_of(&place), 0o777, "{args:?}");
+        }
+        let ran = env.run(&["label", &session, "--add", "x"]);
+        assert!(ran.stderr.contains("Other users were able to write"), "{}", ran.stderr);
+        assert_eq!(mode_of(&place), private, "{}", place.display());
+        let ran = env.run(&["list"]);
+        assert!(!ran.stderr.contains("Other users"), "{}", ran.stderr);
     }
 }
 
@@ -162,12 +251,48 @@ fn an_ingest_does_not_report_success_when_its_store_went_away() {
                 env.rows("SELECT count(*) FROM events"),
                 other.rows("SELECT count(*) FROM events")
             );
+            // Both stores have a segment 1; only what its manifest lists stays in the moved one.
+            let moved = env.path("gone-replaced");
+            let manifest = fs::read_to_string(moved.join("manifest.json")).expect("reads");
+            for name in names_in(&moved.join("segments")) {
+                let number: i64 = name.parse().expect("a number");
+                assert!(manifest.contains(&format!("\"number\":{number},")), "{name} {manifest}");
+            }
         } else if replace != "segments" {
             assert!(!env.store().exists(), "{replace}: the store came into being again");
         }
     }
     // What was committed before the move is a store as ever.
     env.run(&["status", "--store", &env.path("gone-moved").to_string_lossy()]).ok();
+}
+
+#[test]
+fn a_segment_whose_files_were_touched_is_not_committed() {
+    let env = TestEnv::new();
+    let logs = large_logs(&env);
+    let child = start_ingest(&env, &logs);
+    let segments = env.store().join("segments");
+    let until = Instant::now() + Duration::from_secs(20);
+    let events = loop {
+        let mut folders = fs::read_dir(&segments).expect("lists").flatten();
+        let found = folders.find_map(|folder| {
+            let events = folder.path().join("events.parquet");
+            events.exists().then_some(events)
+        });
+        if let Some(events) = found {
+            break events;
+        }
+        assert!(Instant::now() < until, "no events were written");
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    fs::remove_file(&events).expect("removes");
+    let ran = Ran::from(child.wait_with_output().expect("ends"));
+    assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("changed by another program") && said.contains("it is gone"), "{said}");
+    assert!(!events.parent().expect("a folder").exists(), "the rest of the segment goes");
+    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    assert_eq!(env.rows("SELECT count(*) FROM events")[0][0], 30_000);
 }
 
 fn names_in(dir: &Path) -> Vec<String> {

@@ -44,6 +44,7 @@ pub(in crate::cli) fn run(
 ) -> Result<CommandOutcome, CommandFailure> {
     let tools = Tools::new(Arc::clone(&context.store));
     let snapshot = tools.snapshot(&context.call)?;
+    context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let args = ExportArgs {
         format: flags.format,
         selection: SessionSelection {

@@ -97,6 +97,7 @@ pub(in crate::cli) fn run(
         }
     };
 
+    printer.print_warnings(&tools.store_warnings(call)?)?;
     if summary.cut == Some(SqlLimit::Rows) {
         printer
             .print_note(&format!("only the first {} rows; --max-rows shows more", summary.rows))?;

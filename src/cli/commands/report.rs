@@ -35,6 +35,7 @@ pub(in crate::cli) fn run(
 ) -> Result<CommandOutcome, CommandFailure> {
     let tools = Tools::new(Arc::clone(&context.store));
     let snapshot = tools.snapshot(&context.call)?;
+    context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let selection = SessionSelection {
         session_ids: Vec::new(),
         provider: flags.provider,

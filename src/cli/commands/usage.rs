@@ -46,6 +46,7 @@ pub(in crate::cli) fn run(
     }
 
     let answer = tools.all_session_stats(&flags.filter.into_args(vec![key], None, None), call)?;
+    printer.print_warnings(&answer.warnings)?;
     let has_tokens = answer.data.groups.iter().any(|group| group.tokens.is_some());
     if has_tokens {
         printer.print_data(&usage_table(&answer.data))?;

@@ -29,8 +29,16 @@ impl HeldFolder {
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         #[cfg(unix)]
         {
-            let folder = rustix::fs::open(path, folder_flags(), Mode::empty())
-                .map_err(|error| StoreError::io(path)(error.into()))?;
+            let folder =
+                rustix::fs::open(path, folder_flags(), Mode::empty()).map_err(|error| {
+                    let error = match error {
+                        rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP => io::Error::other(
+                            "it is not a folder, and a store follows no links. Put the real folder there",
+                        ),
+                        error => error.into(),
+                    };
+                    StoreError::io(path)(error)
+                })?;
             Ok(Self { path: path.to_owned(), handle: folder.into() })
         }
         #[cfg(not(unix))]

@@ -1,6 +1,7 @@
 //! The locks of a store: `write.lock` for its one writer, `labels.lock` for its labels.
 
 use std::fs::{self, File, Metadata, TryLockError};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::files;
@@ -26,6 +27,18 @@ impl StoreLock {
             Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: dir.to_owned() }),
             Err(TryLockError::Error(source)) => Err(StoreError::Io { path, source }),
         }
+    }
+
+    /// Writes `content` into the lock file, if the file is empty.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if it cannot be written.
+    pub(crate) fn mark(&self, content: &[u8]) -> Result<(), StoreError> {
+        let length = self.file.metadata().map_err(StoreError::io(&self.path))?.len();
+        if length > 0 {
+            return Ok(());
+        }
+        (&self.file).write_all(content).map_err(StoreError::io(&self.path))
     }
 
     /// Checks that the store is still the one that was locked. Every commit does so first: a store

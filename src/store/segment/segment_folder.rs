@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::{fs, io};
 
 use crate::store::disk::files::NewFile;
 use crate::store::disk::held_folder::HeldFolder;
@@ -53,6 +54,27 @@ impl SegmentFolder {
         self.segments.sync()
     }
 
+    /// Checks that the files of the segment are at their paths, with the sizes of `entry`.
+    ///
+    /// # Errors
+    /// [`StoreError::Disturbed`] if one of them, or the folder, was removed or changed.
+    pub(crate) fn check_files(&self, entry: &SegmentEntry) -> Result<(), StoreError> {
+        for file in &entry.files {
+            let path = self.file_path(&file.table);
+            let reason = match fs::symlink_metadata(&path) {
+                Ok(found) if !found.is_file() => "it is not a regular file".to_owned(),
+                Ok(found) if found.len() != file.bytes => {
+                    format!("it has {} bytes instead of {}", found.len(), file.bytes)
+                }
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => "it is gone".to_owned(),
+                Err(error) => return Err(StoreError::io(&path)(error)),
+            };
+            return Err(StoreError::Disturbed { path, reason });
+        }
+        Ok(())
+    }
+
     /// Keeps the folder, because a manifest names the segment.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
@@ -75,7 +97,6 @@ impl Drop for SegmentFolder {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::io::Write as _;
 
     use super::*;

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::call::{Call, CallView};
 use super::convert;
+use super::store_warnings::store_warnings;
 use crate::store::Snapshot;
 
 /// The start of the text that replaces a masked secret; the kind of secret follows.
@@ -87,11 +88,7 @@ pub(crate) fn run_and_wrap<T: Serialize>(
     }
 
     let mut warnings = reply.warnings;
-    if let Some(damage) = snapshot.labels().damage() {
-        let message = format!("labels.json cannot be read, so labels are missing: {damage}");
-        let code = WarningCode::LabelsUnreadable;
-        warnings.push(Warning::new(code, Severity::Warning, message));
-    }
+    warnings.extend(store_warnings(snapshot));
     warnings.extend(freshness.warnings());
 
     let (results_total, results_total_is) = match reply.total {

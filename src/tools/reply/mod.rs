@@ -17,4 +17,5 @@ pub(crate) mod selection;
 pub(crate) mod session_filter;
 pub(crate) mod session_sums;
 pub(crate) mod shared_state;
+pub(crate) mod store_warnings;
 pub(crate) mod transcript;

@@ -92,7 +92,7 @@ impl SharedState {
         let generation = self.snapshot(call).ok()?.manifest().generation;
         let CallView { snapshot, freshness } = self.view(call).ok()?;
         let mut hasher = DefaultHasher::new();
-        (generation, snapshot.labels().hash(), freshness).hash(&mut hasher);
+        (generation, snapshot.labels().hash(), snapshot.condition(), freshness).hash(&mut hasher);
         Some((generation, hasher.finish()))
     }
 }
