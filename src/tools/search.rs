@@ -78,6 +78,10 @@ pub(super) fn run(
     let matched = page.matched.max(reply.before + reply.returned);
     reply.total =
         Some(if page.is_complete { RowTotal::Exact(matched) } else { RowTotal::AtLeast(matched) });
+    if is_ranked {
+        let best = reply.data.matches.first().and_then(|found| found.confidence);
+        reply.best_confidence = Some(best.unwrap_or(0.0));
+    }
     reply.hint = Some(describe_next_step(shared, snapshot, args, &query, &reply.data));
     reply.warnings = caller_notes(shared, snapshot, args)?;
     if !page.includes_all_hits {

@@ -40,7 +40,12 @@ pub(crate) struct Reply<T> {
     pub(crate) is_truncated: bool,
     pub(crate) hint: Option<String>,
     pub(crate) warnings: Vec<Warning>,
+    /// The confidence of the best match, if the matches are ranked.
+    pub(crate) best_confidence: Option<f64>,
 }
+
+/// Confidence below which ranked matches are left out: none is.
+const CONFIDENCE_THRESHOLD: f64 = 0.0;
 
 impl<T> Reply<T> {
     pub(crate) fn new(data: T, returned: usize) -> Self {
@@ -53,6 +58,7 @@ impl<T> Reply<T> {
             is_truncated: false,
             hint: None,
             warnings: Vec::new(),
+            best_confidence: None,
         }
     }
 }
@@ -115,6 +121,8 @@ pub(crate) fn run_and_wrap<T: Serialize>(
             results_total_is,
             results_returned: reply.returned,
             results_truncated: reply.is_truncated || reply.next_cursor.is_some(),
+            confidence: reply.best_confidence,
+            threshold: reply.best_confidence.map(|_| CONFIDENCE_THRESHOLD),
             index_size: snapshot.event_count(),
             index_last_updated: (manifest.generation > 0).then_some(updated),
             newest_event: newest,
