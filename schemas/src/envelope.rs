@@ -216,6 +216,12 @@ pub struct Metadata {
     pub results_returned: usize,
     /// Whether rows were left out: pass `pagination.next_cursor` for the next page.
     pub results_truncated: bool,
+    /// Confidence of the best match of a ranked search, from 0 to 1; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Confidence below which a ranked search leaves matches out; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// Events in the store.
     pub index_size: u64,
     /// When the store was last written.
@@ -272,6 +278,14 @@ pub struct ToolContext {
 }
 
 impl DebugMetadata {
+    /// Takes over the size of an answer, and the confidence of a ranked search. Other answers are
+    /// exact.
+    pub fn describe_answer(&mut self, answer: &Metadata) {
+        self.tokens_output = answer.tokens;
+        self.confidence = answer.confidence.unwrap_or(1.0);
+        self.threshold = answer.threshold.unwrap_or(0.0);
+    }
+
     /// Adds the fields to the `metadata` of an answer.
     pub fn add_to_answer(&self, answer: &mut Value) {
         if let Ok(Value::Object(fields)) = serde_json::to_value(self)

@@ -1,6 +1,5 @@
 //! The token that clients of the HTTP server have to send.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -10,6 +9,7 @@ use schemas::{ErrorCode, ToolError};
 use super::environment::read_variable;
 use super::settings::{invalid_file_error, read_text};
 use crate::error::store_error;
+use crate::files::pipes::open_to_read;
 use crate::store::Store;
 
 /// The environment variable with the token.
@@ -30,7 +30,7 @@ pub fn read_or_create_token(
 ) -> Result<(String, Option<PathBuf>), ToolError> {
     if let Some(path) = named {
         // The path may be the output of another program: `--token-file <(pass show sessions)`.
-        let text = File::open(path).and_then(|file| read_text(file, MAX_TOKEN_FILE_BYTES));
+        let text = open_to_read(path).and_then(|file| read_text(file, MAX_TOKEN_FILE_BYTES));
         let text = text.map_err(|error| invalid_file_error(path, error))?;
         return Ok((parse_token_file(&text, path)?, Some(path.to_owned())));
     }

@@ -1,8 +1,7 @@
 //! The user's own settings files: prices, and rules for secrets.
 
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ fn read_settings_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String
 }
 
 /// Reads the text of an open file, if it has at most `max_bytes` bytes.
-pub(super) fn read_text(file: File, max_bytes: u64) -> io::Result<String> {
+pub(super) fn read_text(file: impl Read, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     file.take(max_bytes + 1).read_to_string(&mut text)?;
     if text.len() as u64 > max_bytes {

@@ -118,6 +118,7 @@ impl Exporter<'_> {
     /// Writes one object for each session and day (docs/answers.md#report-and-export).
     fn write_parquet_files(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
+        outfile::require_folder(dir, "an export to Parquet")?;
         // A killed run may have left files in partitions that this run does not write to.
         remove_abandoned_below(dir, PARTITION_LEVELS);
         for at in sessions {
@@ -176,6 +177,9 @@ impl Exporter<'_> {
     ) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
         let is_file = is_single && !place.is_dir();
+        if !is_file {
+            outfile::require_folder(place, "an export of several transcripts")?;
+        }
         for at in sessions {
             let Some(row) = snapshot.sessions().get(*at) else { continue };
             // Logs of aborted starts contain nothing to read.

@@ -7,11 +7,10 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
@@ -21,9 +20,9 @@ const PREFIX: &str = ".sessions-tmp-";
 /// Letters and digits at the end of the name.
 const RANDOM_CHARS: usize = 12;
 
-/// A temporary file is locked right after it is created. While the process of its name runs, an
-/// unlocked file counts as abandoned only when it is older than this.
-const LOCKED_WITHIN: Duration = Duration::from_secs(60);
+/// Maximum number of temporary files that are created in place of one which another process took for
+/// abandoned, because it was not locked yet.
+const MAX_ATTEMPTS: usize = 10;
 
 /// Folders in which this process has looked for abandoned files.
 static CLEANED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -37,14 +36,34 @@ pub(crate) fn create_temporary(dir: &Path) -> io::Result<NamedTempFile> {
     }
 
     let prefix = format!("{PREFIX}{}-", std::process::id());
-    let file =
-        tempfile::Builder::new().prefix(&prefix).rand_bytes(RANDOM_CHARS).tempfile_in(dir)?;
-    // A lock of Windows keeps even this process from reading the file by its name.
-    if cfg!(unix) {
-        // If the file system has no locks, no file is ever treated as abandoned either.
-        let _ = file.as_file().try_lock();
+    for _ in 0..MAX_ATTEMPTS {
+        let file =
+            tempfile::Builder::new().prefix(&prefix).rand_bytes(RANDOM_CHARS).tempfile_in(dir)?;
+        if lock_temporary(file.as_file())? {
+            return Ok(file);
+        }
     }
-    Ok(file)
+    Err(io::Error::other("other processes remove temporary files in this folder"))
+}
+
+/// Locks a temporary file that was just created. Returns false if another process is removing it as
+/// abandoned, or has done so.
+#[cfg(unix)]
+fn lock_temporary(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    match file.try_lock() {
+        Ok(()) => Ok(file.metadata()?.nlink() > 0),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        // If the file system has no locks, no file is ever treated as abandoned either.
+        Err(TryLockError::Error(_)) => Ok(true),
+    }
+}
+
+/// Does not lock: a lock of Windows keeps even this process from reading the file by its name.
+#[cfg(not(unix))]
+fn lock_temporary(_file: &File) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Removes the temporary files in `dir` that no process uses any more. Files that cannot be
@@ -53,10 +72,8 @@ pub(crate) fn remove_abandoned(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let Some(process) = name.to_str().and_then(parse_process_id) else { continue };
-        let path = entry.path();
-        if is_abandoned(&path, process) {
-            let _ = fs::remove_file(&path);
+        if name.to_str().and_then(parse_process_id).is_some() {
+            let _ = remove_if_abandoned(&entry.path());
         }
     }
 }
@@ -73,35 +90,28 @@ fn parse_process_id(name: &str) -> Option<u32> {
     process.parse().ok()
 }
 
-/// True if the file belongs to this user and no process holds its lock.
+/// Removes a temporary file if it belongs to this user and no process holds its lock. The process of
+/// its name does not matter: its id may have been given to another process since.
 #[cfg(unix)]
-fn is_abandoned(path: &Path, process: u32) -> bool {
+fn remove_if_abandoned(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
 
-    let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+    let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
-        return false;
+        return Ok(());
     }
-    let age = metadata.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
-    if is_running(process) && age < LOCKED_WITHIN {
-        return false;
+    let file = open_without_waiting(path)?;
+    if file.try_lock().is_ok() {
+        // The lock is held meanwhile, so that a process that just created the file notices.
+        fs::remove_file(path)?;
     }
-    open_without_waiting(path).is_ok_and(|file| file.try_lock().is_ok())
+    Ok(())
 }
 
-/// Returns false: nothing is removed where locks are not taken.
+/// Does nothing: nothing is removed where locks are not taken.
 #[cfg(not(unix))]
-fn is_abandoned(_path: &Path, _process: u32) -> bool {
-    false
-}
-
-/// True if a process has this id, whoever it belongs to.
-#[cfg(unix)]
-fn is_running(process: u32) -> bool {
-    let id = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
-    id.is_some_and(|id| {
-        !matches!(rustix::process::test_kill_process(id), Err(rustix::io::Errno::SRCH))
-    })
+fn remove_if_abandoned(_path: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Opens a file for reading. It does not follow a link in the last part of `path`, and does not
@@ -121,6 +131,8 @@ pub(crate) fn open_without_waiting(path: &Path) -> io::Result<File> {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     /// The id of a process that has ended.
@@ -152,16 +164,21 @@ mod tests {
     fn files_of_killed_runs_are_removed_and_nothing_else() {
         let dir = tempfile::tempdir().expect("tempdir");
         let ended = ended_process();
-        let abandoned = dir.path().join(format!(".sessions-tmp-{ended}-abcDEF012345"));
-        fs::write(&abandoned, "half").expect("writes");
+        // The id of a killed run may be that of another process by now, even of this one.
+        let reused = std::process::id();
+        let abandoned = [
+            dir.path().join(format!(".sessions-tmp-{ended}-abcDEF012345")),
+            dir.path().join(format!(".sessions-tmp-{reused}-abcDEF012345")),
+        ];
+        for path in &abandoned {
+            fs::write(path, "half").expect("writes");
+        }
         let locked = dir.path().join(format!(".sessions-tmp-{ended}-lockedlocked"));
         fs::write(&locked, "another run").expect("writes");
         let lock = File::open(&locked).expect("opens");
         lock.try_lock().expect("locks");
-        let own = std::process::id();
         let kept = [
             locked,
-            dir.path().join(format!(".sessions-tmp-{own}-justcreated0")),
             dir.path().join(format!(".sessions-tmp-{ended}-abcDEF012345.txt")),
             dir.path().join(".tmpABCDEF"),
             dir.path().join("report.html"),
@@ -176,13 +193,34 @@ mod tests {
 
         let temporary = create_temporary(dir.path()).expect("creates");
 
-        assert!(!abandoned.exists());
+        for path in &abandoned {
+            assert!(!path.exists(), "{}", path.display());
+        }
         for path in kept.iter().chain([&folder, &link]) {
             assert!(path.exists(), "{}", path.display());
         }
         remove_abandoned(dir.path());
         assert!(temporary.path().exists(), "one in use stays");
         let name = temporary.path().file_name().and_then(|name| name.to_str());
-        assert_eq!(name.and_then(parse_process_id), Some(own));
+        assert_eq!(name.and_then(parse_process_id), Some(reused));
+    }
+
+    /// A file that is not locked yet may be removed; its creator must not use it then.
+    #[test]
+    fn a_file_in_use_is_there_however_often_others_clean_up() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    remove_abandoned(dir.path());
+                }
+            });
+            for _ in 0..2_000 {
+                let file = create_temporary(dir.path()).expect("creates");
+                assert!(file.path().exists());
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
     }
 }

@@ -126,10 +126,33 @@ fn resolve_path(path: &Path) -> io::Result<PathBuf> {
     Ok(place)
 }
 
-/// Names the kind of a file that is not a regular one.
+/// Refuses `dir` if it cannot be the folder of an output: it, or a part of its path, is there and is
+/// not a folder. `content` is what would be written into it.
+pub(crate) fn require_folder(dir: &Path, content: &str) -> Result<(), ToolError> {
+    for part in dir.ancestors() {
+        match fs::metadata(part) {
+            Ok(metadata) if metadata.is_dir() => return Ok(()),
+            Ok(metadata) => {
+                let kind = describe_kind(&metadata);
+                let what = format_args!(
+                    "this is {kind}, and {content} needs a folder for its files. Name a folder with -o"
+                );
+                return Err(unusable_path(part, what));
+            }
+            // This part is created, or a part above it explains the error.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Names the kind of a file.
 fn describe_kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         return "a folder";
+    }
+    if metadata.is_file() {
+        return "a file";
     }
     #[cfg(unix)]
     {

@@ -1,7 +1,7 @@
 //! The dashdash blocks of the server, its tools and its resources, as JSON.
 
 use schemas::ErrorCode;
-use schemas::tool::{Risk, TOOLS, ToolSpec};
+use schemas::tool::{TOOLS, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::guide;
@@ -31,10 +31,12 @@ pub fn server_block() -> Map<String, Value> {
 }
 
 /// Returns a tool's block for the list of tools. It is short, because every session pays for the
-/// list; the annotations there describe what the tool does to data.
+/// list.
 pub fn tool_block(spec: &ToolSpec) -> Value {
     json!({
         "category": spec.category,
+        "operationType": spec.risk,
+        "idempotent": spec.idempotent,
         "cliEquivalent": format!("sessions {}", spec.command),
     })
 }
@@ -52,7 +54,7 @@ pub fn full_tool_block(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name,
         "category": spec.category,
-        "operationType": operation_type(spec),
+        "operationType": spec.risk,
         "idempotent": spec.idempotent,
         "sideEffects": [],
         "reversible": !spec.destructive,
@@ -81,14 +83,6 @@ pub fn error_list(codes: impl Iterator<Item = ErrorCode>) -> Value {
         .collect()
 }
 
-fn operation_type(spec: &ToolSpec) -> &'static str {
-    match spec.risk {
-        Risk::Read => "read",
-        Risk::Write => "write",
-        Risk::Delete => "delete",
-    }
-}
-
 fn into_object(value: Value) -> Map<String, Value> {
     if let Value::Object(object) = value { object } else { Map::new() }
 }
@@ -106,7 +100,7 @@ mod tests {
         let description = block["identity"]["description"].as_str().expect("text");
         assert!(description.contains("Use when the user asks"));
         for spec in TOOLS {
-            assert!(tool_block(spec).to_string().len() < 100, "{}", spec.name);
+            assert!(tool_block(spec).to_string().len() < 120, "{}", spec.name);
             assert!(
                 full_tool_block(spec)["errors"].as_array().is_some_and(|list| !list.is_empty())
             );

@@ -42,10 +42,11 @@ pub fn tool_text(tool: &ToolSpec) -> String {
         tool.read_only, tool.destructive, tool.idempotent, tool.open_world
     );
     let mut out = format!(
-        "## {name}\n\n{description}\n\nRisk level {risk}, category `{category}`, action template \"{template}\"; {hints}.\nCommand: `sessions {command}`.\n\n",
+        "## {name}\n\n{description}\n\nRisk level {level} (`{risk}`), about `{category}`, action template \"{template}\"; {hints}.\nCommand: `sessions {command}`.\n\n",
         name = tool.name,
         description = tool.description,
-        risk = tool.risk.level(),
+        level = tool.risk.level(),
+        risk = tool.risk,
         category = tool.category,
         template = tool.action_template,
         command = tool.command,

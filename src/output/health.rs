@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
 use ingest::run::report::IngestReport;
+use schemas::problem::ProblemKind;
 
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 use crate::setup::ConfigWritten;
 use crate::tools::doctor::DoctorData;
 use crate::tools::status::StatusData;
+
+/// The next step for files and folders that cannot be read.
+const UNREADABLE_ADVICE: &str =
+    "Check their permissions and those of the folders above them, then run `sessions ingest` again";
 
 /// Maximum number of problems shown after an ingest.
 const MAX_PROBLEMS: usize = 10;
@@ -88,6 +93,12 @@ fn problem_lines(report: &IngestReport) -> String {
             problem.byte,
             problem.kind,
             one_line(&problem.message)
+        );
+    }
+    if report.problems.contains_key(ProblemKind::Unreadable.as_str()) {
+        let _ = writeln!(
+            out,
+            "unreadable files and folders: what was ingested of them before is kept. {UNREADABLE_ADVICE}"
         );
     }
     out
@@ -208,6 +219,11 @@ impl Show for DoctorData {
                     "does not exist".to_owned()
                 };
                 let _ = writeln!(out, "    {}: {found}", place.path.display());
+                for unreadable in &place.unreadable {
+                    let unreadable = one_line(unreadable);
+                    let _ =
+                        writeln!(out, "        cannot be read: {unreadable}. {UNREADABLE_ADVICE}");
+                }
             }
         }
 

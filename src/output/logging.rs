@@ -10,7 +10,6 @@
 //! Messages contain counts, times, tools and paths, and never arguments of calls or content of
 //! logs. The messages of other crates are dropped, because they may contain either.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -22,6 +21,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::error::unusable_path;
+use crate::files::pipes::open_to_append;
 
 /// The environment variable that names a level and, optionally, a file.
 pub const LOG_VARIABLE: &str = "SESSIONS_LOG";
@@ -58,11 +58,7 @@ pub fn start(verbose: u8, variable: Option<&str>) -> Result<(), ToolError> {
     match path {
         None => install_logger(level, std::io::stderr),
         Some(path) => {
-            let mut options = OpenOptions::new();
-            options.append(true).create(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let file = options.open(path).map_err(|error| {
+            let file = open_to_append(path).map_err(|error| {
                 let what = format!("{error}. {LOG_VARIABLE} names this file: name another one");
                 unusable_path(path, what)
             })?;

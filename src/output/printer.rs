@@ -23,8 +23,9 @@ impl Printer {
         if self.is_json {
             let Some(debug) = &self.debug else { return self.print_json(answer) };
             let mut json = serde_json::to_value(answer).map_err(io::Error::other)?;
-            let tokens_output = answer.metadata.tokens;
-            DebugMetadata { tokens_output, ..debug.clone() }.add_to_answer(&mut json);
+            let mut debug = debug.clone();
+            debug.describe_answer(&answer.metadata);
+            debug.add_to_answer(&mut json);
             return self.print_json(&json);
         }
         self.print_data(&answer.data.to_text())?;

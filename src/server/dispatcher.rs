@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use ratelimit::{Ratelimiter, TryWaitError};
 use schemas::envelope::{
-    DebugMetadata, JsonAnswer, MetadataLevel, Severity, ToolContext, Warning, WarningCode,
+    DebugMetadata, ErrorAnswer, JsonAnswer, MetadataLevel, Severity, ToolContext, Warning,
+    WarningCode,
 };
 use schemas::limits::{self, BYTES_PER_TOKEN};
 use schemas::tool::{CONTRACT_VERSION, TOOLS, ToolAlias, label};
@@ -75,8 +76,21 @@ impl ToolCall {
 
 /// The outcome of a call.
 pub(super) struct CallOutcome {
-    pub(super) result: Result<AnswerContent, ToolError>,
+    pub(super) result: Result<AnswerContent, ErrorAnswer>,
     pub(super) debug: DebugMetadata,
+}
+
+impl CallOutcome {
+    /// Creates the outcome. `debug` describes a successful answer already; of an error, the size is
+    /// added.
+    fn new(result: Result<AnswerContent, ToolError>, mut debug: DebugMetadata) -> Self {
+        let result = result.map_err(|error| {
+            let error = ErrorAnswer::from(error);
+            debug.tokens_output = json_length(&error).div_ceil(BYTES_PER_TOKEN);
+            error
+        });
+        Self { result, debug }
+    }
 }
 
 /// An answer in both forms of the protocol, with the same content: a client shows the model one or
@@ -153,15 +167,14 @@ impl CallDispatcher {
         debug.rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
         let result = result.and_then(|mut answer| {
             answer.warnings.extend(tool_call.rename_warning());
-            debug.tokens_output = answer.metadata.tokens;
+            debug.describe_answer(&answer.metadata);
             let mut content = AnswerContent::new(&answer)?;
-            debug.confidence = best_confidence(&content.structured["data"]).unwrap_or(1.0);
             if self.options.metadata == MetadataLevel::Full {
                 content.add_debug(&debug);
             }
             Ok(content)
         });
-        CallOutcome { result, debug }
+        CallOutcome::new(result, debug)
     }
 
     /// Returns the outcome of a call that did not finish in time.
@@ -172,7 +185,7 @@ impl CallDispatcher {
             self.options.time_limit.as_millis()
         );
         let error = ToolError::new(ErrorCode::SearchTimeout, message);
-        CallOutcome { result: Err(error), debug: self.debug_metadata(tool_call) }
+        CallOutcome::new(Err(error), self.debug_metadata(tool_call))
     }
 
     /// Takes one request from the number that remains for this minute. Tool calls, resource reads,
@@ -309,11 +322,6 @@ fn log_outcome(tool_call: &ToolCall, start: Instant, result: &Result<JsonAnswer,
         }
         Err(error) => tracing::debug!(tool, ms, code = error.code.as_str(), "refused"),
     }
-}
-
-/// Returns the confidence of the best match, if the matches are ranked.
-fn best_confidence(data: &Value) -> Option<f64> {
-    data.get("matches")?.get(0)?.get("confidence")?.as_f64()
 }
 
 /// Returns the error of a call that panicked.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::model::RequestId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -20,12 +20,15 @@ const ROOM_UNITS: u32 = 32;
 const UNIT_BYTES: usize = 4 << 10;
 
 /// Interval at which the system is asked whether the client has closed the input. While there is no
-/// room, the input is not read, and its end would not be noticed.
+/// room, or while an answer waits for a client that does not read, the input is not read, and its
+/// end would not be noticed.
 const CLOSED_CHECK_PERIOD: Duration = Duration::from_millis(100);
 
-/// After the input has ended, the server continues while at least one answer is written in each
-/// period of this length.
+/// After the input has ended, the server continues until no answer was written for this long.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
+
+/// Interval at which the server checks whether a further answer was written.
+const ANSWER_CHECK_PERIOD: Duration = Duration::from_millis(50);
 
 /// Maximum number of values in a request; the largest request needs far fewer, because lists hold
 /// at most fifty ids. A value takes a hundred times the memory of its text when it is parsed and
@@ -88,23 +91,14 @@ impl Flow {
         }
     }
 
-    /// Waits until there is room for a request of `bytes`. If the client closes the input meanwhile,
-    /// records that and continues to wait. Returns `None` only if the semaphore is closed, and
-    /// nothing closes it.
-    pub(super) async fn wait_for_room(&self, bytes: usize) -> Option<Room> {
+    /// Waits until there is room for a request of `bytes`.
+    pub(super) async fn wait_for_room(&self, bytes: usize) -> Room {
         let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(ROOM_UNITS);
         let units = (1 + extra).min(ROOM_UNITS);
-        loop {
-            tokio::select! {
-                room = Arc::clone(&self.units).acquire_many_owned(units) => {
-                    return room.ok().map(Arc::new);
-                }
-                () = sleep(CLOSED_CHECK_PERIOD) => {
-                    if (self.is_input_closed)() {
-                        self.record_input_ended();
-                    }
-                }
-            }
+        match Arc::clone(&self.units).acquire_many_owned(units).await {
+            Ok(room) => Arc::new(room),
+            // Nothing closes the semaphore.
+            Err(_) => std::future::pending().await,
         }
     }
 
@@ -150,13 +144,31 @@ impl Flow {
         }
     }
 
+    /// Waits until the input has ended and no answer was written for [`ANSWER_PATIENCE`].
     async fn wait_for_last_answer(&self) {
-        self.input_ended.notified().await;
+        self.wait_for_end_of_input().await;
+        let mut written = self.written.load(Ordering::Relaxed);
+        let mut since = Instant::now();
+        while since.elapsed() < ANSWER_PATIENCE {
+            sleep(ANSWER_CHECK_PERIOD).await;
+            let now_written = self.written.load(Ordering::Relaxed);
+            if now_written != written {
+                written = now_written;
+                since = Instant::now();
+            }
+        }
+    }
+
+    /// Waits until the input was read to its end, or the client has closed it.
+    async fn wait_for_end_of_input(&self) {
         loop {
-            let before = self.written.load(Ordering::Relaxed);
-            sleep(ANSWER_PATIENCE).await;
-            if self.written.load(Ordering::Relaxed) == before {
-                return;
+            tokio::select! {
+                () = self.input_ended.notified() => return,
+                () = sleep(CLOSED_CHECK_PERIOD) => {
+                    if (self.is_input_closed)() {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -194,18 +206,17 @@ mod tests {
         let flow = Flow::new(|| false);
         let mut rooms = Vec::new();
         for _ in 0..ROOM_UNITS {
-            rooms.push(flow.wait_for_room(100).await.expect("room"));
+            rooms.push(flow.wait_for_room(100).await);
         }
         assert_eq!(flow.units.available_permits(), 0);
-        let clone = rooms.pop();
-        flow.begin_request(RequestId::Number(1), Arc::clone(clone.as_ref().expect("room")));
-        drop(clone);
+        let room = rooms.pop().expect("room");
+        flow.begin_request(RequestId::Number(1), Arc::clone(&room));
+        drop(room);
         assert_eq!(flow.units.available_permits(), 0, "it is not answered yet");
         drop(flow.take_room(&RequestId::Number(1)));
         assert_eq!(flow.units.available_permits(), 1);
         drop(rooms);
-        let large = flow.wait_for_room(1 << 30).await;
-        assert!(large.is_some());
+        let _large = flow.wait_for_room(1 << 30).await;
         assert_eq!(flow.units.available_permits(), 0, "a large one runs alone");
     }
 

@@ -2,11 +2,9 @@
 
 use rmcp::ErrorData;
 use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
-use schemas::limits;
 use serde::Deserialize;
 
-use super::protocol_error::invalid_request;
-use crate::base::sanitize::truncate_for_json;
+use super::protocol_error::{clean_error, invalid_request};
 use crate::help::Help;
 
 /// The parameters of `ai_help`; other fields, such as `_meta`, are ignored.
@@ -68,6 +66,5 @@ fn unknown_method_error(method: &str) -> ErrorData {
     if KNOWN_METHODS.contains(&method) {
         return invalid_request(&format!("{method}: malformed params"));
     }
-    let method = truncate_for_json(method, limits::PROTOCOL_ERROR_BYTES).0;
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)
+    clean_error(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None))
 }

@@ -12,7 +12,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{
-    ALLOW, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
+    ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,7 +20,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::flow::{TOO_MANY_VALUES, has_too_many_values};
 use super::handler::{Server, ServerParts};
 use super::host::{HostFilter, single_value};
+use super::outgoing::{DashdashResult, complete_body};
+use super::protocol_error::clean_error;
 
 /// The path that accepts requests.
 pub const MCP_PATH: &str = "/mcp";
@@ -212,11 +214,33 @@ async fn answer_request(
         Ok(body) => body,
         Err(answer) => return answer,
     };
-    if let Some(answer) = refuse_message(&body) {
+    let message = match parse_message(&body) {
+        Ok(message) => message,
+        Err(answer) => return *answer,
+    };
+    let expected = match &message {
+        JsonRpcMessage::Request(request) => DashdashResult::of_request(&request.request),
+        JsonRpcMessage::Response(_)
+        | JsonRpcMessage::Notification(_)
+        | JsonRpcMessage::Error(_) => None,
+    };
+    let request = Request::from_parts(head, Full::new(body));
+    let answer = to_protocol_refusal(service.handle(request).await).await;
+    complete_answer(expected, answer).await
+}
+
+/// Completes an answer of rmcp. An answer as a stream of events is passed on: it follows messages
+/// about the progress of a tool, whose own errors are clean.
+async fn complete_answer(expected: Option<DashdashResult>, answer: HttpAnswer) -> HttpAnswer {
+    if !is_json(answer.headers()) {
         return answer;
     }
-    let request = Request::from_parts(head, Full::new(body));
-    to_protocol_refusal(service.handle(request).await).await
+    let (mut head, body) = answer.into_parts();
+    let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
+    let body = complete_body(expected, &body).map_or(body, Bytes::from);
+    // hyper sets the length of the new body.
+    head.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(head, Full::new(body).boxed())
 }
 
 /// Returns true if the single content type of a request is JSON.
@@ -254,18 +278,22 @@ async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, HttpAnswer> 
     Err(answer)
 }
 
-/// Returns the answer to a body that is not JSON or not a message of the protocol.
-fn refuse_message(body: &[u8]) -> Option<HttpAnswer> {
+/// Parses the message in a body. The error is the answer to a body that is not JSON or not a message
+/// of the protocol.
+fn parse_message(body: &[u8]) -> Result<ClientJsonRpcMessage, Box<HttpAnswer>> {
     if has_too_many_values(body) {
         let error = ErrorData::invalid_request(TOO_MANY_VALUES, None);
-        return Some(json_refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None));
+        return Err(Box::new(json_refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None)));
     }
-    let error = serde_json::from_slice::<ClientJsonRpcMessage>(body).err()?;
+    let error = match serde_json::from_slice(body) {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
+    };
     let value: Value = match serde_json::from_slice(body) {
         Ok(value) => value,
         Err(error) => {
             let error = ErrorData::parse_error(format!("the request is not JSON: {error}"), None);
-            return Some(json_refusal(StatusCode::BAD_REQUEST, error, None));
+            return Err(Box::new(json_refusal(StatusCode::BAD_REQUEST, error, None)));
         }
     };
     let message = if value.is_array() {
@@ -278,7 +306,8 @@ fn refuse_message(body: &[u8]) -> Option<HttpAnswer> {
         Some(id) => id.as_i64().map(RequestId::Number),
         None => None,
     };
-    Some(json_refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), id))
+    let error = ErrorData::invalid_request(message, None);
+    Err(Box::new(json_refusal(StatusCode::BAD_REQUEST, error, id)))
 }
 
 /// Returns true if a request has the required `token`, or none is required. The comparison takes
@@ -300,7 +329,7 @@ fn plain_refusal(status: StatusCode, message: &'static str) -> HttpAnswer {
 /// Creates a refusal in the format of the protocol, because some clients show nothing else. It is
 /// used before the protocol handles the request.
 fn json_refusal(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> HttpAnswer {
-    let body = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": clean_error(error) }).to_string();
     let mut answer = Response::new(Full::new(Bytes::from(body)).boxed());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::flow::{Flow, TOO_MANY_VALUES, has_too_many_values};
+use super::outgoing::complete_message;
 
 /// Maximum size of a line in bytes. The arguments of every tool fit; a longer text would take
 /// several times its size in each of the answering threads.
@@ -103,7 +104,7 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let room = answered_id(&item).and_then(|id| self.flow.take_room(id));
-        let sending = self.inner.send(item);
+        let sending = self.inner.send(complete_message(item));
         let flow = Arc::clone(&self.flow);
         async move {
             let result = sending.await;
@@ -141,7 +142,7 @@ where
 
             // The message stays in `next` until there is room, because this future may be dropped
             // at any time.
-            let room = self.flow.wait_for_room(bytes).await?;
+            let room = self.flow.wait_for_room(bytes).await;
             match self.next.take()? {
                 NextInput::Message(mut message) => {
                     if let JsonRpcMessage::Request(request) = message.as_mut() {

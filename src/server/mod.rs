@@ -10,6 +10,7 @@ mod help;
 mod host;
 mod http;
 mod lines;
+mod outgoing;
 mod progress;
 mod prompts;
 mod protocol_error;

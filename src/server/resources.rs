@@ -10,7 +10,7 @@ use schemas::tool::details::DetailArgs;
 use schemas::tool::event::EventArgs;
 use schemas::{ErrorCode, ToolError, limits};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::schema::into_object;
 use crate::base::sanitize::{clean_text, truncate_for_json};
@@ -112,9 +112,18 @@ impl ResourceSpec {
     }
 
     fn dashdash_meta(&self) -> MetaObject {
-        let block = dashdash::resource_block(self.kind, self.is_refreshable, self.command);
-        MetaObject(into_object(json!({ (format!("{NAMESPACE}/dashdash")): block })))
+        MetaObject(into_object(json!({ (format!("{NAMESPACE}/dashdash")): self.dashdash_block() })))
     }
+
+    fn dashdash_block(&self) -> Value {
+        dashdash::resource_block(self.kind, self.is_refreshable, self.command)
+    }
+}
+
+/// Returns the dashdash block of the resource or the resource template with this URI.
+pub(super) fn dashdash_block(uri: &str) -> Option<Value> {
+    let mut rows = RESOURCES.iter().chain(TEMPLATES);
+    rows.find(|row| row.uri == uri).map(ResourceSpec::dashdash_block)
 }
 
 /// Returns every resource, in the order of the table.

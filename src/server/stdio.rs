@@ -12,9 +12,10 @@ use super::flow::Flow;
 use super::handler::{Server, ServerParts};
 use super::lines::LineTransport;
 
-/// Maximum time that the process waits for calls that were cut off. They notice it within
-/// milliseconds.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
+/// Maximum time that the process waits for calls that were cut off, which notice it within
+/// milliseconds, and for an answer that the client does not read. With the waiting times of
+/// [`Flow`], the process ends within a second after its input.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Serves the tools on stdin and stdout until stdin ends.
 ///

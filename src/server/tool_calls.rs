@@ -53,7 +53,7 @@ pub(super) fn run_tool(
 pub(super) fn call_result(answered: CallOutcome) -> CallToolResult {
     let mut result = match answered.result {
         Ok(answer) => success_result(answer),
-        Err(error) => failure_result(error),
+        Err(error) => failure_result(&error),
     };
     if let Ok(Value::Object(debug)) = serde_json::to_value(answered.debug) {
         result.meta = Some(MetaObject(debug));
@@ -70,8 +70,8 @@ fn success_result(answer: AnswerContent) -> CallToolResult {
 
 /// Returns a failed result, as text only: some clients check structured content against the schema
 /// of a success.
-fn failure_result(error: ToolError) -> CallToolResult {
-    let json = serde_json::to_string(&ErrorAnswer::from(error)).unwrap_or_default();
+fn failure_result(error: &ErrorAnswer) -> CallToolResult {
+    let json = serde_json::to_string(error).unwrap_or_default();
     CallToolResult::error(vec![ContentBlock::text(json)])
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ingest::discover::discover;
+use ingest::discover::{discover, is_absent};
 use ingest::provider::FORMATS;
 use ingest::provider::format::AgentFolders;
 use schemas::session::SessionRow;
@@ -49,10 +49,14 @@ pub struct ProviderHealth {
 #[derive(Debug, Serialize)]
 pub struct LogFolder {
     pub path: PathBuf,
+    /// False if the folder does not exist. One that cannot be examined counts as existing.
     pub exists: bool,
     /// The number of files that may be logs.
     pub files: usize,
     pub bytes: u64,
+    /// The files and folders that cannot be read: each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
 }
 
 /// A record type, field or block that a decoder does not know.
@@ -66,6 +70,9 @@ pub struct Drift {
     pub name: String,
     pub count: u64,
 }
+
+/// Maximum number of unreadable files and folders listed for one folder of an agent.
+const MAX_UNREADABLE: usize = 10;
 
 /// Maximum number of versions listed for one agent.
 const MAX_VERSIONS: usize = 8;
@@ -99,12 +106,18 @@ pub(super) fn run(
     Ok(data)
 }
 
-/// Counts the files of a folder that may be logs.
+/// Counts the files of a folder that may be logs, and finds what cannot be read there.
 fn inspect_folder(path: PathBuf) -> LogFolder {
-    let exists = path.exists();
-    let files = if exists { discover(std::slice::from_ref(&path)).files } else { Vec::new() };
-    let bytes = files.iter().map(|file| file.size).sum();
-    LogFolder { path, exists, files: files.len(), bytes }
+    if is_absent(&path) {
+        return LogFolder { path, exists: false, files: 0, bytes: 0, unreadable: Vec::new() };
+    }
+    let found = discover(std::slice::from_ref(&path));
+    let bytes = found.files.iter().map(|file| file.size).sum();
+    let problems = found.problems.iter().take(MAX_UNREADABLE);
+    let unreadable = problems
+        .map(|problem| format!("{}: {}", clean_text(&problem.path), clean_text(&problem.message)))
+        .collect();
+    LogFolder { path, exists: true, files: found.files.len(), bytes, unreadable }
 }
 
 /// Sums up the sessions of one agent, without its folders.

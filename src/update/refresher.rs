@@ -12,6 +12,7 @@ use schemas::session::{SourceRow, SourceStatus};
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
+use super::watch::can_be_read;
 use crate::config::{environment, settings};
 use crate::error::store_error;
 use crate::store::{Snapshot, Store, Verify};
@@ -171,7 +172,8 @@ impl SharedRefresh {
         let must_walk_roots = changed.len() > MAX_NAMED_FILES
             || changed.iter().any(|file| file.container != Container::Plain);
         if must_walk_roots {
-            paths.extend_from_slice(roots);
+            // An unreadable path would be an error, and the other roots would not be read.
+            paths.extend(roots.iter().filter(|root| can_be_read(root)).cloned());
         }
         for file in changed {
             let is_below_root = roots.iter().any(|root| file.path.starts_with(root));

@@ -118,10 +118,16 @@ fn start_watcher(
     send: Sender<notify::Result<notify::Event>>,
 ) -> Option<RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(send).ok()?;
-    for root in roots {
+    // A root that cannot be listed has no events; the check of all files reports it.
+    for root in roots.iter().filter(|root| can_be_read(root)) {
         watcher.watch(root, RecursiveMode::Recursive).ok()?;
     }
     Some(watcher)
+}
+
+/// Returns true if a root is a file, or a folder that can be listed.
+pub(super) fn can_be_read(root: &Path) -> bool {
+    root.is_file() || std::fs::read_dir(root).is_ok()
 }
 
 /// Ingests, and then ingests every change below `paths` (or the known roots), until `report`
@@ -134,9 +140,10 @@ pub fn watch_logs(
 ) -> Result<(), ToolError> {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     let mut watch = LogWatcher::new(&roots);
-    let mut next = roots.clone();
+    // Without paths, an unreadable root is a problem of the report; with paths, it is an error.
+    let mut next = paths.to_vec();
     loop {
-        let is_everything = next == roots;
+        let is_everything = next == paths;
         match ingest_logs(store, &next, options, &()) {
             Ok(done) => {
                 if !report(done) {
@@ -153,7 +160,7 @@ pub fn watch_logs(
         }
         next = match watch.wait_for_change() {
             ChangedLogs::Files(files) => files,
-            ChangedLogs::Anything => roots.clone(),
+            ChangedLogs::Anything => paths.to_vec(),
         };
     }
 }

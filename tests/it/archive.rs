@@ -377,6 +377,52 @@ fn doctor_names_every_agent_and_what_was_unknown() {
     assert!(drift.iter().any(|row| unknown(&row)), "{drift:?}");
 }
 
+/// Checks that an ingest and `doctor` report the unreadable folders of Codex.
+#[cfg(unix)]
+fn check_unreadable(env: &TestEnv) {
+    let said = env.run(&["ingest"]).ok();
+    let line = said.lines().find(|line| line.contains(".codex/sessions")).expect("a problem");
+    assert!(line.contains("unreadable"), "{line}");
+    assert!(said.contains("Check their permissions"), "{said}");
+    let report = env.json(&["ingest"]);
+    assert!(report["problems"]["unreadable"].as_u64() >= Some(1), "{report}");
+
+    let said = env.run(&["doctor"]).ok();
+    let mut lines = said.lines().skip_while(|line| !line.contains(".codex/sessions"));
+    let place = lines.next().expect("the folder");
+    assert!(!place.contains("does not exist"), "{place}");
+    let reason = lines.next().expect("the reason");
+    assert!(reason.contains("cannot be read") && reason.contains("permissions"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_folder_of_an_agent_is_a_problem_and_not_taken_for_gone() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let env = TestEnv::new();
+    let folder = env.path(".codex");
+    // Root reads every folder, but it cannot follow a link to itself.
+    let kinds: [fn(&Path); 2] = [
+        |folder| symlink(folder.file_name().expect("a name"), folder).expect("links"),
+        |folder| {
+            fs::create_dir_all(folder.join("sessions")).expect("creates");
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o000)).expect("sets");
+        },
+    ];
+    for make in kinds {
+        make(&folder);
+        let sessions = folder.join("sessions");
+        if fs::read_dir(&sessions).is_err() {
+            check_unreadable(&env);
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).ok();
+        fs::remove_file(&folder).or_else(|_| fs::remove_dir_all(&folder)).expect("removes");
+    }
+    let said = env.run(&["doctor"]).ok();
+    let place = said.lines().find(|line| line.contains(".codex/sessions")).expect("the folder");
+    assert!(place.contains("does not exist"), "{place}");
+}
+
 #[test]
 fn subagents_count_into_the_session_that_started_them() {
     let env = TestEnv::with_samples();

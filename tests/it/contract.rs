@@ -273,14 +273,29 @@ fn debug_metadata_stand_beside_the_result_and_inside_when_asked_for() {
         let answer = result.structured_content.expect("structured");
         for field in DEBUG {
             assert!(!meta[field].is_null(), "{field}: {meta}");
-            assert_eq!(answer["metadata"].get(field).is_some(), inside, "{field}");
+            // A ranked search always has them.
+            let is_core = ["confidence", "threshold"].contains(field);
+            assert_eq!(answer["metadata"].get(field).is_some(), inside || is_core, "{field}");
         }
         assert_eq!(meta["adapter"], "mcp_stdio");
         assert_eq!(meta["tokens_output"], answer["metadata"]["tokens"]);
         assert_eq!(meta["confidence"], answer["data"]["matches"][0]["confidence"]);
+        for field in ["confidence", "threshold"] {
+            assert_eq!(answer["metadata"][field], meta[field]);
+        }
         assert!(answer["metadata"]["newest_event"].is_string());
     }
-    assert!(meta(&core.call("list_sessions", json!({ "limit": 0 })))["request_id"].is_string());
+    for query in ["retry budget", "no_such_word_anywhere sort:relevance"] {
+        let answer = core.ok("search_events", json!({ "query": query }));
+        let is_ranked = query.contains("relevance");
+        assert_eq!(answer["metadata"].get("threshold").is_some(), is_ranked, "{query}");
+        let confidence = answer["metadata"].get("confidence");
+        assert_eq!(confidence, is_ranked.then_some(&json!(0.0)), "{query}");
+    }
+    let failed = core.call("list_sessions", json!({ "limit": 0 }));
+    let text = failed.content[0].as_text().expect("text").text.clone();
+    assert_eq!(meta(&failed)["tokens_output"], json!(text.len().div_ceil(4)));
+    assert!(meta(&failed)["request_id"].is_string());
     let printed = env.json(&["search", "budget", "--metadata", "full"]);
     assert_eq!(printed["metadata"]["adapter"], "cli");
     assert!(env.json(&["search", "budget"])["metadata"].get("adapter").is_none());

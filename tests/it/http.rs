@@ -219,6 +219,25 @@ fn both_eras_are_served_without_sessions() {
     let hello = legacy("initialize", info);
     assert_eq!(hello.json()["result"]["protocolVersion"], "2025-11-25");
     assert!(!hello.head.to_lowercase().contains("mcp-session-id"), "{}", hello.head);
+    for found in [hello.json(), server.post("server/discover", json!({}), &[]).json()] {
+        assert_eq!(found["result"]["dashdash"]["specVersion"], "0.2.0", "{found}");
+    }
+    for listed in [legacy("tools/list", json!({})), server.post("tools/list", json!({}), &[])] {
+        let listed = listed.json();
+        for tool in listed["result"]["tools"].as_array().expect("tools") {
+            crate::surface::check_tool_block(tool);
+        }
+    }
+    for (method, list) in
+        [("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")]
+    {
+        for listed in [legacy(method, json!({})), server.post(method, json!({}), &[])] {
+            let listed = listed.json();
+            for resource in listed["result"][list].as_array().expect(list) {
+                assert!(resource["dashdash"]["resourceType"].is_string(), "{resource}");
+            }
+        }
+    }
     let call = json!({ "name": "list_sessions", "arguments": { "limit": 1 } });
     let answer = legacy("tools/call", call).json();
     assert_eq!(answer["result"]["structuredContent"]["status"], "ok", "{answer}");
@@ -236,4 +255,74 @@ fn asked_to_end_it_ends_well() {
     let mut rest = String::new();
     server.stderr.read_to_string(&mut rest).expect("reads");
     assert_eq!(rest, "");
+}
+
+/// The output of another program is a pipe, whose text may come late.
+#[cfg(unix)]
+#[test]
+fn a_token_may_come_from_another_program() {
+    let env = TestEnv::with_samples();
+    let pipe = env.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs");
+    assert!(made.success());
+    let token = "a-token-from-a-pipe";
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut file = std::fs::OpenOptions::new().write(true).open(pipe).expect("opens");
+            std::thread::sleep(std::time::Duration::from_millis(1500));
+            file.write_all(token.as_bytes()).expect("writes");
+        }
+    });
+    let server = Server::start(&env, &["--token-file", &pipe.to_string_lossy()], &[]);
+    writer.join().expect("ends");
+    let header = format!("Bearer {token}");
+    let listed = server.post("tools/list", json!({}), &[("Authorization", &header)]);
+    assert_eq!(listed.status, 200, "{}", listed.body);
+}
+
+#[test]
+fn errors_over_http_repeat_no_invisible_characters() {
+    let env = TestEnv::with_samples();
+    let server = Server::start(&env, &["--no-auth"], &[]);
+    let hostile = "evil\u{1b}[31m\u{202e}\u{7}";
+    let version = |version: &str| {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        })
+    };
+    for (protocol, header_method) in
+        [("2026-07-28", "tools/list"), ("2026-07-28", ""), ("2025-11-25", "")]
+    {
+        for (method, params) in [
+            (hostile, json!({})),
+            ("tools/call", json!({ "name": hostile, "arguments": {} })),
+            ("resources/read", json!({ "uri": hostile })),
+            ("ai_help", json!({ "section": hostile })),
+            ("tools/list", json!({ "_meta": version(hostile) })),
+            (hostile, json!({ "_meta": version("2026-07-28") })),
+            ("tools/call", json!({ "name": hostile, "_meta": version("2026-07-28") })),
+        ] {
+            let mut headers = vec![
+                ("Accept", "application/json, text/event-stream"),
+                ("Content-Type", "application/json"),
+                ("MCP-Protocol-Version", protocol),
+            ];
+            if !header_method.is_empty() {
+                headers.push(("Mcp-Method", header_method));
+            }
+            for id in [json!(1), json!("a")] {
+                let body =
+                    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+                let answer = server.send("POST", "/mcp", &headers, &body.to_string()).json();
+                assert!(answer["error"]["message"].is_string() || answer["result"].is_object());
+                assert!(!crate::surface::has_hostile_text(&answer), "{method} {params}: {answer}");
+            }
+        }
+    }
+    let broken = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"{hostile}\"");
+    let headers = [("Content-Type", "application/json")];
+    let answer = server.send("POST", "/mcp", &headers, &broken).json();
+    assert!(!crate::surface::has_hostile_text(&answer), "{answer}");
 }

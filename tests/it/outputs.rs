@@ -228,6 +228,69 @@ fn what_a_killed_run_leaves_is_removed_by_the_next_one() {
 }
 
 #[test]
+fn a_file_of_a_killed_run_is_removed_at_once_even_if_its_process_id_is_in_use_again() {
+    let env = TestEnv::with_samples();
+    fs::create_dir(env.path("out")).expect("creates");
+    // Two files of the process of this test, which runs. A run that is alive holds a lock.
+    let name = |random: &str| format!(".sessions-tmp-{}-{random}", std::process::id());
+    let [killed, alive] = ["abcDEF012345", "lockedlocked"].map(|at| env.path("out").join(name(at)));
+    for path in [&killed, &alive] {
+        fs::write(path, "half").expect("writes");
+    }
+    let lock = fs::File::open(&alive).expect("opens");
+    lock.try_lock().expect("locks");
+
+    env.run(&["query", "SELECT 1 AS a", "-o", "out/rows.csv"]).ok();
+
+    assert!(!killed.exists(), "no process has its lock");
+    assert!(alive.exists(), "it is in use");
+}
+
+#[test]
+fn an_export_that_needs_a_folder_says_so() {
+    let env = TestEnv::with_samples();
+    fs::write(env.path("file"), "theirs").expect("writes");
+    for (format, path, kind) in [
+        ("parquet", "/dev/null", "a device"),
+        ("parquet", "/dev/null/below", "a device"),
+        ("parquet", "file", "a file"),
+        ("parquet", "file/below/it", "a file"),
+        ("markdown", "/dev/null", "a device"),
+        ("html", "file", "a file"),
+    ] {
+        let refused = env.run(&["export", "--format", format, "-o", path]).fails(2);
+        assert!(refused.contains(kind) && refused.contains("Name a folder with -o"), "{refused}");
+        assert!(!refused.contains("os error"), "{refused}");
+    }
+    assert_eq!(fs::read_to_string(env.path("file")).expect("reads"), "theirs");
+}
+
+#[test]
+fn pipes_that_no_program_uses_do_not_hold_up_a_command() {
+    let env = TestEnv::with_samples();
+    let pipe = env.path("pipe");
+    make_pipe(&pipe);
+    let mut listing = env.command();
+    listing.args(["list"]).stdout(Stdio::null());
+    listing.env("SESSIONS_LOG", format!("debug:{}", pipe.display()));
+    let (code, said) = end_of(listing);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("named pipe that no program reads"), "{said}");
+    assert!(said.contains("SESSIONS_LOG names this file"), "{said}");
+
+    let mut listing = env.command();
+    listing.args(["list"]).stdout(Stdio::null()).env("SESSIONS_LOG", "debug:/dev/stderr");
+    let (code, said) = end_of(listing);
+    assert_eq!(code, 0, "{said}");
+
+    let mut serving = env.command();
+    serving.args(["mcp", "--http", "127.0.0.1:0", "--token-file"]).arg(&pipe);
+    let (code, said) = end_of(serving);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("no program writes to it"), "{said}");
+}
+
+#[test]
 fn an_export_cleans_partitions_that_it_does_not_write_to() {
     let env = TestEnv::with_samples();
     let partition = env.path("lake/p_provider=claude/p_date=1999-01-01");

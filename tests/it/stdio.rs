@@ -346,3 +346,72 @@ fn the_server_answers_on_after_a_query_was_killed() {
     let next = read();
     assert_eq!(next["result"]["structuredContent"]["data"]["rows"], json!([[1]]), "{next}");
 }
+
+/// Lines that are no session: the server answers most of them, and none begins one.
+fn sessionless_lines() -> Vec<String> {
+    let request = |method: &str| request(1, method, &json!({}));
+    vec![
+        "1".to_owned(),
+        "null".to_owned(),
+        "[]".to_owned(),
+        "{}".to_owned(),
+        "garbage".to_owned(),
+        "\"\u{1b}[31m\"".to_owned(),
+        request("ping"),
+        request("tools/list"),
+        request("server/discover"),
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\ud800"}}"#.to_owned(),
+    ]
+}
+
+#[test]
+fn a_client_that_begins_no_session_and_never_reads_is_noticed_when_it_leaves() {
+    let env = TestEnv::with_samples();
+    for line in sessionless_lines() {
+        for is_endless in [false, true] {
+            // The client is another process, so that its end of the pipe closes while the server
+            // does not read.
+            let program = if is_endless { "yes" } else { "echo" };
+            let client = Command::new(program).arg(&line).stdout(Stdio::piped()).spawn();
+            let mut client = Raw(client.expect("spawns"));
+            let input = client.0.stdout.take().expect("open");
+            let mut command = env.command();
+            let server = command.arg("mcp").stdin(input).stdout(Stdio::piped()).spawn();
+            let mut server = Raw(server.expect("spawns"));
+            if is_endless {
+                // More answers than fit into the pipe. Lines without an answer never end.
+                wait_until_idle(server.0.id());
+            }
+            drop(client);
+
+            let start = Instant::now();
+            // stdout stays open, and nobody reads it.
+            server.wait();
+            let took = start.elapsed();
+            report_time(&format!("after {program} {line:?} the server ended after"), took);
+            // Within a second; a machine may be slow.
+            assert!(took < Duration::from_secs(5), "{program} {line:?}: {took:?}");
+        }
+    }
+}
+
+/// Waits until a process uses no more processor time, because it reads no further, or for two
+/// seconds.
+fn wait_until_idle(process: u32) {
+    let ticks = || {
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).expect("runs");
+        let (_, rest) = text.rsplit_once(')').expect("a name");
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        [fields[11].to_owned(), fields[12].to_owned()]
+    };
+    let start = Instant::now();
+    let mut last = ticks();
+    loop {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = ticks();
+        if now == last || start.elapsed() > Duration::from_secs(2) {
+            return;
+        }
+        last = now;
+    }
+}

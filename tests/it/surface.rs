@@ -40,6 +40,7 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
         assert_eq!(block["accessLevel"], "interact");
         assert_eq!(&result["capabilities"]["experimental"]["dashdash"], block);
         assert_eq!(&result["_meta"][dashdash()], block);
+        assert_eq!(&result["dashdash"], block, "the member that the specification names");
         assert_eq!(result["_meta"]["schema_version"], CONTRACT_VERSION);
         for capability in ["tools", "resources", "prompts", "completions"] {
             assert!(result["capabilities"][capability].is_object(), "{capability}");
@@ -49,7 +50,7 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
     let listed = client.request("tools/list", json!({}));
     for tool in listed["result"]["tools"].as_array().expect("tools") {
         assert_eq!(tool["_meta"]["schema_version"], CONTRACT_VERSION);
-        assert!(tool["_meta"][dashdash()]["cliEquivalent"].is_string(), "{tool}");
+        check_tool_block(tool);
     }
     for (method, list) in
         [("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")]
@@ -57,7 +58,60 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
         let listed = client.request(method, json!({}));
         assert!(listed["result"]["ttlMs"].as_u64() > Some(0), "{listed}");
         for resource in listed["result"][list].as_array().expect(list) {
-            assert!(resource["_meta"][dashdash()]["resourceType"].is_string(), "{resource}");
+            assert!(resource["dashdash"]["resourceType"].is_string(), "{resource}");
+            assert_eq!(resource["_meta"][dashdash()], resource["dashdash"]);
+        }
+    }
+}
+
+/// Checks the dashdash block of a tool in the list of tools.
+pub(crate) fn check_tool_block(tool: &Value) {
+    let spec = TOOLS.iter().find(|spec| tool["name"] == spec.name).expect("a row");
+    let block = json!({
+        "category": spec.category,
+        "operationType": if spec.read_only { "read" } else { "write" },
+        "idempotent": spec.idempotent,
+        "cliEquivalent": format!("sessions {}", spec.command),
+    });
+    assert_eq!(tool["dashdash"], block, "{tool}");
+    assert!(tool["_meta"].get(dashdash()).is_none(), "once is enough: {tool}");
+}
+
+/// Returns true if a text of the value has a character that the sanitizer removes.
+pub(crate) fn has_hostile_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(['\u{1b}', '\u{202e}', '\u{7}']),
+        Value::Array(items) => items.iter().any(has_hostile_text),
+        Value::Object(members) => members.values().any(has_hostile_text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[test]
+fn errors_of_the_protocol_repeat_no_invisible_characters() {
+    let env = TestEnv::new();
+    let hostile = "evil\u{1b}[31m\u{202e}\u{7}";
+    let modern = json!({
+        "io.modelcontextprotocol/protocolVersion": hostile,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for mut client in [Client::legacy(&env), Client::modern(&env), Client::spawn(&env, &[])] {
+        for (method, params) in [
+            (hostile, json!({})),
+            ("tools/call", json!({ "name": hostile, "arguments": {} })),
+            ("tools/call", json!({ "name": [hostile] })),
+            ("resources/read", json!({ "uri": hostile })),
+            ("prompts/get", json!({ "name": hostile })),
+            ("prompts/get", json!({ "name": "recall", "arguments": { hostile: hostile } })),
+            ("completion/complete", json!({ "ref": { "type": hostile }, "argument": hostile })),
+            ("ai_help", json!({ "section": hostile })),
+            ("ai_help", json!({ "format": hostile })),
+            ("tools/list", json!({ "_meta": modern })),
+        ] {
+            let line = json!({ "jsonrpc": "2.0", "id": 77, "method": method, "params": params });
+            client.send(&line.to_string());
+            let answer = client.read();
+            assert!(!has_hostile_text(&answer), "{method} {params}: {answer}");
         }
     }
 }
@@ -224,6 +278,10 @@ fn tools_are_described_without_any_logs() {
         let spec = TOOLS.iter().find(|spec| tool["tool"] == spec.name).expect("a row");
         assert_eq!(tool["connectorId"], "sessions");
         assert_eq!(tool["riskLevel"], spec.risk.level());
+        let categories = [(1, "read"), (2, "write"), (3, "delete")];
+        let (_, category) =
+            categories.iter().find(|(level, _)| tool["riskLevel"] == *level).expect("a level");
+        assert_eq!(tool["category"], *category);
     }
     let some = client.call("tool_metadata", json!({ "tools": ["list_sessions", "nonsense"] }));
     assert_eq!(some["data"]["tools"][0]["tool"], "list_sessions");

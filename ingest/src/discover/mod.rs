@@ -5,6 +5,6 @@ mod reach;
 pub mod sniff;
 pub(crate) mod walk;
 
-pub use self::reach::find_file;
 pub(crate) use self::reach::find_obstacle;
+pub use self::reach::{find_file, is_absent};
 pub use self::walk::{Discovery, default_roots, discover, is_log_name};

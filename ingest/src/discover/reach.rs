@@ -14,6 +14,16 @@ pub fn find_file(key: &str) -> Option<PathBuf> {
     paths.find(|path| path.exists())
 }
 
+/// Returns whether a file or folder is known not to exist. What cannot be examined, as in a folder
+/// without permission, may exist.
+pub fn is_absent(path: &Path) -> bool {
+    let error = std::fs::metadata(path).err();
+    // A part of the path that is a file has nothing below it.
+    error.is_some_and(|error| {
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    })
+}
+
 /// Returns the folder that makes the file of a log unreachable, and the error. `None` if the file
 /// exists, or is known not to exist.
 pub(crate) fn find_obstacle(key: &str) -> Option<(PathBuf, io::Error)> {

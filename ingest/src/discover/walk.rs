@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::problem::{Problem, ProblemKind};
 
-use super::reach::{find_obstacle, shared_database};
+use super::reach::{find_obstacle, is_absent, shared_database};
 use crate::provider::format::AgentFolders;
 use crate::provider::{FORMATS, assemblies};
 use crate::source::candidate::{Container, LogCandidate};
@@ -21,11 +21,11 @@ pub struct Discovery {
     pub roots: Vec<PathBuf>,
 }
 
-/// Returns the existing roots of every provider. The environment variables that the agents
-/// themselves honour move them.
+/// Returns the roots of every provider that exist, or that cannot be examined: [`discover`] reports
+/// those. The environment variables that the agents themselves honour move them.
 pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| (format.roots)(places)).collect();
-    roots.retain(|root| root.exists());
+    roots.retain(|root| !is_absent(root));
     roots.sort();
     roots.dedup();
     roots
@@ -213,5 +213,27 @@ mod tests {
         };
         let roots = default_roots(&AgentFolders::new(home.path(), &variable));
         assert_eq!(roots, [home.path().join(".gemini/tmp"), other.join("projects")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_root_that_cannot_be_examined_is_reported_and_one_that_is_absent_is_not() {
+        let home = tempfile::tempdir().expect("tempdir");
+        // A link to itself cannot be followed, not even by root.
+        std::os::unix::fs::symlink(".codex", home.path().join(".codex")).expect("links");
+        std::os::unix::fs::symlink("nowhere", home.path().join(".gemini")).expect("links");
+        std::fs::write(home.path().join(".claude"), "a file").expect("writes");
+
+        let roots = default_roots(&AgentFolders::new(home.path(), &|_| None));
+
+        assert!(roots.contains(&home.path().join(".codex/sessions")), "{roots:?}");
+        for name in [".gemini", ".claude"] {
+            let folder = home.path().join(name);
+            assert!(!roots.iter().any(|root| root.starts_with(&folder)), "{roots:?}");
+        }
+        let found = discover(&roots);
+        let paths: Vec<&str> = found.problems.iter().map(|problem| &*problem.path).collect();
+        assert_eq!(paths.len(), roots.len(), "{paths:?}");
+        assert!(found.roots.is_empty() && found.files.is_empty());
     }
 }

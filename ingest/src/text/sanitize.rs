@@ -11,8 +11,8 @@ const MAX_ESCAPE_CHARS: usize = 4096;
 
 /// Returns `text` without terminal escapes, control characters and invisible characters. Tabs and
 /// line breaks stay. U+2028, U+2029 and a carriage return inside a line become line breaks. Joiners
-/// stay inside emoji and between letters of scripts that need them. Cleaning a cleaned text changes
-/// nothing.
+/// stay inside emoji, and between or after letters of scripts that need them. Cleaning a cleaned text
+/// changes nothing.
 pub fn clean(text: &str) -> Cow<'_, str> {
     let Some(mut plain) = find_suspect(text) else { return Cow::Borrowed(text) };
     let mut cleaned = String::with_capacity(text.len());
@@ -125,7 +125,7 @@ fn replacement_of(c: char, before: Option<char>, after: &str) -> Option<char> {
             Some(_) => Some('\n'),
         },
         '\u{2028}' | '\u{2029}' => Some('\n'),
-        '\u{200c}' | '\u{200d}' => is_joiner_needed(c, before?, after.chars().next()?).then_some(c),
+        '\u{200c}' | '\u{200d}' => is_joiner_needed(c, before?, after.chars().next()).then_some(c),
         '\u{fe0e}' | '\u{fe0f}' => {
             let before = before?;
             let is_keycap =
@@ -137,12 +137,72 @@ fn replacement_of(c: char, before: Option<char>, after: &str) -> Option<char> {
     }
 }
 
-/// Returns whether a joiner is inside an emoji, or between letters of a script that needs it.
-fn is_joiner_needed(joiner: char, before: char, after: char) -> bool {
+/// Returns whether a joiner is inside an emoji, between letters of a script that needs it, or at the
+/// end of a word that it shapes. `after` is `None` at the end of the text.
+///
+/// At the end of a word, a joiner after a virama decides between a conjoined form and a visible
+/// virama: `\u{d28}\u{d4d}\u{200d}` is the Malayalam chillu N. A zero-width joiner after an Arabic letter
+/// keeps the letter's joined form, as in the abbreviation of the Hijri year.
+fn is_joiner_needed(joiner: char, before: char, after: Option<char>) -> bool {
+    let Some(after) = after else { return is_shaping_end(joiner, before) };
     let is_in_emoji = joiner == '\u{200d}'
         && (is_emoji(before) || matches!(before, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}'))
         && is_emoji(after);
-    is_in_emoji || is_joining_script(before) && is_joining_script(after)
+    is_in_emoji
+        || is_joining_script(before) && is_joining_script(after)
+        || is_after_word(after) && is_shaping_end(joiner, before)
+}
+
+/// Returns whether a joiner shapes the end of a word, if the word's last character is `before`.
+fn is_shaping_end(joiner: char, before: char) -> bool {
+    is_virama(before) || joiner == '\u{200d}' && is_arabic_letter(before)
+}
+
+/// Returns whether a character after a joiner shows that the word has ended. It must not be removed
+/// itself, because the character after it would decide then. A carriage return may be removed, but
+/// only at the end of a line.
+fn is_after_word(c: char) -> bool {
+    c == '\r' || !c.is_alphanumeric() && !is_suspect(c)
+}
+
+/// Returns whether a character is a virama of India, Sri Lanka or Nepal: the sign that a consonant
+/// has no vowel.
+fn is_virama(c: char) -> bool {
+    matches!(
+        c,
+        '\u{94d}'
+            | '\u{9cd}'
+            | '\u{a4d}'
+            | '\u{acd}'
+            | '\u{b4d}'
+            | '\u{bcd}'
+            | '\u{c4d}'
+            | '\u{ccd}'
+            | '\u{d3b}'
+            | '\u{d3c}'
+            | '\u{d4d}'
+            | '\u{dca}'
+            | '\u{a8c4}'
+            | '\u{11046}'
+            | '\u{110b9}'
+            | '\u{111c0}'
+            | '\u{11235}'
+            | '\u{1134d}'
+            | '\u{11442}'
+            | '\u{114c2}'
+            | '\u{115bf}'
+            | '\u{1163f}'
+            | '\u{116b6}'
+            | '\u{11839}'
+            | '\u{119e0}'
+            | '\u{11c3f}'
+    )
+}
+
+/// Returns whether a character is a letter of the Arabic script.
+fn is_arabic_letter(c: char) -> bool {
+    c.is_alphabetic()
+        && matches!(c, '\u{620}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{870}'..='\u{8c9}')
 }
 
 /// Returns whether a character is a pictograph, which a variation selector or a joiner may follow.
@@ -270,6 +330,55 @@ mod tests {
         {
             assert!(!clean(split).contains(['\u{200c}', '\u{200d}']), "{split:?}");
         }
+    }
+
+    #[test]
+    fn joiners_stay_at_the_end_of_a_word_that_they_shape() {
+        for (word, name) in [
+            ("അവന\u{d4d}\u{200d}", "Malayalam chillu N"),
+            ("അത\u{d4d}\u{200c}", "Malayalam, visible virama"),
+            ("ക\u{d4d}\u{200d}", "Malayalam chillu K"),
+            ("क्\u{200d}", "Devanagari half form"),
+            ("क्\u{200c}", "Devanagari, visible virama"),
+            ("ত\u{9cd}\u{200d}", "Bengali khanda ta"),
+            ("ක්\u{200d}", "Sinhala"),
+            ("ಕ್\u{200c}", "Kannada, visible virama"),
+            ("۱۳۴۲ ه\u{200d}", "abbreviation of the Hijri year"),
+        ] {
+            for after in ["", " b", ".", ")\n", "\nb", "\r\nb", "\r\r\nb", "、", "\tb"] {
+                let text = format!("{word}{after}");
+                let cleaned = clean(&text);
+                assert!(cleaned.starts_with(word), "{name}: {text:?}");
+                assert_eq!(clean(&cleaned), cleaned, "{name}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn joiners_that_shape_nothing_are_removed_and_split_no_secret() {
+        let is_joiner = ['\u{200c}', '\u{200d}'];
+        for text in [
+            "क्\u{200d}ghp",
+            "क्\u{200d}1",
+            "क\u{200c} ",
+            "می\u{200c} ",
+            "ه\u{200d}a",
+            "۱\u{200d} ",
+            "ghp\u{200d} ",
+            "ghp\u{200c}",
+            "👩\u{200d} ",
+            " \u{200d}क",
+            "क्\u{200d}\u{202e}a",
+            "क्\u{200d}\u{1b}[0ma",
+        ] {
+            let cleaned = clean(text);
+            assert!(!cleaned.contains(is_joiner), "{text:?}");
+            assert_eq!(clean(&cleaned), cleaned, "{text:?}");
+        }
+        // One of several joiners is enough.
+        let cleaned = clean("ന\u{d4d}\u{200d}\u{200d} b");
+        assert!(cleaned.matches(is_joiner).count() <= 1, "{cleaned:?}");
+        assert_eq!(clean(&cleaned), cleaned);
     }
 
     #[test]

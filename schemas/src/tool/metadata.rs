@@ -11,7 +11,7 @@ use super::spec::{Category, Risk, ToolExample, ToolSpec};
 pub const SPEC: ToolSpec = ToolSpec {
     name: "tool_metadata",
     title: "Describe the tools",
-    description: "Describes these tools for a host that shows or guards them: title, riskLevel (1 reads, 2 writes, 3 deletes), category, \
+    description: "Describes these tools for a host that shows or guards them: title, riskLevel (1 reads, 2 writes, 3 deletes), category (read, write, delete), \
 actionTemplate with {argument} placeholders. All tools by name, or those named; unknown names in not_found.",
     read_only: true,
     destructive: false,
@@ -69,8 +69,8 @@ pub struct ToolMetadata {
     pub title: &'static str,
     /// 1 reads, 2 writes, 3 deletes.
     pub risk_level: u8,
-    /// What the tool is about.
-    pub category: Category,
+    /// The worst that a call does: `read`, `write` or `delete`.
+    pub category: Risk,
     /// What a call does, in one line; `{argument}` is replaced by the argument's value.
     pub action_template: &'static str,
 }
@@ -82,7 +82,7 @@ impl From<&ToolSpec> for ToolMetadata {
             connector_id: CONNECTOR,
             title: spec.title,
             risk_level: spec.risk.level(),
-            category: spec.category,
+            category: spec.risk,
             action_template: spec.action_template,
         }
     }

@@ -16,16 +16,15 @@ pub fn input_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Returns the schema of a tool's data: the names and types of its parts. The fields of rows are left
-/// out, because every list of the tools would contain them, and the rows show them anyway.
+/// Returns the schema of a tool's data: the names and types of its parts. What rows hold is left out,
+/// because every list of the tools would contain it, and the rows show it anyway.
 pub fn output_schema<T: JsonSchema>() -> Value {
     let mut schema = generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize());
     tidy_schema(&mut schema, false);
     if let Some(parts) = schema["properties"].as_object_mut() {
         for part in parts.values_mut() {
-            let inner = if part["type"] == "array" { &mut part["items"] } else { part };
-            if inner["type"] == "object" {
-                *inner = json!({ "type": "object" });
+            if part["type"] == "array" || part["type"] == "object" {
+                *part = json!({ "type": part["type"] });
             }
         }
     }

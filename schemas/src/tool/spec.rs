@@ -28,7 +28,7 @@ pub struct ToolSpec {
     pub max_result_chars: u32,
     /// The worst that a call can do to what is stored.
     pub risk: Risk,
-    /// What the tool is about.
+    /// What the tool is about, for the dashdash block.
     pub category: Category,
     /// What a call does, in one line; `{argument}` is replaced by the argument's value.
     pub action_template: &'static str,
@@ -75,15 +75,17 @@ closed_enum! {
     }
 }
 
-/// The worst that a call can do to what is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Risk {
-    /// A call only reads.
-    Read,
-    /// A call may add or change something.
-    Write,
-    /// A call may delete something.
-    Delete,
+closed_enum! {
+    /// The worst that a call can do to what is stored. `tool_metadata` calls it `category`, and
+    /// dashdash `operationType`.
+    Risk {
+        /// A call only reads.
+        Read = "read",
+        /// A call may add or change something.
+        Write = "write",
+        /// A call may delete something.
+        Delete = "delete",
+    }
 }
 
 impl Risk {

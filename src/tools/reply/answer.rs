@@ -43,7 +43,12 @@ pub(crate) struct Reply<T> {
     /// The sessions that the answer covers; `None` if it is not about sessions of the store.
     pub(crate) scope: Option<String>,
     pub(crate) warnings: Vec<Warning>,
+    /// The confidence of the best match, if the matches are ranked.
+    pub(crate) best_confidence: Option<f64>,
 }
+
+/// Confidence below which ranked matches are left out: none is.
+const CONFIDENCE_THRESHOLD: f64 = 0.0;
 
 impl<T> Reply<T> {
     pub(crate) fn new(data: T, returned: usize) -> Self {
@@ -57,6 +62,7 @@ impl<T> Reply<T> {
             hint: None,
             scope: None,
             warnings: Vec::new(),
+            best_confidence: None,
         }
     }
 }
@@ -116,6 +122,8 @@ pub(crate) fn run_and_wrap<T: Serialize>(
             scope: reply.scope,
             results_returned: reply.returned,
             results_truncated: reply.is_truncated || reply.next_cursor.is_some(),
+            confidence: reply.best_confidence,
+            threshold: reply.best_confidence.map(|_| CONFIDENCE_THRESHOLD),
             index_size: snapshot.event_count(),
             index_last_updated: (manifest.generation > 0).then_some(updated),
             newest_event: newest,

@@ -82,6 +82,10 @@ pub(super) fn run(
     let matched = page.matched.max(reply.before + reply.returned);
     reply.total =
         Some(if page.is_complete { RowTotal::Exact(matched) } else { RowTotal::AtLeast(matched) });
+    if is_ranked {
+        let best = reply.data.matches.first().and_then(|found| found.confidence);
+        reply.best_confidence = Some(best.unwrap_or(0.0));
+    }
     let has_no_match = reply.returned == 0 && reply.before == 0;
     let absent_stems = if has_no_match { None } else { Some(page.absent_stems.as_slice()) };
     let absent = if has_no_match || !page.absent_stems.is_empty() {
