@@ -42,3 +42,4 @@ mod store_safety;
 mod surface;
 mod tasks;
 mod work;
+mod zones;
