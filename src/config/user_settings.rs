@@ -3,9 +3,14 @@
 //! ```text
 //! [display]
 //! timezone = "Europe/Berlin"
+//!
+//! [ingest]
+//! exclude = ["~/clients/acme/**"]
+//! include = ["~/code/**"]
+//! providers = ["claude", "codex"]
 //! ```
 
-use schemas::{ToolError, Zone};
+use schemas::{Provider, ToolError, Zone};
 use serde::Deserialize;
 
 use super::environment::system_zone;
@@ -16,6 +21,21 @@ use super::settings::{invalid_file_error, read_settings_file};
 #[serde(default, deny_unknown_fields)]
 pub struct UserSettings {
     display: DisplaySettings,
+    /// Which logs are read.
+    pub ingest: IngestSettings,
+}
+
+/// Which logs are read. A pattern is matched against the working directory of a session and
+/// against the path of its log.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IngestSettings {
+    /// Patterns of logs that are left out.
+    pub exclude: Vec<String>,
+    /// Patterns of the only logs that are read; all are if the list is empty.
+    pub include: Vec<String>,
+    /// The only agents whose logs are read; all are if the list is empty.
+    pub providers: Vec<Provider>,
 }
 
 /// How commands show times.

@@ -152,7 +152,8 @@ impl StatusData {
             SourceStatus::Empty
             | SourceStatus::Beside
             | SourceStatus::Failed
-            | SourceStatus::Gone => {}
+            | SourceStatus::Gone
+            | SourceStatus::Excluded => {}
         }
     }
 

@@ -13,6 +13,7 @@ mod crash;
 mod damage;
 mod docs;
 mod env;
+mod exclude;
 mod export;
 mod freshness;
 mod fuzz;
