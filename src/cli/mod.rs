@@ -20,8 +20,8 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, completions, doctor, event, export, ingest, label, list, mcp, query, report, search,
-    setup, show, skill, sql_worker, stats, status, tools, usage,
+    analyze, completions, doctor, event, export, forget, ingest, label, list, mcp, query, report,
+    search, setup, show, skill, sql_worker, stats, status, tools, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -90,6 +90,8 @@ enum Command {
     Show(show::ShowFlags),
     /// Add and remove labels on sessions, and set a note
     Label(label::LabelFlags),
+    /// Remove sessions from the store for good, and keep their logs out
+    Forget(forget::ForgetFlags),
     /// Explain what went wrong in a session, or what goes wrong again and again
     Analyze(analyze::AnalyzeFlags),
     /// Run one SQL SELECT over the store
@@ -207,7 +209,8 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Stats(_)
         | Command::Usage(_)
         | Command::Report(_)
-        | Command::Export(_) => true,
+        | Command::Export(_)
+        | Command::Forget(_) => true,
         Command::Ingest(_)
         | Command::Event(_)
         | Command::Show(_)
@@ -252,6 +255,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::List(flags) => list::run(flags, &context),
         Command::Show(flags) => show::run(flags, &context),
         Command::Label(flags) => label::run(flags, &context),
+        Command::Forget(flags) => forget::run(flags, &context),
         Command::Analyze(flags) => analyze::run(flags, &context),
         Command::Query(flags) => query::run(flags, &context),
         Command::Stats(flags) => stats::run(flags, &context),

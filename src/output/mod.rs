@@ -2,6 +2,7 @@
 
 mod analyze;
 mod files;
+mod forget;
 mod health;
 mod labels;
 pub mod logging;

@@ -26,6 +26,8 @@ pub enum StoreError {
     Replaced { path: PathBuf },
     #[error("{} cannot be read: {reason}", path.display())]
     BadLabels { path: PathBuf, reason: String },
+    #[error("{} cannot be read: {reason}", path.display())]
+    BadForgotten { path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("another process is writing to {}", path.display())]

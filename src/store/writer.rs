@@ -47,19 +47,19 @@ const RETIRED_GRACE_US: i64 = 10 * 60 * 1_000_000;
 
 /// Holds the write lock of a store until dropped.
 pub struct StoreWriter {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     segments: Arc<HeldFolder>,
-    manifest: Mutex<Manifest>,
-    next_segment: AtomicI64,
+    pub(super) manifest: Mutex<Manifest>,
+    pub(super) next_segment: AtomicI64,
     /// The store as it was when the lock was taken.
-    before: Snapshot,
+    pub(super) before: Snapshot,
     /// Number of damaged segments that were set aside when the lock was taken.
     set_aside: u64,
     /// A notice for the user about the store's folder.
     notice: Option<String>,
     /// Decoder states by path, read on first use.
     states: OnceLock<HashMap<String, String>>,
-    lock: StoreLock,
+    pub(super) lock: StoreLock,
 }
 
 /// Columns that distinguish a record from the one before it.
@@ -228,11 +228,11 @@ impl StoreWriter {
         sink.finish()
     }
 
-    fn current_manifest(&self) -> Manifest {
+    pub(super) fn current_manifest(&self) -> Manifest {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn begin_segment(&self) -> SegmentWriter {
+    pub(super) fn begin_segment(&self) -> SegmentWriter {
         SegmentWriter::new(&self.segments, self.next_segment.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -267,12 +267,12 @@ impl StoreWriter {
     }
 
     /// True if the manifest that is on disk now names segment `number`.
-    fn is_named_on_disk(&self, number: i64) -> bool {
+    pub(super) fn is_named_on_disk(&self, number: i64) -> bool {
         matches!(Manifest::read(&self.dir), Ok(Some(manifest)) if manifest.includes_segment(number))
     }
 
     /// Replaces the manifest on disk, if the store is still the one that was locked.
-    fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
+    pub(super) fn replace_manifest(&self, next: &Manifest) -> Result<(), StoreError> {
         self.segments.sync()?;
         self.lock.check_not_replaced()?;
         // The folder of segments may have been moved or removed alone.

@@ -9,6 +9,7 @@ mod analyze;
 mod details;
 pub mod doctor;
 mod event;
+pub mod forget;
 mod label;
 mod list;
 mod metadata;

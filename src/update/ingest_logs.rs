@@ -142,7 +142,7 @@ fn prepare_ingest(
     // parallel.
     let (found, known) = std::thread::scope(|scope| {
         let found = scope.spawn(|| discover(&roots).without_folder(store.dir()));
-        let known = take_write_lock(store, options).and_then(|writer| {
+        let known = take_write_lock(store, options.verify, options.patience).and_then(|writer| {
             let known = writer.collect_known_logs().map_err(store_error)?;
             Ok((writer, known))
         });
@@ -152,7 +152,8 @@ fn prepare_ingest(
     refuse_unreadable_paths(paths, &found)?;
     let (writer, mut known) = known?;
 
-    let rules = LogRules::read(HashSet::new())?;
+    let forgotten = writer.forgotten_logs().map_err(store_error)?;
+    let rules = LogRules::read(forgotten.identities())?;
     let files = found.files.len() as u64;
     let left_out = leave_out(&mut found, &mut known, &rules);
     let mut plan = plan(found, &known, options.redactor.as_deref());
@@ -181,12 +182,15 @@ fn record_time(report: &mut IngestReport, elapsed: Duration) {
     report.mb_per_second = (rate * 10.0).round() / 10.0;
 }
 
-/// Takes the write lock. If another writer holds it, the function waits for at most
-/// `options.patience`.
-fn take_write_lock(store: &Store, options: &IngestOptions) -> Result<StoreWriter, ToolError> {
-    let until = Instant::now() + options.patience;
+/// Takes the write lock. If another writer holds it, the function waits for at most `patience`.
+pub(super) fn take_write_lock(
+    store: &Store,
+    verify: Verify,
+    patience: Duration,
+) -> Result<StoreWriter, ToolError> {
+    let until = Instant::now() + patience;
     loop {
-        match store.open_writer(options.verify) {
+        match store.open_writer(verify) {
             Err(StoreError::Busy { .. }) if Instant::now() < until => {
                 std::thread::sleep(BUSY_RETRY);
             }

@@ -1,6 +1,7 @@
 //! Brings the store up to date with the logs: on request, behind a server's calls, or continuously.
 
 mod filtered_target;
+pub mod forget;
 pub mod ingest_logs;
 pub(crate) mod log_rules;
 mod preview;

@@ -15,6 +15,7 @@ mod docs;
 mod env;
 mod exclude;
 mod export;
+mod forget;
 mod freshness;
 mod fuzz;
 mod golden;
