@@ -61,7 +61,11 @@ impl Show for IngestReport {
         }
 
         if self.files_excluded > 0 {
-            let _ = writeln!(out, "{} logs left out by your settings", self.files_excluded);
+            let _ = writeln!(
+                out,
+                "{} logs left out: excluded by your settings, or forgotten",
+                self.files_excluded
+            );
         }
         for log in self.excluded_logs.iter().take(MAX_EXCLUDED_LOGS) {
             let project = log.project.as_deref().map(|name| format!(" ({})", one_line(name)));
