@@ -21,7 +21,7 @@ use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
     analyze, completions, doctor, event, export, forget, ingest, label, list, mcp, query, report,
-    search, setup, show, skill, sql_worker, stats, status, tools, usage,
+    search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -106,6 +106,8 @@ enum Command {
     Export(export::ExportFlags),
     /// Say what the store holds and how fresh it is
     Status,
+    /// Print one line for the status line of an agent: cost, context, quotas
+    Statusline,
     /// Say where the agents keep their logs, what was found, and what was unknown in it
     Doctor,
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
@@ -210,7 +212,8 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Usage(_)
         | Command::Report(_)
         | Command::Export(_)
-        | Command::Forget(_) => true,
+        | Command::Forget(_)
+        | Command::Statusline => true,
         Command::Ingest(_)
         | Command::Event(_)
         | Command::Show(_)
@@ -263,6 +266,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Report(flags) => report::run(flags, &context),
         Command::Export(flags) => export::run(flags, &context),
         Command::Status => status::run(&context),
+        Command::Statusline => statusline::run(&context),
         Command::Doctor => doctor::run(&context),
         Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),

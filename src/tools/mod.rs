@@ -14,6 +14,7 @@ mod label;
 mod list;
 mod metadata;
 mod query;
+pub mod quota;
 pub(crate) mod reply;
 mod search;
 mod stats;

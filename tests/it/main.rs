@@ -29,6 +29,7 @@ mod logging;
 mod mcp;
 mod oracle;
 mod outputs;
+mod quota;
 mod readers;
 mod real;
 mod real_coordinates;

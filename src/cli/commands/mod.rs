@@ -19,5 +19,6 @@ pub(super) mod skill;
 pub(super) mod sql_worker;
 pub(super) mod stats;
 pub(super) mod status;
+pub(super) mod statusline;
 pub(super) mod tools;
 pub(super) mod usage;
