@@ -77,6 +77,14 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_path(&path),
+        StoreError::BadForgotten { path, reason } => ToolError::new(
+            ErrorCode::StoreDamaged,
+            format!(
+                "{} cannot be read ({reason}). Restore it from a backup, or move it away; then forgotten logs that still exist are read again",
+                path.display()
+            ),
+        )
+        .with_path(&path),
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(

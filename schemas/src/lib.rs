@@ -27,6 +27,7 @@ pub mod tool;
 pub mod tool_kind;
 pub mod usage;
 pub mod view;
+pub mod zone;
 
 pub use error::{ErrorCode, ToolError};
 pub use event::EventType;
@@ -37,6 +38,7 @@ pub use provider::Provider;
 pub use time::Timestamp;
 pub use tool_kind::ToolKind;
 pub use usage::{Confidence, Usage};
+pub use zone::Zone;
 
 /// Version of the tables and the manifest. A store of another version is refused, and the error says
 /// what to do.

@@ -247,6 +247,9 @@ pub enum SourceStatus {
     /// The file no longer exists, or another log was written over it. What was read from it is
     /// kept.
     Gone,
+    /// The file is left out: the user excluded or forgot it. With a session, that session has what
+    /// was read before; otherwise nothing was kept of the log.
+    Excluded,
 }
 
 /// A row of `sources`: a file and its checkpoint.

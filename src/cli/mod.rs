@@ -15,17 +15,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use schemas::Timestamp;
 use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
 use schemas::limits::BYTES_PER_TOKEN;
+use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, completions, doctor, event, export, ingest, label, list, mcp, query, report, search,
-    setup, show, skill, sql_worker, stats, status, tools, usage,
+    analyze, completions, doctor, event, export, forget, ingest, label, list, mcp, query, report,
+    search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use crate::config::environment;
+use crate::config::user_settings::UserSettings;
 use crate::help::Help;
 use crate::output::{Printer, logging};
 use crate::store::Store;
@@ -55,6 +56,9 @@ struct Args {
     /// Log what is done to stderr; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
     #[arg(long, short, action = ArgAction::Count, global = true)]
     verbose: u8,
+    /// Zone of days and dates: an IANA name or 'utc' [default: the settings file, else TZ]
+    #[arg(long, global = true, value_name = "NAME")]
+    timezone: Option<String>,
     /// How much the metadata of answers say: core or full
     #[arg(long, global = true, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
     metadata: MetadataLevel,
@@ -86,6 +90,8 @@ enum Command {
     Show(show::ShowFlags),
     /// Add and remove labels on sessions, and set a note
     Label(label::LabelFlags),
+    /// Remove sessions from the store for good, and keep their logs out
+    Forget(forget::ForgetFlags),
     /// Explain what went wrong in a session, or what goes wrong again and again
     Analyze(analyze::AnalyzeFlags),
     /// Run one SQL SELECT over the store
@@ -100,6 +106,8 @@ enum Command {
     Export(export::ExportFlags),
     /// Say what the store holds and how fresh it is
     Status,
+    /// Print one line for the status line of an agent: cost, context, quotas
+    Statusline,
     /// Say where the agents keep their logs, what was found, and what was unknown in it
     Doctor,
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
@@ -193,6 +201,41 @@ fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
     }
 }
 
+/// Returns the zone of days and dates. Commands that have neither do not read the settings, so that
+/// an invalid file does not stop them.
+fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
+    let has_dates = match args.command {
+        Command::Search(_)
+        | Command::List(_)
+        | Command::Analyze(_)
+        | Command::Stats(_)
+        | Command::Usage(_)
+        | Command::Report(_)
+        | Command::Export(_)
+        | Command::Forget(_)
+        | Command::Statusline => true,
+        Command::Ingest(_)
+        | Command::Event(_)
+        | Command::Show(_)
+        | Command::Label(_)
+        | Command::Query(_)
+        | Command::Status
+        | Command::Doctor
+        | Command::Mcp(_)
+        | Command::Setup(_)
+        | Command::Skill(_)
+        | Command::Tools(_)
+        | Command::SqlWorker
+        | Command::Completions(_) => false,
+    };
+    let settings = if has_dates { UserSettings::read()? } else { UserSettings::default() };
+    if has_dates || args.timezone.is_some() {
+        settings.zone(args.timezone.as_deref())
+    } else {
+        Ok(Zone::UTC)
+    }
+}
+
 /// Runs the command.
 fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     // The process of a query writes its report to stderr, and nothing else may be there.
@@ -200,11 +243,12 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         logging::start(args.verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())?;
     }
     let named_store = args.store.clone();
+    let zone = choose_zone(&args)?;
     let context = CommandContext {
         store: Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store))),
         // JSON output is the answer of the tool, word for word.
         interface: if printer.is_json { Interface::Tools } else { Interface::Commands },
-        call: Call::new(Timestamp::now(), &|| false),
+        call: Call::new(Timestamp::now(), &|| false).with_zone(zone),
         printer,
     };
     match args.command {
@@ -214,6 +258,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::List(flags) => list::run(flags, &context),
         Command::Show(flags) => show::run(flags, &context),
         Command::Label(flags) => label::run(flags, &context),
+        Command::Forget(flags) => forget::run(flags, &context),
         Command::Analyze(flags) => analyze::run(flags, &context),
         Command::Query(flags) => query::run(flags, &context),
         Command::Stats(flags) => stats::run(flags, &context),
@@ -221,6 +266,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Report(flags) => report::run(flags, &context),
         Command::Export(flags) => export::run(flags, &context),
         Command::Status => status::run(&context),
+        Command::Statusline => statusline::run(&context),
         Command::Doctor => doctor::run(&context),
         Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
@@ -257,7 +303,9 @@ mod tests {
                 let words: Vec<_> = line.split(' ').skip(2).collect();
                 match words.as_slice() {
                     [flag, "x"] => {
-                        assert!(has_flag(command, flag.trim_start_matches("--")), "{line}");
+                        let flag = flag.trim_start_matches("--");
+                        let is_known = has_flag(command, flag) || has_flag(&program, flag);
+                        assert!(is_known, "{line}");
                     }
                     ["x"] => assert!(has_places, "{line}"),
                     _ => panic!("{line}"),

@@ -15,7 +15,7 @@ pub(super) struct StatsFilter {
     /// Only this session; any unique prefix
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
-    /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Only events since: '24h', '7d', a date or RFC 3339 time
     #[arg(long)]
     since: Option<String>,
     /// Only events before, in the same forms
@@ -38,6 +38,7 @@ impl StatsFilter {
             session_id: self.session_id,
             since: self.since,
             until: self.until,
+            timezone: None,
             sort,
             limit,
         }

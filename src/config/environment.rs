@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ingest::discover::default_roots;
 use ingest::provider::format::AgentFolders;
+use jiff::tz::TimeZone;
+use schemas::Zone;
 
 /// Reads an environment variable; `None` if it is not set, empty or not Unicode.
 pub fn read_variable(name: &str) -> Option<String> {
@@ -48,6 +50,12 @@ fn own_dir(name: &str, usual: &str) -> PathBuf {
 /// Returns the log folders of every known agent on this machine.
 pub fn known_roots() -> Vec<PathBuf> {
     default_roots(&AgentFolders::new(&home_dir(), &read_variable))
+}
+
+/// Returns the time zone of the system: that of the variable `TZ`, otherwise of the machine. UTC if
+/// neither names a zone.
+pub(super) fn system_zone() -> Zone {
+    TimeZone::try_system().map_or(Zone::UTC, Zone::from_system)
 }
 
 /// Returns the folder in which the process was started; `None` if the system cannot tell, for

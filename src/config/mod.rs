@@ -3,3 +3,4 @@
 pub mod environment;
 pub mod http_token;
 pub mod settings;
+pub mod user_settings;

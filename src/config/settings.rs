@@ -41,7 +41,10 @@ pub fn create_redactor() -> Result<Arc<Redactor>, ToolError> {
 
 /// Reads a settings file of the user: the one that the variable names, otherwise the usual one if
 /// it exists.
-fn read_settings_file(name: &str, usual: &str) -> Result<Option<(PathBuf, String)>, ToolError> {
+pub(super) fn read_settings_file(
+    name: &str,
+    usual: &str,
+) -> Result<Option<(PathBuf, String)>, ToolError> {
     let path = read_variable(name).map(PathBuf::from);
     let is_named = path.is_some();
     let path = path.unwrap_or_else(|| settings_dir().join(usual));

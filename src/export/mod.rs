@@ -11,14 +11,14 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
-use schemas::{ErrorCode, ExportFormat, Timestamp, ToolError};
+use schemas::{ErrorCode, ExportFormat, ToolError};
 use serde::Serialize;
 
 use crate::error::store_error;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
 use crate::store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
-use crate::tools::{SessionSelection, Transcript};
+use crate::tools::{Call, SessionSelection, Transcript};
 
 /// The sessions to export, and the format and place to write them.
 #[derive(Debug)]
@@ -52,10 +52,10 @@ pub fn export_sessions(
     snapshot: &Snapshot,
     args: &ExportArgs,
     prices: &PriceTable,
-    now: Timestamp,
+    call: &Call<'_>,
     print: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Exported, ToolError> {
-    let sessions = args.selection.select_sessions(snapshot, now)?;
+    let sessions = args.selection.select_sessions(snapshot, call)?;
     let mut work = Exporter {
         snapshot,
         prices,

@@ -158,10 +158,10 @@ pub(super) fn quick_reference_text() -> String {
 }
 
 pub(super) const INPUT: &str = "\
-**Times** (`since`, `--since`, `until:`). Accepted, all in UTC:
+**Times** (`since`, `--since`, `until:`). Accepted:
 
 - a span back from now: `30m`, `24h`, `7d`, `2w` (s, m, h, d, w)
-- a date, meaning its midnight in UTC: `2026-11-01`
+- a date, meaning its midnight: `2026-11-01`. Over MCP in UTC (`session_stats` has `timezone`); on the command line in the user's zone (`--timezone`)
 - RFC 3339: `2026-11-01T09:30:00Z`, `2026-11-01T10:30:00+01:00`
 
 ❌ Not accepted: `yesterday`, `last week`, `1 month`, `01/11/2026`, `2026-11`, Unix seconds. Convert: yesterday is `24h` or a date; a month is `30d`; \

@@ -21,7 +21,7 @@ pub(super) fn skill_text() -> String {
     out.push_str(&served_lines(WAY));
     let _ = write!(
         out,
-        "\n## Times\n\nSpans back from now (`24h`, `7d`, `2w`), dates (`2026-11-01`, midnight UTC) or RFC 3339.\n\n## Do not\n\n{}",
+        "\n## Times\n\nSpans back from now (`24h`, `7d`, `2w`), dates (`2026-11-01`, midnight in the user's zone; `--timezone utc`) or RFC 3339.\n\n## Do not\n\n{}",
         guide::NEGATIVE
     );
     out.push_str("\nMore: `sessions --ai-help`, `sessions COMMAND --ai-help`, the resource `sessions://ai-help`.\n");

@@ -20,9 +20,15 @@ const UNREADABLE_ADVICE: &str =
 /// Maximum number of problems shown after an ingest.
 const MAX_PROBLEMS: usize = 10;
 
+/// Maximum number of logs shown that a dry run leaves out.
+const MAX_EXCLUDED_LOGS: usize = 50;
+
 impl Show for IngestReport {
     fn to_text(&self) -> String {
         let mut out = String::new();
+        if self.is_dry_run {
+            out.push_str("Dry run: nothing was written. An ingest would read:\n");
+        }
         let _ = writeln!(
             out,
             "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} next to their logs, {} of unknown format, {} unreadable",
@@ -59,6 +65,21 @@ impl Show for IngestReport {
             );
         }
 
+        if self.files_excluded > 0 {
+            let _ = writeln!(
+                out,
+                "{} logs left out: excluded by your settings, or forgotten",
+                self.files_excluded
+            );
+        }
+        for log in self.excluded_logs.iter().take(MAX_EXCLUDED_LOGS) {
+            let project = log.project.as_deref().map(|name| format!(" ({})", one_line(name)));
+            let _ = writeln!(out, "    {}{}", one_line(&log.path), project.unwrap_or_default());
+        }
+        if self.excluded_logs.len() > MAX_EXCLUDED_LOGS {
+            let more = self.excluded_logs.len() - MAX_EXCLUDED_LOGS;
+            let _ = writeln!(out, "    and {more} more; --json lists them all");
+        }
         if self.segments_set_aside > 0 {
             let _ = writeln!(
                 out,

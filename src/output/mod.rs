@@ -2,11 +2,13 @@
 
 mod analyze;
 mod files;
+mod forget;
 mod health;
 mod labels;
 pub mod logging;
 mod printer;
 mod progress;
+mod quota;
 mod show;
 mod stats;
 mod text;
@@ -14,5 +16,6 @@ mod text;
 pub use self::files::ReportWritten;
 pub use self::printer::Printer;
 pub use self::progress::IngestBar;
+pub use self::quota::{join_status, quota_summary};
 pub use self::show::Show;
 pub use self::stats::usage_table;

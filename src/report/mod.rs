@@ -15,7 +15,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use schemas::price::PriceTable;
-use schemas::{ErrorCode, Provider, Timestamp, ToolError};
+use schemas::{ErrorCode, Provider, ToolError};
 use serde::Serialize;
 
 use self::session::SessionPage;
@@ -24,7 +24,7 @@ use self::sums::{DayActivity, DaySpent, RecurringError, ReportSums, ToolSum};
 use crate::error::store_error;
 use crate::files::outfile::{self, WriteOutcome, file_error};
 use crate::store::Snapshot;
-use crate::tools::{MAX_SUBAGENT_DEPTH, SessionSelection};
+use crate::tools::{Call, MAX_SUBAGENT_DEPTH, SessionSelection};
 
 /// Everything that the page shows.
 #[derive(Debug, Serialize)]
@@ -64,12 +64,12 @@ impl SessionsReport {
         snapshot: &Snapshot,
         selection: &SessionSelection,
         prices: &PriceTable,
-        now: Timestamp,
+        call: &Call<'_>,
     ) -> Result<Self, ToolError> {
-        let since = selection.parse_since(now)?;
-        let mut sums = ReportSums::default();
+        let since = selection.parse_since(call)?;
+        let mut sums = ReportSums::new(call.zone.clone());
         let mut sessions = Vec::new();
-        for at in selection.select_sessions(snapshot, now)? {
+        for at in selection.select_sessions(snapshot, call)? {
             let page = session::read_session_page(snapshot, at, since, prices, &mut sums)
                 .map_err(store_error)?;
             // The usage of a log without a conversation counts, but there is nothing to show.
@@ -85,7 +85,7 @@ impl SessionsReport {
         let totals = sum_sessions(&sessions, &sums);
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
-            generated_at: now.to_string(),
+            generated_at: call.now.to_string(),
             since: since.map(|since| since.to_string()),
             provider: selection.provider,
             project: selection.project.clone(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::session::EventRow;
-use schemas::{EventId, Provider, Timestamp};
+use schemas::{EventId, Provider, Timestamp, Zone};
 use serde::Serialize;
 
 use super::spent::Spent;
@@ -86,8 +86,9 @@ struct FailedEvent {
 }
 
 /// The sums over all sessions of a report.
-#[derive(Default)]
 pub(super) struct ReportSums {
+    /// The zone of the days.
+    zone: Zone,
     /// By day and model.
     spent: BTreeMap<(Option<String>, String), Spent>,
     /// The number of sessions that began, by day and agent.
@@ -101,9 +102,21 @@ pub(super) struct ReportSums {
 }
 
 impl ReportSums {
+    /// Creates empty sums, with days of `zone`.
+    pub(super) fn new(zone: Zone) -> Self {
+        Self {
+            zone,
+            spent: BTreeMap::new(),
+            began: BTreeMap::new(),
+            tools: HashMap::new(),
+            failures: HashMap::new(),
+            unpriced: BTreeSet::new(),
+        }
+    }
+
     /// Adds the tokens of an event.
     pub(super) fn add_tokens(&mut self, event: &EventRow, model: &str, cost: Option<f64>) {
-        let date = event.timestamp.map(|time| day_of_time(&Timestamp(time).to_string()));
+        let date = event.timestamp.and_then(|time| self.zone.day(Timestamp(time)));
         let usage = event.usage();
         self.spent.entry((date, model.to_owned())).or_default().add(usage, cost);
         if cost.is_none() && usage.total() > 0 {
@@ -113,7 +126,8 @@ impl ReportSums {
 
     /// Adds a session to the day on which it began.
     pub(super) fn add_session(&mut self, started_at: Option<&str>, provider: Provider) {
-        *self.began.entry((started_at.map(day_of_time), provider.to_string())).or_default() += 1;
+        let date = started_at.and_then(Timestamp::parse).and_then(|time| self.zone.day(time));
+        *self.began.entry((date, provider.to_string())).or_default() += 1;
     }
 
     /// Adds a call of a tool.
@@ -232,11 +246,6 @@ pub(super) fn display_name(name: Option<&String>) -> String {
     name.map_or_else(|| "unknown".to_owned(), |name| clean_text(name))
 }
 
-/// Returns the day of a time in RFC 3339.
-fn day_of_time(time: &str) -> String {
-    time.split('T').next().unwrap_or(time).to_owned()
-}
-
 /// Returns the value that `percent` percent of the values do not exceed (nearest rank). `sorted` is
 /// in ascending order.
 fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
@@ -263,7 +272,7 @@ mod tests {
 
     #[test]
     fn what_happens_once_does_not_recur() {
-        let mut sums = ReportSums::default();
+        let mut sums = ReportSums::new(Zone::UTC);
         sums.add_failure("a", "Bash", &event(3, Some(9)), "E: <n>".into());
         sums.add_failure("b", "Bash", &event(5, Some(7)), "E: <n>".into());
         sums.add_failure("b", "Edit", &event(6, None), "other".into());

@@ -29,6 +29,8 @@ pub enum StoreError {
     Disturbed { path: PathBuf, reason: String },
     #[error("{} cannot be read: {reason}", path.display())]
     BadLabels { path: PathBuf, reason: String },
+    #[error("{} cannot be read: {reason}", path.display())]
+    BadForgotten { path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("another process is writing to {}", path.display())]

@@ -2,7 +2,7 @@
 //! removes what killed runs left behind, never anything that the store did not write.
 //!
 //! ```text
-//! manifest.json  write.lock  labels.json  labels.lock  http-token
+//! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  http-token
 //! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
 //! damaged/0000000001/    segments that were set aside
 //! .manifest.json.tmp-x1y2z3   a replacement that was never moved to its place
@@ -16,10 +16,12 @@ use std::time::Duration;
 use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
+use super::forgotten::FORGOTTEN_FILE;
 use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 5] = [MANIFEST_FILE, WRITE_LOCK, LABELS_FILE, LABELS_LOCK, TOKEN_FILE];
+const OWN_FILES: [&str; 6] =
+    [MANIFEST_FILE, WRITE_LOCK, LABELS_FILE, LABELS_LOCK, FORGOTTEN_FILE, TOKEN_FILE];
 
 /// Name of the lock file that a writer holds.
 pub(super) const WRITE_LOCK: &str = "write.lock";
@@ -183,6 +185,15 @@ fn remove_segment(segment: &Path) {
         // If it cannot be removed now, the next run tries again. No manifest names it.
         let _ = fs::remove_dir_all(segment);
     }
+}
+
+/// Removes the segments that were set aside as damaged.
+pub(super) fn remove_damaged(dir: &Path) -> Result<(), StoreError> {
+    let damaged = dir.join(DAMAGED_FOLDER);
+    if fs::symlink_metadata(&damaged).is_ok_and(|found| found.is_dir()) {
+        fs::remove_dir_all(&damaged).map_err(StoreError::io(&damaged))?;
+    }
+    Ok(())
 }
 
 /// Removes segments that `manifest` does not name, and temporary files. The caller holds the write

@@ -187,6 +187,11 @@ impl LabelBook {
         self.sessions.entry(session_id.to_owned()).or_default()
     }
 
+    /// Removes the labels and the note of a session.
+    pub(super) fn remove(&mut self, session_id: &str) {
+        self.sessions.remove(session_id);
+    }
+
     /// Returns every label of every session, sorted by session and label.
     pub fn rows(&self) -> impl Iterator<Item = LabelRow<'_>> {
         self.sessions.iter().flat_map(|(session_id, session)| {

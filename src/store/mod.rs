@@ -11,6 +11,8 @@ mod disk;
 mod error;
 mod export;
 mod folder;
+mod forget;
+mod forgotten;
 mod index;
 mod labels;
 mod lookup;
@@ -29,6 +31,7 @@ pub use damage::Verify;
 pub use error::StoreError;
 pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
 pub(crate) use folder::is_store;
+pub use forgotten::ForgottenLogs;
 pub use index::{
     Block, Grams, KnownRows, RowFacts, RowOutline, RowTags, SHORTEST_WORD, SkipIndex, WordLookup,
     WordPattern, needle_grams,

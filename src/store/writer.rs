@@ -45,19 +45,19 @@ const RETIRED_GRACE_US: i64 = 10 * 60 * 1_000_000;
 
 /// Holds the write lock of a store until dropped.
 pub struct StoreWriter {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     segments: Arc<HeldFolder>,
-    manifest: Mutex<Manifest>,
-    next_segment: AtomicI64,
+    pub(super) manifest: Mutex<Manifest>,
+    pub(super) next_segment: AtomicI64,
     /// The store as it was when the lock was taken.
-    before: Snapshot,
+    pub(super) before: Snapshot,
     /// Number of damaged segments that were set aside when the lock was taken.
     set_aside: u64,
     /// A notice for the user about the store's folder.
     notice: Option<String>,
     /// Decoder states by path, read on first use.
     states: OnceLock<HashMap<String, String>>,
-    lock: StoreLock,
+    pub(super) lock: StoreLock,
 }
 
 impl StoreWriter {
@@ -157,7 +157,7 @@ impl StoreWriter {
             lost_logs::without_read_again(&before, &snapshot)?
         };
         if lost != before {
-            self.commit(None, |next| next.lost.clone_from(&lost))?;
+            self.commit(Vec::new(), |next| next.lost.clone_from(&lost))?;
         }
         Ok(lost)
     }
@@ -247,17 +247,17 @@ impl StoreWriter {
         sink.finish()
     }
 
-    fn current_manifest(&self) -> Manifest {
+    pub(super) fn current_manifest(&self) -> Manifest {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn begin_segment(&self) -> SegmentWriter {
+    pub(super) fn begin_segment(&self) -> SegmentWriter {
         SegmentWriter::new(&self.segments, self.next_segment.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Adds a new segment to the manifest and retires the `old` ones that it replaces.
     fn commit_segment(&self, new: Option<FinishedSegment>, old: &[i64]) -> Result<(), StoreError> {
-        self.commit(new, |next| {
+        self.commit(new.into_iter().collect(), |next| {
             let at = next.updated_at;
             next.segments.retain(|segment| !old.contains(&segment.number));
             next.retired.extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
@@ -265,9 +265,9 @@ impl StoreWriter {
     }
 
     /// Replaces the manifest by one with the new segment, to which `change` is applied as well.
-    fn commit(
+    pub(super) fn commit(
         &self,
-        new: Option<FinishedSegment>,
+        new: Vec<FinishedSegment>,
         change: impl FnOnce(&mut Manifest),
     ) -> Result<(), StoreError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -276,17 +276,15 @@ impl StoreWriter {
         next.updated_at = Timestamp::now().0;
         next.next_segment = next.next_segment.max(self.next_segment.load(Ordering::Relaxed));
         change(&mut next);
-        if let Some(new) = &new {
-            next.segments.push(new.entry.clone());
-        }
+        next.segments.extend(new.iter().map(|segment| segment.entry.clone()));
         next.segments.sort_by_key(|segment| segment.number);
 
-        let written = self.replace_manifest(&next, new.as_ref());
-        if let Some(new) = new {
+        let written = self.replace_manifest(&next, &new);
+        for segment in new {
             // A failed write may still have replaced the manifest: the disk may have failed after
             // the rename.
-            if written.is_ok() || self.is_named_on_disk(&new.entry) {
-                new.folder.keep();
+            if written.is_ok() || self.is_named_on_disk(&segment.entry) {
+                segment.folder.keep();
             }
         }
         written?;
@@ -298,16 +296,16 @@ impl StoreWriter {
 
     /// True if the manifest that is on disk now lists exactly this segment. Another store that took
     /// the place of this one may have a segment of the same number.
-    fn is_named_on_disk(&self, entry: &SegmentEntry) -> bool {
+    pub(super) fn is_named_on_disk(&self, entry: &SegmentEntry) -> bool {
         matches!(Manifest::read(&self.dir), Ok(Some(manifest)) if manifest.segments.contains(entry))
     }
 
     /// Replaces the manifest on disk, if the store is still the one that was locked and the files
-    /// of the `new` segment are as they were written.
-    fn replace_manifest(
+    /// of the `new` segments are as they were written.
+    pub(super) fn replace_manifest(
         &self,
         next: &Manifest,
-        new: Option<&FinishedSegment>,
+        new: &[FinishedSegment],
     ) -> Result<(), StoreError> {
         self.lock.check_not_replaced()?;
         // The folder of segments may have been moved or removed alone.
@@ -316,8 +314,8 @@ impl StoreWriter {
         if !self.segments.is_whole(folder_names) {
             return Err(StoreError::Replaced { path: self.dir.clone() });
         }
-        if let Some(new) = new {
-            new.folder.check_files(&new.entry)?;
+        for segment in new {
+            segment.folder.check_files(&segment.entry)?;
         }
         next.write(&self.dir)
     }

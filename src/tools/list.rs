@@ -6,7 +6,7 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::SessionRow;
 use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
+use schemas::{ErrorCode, ToolError, limits};
 
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::{Budget, echoed_name};
@@ -30,7 +30,7 @@ pub(super) fn run(
     let since = args
         .since
         .as_deref()
-        .map(|since| Timestamp::parse_since("since", since, call.now))
+        .map(|since| call.zone.parse_since("since", since, call.now))
         .transpose()?;
     let bound = ListArgs { cursor: None, ..args.clone() };
     let after = args

@@ -167,7 +167,8 @@ impl StatusData {
             SourceStatus::Empty
             | SourceStatus::Beside
             | SourceStatus::Failed
-            | SourceStatus::Gone => {}
+            | SourceStatus::Gone
+            | SourceStatus::Excluded => {}
         }
     }
 

@@ -1,17 +1,22 @@
 //! Ingests the new content of logs into a store.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ingest::discover::{Discovery, discover};
-use ingest::plan::plan;
+use ingest::plan::excluded::{LeftOut, leave_out};
+use ingest::plan::{Plan, plan};
 use ingest::redact::Redactor;
 use ingest::run::Progress;
-use ingest::run::report::IngestReport;
+use ingest::run::report::{ExcludedLog, IngestReport};
 use schemas::{ErrorCode, ToolError};
 
+use super::filtered_target::FilteredTarget;
+use super::log_rules::LogRules;
+use super::preview::PreviewTarget;
 use crate::config::environment::known_roots;
 use crate::error::{store_error, unusable_path};
 use crate::store::{Store, StoreError, StoreWriter, Verify};
@@ -34,6 +39,18 @@ pub(super) const MAX_NAMED_FILES: usize = 200;
 /// Interval between attempts to take the write lock while another writer holds it.
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(200);
 
+/// What a run has to do, under the write lock of the store.
+struct PreparedIngest {
+    writer: StoreWriter,
+    plan: Plan,
+    rules: LogRules,
+    /// The ids of the sessions in the store.
+    known_sessions: HashSet<String>,
+    left_out: LeftOut,
+    /// The number of sessions in the store that the rules exclude.
+    unwanted_sessions: usize,
+}
+
 /// Ingests new content below `paths`, or below the known roots if `paths` is empty.
 pub fn ingest_logs(
     store: &Store,
@@ -42,39 +59,19 @@ pub fn ingest_logs(
     progress: &dyn Progress,
 ) -> Result<IngestReport, ToolError> {
     let start = Instant::now();
-    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
-    if roots.is_empty() {
-        let message =
-            "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message));
-    }
-    for path in paths {
-        std::fs::metadata(path).map_err(|error| unreadable_path_error(path, error))?;
-    }
-
-    // Finding files and reading the known sources take about the same time, so they run in
-    // parallel.
-    let (found, known) = std::thread::scope(|scope| {
-        let found = scope.spawn(|| discover(&roots).without_folder(store.dir()));
-        let known = take_write_lock(store, options).and_then(|writer| {
-            let known = writer.collect_known_logs().map_err(store_error)?;
-            Ok((writer, known))
-        });
-        (found.join(), known)
-    });
-    let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    refuse_unreadable_paths(paths, &found)?;
-    let (writer, known) = known?;
-    let lost = writer.find_lost_logs().map_err(store_error)?;
-    if !lost.is_empty() {
-        // Damage is repaired at once, also for logs outside the given folders.
-        found = discover(&[roots, lost].concat()).without_folder(store.dir());
-    }
-
+    let mut prepared = prepare_ingest(store, paths, options)?;
+    let writer = &prepared.writer;
     let redactor = options.redactor.as_ref();
-    let mut plan = plan(found, &known, redactor.map(Arc::as_ref));
-    let outdated = std::mem::take(&mut plan.outdated);
-    let mut report = ingest::run::run(plan, &&writer, redactor, progress).map_err(store_error)?;
+    let outdated = std::mem::take(&mut prepared.plan.outdated);
+
+    let known_sessions = std::mem::take(&mut prepared.known_sessions);
+    let target = FilteredTarget::new(&writer, &prepared.rules, known_sessions);
+    let run = ingest::run::run(prepared.plan, &&target, redactor, progress);
+    let mut report = run.map_err(store_error)?;
+    target.into_excluded().correct_report(&mut report);
+    report.excluded_logs.clear();
+    report.files_excluded += prepared.left_out.paths.len() as u64;
+    report.notices.extend(unwanted_notice(prepared.unwanted_sessions));
     report.segments_set_aside = writer.segments_set_aside();
     report.notices.extend(writer.notice().map(str::to_owned));
     if let Some(redactor) = redactor
@@ -100,6 +97,91 @@ pub fn ingest_logs(
     Ok(report)
 }
 
+/// Returns the report that an ingest would have, and the logs that it would leave out. Reads the
+/// logs like an ingest, and writes no row.
+pub fn preview_ingest(
+    store: &Store,
+    paths: &[PathBuf],
+    options: &IngestOptions,
+    progress: &dyn Progress,
+) -> Result<IngestReport, ToolError> {
+    let start = Instant::now();
+    let prepared = prepare_ingest(store, paths, options)?;
+    let writer = PreviewTarget(&prepared.writer);
+    let target = FilteredTarget::new(&writer, &prepared.rules, prepared.known_sessions);
+    let run = ingest::run::run(prepared.plan, &&target, options.redactor.as_ref(), progress);
+    let mut report = run.map_err(store_error)?;
+    target.into_excluded().correct_report(&mut report);
+
+    report.files_excluded += prepared.left_out.paths.len() as u64;
+    for path in prepared.left_out.paths {
+        report.excluded_logs.push(ExcludedLog { path, project: None });
+    }
+    report.excluded_logs.sort();
+    report.notices.extend(unwanted_notice(prepared.unwanted_sessions));
+    report.is_dry_run = true;
+    record_time(&mut report, start.elapsed());
+    Ok(report)
+}
+
+/// Finds the logs below `paths`, or below the known roots if `paths` is empty, takes the write lock,
+/// and plans what is read.
+fn prepare_ingest(
+    store: &Store,
+    paths: &[PathBuf],
+    options: &IngestOptions,
+) -> Result<PreparedIngest, ToolError> {
+    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    if roots.is_empty() {
+        let message =
+            "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message));
+    }
+    for path in paths {
+        std::fs::metadata(path).map_err(|error| unreadable_path_error(path, error))?;
+    }
+
+    // Finding files and reading the known sources take about the same time, so they run in
+    // parallel.
+    let (found, known) = std::thread::scope(|scope| {
+        let found = scope.spawn(|| discover(&roots).without_folder(store.dir()));
+        let known = take_write_lock(store, options.verify, options.patience).and_then(|writer| {
+            let known = writer.collect_known_logs().map_err(store_error)?;
+            Ok((writer, known))
+        });
+        (found.join(), known)
+    });
+    let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    refuse_unreadable_paths(paths, &found)?;
+    let (writer, mut known) = known?;
+    let lost = writer.find_lost_logs().map_err(store_error)?;
+    if !lost.is_empty() {
+        // Damage is repaired at once, also for logs outside the given folders.
+        found = discover(&[roots, lost].concat()).without_folder(store.dir());
+    }
+
+    let forgotten = writer.forgotten_logs().map_err(store_error)?;
+    let rules = LogRules::read(forgotten.identities())?;
+    let files = found.files.len() as u64;
+    let left_out = leave_out(&mut found, &mut known, &rules);
+    let mut plan = plan(found, &known, options.redactor.as_deref());
+    plan.files = files;
+    plan.settled.extend(left_out.rows.iter().cloned());
+    let unwanted = known.sessions.values().filter(|session| rules.is_unwanted_session(session));
+    let unwanted_sessions = unwanted.count();
+    let known_sessions = known.sessions.into_keys().collect();
+    Ok(PreparedIngest { writer, plan, rules, known_sessions, left_out, unwanted_sessions })
+}
+
+/// Returns the notice on sessions in the store that are excluded now; `None` if there are none.
+fn unwanted_notice(sessions: usize) -> Option<String> {
+    (sessions > 0).then(|| {
+        format!(
+            "{sessions} sessions that are excluded now are still in the store. `sessions forget --excluded` shows and removes them"
+        )
+    })
+}
+
 /// Records the duration of a run and its rate in the report.
 fn record_time(report: &mut IngestReport, elapsed: Duration) {
     report.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
@@ -108,12 +190,15 @@ fn record_time(report: &mut IngestReport, elapsed: Duration) {
     report.mb_per_second = (rate * 10.0).round() / 10.0;
 }
 
-/// Takes the write lock. If another writer holds it, the function waits for at most
-/// `options.patience`.
-fn take_write_lock(store: &Store, options: &IngestOptions) -> Result<StoreWriter, ToolError> {
-    let until = Instant::now() + options.patience;
+/// Takes the write lock. If another writer holds it, the function waits for at most `patience`.
+pub(super) fn take_write_lock(
+    store: &Store,
+    verify: Verify,
+    patience: Duration,
+) -> Result<StoreWriter, ToolError> {
+    let until = Instant::now() + patience;
     loop {
-        match store.open_writer(options.verify) {
+        match store.open_writer(verify) {
             Err(StoreError::Busy { .. }) if Instant::now() < until => {
                 std::thread::sleep(BUSY_RETRY);
             }

@@ -1,5 +1,9 @@
 //! Brings the store up to date with the logs: on request, behind a server's calls, or continuously.
 
+mod filtered_target;
+pub mod forget;
 pub mod ingest_logs;
+pub(crate) mod log_rules;
+mod preview;
 pub(crate) mod refresher;
 pub mod watch;

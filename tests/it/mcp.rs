@@ -207,6 +207,11 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
         ),
         (
             "session_stats",
+            json!({ "group_by": ["hour"], "timezone": "Asia/Tokyo" }),
+            words("stats|--by|hour|--timezone|Asia/Tokyo"),
+        ),
+        (
+            "session_stats",
             json!({ "group_by": ["file"], "project": "harbor", "sort": "errors", "limit": 3 }),
             words("stats|--by|file|--project|harbor|--sort|errors|--limit|3"),
         ),

@@ -2,6 +2,7 @@
 //! to new logs, and groups logs that share history into one unit of work.
 
 pub(crate) mod compare;
+pub mod excluded;
 mod gone;
 mod ids;
 mod in_order;

@@ -205,7 +205,8 @@ fn count_settled(plan: &Plan, report: &mut IngestReport) {
             SourceStatus::Beside => report.files_beside += 1,
             SourceStatus::UnknownFormat => report.files_unknown += 1,
             SourceStatus::Failed => report.files_failed += 1,
-            SourceStatus::Ok => {}
+            // The caller counts logs that are left out.
+            SourceStatus::Ok | SourceStatus::Excluded => {}
         }
     }
 }

@@ -33,6 +33,9 @@ pub struct IngestReport {
     pub files_unknown: u64,
     /// Files that could not be read.
     pub files_failed: u64,
+    /// Logs that were left out because the user excluded or forgot them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub files_excluded: u64,
     /// Files opened to read their content.
     pub files_opened: u64,
     /// Bytes read from logs, after decompression.
@@ -55,6 +58,12 @@ pub struct IngestReport {
     pub problems: BTreeMap<&'static str, u64>,
     /// The first problems of this run, at most 50.
     pub problem_list: Vec<Problem>,
+    /// The logs that a dry run would leave out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excluded_logs: Vec<ExcludedLog>,
+    /// True if nothing was written.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_dry_run: bool,
     /// Damaged segments that were set aside; their logs are read again where they still exist.
     pub segments_set_aside: u64,
     /// Notes for the user about the store's folder, in whole sentences.
@@ -64,6 +73,17 @@ pub struct IngestReport {
     pub elapsed_ms: u64,
     /// Megabytes read per second.
     pub mb_per_second: f64,
+}
+
+/// A log that is left out.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ExcludedLog {
+    /// The path of the log.
+    pub path: String,
+    /// The working directory of its session. `None` if the path alone excludes the log, or if the
+    /// log gives none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// The numbers of one provider.
@@ -77,6 +97,11 @@ pub struct ProviderReport {
     pub objects: u64,
     /// Events read, copied ones included.
     pub events: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl IngestReport {

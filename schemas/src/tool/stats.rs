@@ -19,7 +19,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Counts and sums events by one or two keys: sessions, events, tool calls, errors and their rate, tokens (each request once), cost, durations (p50, p95), sizes. \
 Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'token trend over a week' (group_by day, since 7d). \
 Copied history is left out; tokens.as_recorded has it. Groups of time come in order, the latest limit of them; others largest first. \
-hour is of the day, week its first day; UTC.",
+hour is of the day, week its first day.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -65,12 +65,15 @@ pub struct StatsArgs {
     /// Only this session; any unique prefix
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Since '7d', a date or RFC 3339 time (UTC)
+    /// Since '7d', a date or RFC 3339 time
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Only events before, in the same forms
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// IANA name; default UTC
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
     /// Order
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<StatsSort>,
@@ -97,13 +100,13 @@ closed_enum! {
         EventType = "event_type",
         /// `failed` or `ok`; tool results only.
         Error = "error",
-        /// The day in UTC, as `2026-10-14`.
+        /// The day, as `2026-10-14`.
         Day = "day",
-        /// The Monday of the week in UTC, as `2026-10-12`.
+        /// The Monday of the week, as `2026-10-12`.
         Week = "week",
-        /// The month in UTC, as `2026-10`.
+        /// The month, as `2026-10`.
         Month = "month",
-        /// The hour of the day in UTC, from `00` to `23`, over all days.
+        /// The hour of the day, from `00` to `23`, over all days.
         Hour = "hour",
         /// The session, by its id.
         Session = "session",
@@ -155,6 +158,9 @@ pub struct StatsData {
     /// The keys that events are grouped by.
     #[schemars(with = "Vec<String>")]
     pub group_by: Vec<GroupKey>,
+    /// The zone of days, weeks, months or hours; absent without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
     /// The groups, in the order of `sort`.
     pub groups: Vec<Group>,
 }

@@ -22,7 +22,7 @@ pub(in crate::cli) struct AnalyzeFlags {
     /// Only this agent's sessions
     #[arg(long)]
     provider: Option<Provider>,
-    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
     #[arg(long)]
     since: Option<String>,
     /// Findings per page [default: 20, at most 100]

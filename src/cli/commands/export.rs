@@ -30,7 +30,7 @@ pub(in crate::cli) struct ExportFlags {
     /// Only sessions whose working directory contains this text
     #[arg(long)]
     project: Option<String>,
-    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
     #[arg(long)]
     since: Option<String>,
     /// Replace files that hold something else
@@ -61,7 +61,7 @@ pub(in crate::cli) fn run(
     let mut closed = None;
     let prices = settings::read_prices()?;
     let summary =
-        export::export_sessions(snapshot, &args, &prices, context.call.now, &mut |text: &str| {
+        export::export_sessions(snapshot, &args, &prices, &context.call, &mut |text: &str| {
             closed = context.printer.print_data(text).err();
             closed.is_none()
         })?;

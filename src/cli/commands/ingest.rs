@@ -10,7 +10,7 @@ use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings;
 use crate::output::{IngestBar, Printer};
 use crate::store::{Store, Verify};
-use crate::update::ingest_logs::{IngestOptions, ingest_logs};
+use crate::update::ingest_logs::{IngestOptions, ingest_logs, preview_ingest};
 use crate::update::watch::watch_logs;
 
 /// Maximum time that an ingest waits for another one. A server ingests grown logs within moments.
@@ -24,6 +24,9 @@ pub(in crate::cli) struct IngestFlags {
     /// Compare the whole store with its checksums first; damaged parts are read again
     #[arg(long)]
     verify: bool,
+    /// Show what would be read and left out, and write nothing
+    #[arg(long, conflicts_with_all = ["watch", "verify"])]
+    dry_run: bool,
     /// Go on: read what changes within a second of its being written
     #[arg(long)]
     watch: bool,
@@ -46,7 +49,8 @@ pub(in crate::cli) fn run(
         return run_watch(&context.store, flags, &options, printer);
     }
     let bar = IngestBar::new(printer.is_quiet || printer.is_json);
-    let report = ingest_logs(&context.store, &flags.paths, &options, &bar);
+    let run = if flags.dry_run { preview_ingest } else { ingest_logs };
+    let report = run(&context.store, &flags.paths, &options, &bar);
     bar.finish();
     print_report(&report?, printer)?;
     Ok(CommandOutcome::Done)

@@ -17,7 +17,7 @@ pub(in crate::cli) struct ListFlags {
     /// Also list the sessions of subagents
     #[arg(long)]
     subagents: bool,
-    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
     #[arg(long)]
     since: Option<String>,
     /// Only this session; any unique prefix (can be repeated)

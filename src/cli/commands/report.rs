@@ -18,7 +18,7 @@ pub(in crate::cli) struct ReportFlags {
     /// File to write; - prints the page
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// Only what happened since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Only what happened since: '24h', '7d', a date or RFC 3339 time
     #[arg(long)]
     since: Option<String>,
     /// Only sessions whose working directory contains this text
@@ -43,7 +43,7 @@ pub(in crate::cli) fn run(
         since: flags.since,
     };
     let report =
-        SessionsReport::read(snapshot, &selection, &settings::read_prices()?, context.call.now)?;
+        SessionsReport::read(snapshot, &selection, &settings::read_prices()?, &context.call)?;
     let html = report.render_html()?;
     if is_stdout(&flags.output) {
         context.printer.print_data(&html)?;

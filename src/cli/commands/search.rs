@@ -27,7 +27,7 @@ pub(in crate::cli) struct SearchFlags {
     /// Leave out the current session
     #[arg(long)]
     exclude_current: bool,
-    /// Only events since: '24h', '7d', a date or RFC 3339 time (UTC)
+    /// Only events since: '24h', '7d', a date or RFC 3339 time
     #[arg(long)]
     since: Option<String>,
     /// Matches per page [default: 10, at most 50]

@@ -8,12 +8,16 @@ use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 use crate::output::usage_table;
+use crate::tools::quota::read_quotas;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct UsageFlags {
     /// How long the periods are
     #[arg(value_enum, default_value_t = Period::Daily)]
     period: Period,
+    /// Show the quotas that agents record: used part and reset time of each window
+    #[arg(long)]
+    limits: bool,
     #[command(flatten)]
     filter: StatsFilter,
 }
@@ -32,6 +36,14 @@ pub(in crate::cli) fn run(
     let tools = leak_tools(context.create_query_tools()?);
     let call = &context.call;
     let printer = context.printer;
+    if flags.limits {
+        let quotas = read_quotas(tools, call)?;
+        if quotas.windows.is_empty() && !printer.is_json {
+            printer.print_note("No log in the store records a quota. Codex records them.")?;
+        }
+        printer.print_value(&quotas)?;
+        return Ok(CommandOutcome::from_found(!quotas.windows.is_empty()));
+    }
     let key = match flags.period {
         Period::Daily => GroupKey::Day,
         Period::Weekly => GroupKey::Week,

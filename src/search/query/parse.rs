@@ -2,7 +2,7 @@
 //! of them, `-` before terms that must not occur, and qualifiers for rarer needs.
 
 use schemas::tool::search::{ParsedQuery, SearchSort};
-use schemas::{Timestamp, limits};
+use schemas::{Timestamp, Zone, limits};
 
 use super::error::{QueryError, QueryErrorKind};
 use super::filter::{FieldFilter, FilterField};
@@ -46,6 +46,11 @@ pub struct Clause {
 impl Query {
     /// Parses a query.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, QueryError> {
+        Self::parse_in_zone(text, now, &Zone::UTC)
+    }
+
+    /// Parses a query whose dates are of `zone`.
+    pub fn parse_in_zone(text: &str, now: Timestamp, zone: &Zone) -> Result<Self, QueryError> {
         if text.len() > limits::QUERY_BYTES {
             return Err(QueryErrorKind::TooLong { bytes: text.len() }.into());
         }
@@ -59,7 +64,7 @@ impl Query {
         let case_sensitive = case.is_some_and(|token| !token.is_excluded);
 
         let mut query = Self { is_case_sensitive: case_sensitive, ..Self::default() };
-        query.read_tokens(tokens, now)?;
+        query.read_tokens(tokens, now, zone)?;
         if query.clauses.iter().all(|clause| clause.is_excluded) && query.qualifiers.is_empty() {
             return Err(QueryErrorKind::NothingToFind.into());
         }
@@ -68,7 +73,12 @@ impl Query {
 
     /// Reads the tokens in order: `OR` joins the terms on both sides, `AND` means the same as a
     /// space, and `NOT` means a minus.
-    fn read_tokens(&mut self, tokens: Vec<Token>, now: Timestamp) -> Result<(), QueryError> {
+    fn read_tokens(
+        &mut self,
+        tokens: Vec<Token>,
+        now: Timestamp,
+        zone: &Zone,
+    ) -> Result<(), QueryError> {
         let mut pending: Option<Operator> = None;
         let mut is_after_term = false;
         for mut token in tokens {
@@ -89,7 +99,7 @@ impl Query {
             }
             let or = operator.filter(|operator| operator.word == "OR");
 
-            if self.apply_qualifier(&token, now)? {
+            if self.apply_qualifier(&token, now, zone)? {
                 if let Some(or) = or {
                     return Err(or.missing_term_error());
                 }
@@ -115,7 +125,12 @@ impl Query {
 
     /// Applies a token as a qualifier and returns true if it is one. Other words with a colon are
     /// plain words.
-    fn apply_qualifier(&mut self, token: &Token, now: Timestamp) -> Result<bool, QueryError> {
+    fn apply_qualifier(
+        &mut self,
+        token: &Token,
+        now: Timestamp,
+        zone: &Zone,
+    ) -> Result<bool, QueryError> {
         let Some(qualifier) = Qualifier::from_token(token) else { return Ok(false) };
         if let Some(field) = FilterField::from_name(qualifier.name) {
             self.filters.push(qualifier.parse_filter(field, token)?);
@@ -131,7 +146,7 @@ impl Query {
             ("sort", "recent") if !token.is_excluded => self.sort = SearchSort::Recent,
             ("total", "exact") => self.must_count_all = !token.is_excluded,
             ("until", value) if !token.is_excluded => {
-                self.until = Some(parse_until(value, token, now)?);
+                self.until = Some(parse_until(value, token, now, zone)?);
             }
             ("is" | "case" | "sort" | "total" | "until", _) => {
                 let kind = QueryErrorKind::UnknownQualifier { written: written_form(token) };
@@ -248,14 +263,12 @@ impl<'t> Qualifier<'t> {
 }
 
 /// Parses the value of `until:` to microseconds since the epoch.
-fn parse_until(value: &str, token: &Token, now: Timestamp) -> Result<i64, QueryError> {
-    match Timestamp::parse_since("until", value, now) {
-        Ok(until) => Ok(until.0),
-        Err(error) => {
-            let kind = QueryErrorKind::WrongTime { value: value.to_owned(), reason: error.message };
-            Err(QueryError::at(token.position, kind))
-        }
-    }
+fn parse_until(value: &str, token: &Token, now: Timestamp, zone: &Zone) -> Result<i64, QueryError> {
+    let until = zone.parse_since("until", value, now).map_err(|error| {
+        let kind = QueryErrorKind::WrongTime { value: value.to_owned(), reason: error.message };
+        QueryError::at(token.position, kind)
+    })?;
+    Ok(until.0)
 }
 
 fn regex_error(token: &Token, bad: RegexMistake) -> QueryError {
@@ -319,7 +332,8 @@ fn is_bare_word(text: &str) -> bool {
     else {
         return false;
     };
-    let is_qualifier = !matches!(Query::default().apply_qualifier(token, Timestamp(0)), Ok(false));
+    let parsed = Query::default().apply_qualifier(token, Timestamp(0), &Zone::UTC);
+    let is_qualifier = !matches!(parsed, Ok(false));
     word == text && !OPERATORS.contains(&text) && !is_qualifier
 }
 

@@ -28,7 +28,7 @@ use schemas::session::{EventRow, SessionRow};
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check, Context, Finding};
 use schemas::tool::checked_limit;
 use schemas::tool::list::ListFormat;
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
+use schemas::{ErrorCode, ToolError, limits};
 
 pub(crate) use self::failures::error_signature;
 use self::page::{FindingsPage, count_by_check};
@@ -59,7 +59,7 @@ pub(super) fn run(
     let since = args
         .since
         .as_deref()
-        .map(|since| Timestamp::parse_since("since", since, call.now))
+        .map(|since| call.zone.parse_since("since", since, call.now))
         .transpose()?;
     let filters = SessionFilters {
         project: args.project.as_deref(),

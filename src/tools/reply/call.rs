@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
+use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
 
 use super::freshness::Freshness;
 use crate::store::Snapshot;
@@ -13,6 +13,8 @@ use crate::store::Snapshot;
 /// store takes the snapshot, and the whole call answers from it.
 pub struct Call<'a> {
     pub(crate) now: Timestamp,
+    /// The zone of days, weeks, months, hours and dates.
+    pub(crate) zone: Zone,
     started: Instant,
     /// Polled from time to time; true ends the call.
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
@@ -36,6 +38,7 @@ impl<'a> Call<'a> {
     pub fn new(now: Timestamp, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self {
             now,
+            zone: Zone::UTC,
             started: Instant::now(),
             stop,
             search_time: Duration::from_secs(limits::SEARCH_SECONDS),
@@ -43,6 +46,12 @@ impl<'a> Call<'a> {
             query_time: Duration::from_secs(limits::SQL_SECONDS),
             view: OnceLock::new(),
         }
+    }
+
+    /// Sets the zone of days, weeks, months, hours and dates, which is UTC otherwise.
+    #[must_use]
+    pub fn with_zone(self, zone: Zone) -> Self {
+        Self { zone, ..self }
     }
 
     /// Sets another maximum duration for a search.

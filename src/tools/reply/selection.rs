@@ -2,6 +2,7 @@
 
 use schemas::{ErrorCode, Provider, Timestamp, ToolError};
 
+use super::call::Call;
 use super::interface::Interface;
 use super::scope::SessionFilters;
 use super::session_filter::session_filter;
@@ -20,8 +21,9 @@ pub struct SessionSelection {
 
 impl SessionSelection {
     /// Returns the time that `since` means.
-    pub fn parse_since(&self, now: Timestamp) -> Result<Option<Timestamp>, ToolError> {
-        self.since.as_deref().map(|since| Timestamp::parse_since("since", since, now)).transpose()
+    pub(crate) fn parse_since(&self, call: &Call<'_>) -> Result<Option<Timestamp>, ToolError> {
+        let since = self.since.as_deref();
+        since.map(|since| call.zone.parse_since("since", since, call.now)).transpose()
     }
 
     /// Returns the positions of the selected sessions in the snapshot. With `since`, only sessions
@@ -31,9 +33,9 @@ impl SessionSelection {
     pub fn select_sessions(
         &self,
         snapshot: &Snapshot,
-        now: Timestamp,
+        call: &Call<'_>,
     ) -> Result<Vec<usize>, ToolError> {
-        let since = self.parse_since(now)?.map(|since| since.0);
+        let since = self.parse_since(call)?.map(|since| since.0);
         let passes = session_filter(self.project.as_deref(), self.provider, since);
         let mut named = Vec::new();
         for id in &self.session_ids {
@@ -52,7 +54,7 @@ impl SessionSelection {
             let filters = SessionFilters {
                 project: self.project.as_deref(),
                 provider: self.provider,
-                since: self.parse_since(now)?,
+                since: self.parse_since(call)?,
                 ..SessionFilters::default()
             };
             if let Some(reason) = filters.explain_none(snapshot) {

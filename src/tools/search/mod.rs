@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
-use schemas::{ErrorCode, EventId, Timestamp, ToolError, limits};
+use schemas::{ErrorCode, EventId, ToolError, limits};
 use serde::{Deserialize, Serialize};
 
 use self::explain::excludes_current;
@@ -30,12 +30,12 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<Reply<SearchData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
-    let query = Query::parse(&args.query, call.now)
+    let query = Query::parse_in_zone(&args.query, call.now, &call.zone)
         .map_err(|error| shared.caller.interface.query_error(&error))?;
     let since = args
         .since
         .as_deref()
-        .map(|since| Timestamp::parse_since("since", since, call.now))
+        .map(|since| call.zone.parse_since("since", since, call.now))
         .transpose()?;
     if since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
         let message = "since: it is not before until:. Swap them, or leave one out";

@@ -5,18 +5,16 @@ use std::collections::HashMap;
 use arrow::array::{Array, AsArray, RecordBatch};
 use schemas::price::Rate;
 use schemas::tool::stats::GroupKey;
-use schemas::{Timestamp, Usage, limits};
+use schemas::{Timestamp, Usage, Zone, limits};
 
 use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE, flag_at, number_at, text_at};
 use super::plan::StatsPlan;
 use super::sums::{GroupSums, KEY_SEPARATOR, MISSING_VALUE};
 use crate::base::paths::resolve_path;
 
-/// Length of an hour in microseconds.
-const HOUR_US: i64 = 3_600_000_000;
-
-/// Length of a day in microseconds.
-const DAY_US: i64 = 24 * HOUR_US;
+/// A quarter of an hour in microseconds. The offsets of all zones, and the times at which they
+/// change, have been multiples of it since 2011, so its times have one hour, day, week and month.
+const QUARTER_HOUR_US: i64 = 15 * 60 * 1_000_000;
 
 /// The groups of some rows.
 pub(super) struct StatsGroups<'a> {
@@ -25,7 +23,7 @@ pub(super) struct StatsGroups<'a> {
     /// A reused buffer for the key of a row.
     key: String,
     rates: HashMap<String, Option<&'a Rate>>,
-    /// The names of days, weeks and months by day, one map for each key.
+    /// The names of hours, days, weeks and months by quarter of an hour, one map for each key.
     periods: [HashMap<i64, String>; 2],
     /// The full path of each file that calls of the session name, by how the log writes it.
     paths: HashMap<String, String>,
@@ -223,10 +221,10 @@ impl<'a> StatsGroups<'a> {
             GroupKey::File => Some(file),
             GroupKey::Day | GroupKey::Week | GroupKey::Month | GroupKey::Hour => {
                 let time = fact.time?;
-                let unit = if kind == GroupKey::Hour { HOUR_US } else { DAY_US };
                 let names = self.periods.get_mut(at)?;
-                let name =
-                    names.entry(time.div_euclid(unit)).or_insert_with(|| period_name(kind, time));
+                let name = names
+                    .entry(time.div_euclid(QUARTER_HOUR_US))
+                    .or_insert_with(|| period_name(kind, time, self.plan.zone));
                 Some(name)
             }
         }
@@ -253,12 +251,13 @@ fn has_key(kind: GroupKey, fact: &StatsFact<'_>) -> bool {
     }
 }
 
-/// Returns the name of the day, week, month or hour of the day.
-fn period_name(kind: GroupKey, time: i64) -> String {
+/// Returns the name of the day, week, month or hour of the day in `zone`.
+fn period_name(kind: GroupKey, time: i64, zone: &Zone) -> String {
+    let time = Timestamp(time);
     let name = match kind {
-        GroupKey::Hour => Some(format!("{:02}", time.div_euclid(HOUR_US).rem_euclid(24))),
-        GroupKey::Week => Timestamp(time).week(),
-        GroupKey::Month => Timestamp(time).month(),
+        GroupKey::Hour => zone.hour(time),
+        GroupKey::Week => zone.week(time),
+        GroupKey::Month => zone.month(time),
         // The keys after the day have no periods.
         GroupKey::Day
         | GroupKey::Provider
@@ -270,7 +269,7 @@ fn period_name(kind: GroupKey, time: i64) -> String {
         | GroupKey::Error
         | GroupKey::Session
         | GroupKey::Branch
-        | GroupKey::File => Timestamp(time).day(),
+        | GroupKey::File => zone.day(time),
     };
     name.unwrap_or_default()
 }
@@ -300,10 +299,10 @@ mod tests {
     #[test]
     fn times_of_one_period_have_one_name() {
         let time = Timestamp::parse("2026-10-14T23:59:59.999Z").map_or(0, |time| time.0);
-        assert_eq!(period_name(GroupKey::Day, time), "2026-10-14");
-        assert_eq!(period_name(GroupKey::Week, time), "2026-10-12");
-        assert_eq!(period_name(GroupKey::Month, time), "2026-10");
-        assert_eq!(period_name(GroupKey::Hour, time), "23");
-        assert_eq!(period_name(GroupKey::Hour, -1), "23");
+        assert_eq!(period_name(GroupKey::Day, time, &Zone::UTC), "2026-10-14");
+        assert_eq!(period_name(GroupKey::Week, time, &Zone::UTC), "2026-10-12");
+        assert_eq!(period_name(GroupKey::Month, time, &Zone::UTC), "2026-10");
+        assert_eq!(period_name(GroupKey::Hour, time, &Zone::UTC), "23");
+        assert_eq!(period_name(GroupKey::Hour, -1, &Zone::UTC), "23");
     }
 }

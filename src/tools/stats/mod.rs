@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicUsize;
 use schemas::session::SessionRow;
 use schemas::tool::stats::{Group, GroupKey, StatsArgs, StatsData, StatsSort};
 use schemas::tool::{OneOrMany, checked_limit};
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
+use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
 
 use self::plan::StatsPlan;
 use self::scan::collect_groups;
@@ -49,8 +49,12 @@ pub(super) fn run(
         }
         Extent::All => usize::MAX,
     };
-    let since = parse_time("since", args.since.as_deref(), call.now)?;
-    let until = parse_time("until", args.until.as_deref(), call.now)?;
+    let zone = match &args.timezone {
+        Some(name) => Zone::find("timezone", name)?,
+        None => call.zone.clone(),
+    };
+    let since = parse_time("since", args.since.as_deref(), call.now, &zone)?;
+    let until = parse_time("until", args.until.as_deref(), call.now, &zone)?;
     if since.zip(until).is_some_and(|(since, until)| since >= until) {
         let message = "since: it is not before until. Swap them, or leave one out";
         return Err(
@@ -62,15 +66,13 @@ pub(super) fn run(
     let id = args.session_id.as_deref();
     let one = id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?;
     let is_selected = select_sessions(sessions, one, args);
-    let range = if keys.iter().any(|key| key.is_time()) {
-        None
-    } else {
-        trend_range(sessions, &is_selected, since, until)
-    };
+    let has_periods = keys.iter().any(|key| key.is_time());
+    let range = if has_periods { None } else { trend_range(sessions, &is_selected, since, until) };
     let plan = StatsPlan {
         snapshot,
         keys: &keys,
         is_selected: &is_selected,
+        zone: &zone,
         since,
         until,
         range,
@@ -82,7 +84,9 @@ pub(super) fn run(
     let kept = sorted_page(groups, &keys, args.sort, limit, extent);
 
     let returned = kept.len();
-    let mut reply = Reply::new(StatsData { group_by: keys, groups: kept }, returned);
+    let timezone = has_periods.then(|| zone.name().to_owned());
+    let data = StatsData { group_by: keys, timezone, groups: kept };
+    let mut reply = Reply::new(data, returned);
     reply.total = Some(RowTotal::Exact(total));
     reply.is_truncated = returned < total;
     reply
@@ -126,9 +130,14 @@ pub(super) fn run(
 }
 
 /// Parses the time of an argument, to microseconds.
-fn parse_time(field: &str, text: Option<&str>, now: Timestamp) -> Result<Option<i64>, ToolError> {
+fn parse_time(
+    field: &str,
+    text: Option<&str>,
+    now: Timestamp,
+    zone: &Zone,
+) -> Result<Option<i64>, ToolError> {
     let Some(text) = text else { return Ok(None) };
-    Ok(Some(Timestamp::parse_since(field, text, now)?.0))
+    Ok(Some(zone.parse_since(field, text, now)?.0))
 }
 
 /// Sorts the groups, and returns those that the call asks for and that fit into an answer.

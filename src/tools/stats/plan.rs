@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schemas::price::PriceTable;
 use schemas::tool::stats::GroupKey;
-use schemas::{ErrorCode, ToolError, limits};
+use schemas::{ErrorCode, ToolError, Zone, limits};
 
 use crate::store::{Segment, Snapshot};
 
@@ -14,6 +14,8 @@ pub(super) struct StatsPlan<'a> {
     pub keys: &'a [GroupKey],
     /// For every session, whether it is selected.
     pub is_selected: &'a [bool],
+    /// The zone of days, weeks, months and hours.
+    pub zone: &'a Zone,
     pub since: Option<i64>,
     pub until: Option<i64>,
     /// The time range of trends; `None` without trends.

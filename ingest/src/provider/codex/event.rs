@@ -101,9 +101,10 @@ impl CodexDecoder {
     /// were aborted before they were recorded. `last_token_usage` counts instead at the start, and
     /// after a total shrank.
     fn push_token_count(&mut self, event: Value<'_>, out: &mut Stream) -> RecordOutcome {
+        let quota = tokens::describe_quota(event);
         match tokens::read_new_usage(event, &mut self.state.totals) {
             Ok(usage) => {
-                out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
+                out.push(EventType::TokenUsage, Draft { usage, text: &quota, ..Draft::default() });
                 RecordOutcome::Events
             }
             Err(reason) => RecordOutcome::Merged(reason),

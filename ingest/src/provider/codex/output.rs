@@ -153,7 +153,7 @@ fn read_output(output: Value<'_>, parser: &mut Parser, text: &mut String) -> Out
     facts
 }
 
-fn read_float(value: Value<'_>) -> Option<f64> {
+pub(super) fn read_float(value: Value<'_>) -> Option<f64> {
     use simd_json::prelude::*;
     value.cast_f64()
 }

@@ -1,8 +1,11 @@
 //! Reads Codex's token counts: totals that are repeated and that may restart
 //! (docs/formats.md#codex).
 
+use std::fmt::Write as _;
+
 use schemas::Usage;
 
+use super::output;
 use crate::text::json::{JsonFields, Value};
 
 /// Returns the new usage in a `token_count` event, or why there is none. `totals` holds the totals
@@ -31,6 +34,31 @@ pub(super) fn read_new_usage(
         (None, Some(last)) => Ok(last),
         (None, None) => Err("empty_token_count"),
     }
+}
+
+/// Returns the quotas that a `token_count` event reports, in the order of the log: for each window
+/// its minutes, the used part, and the second since the epoch at which it begins again. Empty if
+/// there are none.
+///
+/// ```text
+/// 300m 20% 1782095529; 10080m 55.5% 1782337450
+/// ```
+pub(super) fn describe_quota(event: Value<'_>) -> String {
+    let mut quota = String::new();
+    let Some(limits) = event.object("rate_limits") else { return quota };
+    for name in ["primary", "secondary"] {
+        let Some(window) = limits.object(name) else { continue };
+        let used = window.field("used_percent").and_then(output::read_float);
+        let (Some(minutes), Some(used)) = (window.int("window_minutes"), used) else { continue };
+        if !quota.is_empty() {
+            quota.push_str("; ");
+        }
+        let _ = write!(quota, "{minutes}m {used}%");
+        if let Some(resets_at) = window.int("resets_at") {
+            let _ = write!(quota, " {resets_at}");
+        }
+    }
+    quota
 }
 
 /// Parses token counts. Input includes cached tokens, read and written; output includes reasoning.

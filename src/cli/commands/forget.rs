@@ -1,0 +1,87 @@
+//! `sessions forget`: removes sessions from the store for good.
+
+use schemas::Provider;
+
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::tools::forget::{ForgetSelection, nothing_selected, select_forgotten};
+use crate::update::forget::{exclusion_rule, forget_sessions, undo_forget};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ForgetFlags {
+    /// Sessions to forget; any unique prefixes
+    #[arg(value_name = "ID")]
+    session_ids: Vec<String>,
+    /// Only sessions whose working directory contains this text
+    #[arg(long)]
+    project: Option<String>,
+    /// Only this agent's sessions
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Only sessions whose last event is before: '90d', a date or RFC 3339 time
+    #[arg(long, value_name = "TIME")]
+    before: Option<String>,
+    /// Only sessions with an event that this search finds
+    #[arg(long, value_name = "QUERY")]
+    query: Option<String>,
+    /// Only sessions that the settings file or a .sessionsignore excludes
+    #[arg(long)]
+    excluded: bool,
+    /// Also those that hold copies of the selected ones' events, or the originals
+    #[arg(long)]
+    with_copies: bool,
+    /// Forget them; without this, only show them
+    #[arg(long)]
+    yes: bool,
+    /// Let the logs of forgotten sessions be read again: of these, or of all without an ID
+    #[arg(
+        long,
+        conflicts_with_all = ["project", "provider", "before", "query", "excluded", "with_copies", "yes"]
+    )]
+    undo: bool,
+}
+
+pub(in crate::cli) fn run(
+    flags: ForgetFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let printer = context.printer;
+    if flags.undo {
+        let ids = undo_forget(&context.store, &flags.session_ids)?;
+        if printer.is_json {
+            printer.print_json(&serde_json::json!({ "undone": ids }))?;
+        } else if ids.is_empty() {
+            printer.print_note("No session is forgotten.")?;
+        } else {
+            printer.print_data(&format!("{}\n", ids.join("\n")))?;
+            printer.print_note(
+                "The next `sessions ingest` reads the logs of these sessions again, if they still exist.",
+            )?;
+        }
+        return Ok(CommandOutcome::from_found(!ids.is_empty()));
+    }
+
+    let selection = ForgetSelection {
+        session_ids: flags.session_ids,
+        provider: flags.provider,
+        project: flags.project,
+        before: flags.before,
+        query: flags.query,
+        with_copies: flags.with_copies,
+    };
+    if selection.is_empty() && !flags.excluded {
+        return Err(nothing_selected().into());
+    }
+    let tools = context.create_tools();
+    let mut data = if flags.excluded {
+        select_forgotten(&tools, &selection, &exclusion_rule()?, &context.call)?
+    } else {
+        select_forgotten(&tools, &selection, &|_| true, &context.call)?
+    };
+    let is_found = !data.sessions.is_empty();
+    if flags.yes && is_found {
+        forget_sessions(&context.store, &mut data)?;
+    }
+    printer.print_value(&data)?;
+    Ok(CommandOutcome::from_found(is_found))
+}

@@ -1,0 +1,109 @@
+//! The user's file of settings, `settings.toml`:
+//!
+//! ```text
+//! [display]
+//! timezone = "Europe/Berlin"
+//!
+//! [ingest]
+//! exclude = ["~/clients/acme/**"]
+//! include = ["~/code/**"]
+//! providers = ["claude", "codex"]
+//! ```
+
+use schemas::{Provider, ToolError, Zone};
+use serde::Deserialize;
+
+use super::environment::system_zone;
+use super::settings::{invalid_file_error, read_settings_file};
+
+/// The settings of a user. A setting that the file does not have is at its default.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UserSettings {
+    display: DisplaySettings,
+    /// Which logs are read.
+    pub ingest: IngestSettings,
+}
+
+/// Which logs are read. A pattern is matched against the working directory of a session and
+/// against the path of its log.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IngestSettings {
+    /// Patterns of logs that are left out.
+    pub exclude: Vec<String>,
+    /// Patterns of the only logs that are read; all are if the list is empty.
+    pub include: Vec<String>,
+    /// The only agents whose logs are read; all are if the list is empty.
+    pub providers: Vec<Provider>,
+}
+
+/// How commands show times.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DisplaySettings {
+    /// The zone of days and dates; that of the system if absent.
+    timezone: Option<String>,
+}
+
+impl UserSettings {
+    /// Reads the file that `SESSIONS_SETTINGS` names, otherwise the usual one. Returns the defaults
+    /// if the usual one does not exist.
+    ///
+    /// # Errors
+    /// Returns an error that names the file if it cannot be read, is not TOML, or has a setting
+    /// that is not known.
+    pub fn read() -> Result<Self, ToolError> {
+        let Some((path, text)) = read_settings_file("SESSIONS_SETTINGS", "settings.toml")? else {
+            return Ok(Self::default());
+        };
+        parse_settings(&text).map_err(|reason| invalid_file_error(&path, reason))
+    }
+
+    /// Returns the zone in which commands count days and read dates: the one called `named`,
+    /// otherwise that of the settings, otherwise that of the system.
+    ///
+    /// # Errors
+    /// Returns an error with the nearest names if there is no zone of the name.
+    pub fn zone(&self, named: Option<&str>) -> Result<Zone, ToolError> {
+        match (named, self.display.timezone.as_deref()) {
+            (Some(name), _) => Zone::find("timezone", name),
+            (None, Some(name)) => Zone::find("display.timezone of settings.toml", name),
+            (None, None) => Ok(system_zone()),
+        }
+    }
+}
+
+/// Parses the text of the file. The error is the reason why it is not valid.
+fn parse_settings(text: &str) -> Result<UserSettings, String> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| {
+            1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
+        });
+        format!("line {line}: {}", error.message().trim_end().replace('\n', ", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_setting_is_named_with_its_line() {
+        let reason = parse_settings("[display]\n\ntimezon = \"utc\"\n").expect_err("unknown");
+        assert!(reason.starts_with("line 3: unknown field `timezon`"), "{reason}");
+        let reason = parse_settings("[display\n").expect_err("no TOML");
+        assert!(reason.starts_with("line 1: "), "{reason}");
+        assert_eq!(parse_settings(""), Ok(UserSettings::default()));
+    }
+
+    #[test]
+    fn a_named_zone_precedes_that_of_the_settings() {
+        let settings = parse_settings("display.timezone = 'asia/tokyo'").expect("valid");
+        assert_eq!(settings.zone(None).expect("a zone").name(), "Asia/Tokyo");
+        assert_eq!(settings.zone(Some("utc")).expect("a zone"), Zone::UTC);
+        let wrong = parse_settings("display.timezone = 'Asia/Tokio'").expect("valid");
+        let error = wrong.zone(None).expect_err("no zone");
+        assert!(error.message.contains("Did you mean Asia/Tokyo?"), "{error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Formats the sessions that are forgotten as text.
+
+use std::fmt::Write as _;
+
+use super::show::Show;
+use crate::base::sanitize::one_line;
+use crate::tools::forget::{ForgetData, ForgetEntry};
+
+/// Maximum number of sessions listed.
+const MAX_LISTED: usize = 100;
+
+impl Show for ForgetData {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        if self.sessions.is_empty() {
+            out.push_str("No session matches.\n");
+            return out;
+        }
+        append_entries(&self.sessions, &mut out);
+        if !self.copies.is_empty() {
+            out.push_str("These sessions hold copies of some of their events and stay (--with-copies takes them too):\n");
+            append_entries(&self.copies, &mut out);
+        }
+
+        let sessions = self.sessions.len();
+        let subagents = self.sessions.iter().filter(|entry| entry.is_subagent).count();
+        let verb = if self.is_done { "Forgot" } else { "Would forget" };
+        let _ = write!(out, "{verb} {sessions} sessions");
+        if subagents > 0 {
+            let _ = write!(out, ", {subagents} of them as subagents of others");
+        }
+        let _ = writeln!(out, ", with {} events.", self.events);
+        out.push_str(if self.is_done {
+            "Their logs are not read again. `sessions forget --undo ID` allows it while the logs exist.\n"
+        } else {
+            "Nothing was changed. Add --yes to forget them. The logs of the agents stay as they are.\n"
+        });
+        out
+    }
+}
+
+/// Appends a line for each of the first sessions.
+fn append_entries(entries: &[ForgetEntry], out: &mut String) {
+    for entry in entries.iter().take(MAX_LISTED) {
+        let _ = writeln!(
+            out,
+            "  {}  {}  {}  {} events  {}  {}",
+            entry.session_id,
+            entry.last_active.as_deref().unwrap_or("no time"),
+            entry.provider,
+            entry.events,
+            one_line(entry.project.as_deref().unwrap_or("")),
+            one_line(entry.title.as_deref().unwrap_or(""))
+        );
+    }
+    if entries.len() > MAX_LISTED {
+        let _ = writeln!(out, "  and {} more; --json lists them all", entries.len() - MAX_LISTED);
+    }
+}

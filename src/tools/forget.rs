@@ -1,0 +1,239 @@
+//! Selects the sessions that `sessions forget` removes, and names those that hold copies of them.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use schemas::session::SessionRow;
+use schemas::tool::search::SearchArgs;
+use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
+use serde::Serialize;
+
+use super::reply::call::Call;
+use super::reply::interface::Interface;
+use super::reply::session_filter::session_filter;
+use super::{Tools, is_subagent};
+use crate::base::sanitize::clean_text;
+use crate::error::store_error;
+use crate::store::Snapshot;
+
+/// The criteria that select sessions to forget. A session is selected if it fulfils all of them.
+#[derive(Debug, Clone, Default)]
+pub struct ForgetSelection {
+    /// Session ids or their unique prefixes.
+    pub session_ids: Vec<String>,
+    pub provider: Option<Provider>,
+    pub project: Option<String>,
+    /// Only sessions whose last event is before this time.
+    pub before: Option<String>,
+    /// Only sessions with an event that this query finds.
+    pub query: Option<String>,
+    /// Also forget the sessions that hold copies of the selected ones' events, or the originals.
+    pub with_copies: bool,
+}
+
+/// A session that is forgotten, or that holds copies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ForgetEntry {
+    pub session_id: String,
+    pub provider: Provider,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_active: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub events: i64,
+    /// True if it is forgotten because it is the subagent of a selected session.
+    pub is_subagent: bool,
+}
+
+/// The sessions that are forgotten.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ForgetData {
+    pub sessions: Vec<ForgetEntry>,
+    /// Sessions that stay, although they hold copies of events of these sessions, or the originals.
+    pub copies: Vec<ForgetEntry>,
+    pub events: i64,
+    /// False if this only shows what would be forgotten.
+    pub is_done: bool,
+}
+
+impl ForgetSelection {
+    /// Returns whether no criterion was given.
+    pub fn is_empty(&self) -> bool {
+        self.session_ids.is_empty()
+            && self.provider.is_none()
+            && self.project.is_none()
+            && self.before.is_none()
+            && self.query.is_none()
+    }
+}
+
+impl ForgetData {
+    /// Returns the ids of the sessions that are forgotten.
+    pub fn session_ids(&self) -> HashSet<String> {
+        self.sessions.iter().map(|entry| entry.session_id.clone()).collect()
+    }
+}
+
+/// Selects sessions, with their subagents. `is_wanted` selects among them.
+pub fn select_forgotten(
+    tools: &Tools,
+    selection: &ForgetSelection,
+    is_wanted: &dyn Fn(&SessionRow) -> bool,
+    call: &Call<'_>,
+) -> Result<ForgetData, ToolError> {
+    let snapshot = tools.snapshot(call)?;
+    let mut selected = BTreeSet::new();
+    for at in matching_sessions(tools, selection, call)? {
+        let row = &snapshot.sessions()[at];
+        if row.events > 0 && is_wanted(row) {
+            selected.insert(at);
+        }
+    }
+
+    let directly_selected = selected.clone();
+    let mut copies;
+    loop {
+        add_subagents(snapshot, &mut selected);
+        copies = sessions_with_copies(snapshot, &selected)?;
+        if !selection.with_copies || copies.is_empty() {
+            break;
+        }
+        selected.append(&mut copies);
+    }
+    let mut data = ForgetData::default();
+    for at in &selected {
+        let row = &snapshot.sessions()[*at];
+        let is_extra = !directly_selected.contains(at) && is_subagent(row);
+        data.events += row.events;
+        data.sessions.push(describe_session(row, is_extra));
+    }
+    for at in copies {
+        data.copies.push(describe_session(&snapshot.sessions()[at], false));
+    }
+    Ok(data)
+}
+
+/// Returns the positions of the sessions that fulfil the criteria.
+fn matching_sessions(
+    tools: &Tools,
+    selection: &ForgetSelection,
+    call: &Call<'_>,
+) -> Result<Vec<usize>, ToolError> {
+    let snapshot = tools.snapshot(call)?;
+    let mut named = HashSet::new();
+    for id in &selection.session_ids {
+        let id = id.trim();
+        let found = snapshot.find_session(id);
+        named.insert(found.map_err(|error| Interface::Commands.lookup_error(id, error))?);
+    }
+    let before = selection.before.as_deref();
+    let before = before.map(|text| call.zone.parse_since("before", text, call.now)).transpose()?;
+    let found = match &selection.query {
+        Some(query) => Some(sessions_found(tools, query, call)?),
+        None => None,
+    };
+
+    let passes = session_filter(selection.project.as_deref(), selection.provider, None);
+    let mut matching = Vec::new();
+    for (at, row) in snapshot.sessions().iter().enumerate() {
+        let is_named = selection.session_ids.is_empty() || named.contains(&at);
+        let is_before = before.is_none_or(|time| row.ended_at.is_some_and(|end| end < time.0));
+        let is_found = found.as_ref().is_none_or(|ids| ids.contains(&row.session_id));
+        if is_named && is_before && is_found && passes(row) {
+            matching.push(at);
+        }
+    }
+    Ok(matching)
+}
+
+/// Returns the ids of the sessions with an event that a query finds.
+fn sessions_found(
+    tools: &Tools,
+    query: &str,
+    call: &Call<'_>,
+) -> Result<HashSet<String>, ToolError> {
+    let mut args = SearchArgs {
+        query: query.to_owned(),
+        event_type: None,
+        provider: None,
+        project: None,
+        session_id: None,
+        exclude_current: None,
+        since: None,
+        limit: Some(limits::SEARCH_LIMIT_MAX),
+        cursor: None,
+    };
+    let mut ids = HashSet::new();
+    loop {
+        let answer = tools.search_events(&args, call)?;
+        ids.extend(answer.data.matches.iter().map(|found| found.session_id.clone()));
+        match answer.pagination.as_ref().and_then(|page| page.next_cursor.clone()) {
+            Some(cursor) => args.cursor = Some(cursor),
+            None => return Ok(ids),
+        }
+    }
+}
+
+/// Adds the subagents of the selected sessions, and theirs.
+fn add_subagents(snapshot: &Snapshot, selected: &mut BTreeSet<usize>) {
+    loop {
+        let mut found = Vec::new();
+        for (at, row) in snapshot.sessions().iter().enumerate() {
+            let parent = row.parent_session_id.as_deref();
+            let parent = parent.and_then(|id| snapshot.session_position(id));
+            let is_of_selected = parent.is_some_and(|parent| selected.contains(&parent));
+            if is_of_selected && is_subagent(row) && !selected.contains(&at) {
+                found.push(at);
+            }
+        }
+        if found.is_empty() {
+            return;
+        }
+        selected.extend(found);
+    }
+}
+
+/// Returns the sessions that are not selected and share copied events with selected ones.
+fn sessions_with_copies(
+    snapshot: &Snapshot,
+    selected: &BTreeSet<usize>,
+) -> Result<BTreeSet<usize>, ToolError> {
+    let mut ancestors: HashMap<usize, Vec<usize>> = HashMap::new();
+    for source in snapshot.read_sources(false).map_err(store_error)? {
+        let session = source.session_id.as_deref().and_then(|id| snapshot.session_position(id));
+        let (Some(at), Some(ids)) = (session, &source.ancestors) else { continue };
+        let known = ids.split(' ').filter_map(|id| snapshot.session_position(id));
+        ancestors.entry(at).or_default().extend(known);
+    }
+    let mut found = BTreeSet::new();
+    for (at, of) in ancestors {
+        // A log that may repeat another's history, but does not, has no copies.
+        let has_copies = snapshot.sessions()[at].replay_events > 0;
+        for ancestor in of {
+            if has_copies && selected.contains(&ancestor) != selected.contains(&at) {
+                found.insert(if selected.contains(&at) { ancestor } else { at });
+            }
+        }
+    }
+    found.retain(|at| snapshot.sessions()[*at].events > 0);
+    Ok(found)
+}
+
+fn describe_session(row: &SessionRow, is_subagent: bool) -> ForgetEntry {
+    ForgetEntry {
+        session_id: row.session_id.clone(),
+        provider: row.provider,
+        project: row.project.as_deref().map(clean_text),
+        last_active: row.ended_at.map(|time| Timestamp(time).to_string()),
+        title: row.title.as_deref().map(clean_text),
+        events: row.events,
+        is_subagent,
+    }
+}
+
+/// Returns the error of a command that names no session.
+pub fn nothing_selected() -> ToolError {
+    let message = "forget: nothing is selected. Name sessions, or use --project, --provider, --before, --query or --excluded";
+    ToolError::new(ErrorCode::InvalidArgument, message)
+}

@@ -1,0 +1,168 @@
+//! Drops the rows of new logs that are left out. What excludes them, such as their project, is known
+//! only once they are decoded.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use ingest::plan::excluded::{LogFacts, LogFilter as _, excluded_row, log_identity};
+use ingest::run::report::{ExcludedLog, IngestReport};
+use ingest::run::{Sink, Target};
+use schemas::problem::Problem;
+use schemas::session::{EventRow, SessionRow, SourceRow};
+
+use super::log_rules::LogRules;
+
+/// The logs that were decoded and left out in a run.
+#[derive(Debug, Default)]
+pub(super) struct ExcludedLogs {
+    logs: Vec<ExcludedLog>,
+    events: u64,
+    /// The number of logs and events by provider.
+    by_provider: BTreeMap<String, (u64, u64)>,
+}
+
+/// The store, for a run that leaves out logs.
+pub(super) struct FilteredTarget<'a, T> {
+    target: &'a T,
+    rules: &'a LogRules,
+    /// The sessions that the store had before. Their rows are never dropped, because an excluded
+    /// one is not read at all.
+    known: HashSet<String>,
+    excluded: Mutex<ExcludedLogs>,
+}
+
+/// Writes the rows of one worker that are not dropped.
+pub(super) struct FilteredSink<'a, T: Target> {
+    target: &'a FilteredTarget<'a, T>,
+    sink: T::Sink,
+    /// The rows since the last checkpoint.
+    pending: Option<RecordBatch>,
+    /// The new sessions with rows that were written. All their later rows are written too.
+    begun: HashSet<String>,
+}
+
+impl<'a, T: Target> FilteredTarget<'a, T> {
+    pub(super) fn new(target: &'a T, rules: &'a LogRules, known: HashSet<String>) -> Self {
+        Self { target, rules, known, excluded: Mutex::default() }
+    }
+
+    /// Returns the logs that were left out.
+    pub(super) fn into_excluded(self) -> ExcludedLogs {
+        self.excluded.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ExcludedLogs {
+    /// Counts the logs as left out in the report of a run, which counted them as read.
+    pub(super) fn correct_report(self, report: &mut IngestReport) {
+        let logs = self.logs.len() as u64;
+        report.files_excluded += logs;
+        report.files_new = report.files_new.saturating_sub(logs);
+        report.sessions = report.sessions.saturating_sub(logs);
+        report.events = report.events.saturating_sub(self.events);
+        for (name, (files, events)) in &self.by_provider {
+            if let Some(numbers) = report.by_provider.get_mut(name) {
+                numbers.files = numbers.files.saturating_sub(*files);
+                numbers.events = numbers.events.saturating_sub(*events);
+            }
+        }
+        report.by_provider.retain(|_, numbers| numbers.files > 0);
+        report.excluded_logs.extend(self.logs);
+    }
+}
+
+impl<'a, T: Target> Target for &'a FilteredTarget<'a, T> {
+    type Error = T::Error;
+    type Sink = FilteredSink<'a, T>;
+
+    fn sink(&self) -> Result<FilteredSink<'a, T>, T::Error> {
+        let sink = self.target.sink()?;
+        Ok(FilteredSink { target: self, sink, pending: None, begun: HashSet::new() })
+    }
+
+    fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, T::Error> {
+        self.target.record_hashes(session_id)
+    }
+
+    fn state(&self, path: &str) -> Result<Option<String>, T::Error> {
+        self.target.state(path)
+    }
+
+    fn events(&self, session_id: &str, ranges: &[Range<i32>]) -> Result<Vec<EventRow>, T::Error> {
+        self.target.events(session_id, ranges)
+    }
+}
+
+impl<T: Target> FilteredSink<'_, T> {
+    /// Returns whether the rows of a session are dropped.
+    fn is_dropped(&self, session: &SessionRow, source: &SourceRow) -> bool {
+        let id = &session.session_id;
+        if id.is_empty() || self.target.known.contains(id) || self.begun.contains(id) {
+            return false;
+        }
+        let identity = log_identity(session, source);
+        self.target.rules.is_excluded(&LogFacts {
+            path: &source.path,
+            provider: Some(session.provider),
+            project: session.cwd.as_deref(),
+            identity: Some(&identity),
+        })
+    }
+
+    /// Counts rows that are dropped, and their log at its end.
+    fn count_dropped(&self, session: &SessionRow, source: &SourceRow, events: u64) {
+        let mut excluded = self.target.excluded.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_at_end = source.size >= 0;
+        excluded.events += events;
+        let numbers = excluded.by_provider.entry(session.provider.to_string()).or_default();
+        numbers.0 += u64::from(is_at_end);
+        numbers.1 += events;
+        if is_at_end {
+            let project = session.cwd.clone();
+            excluded.logs.push(ExcludedLog { path: source.path.clone(), project });
+        }
+    }
+}
+
+impl<T: Target> Sink for FilteredSink<'_, T> {
+    type Error = T::Error;
+
+    fn segment(&mut self) -> Result<i64, T::Error> {
+        self.sink.segment()
+    }
+
+    fn events(&mut self, batch: &RecordBatch) -> Result<(), T::Error> {
+        if let Some(earlier) = self.pending.replace(batch.clone()) {
+            self.sink.events(&earlier)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(
+        &mut self,
+        session: SessionRow,
+        source: SourceRow,
+        problems: Vec<Problem>,
+    ) -> Result<(), T::Error> {
+        let batch = self.pending.take();
+        if self.is_dropped(&session, &source) {
+            let events = batch.map_or(0, |batch| batch.num_rows() as u64);
+            self.count_dropped(&session, &source, events);
+            let row = excluded_row(&session, &source);
+            return self.sink.checkpoint(SessionRow::default(), row, Vec::new());
+        }
+        if let Some(batch) = batch {
+            self.sink.events(&batch)?;
+        }
+        if !session.session_id.is_empty() && !self.begun.contains(&session.session_id) {
+            self.begun.insert(session.session_id.clone());
+        }
+        self.sink.checkpoint(session, source, problems)
+    }
+
+    fn finish(self) -> Result<(), T::Error> {
+        self.sink.finish()
+    }
+}

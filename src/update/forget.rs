@@ -1,0 +1,61 @@
+//! Removes sessions from the store for good, and lets their logs be read again.
+
+use std::time::Duration;
+
+use schemas::session::SessionRow;
+use schemas::{ErrorCode, ToolError, nearest};
+
+use super::ingest_logs::take_write_lock;
+use super::log_rules::LogRules;
+use crate::error::store_error;
+use crate::store::{Store, Verify};
+use crate::tools::forget::ForgetData;
+
+/// Maximum time to wait for another writer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Returns the rule that tells which sessions the settings and marker files exclude.
+pub fn exclusion_rule() -> Result<impl Fn(&SessionRow) -> bool, ToolError> {
+    let rules = LogRules::read(std::collections::HashSet::new())?;
+    Ok(move |session: &SessionRow| rules.is_unwanted_session(session))
+}
+
+/// Forgets the sessions of `data`.
+pub fn forget_sessions(store: &Store, data: &mut ForgetData) -> Result<(), ToolError> {
+    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    writer.forget_sessions(&data.session_ids()).map_err(store_error)?;
+    data.is_done = true;
+    Ok(())
+}
+
+/// Lets the logs of forgotten sessions be read again: of these, given by unique prefixes, or of all
+/// of them. Returns their ids.
+pub fn undo_forget(store: &Store, prefixes: &[String]) -> Result<Vec<String>, ToolError> {
+    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let forgotten = writer.forgotten_logs().map_err(store_error)?;
+    let known: Vec<&str> = forgotten.session_ids().collect();
+    let mut ids: Vec<String> = Vec::new();
+    if prefixes.is_empty() {
+        ids.extend(known.iter().map(|id| (*id).to_owned()));
+    }
+    for prefix in prefixes {
+        let prefix = prefix.trim();
+        let mut matching = known.iter().filter(|id| id.starts_with(prefix));
+        match (matching.next(), matching.next()) {
+            (Some(id), None) => ids.push((*id).to_owned()),
+            (Some(first), Some(second)) => {
+                let message = format!(
+                    "forget --undo: '{prefix}' begins more than one forgotten session, such as {first} and {second}. Give more of the id"
+                );
+                return Err(ToolError::new(ErrorCode::AmbiguousSessionPrefix, message));
+            }
+            (None, _) => {
+                let message = format!("forget --undo: no forgotten session is called '{prefix}'");
+                let error = ToolError::new(ErrorCode::SessionNotFound, message);
+                return Err(error.with_suggestion(nearest(prefix, known.iter().copied())));
+            }
+        }
+    }
+    writer.allow_forgotten(&ids).map_err(store_error)?;
+    Ok(ids)
+}

@@ -1,0 +1,230 @@
+//! The rules by which logs are left out: patterns and agents of the settings file, and the marker
+//! file that a project may have.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use ingest::plan::excluded::{LogFacts, LogFilter};
+use schemas::session::SessionRow;
+use schemas::{ErrorCode, Provider, ToolError};
+
+use crate::config::environment::home_dir;
+use crate::config::user_settings::{IngestSettings, UserSettings};
+
+/// The file that excludes the folder it is in, and all folders below.
+pub(crate) const MARKER_FILE: &str = ".sessionsignore";
+
+/// The rules in force for one run.
+pub(crate) struct LogRules {
+    exclude: GlobSet,
+    /// `None` if every log is included.
+    include: Option<GlobSet>,
+    /// Empty if the logs of every agent are read.
+    providers: Vec<Provider>,
+    /// The identities of forgotten logs.
+    forgotten: HashSet<String>,
+    /// Whether a folder or one above it has a marker file, by folder.
+    marked: Mutex<HashMap<String, bool>>,
+}
+
+impl LogRules {
+    /// Reads the rules of the settings file. `forgotten` has the identities of forgotten logs.
+    pub(crate) fn read(forgotten: HashSet<String>) -> Result<Self, ToolError> {
+        Self::new(UserSettings::read()?.ingest, forgotten)
+    }
+
+    fn new(settings: IngestSettings, forgotten: HashSet<String>) -> Result<Self, ToolError> {
+        let include = if settings.include.is_empty() {
+            None
+        } else {
+            Some(build_patterns("ingest.include", &settings.include)?)
+        };
+        Ok(Self {
+            exclude: build_patterns("ingest.exclude", &settings.exclude)?,
+            include,
+            providers: settings.providers,
+            forgotten,
+            marked: Mutex::default(),
+        })
+    }
+
+    /// Returns whether the settings or a marker file exclude a log. Logs that are only forgotten
+    /// are not excluded by them.
+    pub(crate) fn is_unwanted(&self, log: &LogFacts<'_>) -> bool {
+        let is_of_other_agent = log.provider.is_some_and(|provider| !self.may_be_read(provider));
+        if is_of_other_agent || self.exclude.is_match(log.path) {
+            return true;
+        }
+        let Some(project) = log.project else {
+            // Before a log was decoded, its project is not known.
+            return log.identity.is_some() && !self.includes(log.path, None);
+        };
+        self.exclude.is_match(project)
+            || !self.includes(log.path, Some(project))
+            || self.has_marker(project)
+    }
+
+    /// Returns whether the rules exclude a session of the store.
+    pub(crate) fn is_unwanted_session(&self, session: &SessionRow) -> bool {
+        session.events > 0
+            && self.is_unwanted(&LogFacts {
+                path: &session.source_path,
+                provider: Some(session.provider),
+                project: session.cwd.as_deref(),
+                identity: Some(""),
+            })
+    }
+
+    fn may_be_read(&self, provider: Provider) -> bool {
+        self.providers.is_empty() || self.providers.contains(&provider)
+    }
+
+    fn includes(&self, path: &str, project: Option<&str>) -> bool {
+        let Some(include) = &self.include else { return true };
+        include.is_match(path) || project.is_some_and(|project| include.is_match(project))
+    }
+
+    /// Returns whether a folder or one above it has a marker file.
+    fn has_marker(&self, folder: &str) -> bool {
+        let mut marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = marked.get(folder) {
+            return *known;
+        }
+        let path = Path::new(folder);
+        let is_marked =
+            path.is_absolute() && path.ancestors().any(|dir| dir.join(MARKER_FILE).is_file());
+        marked.insert(folder.to_owned(), is_marked);
+        is_marked
+    }
+}
+
+impl LogFilter for LogRules {
+    fn is_excluded(&self, log: &LogFacts<'_>) -> bool {
+        log.identity.is_some_and(|identity| self.forgotten.contains(identity))
+            || self.is_unwanted(log)
+    }
+}
+
+/// Builds the patterns of a setting. Each matches the folder that it names and everything below.
+fn build_patterns(setting: &str, patterns: &[String]) -> Result<GlobSet, ToolError> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let folder = absolute_pattern(pattern);
+        for text in [folder.clone(), format!("{folder}/**")] {
+            let glob = GlobBuilder::new(&text).literal_separator(true).build();
+            set.add(glob.map_err(|error| wrong_pattern(setting, pattern, &error))?);
+        }
+    }
+    set.build().map_err(|error| wrong_pattern(setting, "", &error))
+}
+
+/// Returns the pattern of the folder that a pattern names: `~` is the home directory, and a pattern
+/// that does not begin at the root matches in any folder.
+fn absolute_pattern(pattern: &str) -> String {
+    let pattern = pattern.trim();
+    let folder = pattern.strip_suffix("/**").unwrap_or(pattern).trim_end_matches('/');
+    let home = home_dir();
+    if folder == "~" {
+        return home.to_string_lossy().into_owned();
+    }
+    if let Some(below) = folder.strip_prefix("~/") {
+        return format!("{}/{below}", home.display());
+    }
+    if Path::new(folder).is_absolute() || folder.starts_with("**") {
+        return folder.to_owned();
+    }
+    format!("**/{folder}")
+}
+
+/// Returns the error of a pattern that cannot be used.
+fn wrong_pattern(setting: &str, pattern: &str, error: &globset::Error) -> ToolError {
+    let message = format!(
+        "{setting} of settings.toml: '{pattern}' is not a pattern: {}. Fix it, for example as '~/clients/acme/**'",
+        error.kind()
+    );
+    ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", setting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(exclude: &[&str], include: &[&str], providers: &[Provider]) -> LogRules {
+        let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let settings = IngestSettings {
+            exclude: own(exclude),
+            include: own(include),
+            providers: providers.to_vec(),
+        };
+        LogRules::new(settings, HashSet::from(["f0".to_owned()])).expect("valid")
+    }
+
+    fn log<'a>(path: &'a str, project: Option<&'a str>) -> LogFacts<'a> {
+        LogFacts { path, provider: Some(Provider::Claude), project, identity: Some("a1") }
+    }
+
+    #[test]
+    fn a_pattern_matches_a_folder_and_everything_below() {
+        for pattern in ["/clients/acme/**", "/clients/acme", "/clients/acme/", "acme", "/*/acme/**"]
+        {
+            let rules = rules(&[pattern], &[], &[]);
+            for project in ["/clients/acme", "/clients/acme/api/src"] {
+                assert!(rules.is_excluded(&log("/logs/a.jsonl", Some(project))), "{pattern}");
+            }
+            for project in ["/clients/acme2", "/clients"] {
+                assert!(!rules.is_excluded(&log("/logs/a.jsonl", Some(project))), "{pattern}");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_match_the_path_of_the_log_too() {
+        let rules = rules(&["/logs/-clients-acme*/**"], &[], &[]);
+        assert!(rules.is_excluded(&log("/logs/-clients-acme-api/a.jsonl", None)));
+        assert!(!rules.is_excluded(&log("/logs/-clients-other/a.jsonl", None)));
+    }
+
+    #[test]
+    fn only_included_logs_and_agents_are_read() {
+        let included = rules(&["/code/secret"], &["/code/**"], &[]);
+        assert!(!included.is_excluded(&log("/logs/a.jsonl", Some("/code/harbor"))));
+        assert!(included.is_excluded(&log("/logs/a.jsonl", Some("/code/secret/x"))));
+        assert!(included.is_excluded(&log("/logs/a.jsonl", Some("/elsewhere"))));
+        assert!(included.is_excluded(&log("/logs/a.jsonl", None)));
+        // Before it is decoded, the log may still be of an included project.
+        let unread = LogFacts { identity: None, ..log("/logs/a.jsonl", None) };
+        assert!(!included.is_excluded(&unread));
+
+        let codex = rules(&[], &[], &[Provider::Codex]);
+        assert!(codex.is_excluded(&log("/logs/a.jsonl", Some("/code"))));
+    }
+
+    #[test]
+    fn a_marker_file_excludes_its_folder() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let project = dir.path().join("acme/api");
+        std::fs::create_dir_all(&project).expect("creates");
+        std::fs::write(dir.path().join("acme").join(MARKER_FILE), "").expect("writes");
+        let project = project.to_string_lossy();
+        assert!(rules(&[], &[], &[]).is_excluded(&log("/logs/a.jsonl", Some(&project))));
+        let above = dir.path().to_string_lossy();
+        assert!(!rules(&[], &[], &[]).is_excluded(&log("/logs/a.jsonl", Some(&above))));
+    }
+
+    #[test]
+    fn forgotten_logs_are_known_by_their_identity() {
+        let rules = rules(&[], &[], &[]);
+        let forgotten = LogFacts { identity: Some("f0"), ..log("/moved/a.jsonl", None) };
+        assert!(rules.is_excluded(&forgotten) && !rules.is_unwanted(&forgotten));
+    }
+
+    #[test]
+    fn a_wrong_pattern_is_named() {
+        let settings =
+            IngestSettings { exclude: vec!["/a/[b".into()], ..IngestSettings::default() };
+        let error = LogRules::new(settings, HashSet::new()).err().expect("wrong");
+        assert!(error.message.contains("ingest.exclude") && error.message.contains("'/a/[b'"));
+    }
+}

@@ -1,0 +1,169 @@
+//! Logs that the settings file, or a marker file in a project, leaves out.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+/// Writes the log of one session about `subject` in a project.
+fn write_log(env: &TestEnv, name: &str, project: &str, subject: &str) -> PathBuf {
+    let logs = env.path("logs");
+    std::fs::create_dir_all(&logs).expect("creates");
+    let path = logs.join(format!("{name}.jsonl"));
+    let lines = [
+        json!({"format": "sessions", "version": 1, "session_id": name, "cwd": project}),
+        json!({"type": "user", "timestamp": "2026-11-01T10:00:00Z", "text": format!("Fix the {subject}")}),
+        json!({"type": "message", "timestamp": "2026-11-01T10:00:09Z", "text": format!("The {subject} works")}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    std::fs::write(&path, lines.join("\n") + "\n").expect("writes");
+    path
+}
+
+/// Appends a message to a log.
+fn append(path: &PathBuf, text: &str) {
+    let mut log = std::fs::read_to_string(path).expect("reads");
+    log +=
+        &json!({"type": "message", "timestamp": "2026-11-01T11:00:00Z", "text": text}).to_string();
+    log.push('\n');
+    std::fs::write(path, log).expect("writes");
+}
+
+fn write_settings(env: &TestEnv, text: &str) {
+    std::fs::create_dir_all(env.path(".config/sessions")).expect("creates");
+    std::fs::write(env.path(".config/sessions/settings.toml"), text).expect("writes");
+}
+
+fn ingest(env: &TestEnv, flags: &[&str]) -> Value {
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    let mut args = vec!["ingest", &logs];
+    args.extend(flags);
+    env.json(&args)
+}
+
+fn session_ids(env: &TestEnv) -> Vec<String> {
+    let answer = env.json(&["list"]);
+    let sessions = answer["data"]["sessions"].as_array().cloned().unwrap_or_default();
+    let mut ids: Vec<String> = sessions
+        .iter()
+        .map(|session| session["session_id"].as_str().unwrap_or("").to_owned())
+        .collect();
+    ids.sort();
+    ids
+}
+
+#[test]
+fn an_excluded_project_is_left_out_until_the_pattern_goes() {
+    let env = TestEnv::new();
+    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
+    let acme = write_log(&env, "acme", "/home/mira/clients/acme/api", "invoices");
+    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/acme/**']\n");
+
+    let report = ingest(&env, &[]);
+    assert_eq!(
+        (&report["files_excluded"], &report["sessions"]),
+        (&json!(1), &json!(1)),
+        "{report}"
+    );
+    assert_eq!((&report["files_new"], &report["events"]), (&json!(1), &json!(2)), "{report}");
+    assert_eq!(session_ids(&env), ["harbor"]);
+    assert_eq!(env.run(&["search", "invoices"]).code, 1);
+
+    // The log is not decoded again, even when it grows.
+    append(&acme, "More invoices");
+    let report = ingest(&env, &[]);
+    assert_eq!((&report["files_excluded"], &report["lines"]), (&json!(1), &json!(0)), "{report}");
+    assert_eq!(env.json(&["status"])["pending"], 0);
+
+    write_settings(&env, "");
+    assert_eq!(ingest(&env, &[])["sessions"], 1);
+    assert_eq!(session_ids(&env), ["acme", "harbor"]);
+    assert!(env.run(&["search", "\"More invoices\""]).code == 0);
+}
+
+#[test]
+fn a_dry_run_shows_what_is_left_out_and_writes_nothing() {
+    let env = TestEnv::new();
+    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
+    let acme = write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
+    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/**']\n");
+    let report = ingest(&env, &["--dry-run"]);
+    assert_eq!((&report["is_dry_run"], &report["sessions"]), (&json!(true), &json!(1)), "{report}");
+    let path = acme.canonicalize().expect("a path");
+    assert_eq!(
+        report["excluded_logs"],
+        json!([{"path": path, "project": "/home/mira/clients/acme"}])
+    );
+    assert_eq!(env.run(&["list"]).code, 1, "nothing was ingested");
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    let text = env.run(&["ingest", "--dry-run", &logs]).ok();
+    assert!(text.contains("nothing was written") && text.contains("acme.jsonl"), "{text}");
+}
+
+#[test]
+fn sessions_ingested_before_an_exclude_are_offered_to_forget() {
+    let env = TestEnv::new();
+    let acme = write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
+    ingest(&env, &[]);
+    write_settings(&env, "[ingest]\nexclude = ['~/../mira/clients', '/home/*/clients']\n");
+    append(&acme, "More invoices");
+    let report = ingest(&env, &[]);
+    let notice = report["notices"][0].as_str().unwrap_or("");
+    assert!(notice.contains("1 sessions") && notice.contains("forget --excluded"), "{report}");
+    assert_eq!(env.run(&["search", "\"More invoices\""]).code, 1, "it is not read further");
+    assert_eq!(env.json(&["status"])["pending"], 0);
+
+    write_settings(&env, "");
+    assert_eq!(ingest(&env, &[])["files_grown"], 1);
+    env.run(&["search", "\"More invoices\""]).ok();
+}
+
+#[test]
+fn only_included_projects_and_agents_are_read() {
+    let env = TestEnv::new();
+    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
+    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
+    write_settings(&env, "[ingest]\ninclude = ['/home/mira/code/**']\n");
+    ingest(&env, &[]);
+    assert_eq!(session_ids(&env), ["harbor"]);
+    write_settings(&env, "[ingest]\nproviders = ['claude']\n");
+    let other = TestEnv::new();
+    write_log(&other, "harbor", "/home/mira/code/harbor", "lights");
+    write_settings(&other, "[ingest]\nproviders = ['claude']\n");
+    assert_eq!(ingest(&other, &[])["files_excluded"], 1);
+}
+
+#[test]
+fn patterns_match_the_path_of_a_log() {
+    let env = TestEnv::new();
+    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
+    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
+    write_settings(&env, "[ingest]\nexclude = ['**/logs/acme.jsonl']\n");
+    let report = ingest(&env, &[]);
+    assert_eq!((&report["files_excluded"], &report["files_opened"]), (&json!(1), &json!(1)));
+    assert_eq!(session_ids(&env), ["harbor"]);
+}
+
+#[test]
+fn a_marker_file_leaves_out_its_project() {
+    let env = TestEnv::new();
+    let project = env.path("clients/acme/api");
+    std::fs::create_dir_all(&project).expect("creates");
+    std::fs::write(env.path("clients/acme/.sessionsignore"), "").expect("writes");
+    write_log(&env, "acme", &project.to_string_lossy(), "invoices");
+    assert_eq!(ingest(&env, &[])["files_excluded"], 1);
+    std::fs::remove_file(env.path("clients/acme/.sessionsignore")).expect("removes");
+    assert_eq!(ingest(&env, &[])["sessions"], 1);
+    assert_eq!(session_ids(&env), ["acme"]);
+}
+
+#[test]
+fn a_wrong_pattern_ends_the_ingest() {
+    let env = TestEnv::new();
+    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
+    write_settings(&env, "[ingest]\nexclude = ['/a/[b']\n");
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    let error = env.run(&["ingest", &logs]).fails(2);
+    assert!(error.contains("ingest.exclude") && error.contains("/a/[b"), "{error}");
+}

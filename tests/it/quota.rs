@@ -1,0 +1,108 @@
+//! The quotas that Codex records, and the status line.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+/// Runs `statusline` with an input and returns its output.
+fn statusline(env: &TestEnv, flags: &[&str], input: &str) -> String {
+    let mut command = env.command();
+    command.args(flags).arg("statusline").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    child.stdin.take().expect("stdin").write_all(input.as_bytes()).expect("writes");
+    let output = child.wait_with_output().expect("ends");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// A store with a Codex session whose last count has these limits.
+fn codex_store(limits: &Value) -> TestEnv {
+    let env = TestEnv::new();
+    let id = "01a13941-6cb9-7f1e-a741-65890d73c8a5";
+    let usage = json!({"input_tokens": 100, "output_tokens": 5, "total_tokens": 105});
+    let count = |limits: &Value| {
+        json!({"type": "token_count", "rate_limits": limits,
+               "info": {"total_token_usage": usage, "last_token_usage": usage}})
+    };
+    let lines = [
+        json!({"timestamp": "2026-10-14T07:12:31Z", "type": "session_meta",
+               "payload": {"id": id, "timestamp": "2026-10-14T07:12:31Z", "cwd": "/home/mira/code",
+                           "originator": "codex_cli_rs", "cli_version": "0.99.0"}}),
+        json!({"timestamp": "2026-10-14T07:12:40Z", "type": "event_msg",
+               "payload": {"type": "user_message", "message": "Fix the lights"}}),
+        json!({"timestamp": "2026-10-14T07:12:49Z", "type": "event_msg", "payload": count(limits)}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let name = format!("rollout-2026-10-14T09-12-31-{id}.jsonl");
+    std::fs::write(env.path(&name), lines.join("\n") + "\n").expect("writes");
+    env.run(&["ingest", "--quiet", &name]).ok();
+    env
+}
+
+/// A time in an hour, and one in the past, in seconds since the epoch.
+fn in_an_hour() -> i64 {
+    schemas::Timestamp::now().0 / 1_000_000 + 3_630
+}
+
+#[test]
+fn the_latest_quota_of_codex_is_kept() {
+    let resets_at = in_an_hour();
+    let env = codex_store(&json!({
+        "primary": {"used_percent": 23.5, "window_minutes": 300, "resets_at": resets_at},
+        "secondary": {"used_percent": 55.0, "window_minutes": 10080, "resets_at": 1_000_000},
+    }));
+    let data = env.json(&["usage", "--limits"]);
+    let windows = &data["windows"];
+    assert_eq!(data["version"], 1);
+    assert_eq!(
+        (&windows[0]["used_percent"], &windows[0]["window_minutes"]),
+        (&json!(23.5), &json!(300))
+    );
+    let expected = schemas::Timestamp(resets_at * 1_000_000).to_string();
+    assert_eq!(windows[0]["resets_at"], expected.as_str());
+    assert_eq!(windows[0]["seen_at"], "2026-10-14T07:12:49.000Z");
+    // A window that began again since is unused.
+    assert_eq!(
+        (&windows[1]["used_percent"], &windows[1]["resets_at"]),
+        (&json!(0.0), &Value::Null)
+    );
+
+    let text = env.run(&["usage", "--limits"]).ok();
+    assert!(text.contains("5h") && text.contains("23.5% used"), "{text}");
+    let line = statusline(&env, &[], "");
+    assert_eq!(line, "5h 24% (1h) | 7d 0%\n");
+}
+
+#[test]
+fn logs_without_quotas_have_none() {
+    let env = codex_store(&Value::Null);
+    assert_eq!(env.run(&["usage", "--limits"]).code, 1);
+    assert_eq!(env.json(&["usage", "--limits"])["windows"], json!([]));
+}
+
+#[test]
+fn the_status_line_takes_what_claude_code_passes() {
+    let env = TestEnv::with_samples();
+    let input = json!({
+        "session_id": "9ae82b3a", "model": {"id": "claude-opus", "display_name": "Opus\n"},
+        "cost": {"total_cost_usd": 0.123}, "context_window": {"used_percentage": 41},
+        "rate_limits": {"five_hour": {"used_percentage": 12.0, "resets_at": in_an_hour()}},
+    });
+    let line = statusline(&env, &[], &input.to_string());
+    assert_eq!(line, "Opus | $0.12 | context 41% | 5h 12% (1h)\n");
+    let data: Value =
+        serde_json::from_str(&statusline(&env, &["--json"], &input.to_string())).expect("JSON");
+    assert_eq!((&data["version"], &data["session_cost_usd"]), (&json!(1), &json!(0.123)));
+    assert_eq!(data["windows"][0]["provider"], "claude");
+}
+
+#[test]
+fn the_status_line_needs_neither_input_nor_store() {
+    let env = TestEnv::new();
+    for input in ["", "no JSON", "[1]"] {
+        assert_eq!(statusline(&env, &[], input), "sessions: nothing known yet\n");
+    }
+}

@@ -1,0 +1,123 @@
+//! Days, weeks, hours and dates in the zone of the user.
+
+use serde_json::{Value, json};
+
+use crate::env::{Ran, TestEnv};
+use crate::mcp::Client;
+
+/// An evening in Los Angeles, which is the morning of the next day in UTC.
+const EVENING: &str = "2026-11-02T03:30:00Z";
+
+/// A store with one session, at [`EVENING`].
+fn evening_store() -> TestEnv {
+    let env = TestEnv::new();
+    let log = [
+        json!({"format": "sessions", "version": 1, "session_id": "evening", "cwd": "/home/mira/code/harbor"}),
+        json!({"type": "user", "timestamp": EVENING, "text": "Sort the harbor lights"}),
+        json!({"type": "message", "timestamp": EVENING, "text": "Sorted", "model": "qwen3-coder-plus",
+               "usage": {"input_tokens": 20, "output_tokens": 5}}),
+    ];
+    let lines: Vec<String> = log.iter().map(Value::to_string).collect();
+    std::fs::write(env.path("evening.jsonl"), lines.join("\n") + "\n").expect("writes");
+    env.run(&["ingest", "--quiet", "evening.jsonl"]).ok();
+    env
+}
+
+/// The first value of a key of `stats`, with the arguments and with `TZ`.
+fn first_group(env: &TestEnv, tz: &str, args: &[&str], key: &str) -> String {
+    let mut command = env.command();
+    command.env("TZ", tz).args(["--json", "stats"]).args(args);
+    let ran = Ran::from(command.output().expect("runs"));
+    let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    answer["data"]["groups"][0]["group"][key].as_str().unwrap_or("").to_owned()
+}
+
+#[test]
+fn an_evening_in_los_angeles_is_on_its_own_day() {
+    let env = evening_store();
+    let los_angeles = "America/Los_Angeles";
+    for (key, local, utc) in [
+        ("day", "2026-11-01", "2026-11-02"),
+        ("week", "2026-10-26", "2026-11-02"),
+        ("month", "2026-11", "2026-11"),
+        ("hour", "19", "03"),
+    ] {
+        let by = ["--by", key];
+        assert_eq!(first_group(&env, los_angeles, &by, key), local, "{key}");
+        assert_eq!(first_group(&env, "UTC", &by, key), utc, "{key}");
+        let named = ["--by", key, "--timezone", los_angeles];
+        assert_eq!(first_group(&env, "UTC", &named, key), local, "{key}");
+        let utc_named = ["--by", key, "--timezone", "utc"];
+        assert_eq!(first_group(&env, los_angeles, &utc_named, key), utc, "{key}");
+    }
+    let usage = env.run(&["usage", "--timezone", los_angeles]).ok();
+    assert!(usage.contains("2026-11-01") && !usage.contains("2026-11-02"), "{usage}");
+    let report = env.run(&["report", "-o", "-", "--timezone", los_angeles]).ok();
+    assert!(report.contains(r#""date":"2026-11-01""#), "the days of the report");
+    assert!(!report.contains(r#""date":"2026-11-02""#), "the days of the report");
+}
+
+#[test]
+fn the_settings_file_names_a_zone() {
+    let env = evening_store();
+    std::fs::create_dir_all(env.path(".config/sessions")).expect("creates");
+    let file = env.path(".config/sessions/settings.toml");
+    std::fs::write(&file, "[display]\ntimezone = \"America/Los_Angeles\"\n").expect("writes");
+    assert_eq!(first_group(&env, "UTC", &["--by", "day"], "day"), "2026-11-01");
+    let named = ["--by", "day", "--timezone", "Asia/Tokyo"];
+    assert_eq!(first_group(&env, "UTC", &named, "day"), "2026-11-02");
+
+    std::fs::write(&file, "[display]\nzone = \"utc\"\n").expect("writes");
+    let error = env.run(&["stats", "--by", "day"]).fails(2);
+    assert!(error.contains("settings.toml") && error.contains("line 2"), "{error}");
+    env.run(&["status"]).ok();
+}
+
+#[test]
+fn dates_are_midnight_in_the_zone() {
+    let env = evening_store();
+    for (zone, found) in [("America/Los_Angeles", 1), ("utc", 0)] {
+        for command in [
+            vec!["search", "harbor until:2026-11-02"],
+            vec!["stats", "--by", "day", "--until", "2026-11-02"],
+        ] {
+            let mut args = vec!["--timezone", zone];
+            args.extend(&command);
+            let code = env.run(&args).code;
+            assert_eq!(code, 1 - found, "{command:?} in {zone}");
+        }
+        let listed = env.run(&["list", "--since", "2026-11-02", "--timezone", zone]);
+        assert_eq!(listed.code, found, "in {zone}");
+    }
+}
+
+#[test]
+fn an_unknown_zone_names_the_nearest() {
+    let env = evening_store();
+    let error = env.run(&["stats", "--by", "day", "--timezone", "America/Los_Angles"]).fails(2);
+    assert!(error.contains("America/Los_Angeles"), "{error}");
+}
+
+#[test]
+fn a_call_over_mcp_names_its_zone() {
+    let env = evening_store();
+    let mut client = Client::modern(&env);
+    let mut call = |arguments: Value| client.call("session_stats", arguments)["data"].clone();
+    let utc = call(json!({"group_by": "day"}));
+    assert_eq!(utc["groups"][0]["group"]["day"], "2026-11-02");
+    assert_eq!(utc["timezone"], "UTC");
+    let local = call(json!({
+        "group_by": "day", "timezone": "America/Los_Angeles", "until": "2026-11-02"
+    }));
+    assert_eq!(local["groups"][0]["group"]["day"], "2026-11-01");
+    assert_eq!(local["timezone"], "America/Los_Angeles");
+}
+
+/// The example of docs/sql.md.
+#[test]
+fn a_query_converts_times_itself() {
+    let env = evening_store();
+    let sql = "SELECT (timestamp AT TIME ZONE 'UTC' AT TIME ZONE 'America/Los_Angeles')::DATE::VARCHAR \
+               FROM events GROUP BY 1";
+    assert_eq!(env.rows(sql), [[json!("2026-11-01")]]);
+}
