@@ -334,7 +334,8 @@ impl Pricer<'_> {
         let priced_prompt = if is_sum { 0 } else { prompt };
         let prompt_over =
             LONG_PROMPTS.iter().rfind(|size| priced_prompt > **size).copied().unwrap_or(0);
-        ModelUsage { model: event.model.clone(), prompt_over, usage }.cost(self.prices)
+        let mode = event.price_mode();
+        ModelUsage { model: event.model.clone(), prompt_over, mode, usage }.cost(self.prices)
     }
 }
 

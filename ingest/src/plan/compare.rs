@@ -52,6 +52,22 @@ pub(super) fn is_masked_by(row: &SourceRow, rules: RulesInForce<'_>) -> bool {
     row.redaction_rules == rules.version || row.session_id.is_none()
 }
 
+/// Returns whether the content read from a file was read by the decoder of this version.
+pub(crate) fn is_of_this_decoder(row: &SourceRow) -> bool {
+    match row.provider {
+        Some(provider) if row.session_id.is_some() => {
+            row.decoder_version == i64::from(format_of(provider).decoder_version)
+        }
+        Some(_) | None => true,
+    }
+}
+
+/// Returns whether the content read from a file was masked by these rules and read by the decoder
+/// of this version. If not, the log is read again.
+pub(super) fn is_read_by_rules(row: &SourceRow, rules: RulesInForce<'_>) -> bool {
+    is_masked_by(row, rules) && is_of_this_decoder(row)
+}
+
 /// Returns how a known log changed. `is_same` is true if the log still begins with the content read
 /// before.
 pub(super) fn classify_change(
@@ -61,7 +77,7 @@ pub(super) fn classify_change(
     rules: RulesInForce<'_>,
 ) -> LogChange {
     let may_grow = matches!(format_of(claim.provider).reader, LogReader::Lines(_));
-    if may_grow && is_same && is_masked_by(row, rules) && !was_out_of_reach(row) {
+    if may_grow && is_same && is_read_by_rules(row, rules) && !was_out_of_reach(row) {
         LogChange::Grown
     } else {
         LogChange::Rewritten

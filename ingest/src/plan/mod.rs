@@ -7,6 +7,7 @@ mod ids;
 mod in_order;
 mod lineage;
 mod original_order;
+mod record_keys;
 pub(crate) mod relatives;
 pub(crate) mod work;
 
@@ -18,7 +19,7 @@ use schemas::session::{SourceRow, SourceStatus};
 
 pub use self::compare::is_unchanged;
 use self::compare::{
-    RulesInForce, classify_change, collect_companions, is_its_log, is_masked_by, is_of_another,
+    RulesInForce, classify_change, collect_companions, is_its_log, is_of_another, is_read_by_rules,
     last_change_us, logs_of_companions, rules_version, was_out_of_reach,
 };
 use self::ids::assign_id;
@@ -77,7 +78,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
             unseen.push(file);
             continue;
         };
-        if is_unchanged(&file, row) && is_masked_by(row, rules) && !was_out_of_reach(row) {
+        if is_unchanged(&file, row) && is_read_by_rules(row, rules) && !was_out_of_reach(row) {
             plan.settle_unchanged(row, known);
             continue;
         }
@@ -255,7 +256,7 @@ impl Plan {
         works: &mut Vec<LogWork>,
     ) -> bool {
         let Some(file) = find_candidate(&row.path) else { return !is_gone(&row.path) };
-        if !is_unchanged(&file, row) || !is_masked_by(row, rules) {
+        if !is_unchanged(&file, row) || !is_read_by_rules(row, rules) {
             // New content that overwrote the log is read in its own turn.
             let successor = self.plan_known_file(file, row, rules, known, works);
             return !matches!(successor, Some((_, Successor::OtherContent)));
@@ -406,6 +407,8 @@ fn settled_row(file: &LogCandidate, status: SourceStatus, reason: Option<&str>) 
         redaction_rules: 0,
         state: None,
         reason: reason.map(str::to_owned),
+        first_response: None,
+        decoder_version: 0,
         segment: 0,
     }
 }

@@ -18,6 +18,9 @@ pub struct LogFormat {
     /// Whether records carry ids of their own, which copies keep. Otherwise content identifies
     /// them.
     pub has_unique_ids: bool,
+    /// Version of the decoder. Raise it if the decoder makes something else of a log than before:
+    /// logs read by another version are read again.
+    pub decoder_version: u32,
     /// Returns the folders where the agent keeps its logs; they need not exist.
     pub roots: fn(&AgentFolders<'_>) -> Vec<PathBuf>,
     /// Recognizes a log by its beginning.
@@ -138,6 +141,9 @@ pub struct SessionClaim {
     pub relation: Option<Relation>,
     /// Identity of the first record. Two logs with the same first record share history.
     pub first_record: Option<u64>,
+    /// Identity of the first response of the model. Two logs with the same one share history, even
+    /// if all their records have ids of their own. `None` if the format has no such ids.
+    pub first_response: Option<u64>,
 }
 
 impl SessionClaim {

@@ -12,7 +12,7 @@ use schemas::{Confidence, EventType, Provider};
 
 use super::batch::{EventBatch, EventCells};
 use super::calls::{OpenCall, split_paths};
-use super::draft::{Draft, RecordAt};
+use super::draft::{Draft, ModeWords, RecordAt};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;
@@ -47,6 +47,8 @@ pub struct Stream {
     pub(super) record: RecordAt,
     /// Identity of the present record; 0 if it has none.
     pub(super) record_hash: u64,
+    /// Identity of what the present record says; 0 if it has none.
+    pub(super) copy_hash: u64,
     /// Time of the present record in microseconds since the epoch, if it has one.
     pub(super) record_time: Option<i64>,
     /// True if the present record is a copy.
@@ -114,6 +116,7 @@ impl Stream {
             sequence: Vec::new(),
             record: RecordAt::default(),
             record_hash: 0,
+            copy_hash: 0,
             record_time: None,
             is_replay: replay,
             is_repeated: false,
@@ -269,6 +272,11 @@ impl Stream {
             tool_call_id: draft.tool_call_id.map(truncate_name),
             spawned_agent_id: draft.spawned_agent_id.map(truncate_name),
             request_id: draft.request_id.map(truncate_name),
+            mode: ModeWords {
+                service_tier: draft.mode.service_tier.map(truncate_name),
+                speed: draft.mode.speed.map(truncate_name),
+                inference_geo: draft.mode.inference_geo.map(truncate_name),
+            },
             ..draft
         };
 
@@ -312,6 +320,10 @@ impl Stream {
             source_offset: self.record.offset.cast_signed(),
             source_length: self.record.length.cast_signed(),
             record_hash: self.record_hash.cast_signed(),
+            copy_hash: self.copy_hash.cast_signed(),
+            service_tier: draft.mode.service_tier,
+            speed: draft.mode.speed,
+            inference_geo: draft.mode.inference_geo,
             ..EventCells::from_usage(draft.usage)
         });
         self.finish_event();
@@ -352,12 +364,17 @@ impl Stream {
 
     /// Notes the record of the event that was pushed last, and moves to the next index.
     fn finish_event(&mut self) {
-        if self.pushed == 0 && self.record_hash != 0 {
-            self.sequence.push(self.record_hash);
+        if self.pushed == 0 {
             // A record without events leaves no trace in the store, and a later run knows only the
             // store.
-            if let Some(own) = &mut self.own {
-                own.insert(self.record_hash);
+            for hash in [self.record_hash, self.copy_hash] {
+                if hash == 0 {
+                    continue;
+                }
+                self.sequence.push(hash);
+                if let Some(own) = &mut self.own {
+                    own.insert(hash);
+                }
             }
         }
         // A record without events does not decide about the records after it: no sequence holds it,

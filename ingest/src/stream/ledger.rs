@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use schemas::Usage;
+use schemas::price::PriceMode;
 use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
 
 use super::branches::AbandonedRanges;
@@ -90,24 +91,34 @@ impl Ledger {
         let prompt_over = exceeded.copied().unwrap_or(0);
 
         let mut model = model;
-        let mut position = self.model_position(model, prompt_over);
+        let mut mode = draft.mode.price_mode();
+        let mut position = self.model_position(model, prompt_over, &mode);
         if position.is_none() && self.models.len() >= MAX_MODELS {
             model = None;
-            position = self.model_position(None, prompt_over);
+            mode = PriceMode::default();
+            position = self.model_position(None, prompt_over, &mode);
         }
         if let Some(entry) = position.and_then(|at| self.models.get_mut(at)) {
             entry.usage = entry.usage.plus(draft.usage);
         } else {
             let model = model.map(str::to_owned);
-            self.models.push(ModelUsage { model, prompt_over, usage: draft.usage });
+            self.models.push(ModelUsage { model, prompt_over, mode, usage: draft.usage });
         }
     }
 
-    /// Returns the position of the sums of a model with prompts over this number of tokens.
-    fn model_position(&self, model: Option<&str>, prompt_over: i64) -> Option<usize> {
-        self.models
-            .iter()
-            .position(|entry| entry.model.as_deref() == model && entry.prompt_over == prompt_over)
+    /// Returns the position of the sums of a model with prompts over this number of tokens, in a
+    /// mode of service.
+    fn model_position(
+        &self,
+        model: Option<&str>,
+        prompt_over: i64,
+        mode: &PriceMode,
+    ) -> Option<usize> {
+        self.models.iter().position(|entry| {
+            entry.model.as_deref() == model
+                && entry.prompt_over == prompt_over
+                && entry.mode == *mode
+        })
     }
 
     /// Counts an item unknown to the decoder.

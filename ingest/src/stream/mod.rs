@@ -19,7 +19,7 @@ mod state;
 pub(crate) mod tool_kind;
 pub(crate) mod tree;
 
-pub use self::draft::{Draft, RecordAt, parse_micros};
+pub use self::draft::{Draft, ModeWords, RecordAt, parse_micros};
 pub use self::events::Stream;
 pub(crate) use self::messages::{DocumentMessages, DroppedMessages};
 pub use self::session::TitleFrom;

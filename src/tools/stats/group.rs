@@ -1,9 +1,10 @@
 //! Adds rows to the sums of the groups that they belong to.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use schemas::price::Rate;
+use schemas::price::{PriceMode, Rate};
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, limits};
 
@@ -23,7 +24,8 @@ pub(super) struct StatsGroups<'a> {
     groups: HashMap<String, GroupSums>,
     /// A reused buffer for the key of a row.
     key: String,
-    rates: HashMap<String, Option<&'a Rate>>,
+    /// The rates by mode of service and model.
+    rates: HashMap<PriceMode, HashMap<String, Option<Cow<'a, Rate>>>>,
     /// The names of days, weeks and months by day, one map for each key.
     periods: [HashMap<i64, String>; 2],
     /// The prompt length of each request of the session, if it decides the rate. A request may be
@@ -110,7 +112,9 @@ impl<'a> StatsGroups<'a> {
             fact.usage = columns.read_usage(row);
             if !fact.is_replay {
                 let is_shutdown = text_at(columns.subtype, row) == Some("shutdown");
-                fact.cost = self.row_cost(&fact, text_at(columns.request_id, row), is_shutdown);
+                let mode = columns.read_mode(row);
+                let request = text_at(columns.request_id, row);
+                fact.cost = self.row_cost(&fact, mode, request, is_shutdown);
             }
         }
         fact
@@ -121,18 +125,18 @@ impl<'a> StatsGroups<'a> {
     fn row_cost(
         &mut self,
         fact: &StatsFact<'_>,
+        mode: PriceMode,
         request: Option<&str>,
         is_shutdown: bool,
     ) -> Option<f64> {
         let model = fact.model?;
-        let rate = match self.rates.get(model) {
-            Some(rate) => *rate,
-            None => {
-                let rate = self.plan.prices.rate(model);
-                self.rates.insert(model.to_owned(), rate);
-                rate
-            }
-        }?;
+        let prices = self.plan.prices;
+        if !self.rates.get(&mode).is_some_and(|rates| rates.contains_key(model)) {
+            let rate = prices.rate_in_mode(model, &mode);
+            self.rates.entry(mode.clone()).or_default().insert(model.to_owned(), rate);
+        }
+        let rates = self.rates.get(&mode)?;
+        let rate = rates.get(model)?.as_deref()?;
         let mut prompt = Usage { output: None, ..fact.usage }.total();
         if rate.long.is_some()
             && let Some(id) = request

@@ -34,6 +34,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Copilot,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -83,6 +84,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::ContinuedFrom),
         first_record: uuid_identity(first["id"].as_str()),
+        first_response: None,
     })
 }
 

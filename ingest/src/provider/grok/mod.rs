@@ -31,6 +31,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Grok,
     has_unique_ids: false,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
@@ -83,6 +84,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: parent.map(str::to_owned),
         relation,
         first_record: None,
+        first_response: None,
     })
 }
 
