@@ -178,6 +178,10 @@ closed_enum! {
         AmbiguousPrefix = "AMBIGUOUS_PREFIX",
         /// The file of the labels cannot be read; they are missing.
         LabelsUnreadable = "LABELS_UNREADABLE",
+        /// Some requests were served in a mode without a known price; costs leave them out.
+        UnknownPriceMode = "UNKNOWN_PRICE_MODE",
+        /// Tokens in records that no decoder knows are not counted.
+        UsageIncomplete = "USAGE_INCOMPLETE",
     }
 }
 

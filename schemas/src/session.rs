@@ -229,6 +229,18 @@ fn is_zero(count: &i64) -> bool {
     *count == 0
 }
 
+/// Subtype of a `token_usage` event that sums up the requests of a session up to a shutdown.
+pub const SHUTDOWN_SUM: &str = "shutdown";
+
+/// Subtype of a `token_usage` event that sums up the requests of a turn.
+pub const TURN_SUM: &str = "turn_sum";
+
+/// Returns whether a `token_usage` event of this subtype sums up many requests, so that the length
+/// of a prompt is not known.
+pub fn is_sum_of_requests(subtype: Option<&str>) -> bool {
+    matches!(subtype, Some(SHUTDOWN_SUM | TURN_SUM))
+}
+
 /// The sizes of prompts in tokens above which some model costs more, ascending.
 pub const LONG_PROMPTS: &[i64] = &[200_000, 256_000, 272_000];
 

@@ -17,11 +17,11 @@ use std::path::PathBuf;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 
-pub use self::compare::is_unchanged;
 use self::compare::{
     RulesInForce, classify_change, collect_companions, is_its_log, is_of_another, is_read_by_rules,
     last_change_us, logs_of_companions, rules_version, was_out_of_reach,
 };
+pub use self::compare::{is_of_this_decoder, is_unchanged};
 use self::ids::assign_id;
 use self::lineage::{group_into_units, link_works};
 use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};

@@ -40,6 +40,9 @@ pub struct Quirks {
     /// Returns the file next to a log that has further facts about the session and may change
     /// independently of the log.
     pub companion: Option<fn(&Path) -> Option<PathBuf>>,
+    /// Returns the file next to a log that has its token counts and may change independently of the
+    /// log.
+    pub usage_file: Option<fn(&Path) -> PathBuf>,
     /// Returns whether a file of this name only repeats or describes the log next to it. Such a
     /// file is known, but not read.
     pub is_beside_log: Option<IsBesideLog>,
@@ -58,6 +61,7 @@ impl Quirks {
     /// The quirks of a plain format: every log is one file, and its extension identifies it.
     pub const NONE: Self = Self {
         companion: None,
+        usage_file: None,
         is_beside_log: None,
         is_log_name: None,
         subagents_repeat_parent: false,

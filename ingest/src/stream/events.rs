@@ -18,6 +18,7 @@ use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;
+use super::unknown::UnknownItem;
 use crate::redact::{Redactor, SessionSecrets};
 use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
@@ -70,6 +71,8 @@ pub struct Stream {
     /// The messages of a document, if this log is one.
     pub(super) messages: DocumentMessages,
     pub(super) dropped: DroppedMessages,
+    /// The last item of the present record that its decoder did not know.
+    pub(super) unknown_item: Option<UnknownItem>,
     /// Hashes of the field sets of objects without unknown fields (`provider/drift.rs`).
     pub(crate) shapes: HashSet<u64>,
 }
@@ -103,6 +106,7 @@ impl Stream {
             parent: None,
             messages: DocumentMessages::default(),
             dropped: DroppedMessages::default(),
+            unknown_item: None,
             shapes: HashSet::new(),
             session,
             problems: Vec::new(),
@@ -142,7 +146,9 @@ impl Stream {
         self.ledger.write_to_row(&mut row, self.secrets.counts());
 
         let counted = (!row.recorded_usage().is_unknown()).then_some(Confidence::Measured);
-        let open = self.state.counts_open.then_some(Confidence::Partial);
+        let is_open =
+            self.state.counts_open || counted.is_some() && !self.state.uncounted_steps.is_empty();
+        let open = is_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
         row.usage_confidence = Some(confidence.unwrap_or(Confidence::Unknown).to_string());
 
@@ -215,6 +221,7 @@ impl Stream {
         self.state.step += 1;
         if !self.is_replay {
             self.session.steps += 1;
+            self.note_uncounted_step();
         }
         self.state.step
     }
@@ -292,6 +299,9 @@ impl Stream {
         }
 
         self.count_event(kind, &draft);
+        if kind == EventType::TokenUsage && !draft.usage.is_unknown() {
+            self.note_counted_step(call.step, draft.request_id);
+        }
         let tool_name = draft.tool_name.or(call.tool.as_deref());
         self.batch.push(&EventCells {
             session_id: &self.session.session_id,

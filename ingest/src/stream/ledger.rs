@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use schemas::Usage;
 use schemas::price::PriceMode;
-use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
+use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow, is_sum_of_requests};
 
 use super::branches::AbandonedRanges;
 use super::draft::Draft;
@@ -83,8 +83,7 @@ impl Ledger {
         if let Some(id) = draft.request_id {
             prompt_tokens = remember_prompt(requests, id, prompt_tokens);
         }
-        // A shutdown record sums up many requests, so it has no prompt length.
-        if draft.subtype == Some("shutdown") {
+        if is_sum_of_requests(draft.subtype) {
             prompt_tokens = 0;
         }
         let exceeded = LONG_PROMPTS.iter().rfind(|size| prompt_tokens > **size);

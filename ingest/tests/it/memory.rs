@@ -123,6 +123,13 @@ impl Memory {
         self.rows.lock().expect("lock").sources.values().cloned().collect()
     }
 
+    /// Makes all logs look as if another version of their decoder had read them.
+    pub fn age_decoders(&self) {
+        for source in self.rows.lock().expect("lock").sources.values_mut() {
+            source.decoder_version = 0;
+        }
+    }
+
     pub fn problems(&self) -> Vec<Problem> {
         self.rows.lock().expect("lock").problems.clone()
     }

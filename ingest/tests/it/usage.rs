@@ -283,3 +283,112 @@ fn the_largest_counts_of_a_response_win() {
         + &claude("a", 4, "m1", "text", r#""input_tokens":100,"output_tokens":3"#);
     assert_eq!(ingest_claude(&[("a", log)]).session("a").output_tokens, Some(50));
 }
+
+#[test]
+fn a_record_with_tokens_that_the_decoder_does_not_know_lowers_the_confidence() {
+    let small = codex_counts(100, 0, 10);
+    let confidence = |records: &[(&'static str, String)]| {
+        let (memory, _) = ingest_codex(records);
+        let session = memory.sessions().remove(0);
+        (session.usage_confidence, session.drift)
+    };
+    let known = [response("r1", &small, "")];
+    assert_eq!(confidence(&known), (Some("measured".to_owned()), None));
+    let odd = format!(r#"{{"type":"memory_request","cost":{{"usage":{small}}}}}"#);
+    let records = [response("r1", &small, ""), ("event_msg", odd)];
+    let (level, drift) = confidence(&records);
+    assert_eq!(level.as_deref(), Some("partial"));
+    assert!(drift.expect("drift").contains(r#""usage:event_msg/memory_request":1"#));
+    // A record without counts does not matter, nor does a limit.
+    let odd = r#"{"type":"memory_request","max_tokens":9,"tokens":0}"#.to_owned();
+    let records = [response("r1", &small, ""), ("event_msg", odd)];
+    assert_eq!(confidence(&records).0.as_deref(), Some("measured"));
+}
+
+#[test]
+fn a_response_without_counts_lowers_the_confidence() {
+    let counted = claude("a", 2, "m1", "one", SMALL);
+    let confidence = |log: String| ingest_claude(&[("a", log)]).session("a").usage_confidence;
+    let log = user("a", 1, "go") + &counted;
+    assert_eq!(confidence(log.clone()).as_deref(), Some("measured"));
+    let log = log + &claude("a", 3, "m2", "two", "");
+    assert_eq!(confidence(log).as_deref(), Some("partial"));
+}
+
+#[test]
+fn the_turns_of_grok_are_counted_from_its_updates() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let folder = dir.path().join("01a16000-0000-7000-8000-000000000002");
+    std::fs::create_dir(&folder).expect("creates");
+    let log = concat!(
+        r#"{"type":"system","content":"You are Grok."}"#,
+        "\n",
+        r#"{"type":"user","content":"<user_query>go</user_query>","prompt_index":0}"#,
+        "\n",
+        r#"{"type":"assistant","content":"done","model_id":"grok-build"}"#,
+        "\n"
+    );
+    let turn = |input: i64, models: &str| {
+        format!(
+            r#"{{"timestamp":1788422402,"params":{{"update":{{"sessionUpdate":"turn_completed","usage":{{"inputTokens":{input},"outputTokens":5,"cachedReadTokens":10,"reasoningTokens":2{models}}}}}}}}}"#
+        ) + "\n"
+    };
+    let chunk = r#"{"timestamp":1,"params":{"update":{"sessionUpdate":"agent_message_chunk"},"_meta":{"totalTokens":900}}}"#;
+    let mut updates = format!("{chunk}\n{}", turn(30, ""));
+    write(&folder.join("chat_history.jsonl"), log, 1);
+    write(&folder.join("updates.jsonl"), &updates, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let rows: Vec<_> = usage_rows(&memory).iter().map(|row| row.input_tokens).collect();
+    assert_eq!(rows, [Some(20)]);
+
+    // Only the updates grew; a turn with two models is two rows.
+    let models = r#","modelUsage":{"grok-build":{"inputTokens":7,"outputTokens":1},"grok-5":{"inputTokens":8,"outputTokens":2}}"#;
+    updates += &turn(15, models);
+    write(&folder.join("updates.jsonl"), &updates, 2);
+    memory.ingest(dir.path());
+    let rows = usage_rows(&memory);
+    let counted: Vec<_> = rows
+        .iter()
+        .map(|row| (row.model.as_deref(), row.input_tokens, row.output_tokens))
+        .collect();
+    let expected = [
+        (Some("grok-build"), Some(20), Some(5)),
+        (Some("grok-build"), Some(7), Some(1)),
+        (Some("grok-5"), Some(8), Some(2)),
+    ];
+    assert_eq!(counted, expected);
+    let session = &memory.sessions()[0];
+    assert_eq!(session.usage_confidence.as_deref(), Some("measured"));
+    assert_eq!(session.reasoning_tokens, Some(2));
+}
+
+#[test]
+fn a_subagent_of_version_1_0_without_records_lowers_the_confidence() {
+    let ended = r#"{"type":"user","uuid":"0000000b-0000-4000-8000-000000000050","sessionId":"a","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"done"}]},"toolUseResult":{"content":[],"totalTokens":900,"totalToolUseCount":2}}"#;
+    let own = user("a", 1, "go") + &claude("a", 2, "m1", "one", SMALL);
+    let confidence = |log: String| ingest_claude(&[("a", log)]).session("a").usage_confidence;
+    assert_eq!(confidence(format!("{own}{ended}\n")).as_deref(), Some("partial"));
+    let inside = claude("a", 3, "m2", "sub", SMALL).replacen('{', r#"{"isSidechain":true,"#, 1);
+    assert_eq!(confidence(format!("{own}{inside}{ended}\n")).as_deref(), Some("measured"));
+}
+
+#[test]
+fn logs_of_another_decoder_are_read_again_once_and_those_gone_stay() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = |name: &str, n: u32| user(name, n, "go") + &claude(name, n + 1, name, "one", SMALL);
+    for (name, n) in [("a", 1), ("b", 11)] {
+        write(&dir.path().join(format!("{name}.jsonl")), &log(name, n), 1);
+    }
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let before = memory.events();
+    std::fs::remove_file(dir.path().join("b.jsonl")).expect("removes");
+    memory.age_decoders();
+    let again = memory.ingest(dir.path());
+    assert_eq!((again.files_rewritten, again.bytes_read), (1, log("a", 1).len() as u64));
+    assert_eq!(memory.events(), before);
+    assert_eq!(memory.ingest(dir.path()).bytes_read, 0);
+    let versions: Vec<_> = memory.sources().iter().map(|row| row.decoder_version).collect();
+    assert_eq!(versions, [1, 0]);
+}

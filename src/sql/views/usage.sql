@@ -32,8 +32,8 @@ FROM (
         arg_min(service_tier, event_index) AS service_tier,
         arg_min(speed, event_index) AS speed,
         arg_min(inference_geo, event_index) AS inference_geo,
-        -- A shutdown sums up many requests: none of them is known to have been long.
-        max(CASE WHEN subtype IS DISTINCT FROM 'shutdown' THEN
+        -- Sums of many requests: none of them is known to have been long.
+        max(CASE WHEN coalesce(subtype, '') NOT IN ('shutdown', 'turn_sum') THEN
             coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0)
             + coalesce(cache_write_tokens, 0) ELSE 0 END) AS prompt
     FROM events

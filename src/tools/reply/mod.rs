@@ -17,3 +17,4 @@ pub(crate) mod session_filter;
 pub(crate) mod session_sums;
 pub(crate) mod shared_state;
 pub(crate) mod transcript;
+pub(crate) mod usage_warnings;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use schemas::price::{PriceMode, Rate};
+use schemas::session::is_sum_of_requests;
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, limits};
 
@@ -111,23 +112,23 @@ impl<'a> StatsGroups<'a> {
         if fact.event_type == USAGE {
             fact.usage = columns.read_usage(row);
             if !fact.is_replay {
-                let is_shutdown = text_at(columns.subtype, row) == Some("shutdown");
+                let is_sum = is_sum_of_requests(text_at(columns.subtype, row));
                 let mode = columns.read_mode(row);
                 let request = text_at(columns.request_id, row);
-                fact.cost = self.row_cost(&fact, mode, request, is_shutdown);
+                fact.cost = self.row_cost(&fact, mode, request, is_sum);
             }
         }
         fact
     }
 
-    /// Returns the cost of a row's tokens. A shutdown sums up many requests, and none of them is
-    /// known to be long.
+    /// Returns the cost of a row's tokens. `is_sum` is true if the row sums up many requests; none of
+    /// them is known to be long.
     fn row_cost(
         &mut self,
         fact: &StatsFact<'_>,
         mode: PriceMode,
         request: Option<&str>,
-        is_shutdown: bool,
+        is_sum: bool,
     ) -> Option<f64> {
         let model = fact.model?;
         let prices = self.plan.prices;
@@ -145,7 +146,7 @@ impl<'a> StatsGroups<'a> {
             prompt = prompt.max(*longest);
             *longest = prompt;
         }
-        rate.cost(&fact.usage, !is_shutdown && rate.is_long(prompt))
+        rate.cost(&fact.usage, !is_sum && rate.is_long(prompt))
     }
 
     /// Adds a row to its group, if it has one.

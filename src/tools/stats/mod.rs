@@ -23,6 +23,7 @@ use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::session_filter::session_filter;
 use super::reply::shared_state::SharedState;
+use super::reply::usage_warnings::usage_warnings;
 use crate::store::Snapshot;
 
 /// The number of groups requested.
@@ -87,6 +88,8 @@ pub(super) fn run(
     reply
         .warnings
         .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
+    let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
+    reply.warnings.extend(usage_warnings(counted.map(|(row, _)| &**row), shared.prices()));
     if reply.is_truncated {
         let max_limit = limits::STATS_LIMIT_MAX;
         let next_step = if returned == limit && limit < max_limit as usize {

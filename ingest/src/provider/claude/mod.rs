@@ -13,6 +13,7 @@ mod head;
 mod known;
 mod printed;
 mod queue;
+mod response;
 mod said;
 mod side_record;
 mod subagent;
@@ -27,8 +28,9 @@ use serde::{Deserialize, Serialize};
 
 use self::printed::PrintedOutput;
 use self::queue::PromptQueue;
+use self::response::ApiMessage;
 use self::subagent::Subagents;
-use self::usage::ApiMessage;
+
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome,
 };
@@ -88,6 +90,9 @@ struct ClaudeState {
     /// True if the log repeats another one with new uuids. `None` before the first message.
     #[serde(default)]
     has_new_ids: Option<bool>,
+    /// True if a subagent wrote inside this log.
+    #[serde(default)]
+    has_sidechain: bool,
     /// True if the last response is in this log for the second time.
     #[serde(default)]
     repeats_itself: bool,
@@ -157,6 +162,7 @@ impl ClaudeDecoder {
         out.set_version(object.text("version"));
         let is_sidechain = !self.is_subagent_log && object.flag("isSidechain") == Some(true);
         if is_sidechain {
+            self.state.has_sidechain = true;
             out.set_sidechain(object.non_empty("agentId"));
         }
 
@@ -171,7 +177,7 @@ impl ClaudeDecoder {
                 }
                 user::decode_user_record(object, !is_sidechain, &mut self.text, out);
                 self.state.printed.push_missing_output(object, &mut self.text, out);
-                if self.subagents.lacks_counts(object, out) {
+                if self.subagents.lacks_counts(object, self.state.has_sidechain, out) {
                     out.set_confidence(Confidence::Partial);
                 }
             }

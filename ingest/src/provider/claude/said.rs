@@ -1,11 +1,10 @@
 //! Recognizes records by what they say. A resumed log may repeat another one with new uuids, and a
 //! log may repeat its own responses (docs/formats.md#claude-code). The id of a response stays.
 
-use serde_json::Value as Json;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::ClaudeDecoder;
-use super::usage::ResponseLine;
+use super::response::ResponseLine;
 use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value, string_value};
 
@@ -95,18 +94,4 @@ fn hash_content(message: Value<'_>, seed: u64) -> u64 {
         }
     }
     hash
-}
-
-/// Returns the identity of the first response among the first records of a log.
-pub(super) fn first_response(records: &[&Json]) -> Option<u64> {
-    let response = records.iter().find(|record| {
-        record["type"] == "assistant"
-            && record["isApiErrorMessage"] != true
-            && record["message"]["model"] != "<synthetic>"
-            && record["message"]["id"].as_str().is_some_and(|id| !id.is_empty())
-    })?;
-    let message = &response["message"];
-    let id = message["id"].as_str()?;
-    let content = serde_json::to_vec(&message["content"]).ok()?;
-    Some(xxh3_64_with_seed(&content, xxh3_64(id.as_bytes())) | 1)
 }

@@ -9,9 +9,9 @@
 //! ```
 
 use schemas::{EventType, Usage};
-use serde::{Deserialize, Serialize};
 
 use super::ClaudeDecoder;
+use super::response::{ApiMessage, ResponseLine};
 use crate::stream::{Draft, ModeWords, Stream};
 use crate::text::json::{JsonFields, Value};
 
@@ -24,27 +24,6 @@ const INCLUDED_ITERATIONS: &[&str] = &["message", "fallback_message", "iteration
 
 /// Kinds of iterations that are requests next to the response.
 const EXTRA_ITERATIONS: &[&str] = &["advisor_message", "compaction"];
-
-/// One API message. Its lines share the id, the step and the usage.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ApiMessage {
-    pub(super) id: String,
-    pub(super) step: i32,
-    /// The largest counts so far.
-    usage: Usage,
-    /// The largest counts of each request next to the response.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    extra: Vec<Usage>,
-}
-
-/// The response that a line belongs to.
-pub(super) struct ResponseLine {
-    /// The id of the response. `None` if the line gives none.
-    pub(super) id: Option<String>,
-    /// The index of the response among the remembered ones, if an earlier line belongs to it.
-    pub(super) known: Option<usize>,
-    pub(super) step: i32,
-}
 
 impl ClaudeDecoder {
     /// Returns whether the counts of a line are larger than those of earlier lines of its response.

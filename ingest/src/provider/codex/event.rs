@@ -3,7 +3,7 @@
 
 use schemas::{EventType, Usage};
 
-use super::{CodexDecoder, RecordedForm, output};
+use super::{CodexDecoder, RecordedForm, output, tokens};
 use crate::provider::format::RecordOutcome;
 use crate::stream::{Draft, ModeWords, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value, string_value};
@@ -135,8 +135,15 @@ impl CodexDecoder {
     ) -> RecordOutcome {
         let usage = match usage {
             Ok(usage) => usage,
-            Err(reason) => return RecordOutcome::Merged(reason),
+            Err(reason) => {
+                if reason == tokens::TWIN_OF_RECORD {
+                    out.count_earlier_steps();
+                }
+                return RecordOutcome::Merged(reason);
+            }
         };
+        // Responses with several calls are several steps here, and counts are in the order of the log.
+        out.count_earlier_steps();
         let own_tier = record.non_empty("service_tier");
         let service_tier = own_tier.or(self.state.service_tier.as_deref());
         let mode = ModeWords { service_tier, ..ModeWords::default() };

@@ -18,6 +18,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::text::json::{JsonFields, Value};
 
+/// The reason why a `token_count` gives no event: the response has a record of its own.
+pub(super) const TWIN_OF_RECORD: &str = "twin_of_token_usage_record";
+
 /// Maximum number of responses remembered. The records of one response are close together.
 const MAX_RESPONSES: usize = 64;
 
@@ -102,7 +105,7 @@ impl CodexCounts {
         };
         let rest = self.without_recorded(growth, last.unwrap_or(growth));
         if is_nothing(rest) {
-            return Err("twin_of_token_usage_record");
+            return Err(TWIN_OF_RECORD);
         }
         if rest == growth {
             if self.unnamed.len() == MAX_UNNAMED_COUNTS {

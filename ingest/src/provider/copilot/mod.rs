@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use schemas::event::Relation;
+use schemas::session::SHUTDOWN_SUM;
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -374,7 +375,7 @@ impl CopilotDecoder {
         let model = out.session.model.clone();
         for (model, usage) in self.state.counted.take_uncounted(usage::read_sums(data)) {
             out.set_model(Some(&model));
-            let draft = Draft { subtype: Some("shutdown"), usage, ..Draft::default() };
+            let draft = Draft { subtype: Some(SHUTDOWN_SUM), usage, ..Draft::default() };
             out.push_in_step(EventType::TokenUsage, 0, draft);
         }
         out.session.model = model;

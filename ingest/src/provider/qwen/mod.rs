@@ -199,6 +199,10 @@ impl LineDecoder for QwenDecoder {
         outcome
     }
 
+    fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
+        out.set_counts_open(self.state.telemetry.has_uncounted_request());
+    }
+
     fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
