@@ -1,5 +1,6 @@
 //! Costs by the mode in which requests were served, the same in every answer.
 
+use schemas::price::{STANDARD_GEOS, STANDARD_SPEEDS, STANDARD_TIERS};
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
@@ -101,4 +102,14 @@ fn codex_requests_cost_what_their_tier_costs() {
     close(&rows[0][0], 0.64);
     close(&rows[1][0], 0.32);
     assert_eq!(rows[1][1], "r2");
+}
+
+#[test]
+fn the_view_knows_the_words_for_the_normal_price() {
+    let sql = include_str!("../../src/sql/views/usage.sql");
+    for words in [STANDARD_TIERS, STANDARD_SPEEDS, STANDARD_GEOS] {
+        let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+        let list = format!("IN ({})", quoted.join(", "));
+        assert!(sql.contains(&list), "{list}");
+    }
 }
