@@ -392,3 +392,41 @@ fn logs_of_another_decoder_are_read_again_once_and_those_gone_stay() {
     let versions: Vec<_> = memory.sources().iter().map(|row| row.decoder_version).collect();
     assert_eq!(versions, [1, 0]);
 }
+
+#[test]
+fn requests_of_qwens_client_are_counted_from_its_telemetry() {
+    let head = |n: u32, rest: &str| {
+        format!(
+            r#"{{"uuid":"0000000d-0000-4000-8000-{n:012}","sessionId":"0000000d-0000-4000-8000-000000000000","timestamp":"2026-10-01T10:00:{n:02}.000Z","cwd":"/w","version":"0.24.1",{rest}}}"#
+        ) + "\n"
+    };
+    let telemetry = |n: u32, id: &str, input: i64| {
+        let event = format!(
+            r#"{{"event.name":"qwen-code.api_response","response_id":"{id}","model":"qwen3-{id}","input_token_count":{input},"output_token_count":2,"total_token_count":{}}}"#,
+            input + 2
+        );
+        let payload = format!(r#""systemPayload":{{"uiEvent":{event}}}"#);
+        head(n, &format!(r#""type":"system","subtype":"ui_telemetry",{payload}"#))
+    };
+    let prompt = head(1, r#""type":"user","message":{"role":"user","parts":[{"text":"go"}]}"#);
+    let answer = head(
+        4,
+        r#""type":"assistant","model":"qwen3-main","message":{"role":"model","parts":[{"text":"done"}]},"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"totalTokenCount":11}"#,
+    );
+    // The client names the session before the model answers, and once more at the end.
+    let log = prompt + &telemetry(2, "title", 5) + &telemetry(3, "main", 9) + &answer;
+    let memory = ingest_claude(&[("q", log.clone())]);
+    let counted: Vec<_> = usage_rows(&memory)
+        .into_iter()
+        .map(|row| (row.request_id, row.model, row.input_tokens))
+        .collect();
+    let text = |text: &str| Some(text.to_owned());
+    let expected = [
+        (text("title"), text("qwen3-title"), Some(5)),
+        (text("main"), text("qwen3-main"), Some(9)),
+    ];
+    assert_eq!(counted, expected);
+    assert_eq!(memory.sessions()[0].usage_confidence.as_deref(), Some("measured"));
+    let memory = ingest_claude(&[("q", log + &telemetry(5, "title", 5))]);
+    assert_eq!(memory.sessions()[0].usage_confidence.as_deref(), Some("partial"));
+}
