@@ -91,7 +91,7 @@ def instant(text):
     return time.astimezone(datetime.timezone.utc) if time.tzinfo else None
 
 
-Piece = collections.namedtuple("Piece", "time model request prompt tokens copied")
+Piece = collections.namedtuple("Piece", "time model request prompt tokens copied modes")
 Call = collections.namedtuple("Call", "time tool copied")
 Result = collections.namedtuple("Result", "time tool failed ms copied")
 
@@ -124,8 +124,8 @@ class Log:
             ms = int((self.at - began) / datetime.timedelta(milliseconds=1))
         self.results.append(Result(self.at, tool, failed, ms, self.copied))
 
-    def usage(self, tokens, request, prompt):
-        self.pieces.append(Piece(self.at, self.model, request, prompt, tokens, self.copied))
+    def usage(self, tokens, request, prompt, modes=()):
+        self.pieces.append(Piece(self.at, self.model, request, prompt, tokens, self.copied, modes))
 
 
 def number(value):
@@ -224,7 +224,7 @@ def claude(path, log):
         if all(count is None for count in tokens) or (before and total(tokens) <= total(before)):
             continue
         prompt = total(tokens) - (tokens[1] or 0)
-        log.usage(minus(tokens, before) if before else tokens, request, prompt)
+        log.usage(minus(tokens, before) if before else tokens, request, prompt, modes(usage))
         if request:
             known[request] = tokens
 
@@ -381,6 +381,13 @@ def codex(path, log):
 # --- sums --------------------------------------------------------------------------------------------
 
 
+def modes(usage):
+    """The words for a mode of a request of Claude that is not priced as usual."""
+    normal = {None, "", "standard", "default", "auto", "global", "not_available"}
+    words = (usage.get(key) for key in ("service_tier", "speed", "inference_geo"))
+    return tuple(word for word in words if word not in normal)
+
+
 def rates():
     table = tomllib.loads((ROOT / "schemas/prices.toml").read_text())["models"]
     named = {alias: rate for rate in table.values() for alias in rate.get("aliases", ())}
@@ -466,6 +473,9 @@ def expected(logs):
             priced = rate(piece.model) if piece.model else None
             prompt = prompts[piece.request] if piece.request else piece.prompt
             spent = cost(piece.tokens, prompt, priced) if priced else None
+            for mode in piece.modes:
+                factor = priced.get("modes", {}).get(mode) if priced else None
+                spent = None if spent is None or factor is None else spent * factor
             if spent is None:
                 add("unpriced", total(piece.tokens), model=piece.model)
             else:

@@ -150,7 +150,7 @@ PROVIDERS = {
 # Providers that both know, but by different files.
 OTHER_FILES = {
     "antigravity": "ccusage reads conversations/*.db, `sessions` the transcripts, which hold no tokens",
-    "grok": "ccusage reads updates.jsonl, `sessions` chat_history.jsonl, which holds no tokens",
+    "grok": "the logs have no updates.jsonl, in which both find the tokens",
     "hermes": "ccusage reads state.db, `sessions` the saved sessions, which hold no tokens",
 }
 

@@ -182,6 +182,10 @@ closed_enum! {
         StoreDamaged = "STORE_DAMAGED",
         /// Other users can write to the store.
         StoreNotPrivate = "STORE_NOT_PRIVATE",
+        /// Some requests were served in a mode without a known price; costs leave them out.
+        UnknownPriceMode = "UNKNOWN_PRICE_MODE",
+        /// Tokens in records that no decoder knows are not counted.
+        UsageIncomplete = "USAGE_INCOMPLETE",
     }
 }
 

@@ -42,4 +42,4 @@ pub use zone::Zone;
 
 /// Version of the tables and the manifest. A store of another version is refused, and the error says
 /// what to do.
-pub const SCHEMA_VERSION: u32 = 9;
+pub const SCHEMA_VERSION: u32 = 10;

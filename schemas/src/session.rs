@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::price::PriceTable;
+use crate::price::{PriceMode, PriceTable};
 use crate::provider::Provider;
 pub use crate::table::events::EventRow;
 use crate::usage::Usage;
@@ -135,6 +135,7 @@ impl SessionRow {
             cache_write: self.cache_write_tokens,
             cache_write_1h: self.cache_write_1h_tokens,
             reasoning: self.reasoning_tokens,
+            web_search: None,
         }
     }
 
@@ -157,6 +158,7 @@ impl SessionRow {
             cache_write: self.recorded_cache_write_tokens,
             cache_write_1h: self.recorded_cache_write_1h_tokens,
             reasoning: self.recorded_reasoning_tokens,
+            web_search: None,
         }
     }
 
@@ -168,6 +170,12 @@ impl SessionRow {
         self.recorded_cache_write_tokens = usage.cache_write;
         self.recorded_cache_write_1h_tokens = usage.cache_write_1h;
         self.recorded_reasoning_tokens = usage.reasoning;
+    }
+
+    /// Returns the sums by model. Empty if no tokens were counted.
+    pub fn model_usage(&self) -> Vec<ModelUsage> {
+        let parsed = self.usage_by_model.as_ref().map(|json| serde_json::from_str(json));
+        parsed.and_then(Result::ok).unwrap_or_default()
     }
 
     /// Returns whether an event is on a branch that a rewind abandoned.
@@ -208,6 +216,9 @@ pub struct ModelUsage {
     /// 0. Some models charge more for long prompts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub prompt_over: i64,
+    /// The mode in which these requests were served.
+    #[serde(flatten)]
+    pub mode: PriceMode,
     /// The sums over these requests.
     #[serde(flatten)]
     pub usage: Usage,
@@ -218,14 +229,36 @@ fn is_zero(count: &i64) -> bool {
     *count == 0
 }
 
+/// Subtype of a `token_usage` event that sums up the requests of a session up to a shutdown.
+pub const SHUTDOWN_SUM: &str = "shutdown";
+
+/// Subtype of a `token_usage` event that sums up the requests of a turn.
+pub const TURN_SUM: &str = "turn_sum";
+
+/// Returns whether a `token_usage` event of this subtype sums up many requests, so that the length
+/// of a prompt is not known.
+pub fn is_sum_of_requests(subtype: Option<&str>) -> bool {
+    matches!(subtype, Some(SHUTDOWN_SUM | TURN_SUM))
+}
+
 /// The sizes of prompts in tokens above which some model costs more, ascending.
 pub const LONG_PROMPTS: &[i64] = &[200_000, 256_000, 272_000];
 
 impl ModelUsage {
+    /// Names the model and, if it is not the normal one, the mode of service: `m (speed fast)`.
+    pub fn name(&self) -> String {
+        let model = self.model.as_deref().unwrap_or("unknown");
+        if self.mode.is_standard() {
+            return model.to_owned();
+        }
+        format!("{model} ({})", self.mode.describe())
+    }
+
     /// Returns the cost in US dollars by a price table. `None` if the row has no model, in the
-    /// cases of [`PriceTable::rate`], and in those of [`Rate::cost`](crate::price::Rate::cost).
+    /// cases of [`PriceTable::rate_in_mode`], and in those of
+    /// [`Rate::cost`](crate::price::Rate::cost).
     pub fn cost(&self, prices: &PriceTable) -> Option<f64> {
-        let rate = prices.rate(self.model.as_deref()?)?;
+        let rate = prices.rate_in_mode(self.model.as_deref()?, &self.mode)?;
         rate.cost(&self.usage, rate.is_long(self.prompt_over + 1))
     }
 }
@@ -298,6 +331,11 @@ pub struct SourceRow {
     /// Why the file was not read, or why the beginning of a known log is no longer recognised.
     /// `None` in all other cases.
     pub reason: Option<String>,
+    /// Identity of the first response of the model; logs that share it share history. `None` if the
+    /// decoder gives no identity.
+    pub first_response: Option<i64>,
+    /// Version of the decoder that read the file; 0 if nothing was read.
+    pub decoder_version: i64,
     /// Number of the segment that first held this row.
     pub segment: i64,
 }

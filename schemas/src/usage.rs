@@ -48,6 +48,10 @@ pub struct Usage {
     /// The part of the output that was reasoning.
     #[serde(rename = "reasoning_tokens", default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<i64>,
+    /// Web searches that the model's maker made for the request and charges for. `None` if there
+    /// were none.
+    #[serde(rename = "web_search_requests", default, skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<i64>,
 }
 
 impl Usage {
@@ -60,6 +64,7 @@ impl Usage {
             cache_write: zip_counts(self.cache_write, other.cache_write, combine),
             cache_write_1h: zip_counts(self.cache_write_1h, other.cache_write_1h, combine),
             reasoning: zip_counts(self.reasoning, other.reasoning, combine),
+            web_search: zip_counts(self.web_search, other.web_search, combine),
         }
     }
 
@@ -98,6 +103,7 @@ impl Usage {
             self.cache_write,
             self.cache_write_1h,
             self.reasoning,
+            self.web_search,
         ];
         fields.into_iter().flatten().all(|count| count >= 0)
     }

@@ -142,8 +142,16 @@ pub const VIEWS: &[SqlView] = &[
             WRITE,
             optional("cache_write_1h_tokens", BigInt, "Part of those that is kept for an hour."),
             REASONING,
+            optional("web_search_requests", BigInt, "Web searches that are charged for."),
+            optional("service_tier", Text, "Service tier, as the log gives it."),
+            optional("speed", Text, "Speed, as the log gives it."),
+            optional("inference_geo", Text, "Place of inference, as the log gives it."),
             optional("day", Date, "Day of the timestamp, UTC."),
-            optional("cost_usd", Double, "By the price table; null for a model without a price."),
+            optional(
+                "cost_usd",
+                Double,
+                "By the price table; null for a model or price mode without a price.",
+            ),
         ],
     },
     SqlView {

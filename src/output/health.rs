@@ -187,6 +187,20 @@ impl Show for StatusData {
         if !self.redactions.is_empty() {
             let _ = writeln!(out, "masked     {}", list_counts(&self.redactions));
         }
+        if self.outdated_logs + self.outdated_gone > 0 {
+            let _ = writeln!(
+                out,
+                "outdated   {} logs were read by another version: `sessions ingest` reads them again; {} more are gone and keep what was read",
+                self.outdated_logs, self.outdated_gone
+            );
+        }
+        for (record, sessions) in &self.uncounted_usage {
+            let _ = writeln!(
+                out,
+                "uncounted  tokens in {record}, a record unknown to its decoder ({sessions} sessions)",
+                record = one_line(record)
+            );
+        }
         if self.incomplete_files > 0 {
             let _ = writeln!(
                 out,

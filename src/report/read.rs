@@ -30,7 +30,7 @@ pub(super) fn read_events(
     snapshot: &Snapshot,
     session: usize,
 ) -> Result<Vec<EventRow>, StoreError> {
-    let columns = [NUMBERS, &EventColumn::TOKENS].concat();
+    let columns = [NUMBERS, &EventColumn::TOKENS, &EventColumn::MODE].concat();
     snapshot.events_of(session, ALL_EVENTS, &columns).read_rows()
 }
 

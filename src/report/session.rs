@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::price::PriceTable;
-use schemas::session::{EventRow, LONG_PROMPTS, ModelUsage};
+use schemas::session::{EventRow, LONG_PROMPTS, ModelUsage, is_sum_of_requests};
 use schemas::{EventId, EventType, Provider, Timestamp, Usage};
 use serde::Serialize;
 
@@ -329,12 +329,12 @@ impl Pricer<'_> {
         }
         self.request = event.request_id.clone().map(|id| (id, prompt));
 
-        // A shutdown sums up many requests.
-        let is_sum = event.subtype.as_deref() == Some("shutdown");
+        let is_sum = is_sum_of_requests(event.subtype.as_deref());
         let priced_prompt = if is_sum { 0 } else { prompt };
         let prompt_over =
             LONG_PROMPTS.iter().rfind(|size| priced_prompt > **size).copied().unwrap_or(0);
-        ModelUsage { model: event.model.clone(), prompt_over, usage }.cost(self.prices)
+        let mode = event.price_mode();
+        ModelUsage { model: event.model.clone(), prompt_over, mode, usage }.cost(self.prices)
     }
 }
 

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
-use schemas::price::{PriceTable, Rates};
-use schemas::session::{ModelUsage, SessionRow};
+use schemas::price::{PriceMode, PriceTable, Rate};
+use schemas::session::SessionRow;
 use schemas::table::{Column, ColumnType, EVENTS, PROBLEMS, SESSIONS, Table};
 use schemas::view::{EXAMPLES, SqlView, VIEWS, VIEWS_VERSION};
 use serde::{Deserialize, Serialize};
@@ -184,35 +185,53 @@ fn public_columns_sql(view: &SqlView, table: &str) -> String {
     format!("SELECT {} FROM {table}", columns.join(", "))
 }
 
-/// Returns the SQL of the rates of all models that the sessions name. Each row applies to prompts
-/// of more than `above` and at most `up_to` tokens.
+/// Returns the SQL of the rates of all models that the sessions name, in the modes of service in
+/// which they were used. Each row applies to prompts of more than `above` and at most `up_to` tokens.
 fn price_rows_sql(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
-    let mut models = BTreeSet::new();
+    let mut priced = BTreeSet::new();
     for row in sessions {
-        models.extend(row.model.clone());
-        let usage_json = row.usage_by_model.as_deref().unwrap_or("[]");
-        let usage: Vec<ModelUsage> = serde_json::from_str(usage_json).unwrap_or_default();
-        models.extend(usage.into_iter().filter_map(|entry| entry.model));
+        priced.extend(row.model.clone().map(|model| (model, PriceMode::default())));
+        let entries = row.model_usage().into_iter();
+        priced.extend(entries.filter_map(|entry| Some((entry.model?, entry.mode))));
     }
     let mut rows = Vec::new();
-    for model in &models {
-        let Some(rate) = prices.rate(model) else { continue };
+    for (model, mode) in &priced {
+        let Some(rate) = prices.rate_in_mode(model, mode) else { continue };
         let border = rate.long.as_ref().map_or(i64::MAX, |long| long.above_tokens);
-        rows.push(price_row_sql(model, -1, border, rate.rates(false)));
+        rows.push(price_row_sql(model, mode, -1..border, &rate, false));
         if rate.long.is_some() {
-            rows.push(price_row_sql(model, border, i64::MAX, rate.rates(true)));
+            rows.push(price_row_sql(model, mode, border..i64::MAX, &rate, true));
         }
     }
     // A VALUES list cannot be empty.
-    rows.push(price_row_sql("", 0, 0, [None; 5]));
-    let columns = "model, above, up_to, input, output, cache_read, cache_write_5m, cache_write_1h";
+    if rows.is_empty() {
+        rows.push(price_row_sql("", &PriceMode::default(), 0..0, &Rate::default(), false));
+    }
+    let columns = "model, service_tier, speed, inference_geo, above, up_to, input, output, \
+                   cache_read, cache_write_5m, cache_write_1h, web_search_per_1000";
     format!("SELECT * FROM (VALUES {}) prices({columns})", rows.join(", "))
 }
 
-fn price_row_sql(model: &str, above: i64, up_to: i64, rates: Rates) -> String {
-    let rates = rates
-        .map(|rate| rate.map_or("NULL::DOUBLE".to_owned(), |rate| format!("'{rate}'::DOUBLE")));
-    format!("({}, {above}::BIGINT, {up_to}::BIGINT, {})", quote_text(model), rates.join(", "))
+/// Returns the SQL of the rates for prompts of more tokens than `prompt.start`, and at most
+/// `prompt.end`.
+fn price_row_sql(
+    model: &str,
+    mode: &PriceMode,
+    prompt: Range<i64>,
+    rate: &Rate,
+    is_long: bool,
+) -> String {
+    let mut cells = vec![quote_text(model)];
+    for word in [&mode.service_tier, &mode.speed, &mode.inference_geo] {
+        cells.push(quote_text(word.as_deref().unwrap_or("")));
+    }
+    for border in [prompt.start, prompt.end] {
+        cells.push(format!("{border}::BIGINT"));
+    }
+    for rate in rate.rates(is_long).into_iter().chain([rate.web_search_per_1000]) {
+        cells.push(rate.map_or("NULL::DOUBLE".to_owned(), |rate| format!("'{rate}'::DOUBLE")));
+    }
+    format!("({})", cells.join(", "))
 }
 
 /// Quotes a text as an SQL string.

@@ -22,7 +22,8 @@ pub const ALL_EVENTS: &[Range<u32>] = std::slice::from_ref(&(0..u32::MAX));
 const BATCH_ROWS: usize = 4096;
 
 /// Columns that distinguish a record from the one before it.
-const RECORD_COLUMNS: [EventColumn; 2] = [EventColumn::SourceOffset, EventColumn::RecordHash];
+const RECORD_COLUMNS: [EventColumn; 3] =
+    [EventColumn::SourceOffset, EventColumn::RecordHash, EventColumn::CopyHash];
 
 /// Returns one range for each event of `indexes`.
 pub fn single_event_ranges(indexes: &BTreeSet<u32>) -> Vec<Range<u32>> {
@@ -65,13 +66,16 @@ impl Snapshot {
         // The events of one record are contiguous; a line may hold several records.
         let mut last = None;
         while let Some(batch) = events.next_batch()? {
-            let [offset_column, hash_column] = RECORD_COLUMNS;
+            let [offset_column, hash_column, copy_column] = RECORD_COLUMNS;
             let Some(offset_values) = int64_column(&batch, offset_column) else { continue };
             let Some(hash_values) = int64_column(&batch, hash_column) else { continue };
-            for (offset, hash) in offset_values.values().iter().zip(hash_values.values()) {
-                let record = Some((*offset, *hash));
-                if last != record && *hash != 0 {
-                    hashes.push(hash.cast_unsigned());
+            let Some(copy_values) = int64_column(&batch, copy_column) else { continue };
+            for row in 0..batch.num_rows() {
+                let record_hashes = [hash_values.value(row), copy_values.value(row)];
+                let record = Some((offset_values.value(row), record_hashes));
+                if last != record {
+                    let known = record_hashes.into_iter().filter(|hash| *hash != 0);
+                    hashes.extend(known.map(i64::cast_unsigned));
                 }
                 last = record;
             }

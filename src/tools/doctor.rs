@@ -65,7 +65,8 @@ pub struct Drift {
     pub provider: String,
     /// The version of the agent; empty if the log does not name one.
     pub version: String,
-    /// One of `record`, `field` and `block`.
+    /// One of `record`, `field`, `block`, `iteration` and `usage`: a record or field with token
+    /// counts, which are not in the sums.
     pub kind: String,
     pub name: String,
     pub count: u64,

@@ -17,6 +17,7 @@ use super::reply::scope::{Coverage, SessionFilters, conversation_ids, has_label}
 use super::reply::session_filter::session_filter;
 use super::reply::session_sums::{SubagentIndex, is_subagent};
 use super::reply::shared_state::SharedState;
+use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor};
 use crate::store::Snapshot;
 
@@ -72,6 +73,7 @@ pub(super) fn run(
         budget.take(&not_found);
     }
     let mut sessions = Vec::new();
+    let mut shown = Vec::new();
     let mut last = None;
     for (key, row) in rows.iter().take(limit) {
         let mut session = convert::convert_session(row, format, shared.prices());
@@ -83,6 +85,7 @@ pub(super) fn run(
             break;
         }
         sessions.push(session);
+        shown.push(&**row);
         last = Some((*key, row.session_id.clone()));
     }
 
@@ -94,6 +97,9 @@ pub(super) fn run(
     reply.before = before;
     reply.total = Some(RowTotal::Exact(total));
     reply.warnings.extend(ambiguous);
+    if format != ListFormat::Minimal {
+        reply.warnings.extend(usage_warnings(shown, shared.prices()));
+    }
     if returned < limit.min(rows.len()) {
         let message =
             "The page was cut to the maximum size of an answer; format 'minimal' shows more";

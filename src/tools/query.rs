@@ -12,6 +12,7 @@ use super::reply::call::Call;
 use super::reply::interface::Interface;
 use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
+use super::reply::usage_warnings::usage_warnings;
 use crate::error::sql_error;
 use crate::sql::{SqlError, SqlLimit, SqlQuery, SqlSummary};
 use crate::store::Snapshot;
@@ -80,6 +81,10 @@ pub(super) fn run(
     reply.scope =
         Some(format!("the whole store: {total} sessions ({})", census.describe_classes()));
     reply.warnings = cut_warnings(shared.caller.interface, &summary);
+    if args.sql.to_ascii_lowercase().contains("usage") {
+        let rows = snapshot.sessions().iter().map(|row| &**row);
+        reply.warnings.extend(usage_warnings(rows, shared.prices()));
+    }
     if summary.rows == 0 && !has_more {
         reply.hint = Some("No rows. DESCRIBE <view> shows the columns of a view.".to_owned());
     }

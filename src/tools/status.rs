@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ingest::plan::is_of_this_decoder;
 use ingest::redact::columns::{is_masked_path, mask_name};
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::{Timestamp, ToolError};
@@ -13,6 +14,7 @@ use super::reply::pending::find_pending_logs;
 use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
+use super::reply::usage_warnings::uncounted_records;
 use crate::error::store_error;
 use crate::store::Snapshot;
 
@@ -48,6 +50,13 @@ pub struct StatusData {
     /// The number of files that grew, appeared or vanished since they were read.
     pub pending: usize,
     pub pending_files: Vec<String>,
+    /// The number of logs that another version of their decoder read. The next ingest reads them
+    /// again.
+    pub outdated_logs: usize,
+    /// The number of such logs that are gone: their sessions keep what was read.
+    pub outdated_gone: usize,
+    /// The records with tokens that no decoder counted, with the number of sessions.
+    pub uncounted_usage: BTreeMap<String, usize>,
     /// The number of files that end in an incomplete line, and the bytes of those lines.
     pub incomplete_files: usize,
     pub incomplete_bytes: i64,
@@ -92,6 +101,9 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
     for session in snapshot.sessions() {
         *data.events_by_provider.entry(session.provider.to_string()).or_default() += session.events;
         data.replay_events += session.replay_events;
+        for name in uncounted_records(session) {
+            *data.uncounted_usage.entry(name).or_default() += 1;
+        }
         for (kind, count) in convert::parse_counts(session.redactions.as_ref()) {
             *data.redactions.entry(kind).or_default() += count;
         }
@@ -151,6 +163,13 @@ fn clean_paths(shared: &SharedState, data: &mut StatusData) -> Result<(), ToolEr
 impl StatusData {
     /// Adds the size of a log that was read, or the path of a file whose format is unknown.
     fn add_source(&mut self, source: &SourceRow) {
+        if !is_of_this_decoder(source) {
+            if source.status == SourceStatus::Gone {
+                self.outdated_gone += 1;
+            } else {
+                self.outdated_logs += 1;
+            }
+        }
         match source.status {
             SourceStatus::Ok => {
                 self.log_bytes += source.consumed.cast_unsigned();

@@ -225,7 +225,9 @@ fn count_status(sources: &KnownSources, status: SourceStatus) -> usize {
 fn has_same_row(before: Option<&SourceRow>, after: Option<&SourceRow>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => {
-            before.size == after.size && before.modified_us == after.modified_us
+            before.size == after.size
+                && before.modified_us == after.modified_us
+                && before.decoder_version == after.decoder_version
         }
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,

@@ -10,6 +10,7 @@ mod citations;
 mod cli;
 mod contract;
 mod corruption;
+mod costs;
 mod crash;
 mod damage;
 mod docs;

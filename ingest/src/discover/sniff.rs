@@ -15,8 +15,9 @@ use crate::source::container::{Content, lock_giant_document};
 use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES};
 use crate::source::panics::catch_panic;
 
-/// Maximum number of objects examined. Objects that name a session are at the top.
-const MAX_OBJECTS: usize = 12;
+/// Maximum number of objects examined. Objects that name a session are at the top, and the first
+/// response of the model is mostly among these.
+const MAX_OBJECTS: usize = 24;
 
 /// Maximum number of lines examined in a document that gives no objects.
 const MAX_LINES: usize = 2000;

@@ -8,7 +8,7 @@ use schemas::session::{SourceRow, SourceStatus};
 
 use super::work::{Known, LogChange};
 use crate::provider::format::{LogReader, SessionClaim};
-use crate::provider::{companion_path, format_of};
+use crate::provider::{companion_paths, format_of};
 use crate::redact::Redactor;
 use crate::source::candidate::LogCandidate;
 use crate::text::names::truncate_name;
@@ -31,14 +31,13 @@ pub fn is_unchanged(file: &LogCandidate, row: &SourceRow) -> bool {
     row.size.cast_unsigned() == file.size && row.modified_us == last_change_us(file, row.provider)
 }
 
-/// Returns when a log or its companion file changed last, in microseconds. Only the companion's
-/// time is considered, not its size.
+/// Returns when a log or one of its companion files changed last, in microseconds. Only the time of
+/// a companion is considered, not its size.
 pub(super) fn last_change_us(file: &LogCandidate, provider: Option<Provider>) -> i64 {
-    let beside = provider.and_then(|provider| companion_path(provider, Path::new(&file.key())));
-    match beside.map(LogCandidate::from_path) {
-        Some(Ok(beside)) => beside.modified_us.max(file.modified_us),
-        Some(Err(_)) | None => file.modified_us,
-    }
+    let Some(provider) = provider else { return file.modified_us };
+    let companions = companion_paths(provider, Path::new(&file.key())).into_iter();
+    let present = companions.filter_map(|path| LogCandidate::from_path(path).ok());
+    present.map(|companion| companion.modified_us).fold(file.modified_us, i64::max)
 }
 
 /// Returns whether the session of a file, if it has one, has not moved to another file.
@@ -52,6 +51,22 @@ pub(super) fn is_masked_by(row: &SourceRow, rules: RulesInForce<'_>) -> bool {
     row.redaction_rules == rules.version || row.session_id.is_none()
 }
 
+/// Returns whether the content read from a file was read by the decoder of this version.
+pub fn is_of_this_decoder(row: &SourceRow) -> bool {
+    match row.provider {
+        Some(provider) if row.session_id.is_some() => {
+            row.decoder_version == i64::from(format_of(provider).decoder_version)
+        }
+        Some(_) | None => true,
+    }
+}
+
+/// Returns whether the content read from a file was masked by these rules and read by the decoder
+/// of this version. If not, the log is read again.
+pub(super) fn is_read_by_rules(row: &SourceRow, rules: RulesInForce<'_>) -> bool {
+    is_masked_by(row, rules) && is_of_this_decoder(row)
+}
+
 /// Returns how a known log changed. `is_same` is true if the log still begins with the content read
 /// before.
 pub(super) fn classify_change(
@@ -61,7 +76,7 @@ pub(super) fn classify_change(
     rules: RulesInForce<'_>,
 ) -> LogChange {
     let may_grow = matches!(format_of(claim.provider).reader, LogReader::Lines(_));
-    if may_grow && is_same && is_masked_by(row, rules) && !was_out_of_reach(row) {
+    if may_grow && is_same && is_read_by_rules(row, rules) && !was_out_of_reach(row) {
         LogChange::Grown
     } else {
         LogChange::Rewritten
@@ -88,11 +103,11 @@ pub(super) fn collect_companions(
 ) -> HashSet<PathBuf> {
     let mut companions = HashSet::new();
     for (file, claim) in claims {
-        companions.extend(companion_path(claim.provider, Path::new(&file.key())));
+        companions.extend(companion_paths(claim.provider, Path::new(&file.key())));
     }
     for row in known.sources.values() {
         if let Some(provider) = row.provider {
-            companions.extend(companion_path(provider, Path::new(&row.path)));
+            companions.extend(companion_paths(provider, Path::new(&row.path)));
         }
     }
     companions
@@ -105,8 +120,9 @@ pub(super) fn logs_of_companions(found: &[LogCandidate], known: &Known) -> Vec<L
     let mut logs = Vec::new();
     for row in known.sources.values() {
         let Some(provider) = row.provider else { continue };
-        let Some(beside) = companion_path(provider, Path::new(&row.path)) else { continue };
-        if present.contains(&*beside.to_string_lossy()) && !present.contains(&row.path) {
+        let companions = companion_paths(provider, Path::new(&row.path));
+        let is_found = companions.iter().any(|path| present.contains(&*path.to_string_lossy()));
+        if is_found && !present.contains(&row.path) {
             logs.extend(LogCandidate::from_path(PathBuf::from(&row.path)).ok());
         }
     }

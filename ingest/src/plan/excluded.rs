@@ -189,6 +189,8 @@ fn unread_row(file: &LogCandidate, key: &str) -> SourceRow {
         redaction_rules: 0,
         state: None,
         reason: None,
+        first_response: None,
+        decoder_version: 0,
         segment: 0,
     }
 }

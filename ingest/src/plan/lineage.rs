@@ -8,6 +8,7 @@ use schemas::event::Relation;
 
 use super::in_order::sort_by_ancestors;
 use super::original_order::{GroupedLog, originals_first};
+use super::record_keys::{RecordKey, RecordKeys};
 use super::relatives::{NewLogs, recorded_ancestors};
 use super::work::{Known, LogChange, LogWork};
 use crate::provider::format::SessionClaim;
@@ -16,8 +17,8 @@ use crate::provider::format_of;
 /// Session ids by native id: those in the store first, in the order of their numbers.
 type SessionsByNativeId = HashMap<(Provider, String), Vec<String>>;
 
-/// Session ids by first record, originals first.
-type SessionsByFirstRecord = HashMap<(Provider, u64), Vec<String>>;
+/// Session ids by the group of their first records and responses, originals first.
+type SessionsByFirstRecord = HashMap<RecordKey, Vec<String>>;
 
 /// Maximum number of steps from fork to original that are checked for a cycle.
 const MAX_FORK_STEPS: usize = 64;
@@ -79,6 +80,7 @@ fn is_child_of(id: &str, parent: &str, known: &Known) -> bool {
 /// The sessions known and planned, grouped for finding the relatives of a log.
 struct SessionGroups {
     by_native: SessionsByNativeId,
+    keys: RecordKeys,
     by_record: SessionsByFirstRecord,
     /// Maps forks to the sessions that their logs name as originals.
     originals: HashMap<String, String>,
@@ -87,9 +89,10 @@ struct SessionGroups {
 impl SessionGroups {
     fn new(works: &[LogWork], known: &Known, news: &NewLogs) -> Self {
         let by_native = group_by_native_id(works, known);
-        let by_record = group_by_first_record(works, known, news);
+        let keys = join_record_keys(works, known);
+        let by_record = group_by_first_record(works, known, news, &keys);
         let originals = originals_of_forks(works, &by_native);
-        Self { by_native, by_record, originals }
+        Self { by_native, keys, by_record, originals }
     }
 
     /// Returns the session of the parent that a log names. `None` if it names none, or if no such
@@ -103,8 +106,9 @@ impl SessionGroups {
     fn ancestors_of(&self, work: &LogWork) -> Vec<String> {
         let claim = &work.claim;
         let same_id = self.by_native.get(&(claim.provider, claim.native_id.clone()));
-        let record = claim.first_record.map(|record| (claim.provider, record));
-        let same_record = record.and_then(|record| self.by_record.get(&record));
+        let group =
+            self.keys.group_of_log(claim.provider, claim.first_record, claim.first_response);
+        let same_record = group.and_then(|group| self.by_record.get(&group));
 
         if format_of(claim.provider).has_unique_ids {
             let mut ancestors = sessions_before(&work.session_id, same_record);
@@ -173,15 +177,36 @@ fn group_by_native_id(works: &[LogWork], known: &Known) -> SessionsByNativeId {
     by_native
 }
 
-/// Groups sessions by first record. Only groups with an unsettled log are included.
+/// Joins the first records and the first responses of all logs known and planned.
+fn join_record_keys(works: &[LogWork], known: &Known) -> RecordKeys {
+    let mut keys = RecordKeys::default();
+    for row in known.sources.values() {
+        if let Some(provider) = row.provider {
+            let record = row.first_record.map(i64::cast_unsigned);
+            keys.join(provider, record, row.first_response.map(i64::cast_unsigned));
+        }
+    }
+    for LogWork { claim, .. } in works {
+        keys.join(claim.provider, claim.first_record, claim.first_response);
+    }
+    keys
+}
+
+/// Groups sessions by first record and first response. Only groups with an unsettled log are
+/// included.
 fn group_by_first_record(
     works: &[LogWork],
     known: &Known,
     news: &NewLogs,
+    keys: &RecordKeys,
 ) -> SessionsByFirstRecord {
-    let mut groups: BTreeMap<(Provider, u64), Vec<GroupedLog<'_>>> = BTreeMap::new();
+    let group_of_work = |work: &LogWork| {
+        let claim = &work.claim;
+        keys.group_of_log(claim.provider, claim.first_record, claim.first_response)
+    };
+    let mut groups: BTreeMap<RecordKey, Vec<GroupedLog<'_>>> = BTreeMap::new();
     for work in works {
-        if let Some(key) = record_key(work)
+        if let Some(key) = group_of_work(work)
             && !is_settled(work, news)
         {
             groups.entry(key).or_default();
@@ -189,7 +214,8 @@ fn group_by_first_record(
     }
 
     for work in works {
-        let Some(group) = record_key(work).and_then(|key| groups.get_mut(&key)) else { continue };
+        let group = group_of_work(work).and_then(|key| groups.get_mut(&key));
+        let Some(group) = group else { continue };
         group.push(GroupedLog {
             session_id: &work.session_id,
             provider: work.claim.provider,
@@ -202,7 +228,10 @@ fn group_by_first_record(
 
     let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
     for row in known.sources.values() {
-        let key = row.provider.zip(row.first_record.map(i64::cast_unsigned));
+        let key = row.provider.and_then(|provider| {
+            let record = row.first_record.map(i64::cast_unsigned);
+            keys.group_of_log(provider, record, row.first_response.map(i64::cast_unsigned))
+        });
         let Some(group) = key.and_then(|key| groups.get_mut(&key)) else { continue };
         let Some(session) = known.session_of(row) else { continue };
         if planned.contains(session.session_id.as_str()) {
@@ -224,11 +253,6 @@ fn group_by_first_record(
         by_record.insert(key, sessions);
     }
     by_record
-}
-
-/// Returns the key of a log's group. `None` if its first record has no identity.
-fn record_key(work: &LogWork) -> Option<(Provider, u64)> {
-    Some((work.claim.provider, work.claim.first_record?))
 }
 
 /// Maps forks to the sessions that their logs name as originals.

@@ -8,6 +8,7 @@ mod ids;
 mod in_order;
 mod lineage;
 mod original_order;
+mod record_keys;
 pub(crate) mod relatives;
 pub(crate) mod work;
 
@@ -17,11 +18,11 @@ use std::path::PathBuf;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 
-pub use self::compare::is_unchanged;
 use self::compare::{
-    RulesInForce, classify_change, collect_companions, is_its_log, is_masked_by, is_of_another,
+    RulesInForce, classify_change, collect_companions, is_its_log, is_of_another, is_read_by_rules,
     last_change_us, logs_of_companions, rules_version, was_out_of_reach,
 };
+pub use self::compare::{is_of_this_decoder, is_unchanged};
 use self::ids::assign_id;
 use self::lineage::{group_into_units, link_works};
 use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};
@@ -78,7 +79,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
             unseen.push(file);
             continue;
         };
-        if is_unchanged(&file, row) && is_masked_by(row, rules) && !was_out_of_reach(row) {
+        if is_unchanged(&file, row) && is_read_by_rules(row, rules) && !was_out_of_reach(row) {
             plan.settle_unchanged(row, known);
             continue;
         }
@@ -256,7 +257,7 @@ impl Plan {
         works: &mut Vec<LogWork>,
     ) -> bool {
         let Some(file) = find_candidate(&row.path) else { return !is_gone(&row.path) };
-        if !is_unchanged(&file, row) || !is_masked_by(row, rules) {
+        if !is_unchanged(&file, row) || !is_read_by_rules(row, rules) {
             // New content that overwrote the log is read in its own turn.
             let successor = self.plan_known_file(file, row, rules, known, works);
             return !matches!(successor, Some((_, Successor::OtherContent)));
@@ -407,6 +408,8 @@ fn settled_row(file: &LogCandidate, status: SourceStatus, reason: Option<&str>) 
         redaction_rules: 0,
         state: None,
         reason: reason.map(str::to_owned),
+        first_response: None,
+        decoder_version: 0,
         segment: 0,
     }
 }

@@ -14,14 +14,17 @@ use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
 use crate::stream::parse_micros;
 
-/// Bytes that precede the id of a record.
-const ID_KEY: &[u8] = b"\"uuid\":\"";
+/// Name of the field with the id of a record.
+const ID_KEY: &[u8] = b"\"uuid\":";
+
+/// Maximum number of bytes between the name of a field and its text: a space and a quote.
+const MAX_GAP_BYTES: usize = 2;
 
 /// Length in bytes of the id of a record.
 const ID_BYTES: usize = 36;
 
-/// Bytes that precede the time of a record.
-const TIME_KEY: &[u8] = b"\"timestamp\":\"";
+/// Name of the field with the time of a record.
+const TIME_KEY: &[u8] = b"\"timestamp\":";
 
 /// Maximum length in bytes of the time of a record.
 const MAX_TIME_BYTES: usize = 32;
@@ -118,9 +121,20 @@ impl ComparedLog<'_> {
         if log.parent == Some(other_log.native_id) {
             return true;
         }
+        if self.repeats_with_new_ids(other) {
+            return true;
+        }
+
         // A fork without records of its own is not an original.
         let is_older = other.modified_us() <= self.modified_us() || self.was_copied();
         other_log.parent.is_none() && is_older && self.contains_all_of(other)
+    }
+
+    /// Returns whether this log began later than `other` and shares no record id with it. As both
+    /// are in one group, this log repeats the other one with new ids.
+    fn repeats_with_new_ids(&self, other: &Self) -> bool {
+        let (Some(later), Some(earlier)) = (&self.records, &other.records) else { return false };
+        later.times() > earlier.times() && later.ids.is_disjoint(&earlier.ids)
     }
 
     /// Returns whether this log has all records of `other`, and more.
@@ -146,8 +160,17 @@ impl ComparedLog<'_> {
 struct LogRecords {
     /// Hashes of the record ids.
     ids: HashSet<u64>,
+    /// The earliest time, in microseconds.
+    first: Option<i64>,
     /// The latest time, in microseconds.
     last: Option<i64>,
+}
+
+impl LogRecords {
+    /// Returns the earliest and the latest time.
+    fn times(&self) -> (Option<i64>, Option<i64>) {
+        (self.first, self.last)
+    }
 }
 
 /// Reads the records of a log. `None` if it cannot be read or has no record ids.
@@ -161,7 +184,7 @@ fn read_records(file: &LogCandidate) -> io::Result<LogRecords> {
     let mut content = Content::open_stream(file)?;
     let ids = memmem::Finder::new(ID_KEY);
     let times = memmem::Finder::new(TIME_KEY);
-    let mut records = LogRecords { ids: HashSet::new(), last: None };
+    let mut records = LogRecords { ids: HashSet::new(), first: None, last: None };
     let mut buffer = Vec::new();
     loop {
         let kept = buffer.len();
@@ -171,21 +194,31 @@ fn read_records(file: &LogCandidate) -> io::Result<LogRecords> {
         }
 
         for key_at in ids.find_iter(&buffer) {
-            let start = key_at + ID_KEY.len();
-            if let Some(id) = buffer.get(start..start + ID_BYTES) {
+            if let Some(id) = text_after(&buffer, key_at + ID_KEY.len())
+                && let Some(id) = id.get(..ID_BYTES)
+            {
                 records.ids.insert(xxh3_64(id));
             }
         }
         for key_at in times.find_iter(&buffer) {
-            let time = parse_time(&buffer[key_at + TIME_KEY.len()..]);
-            records.last = records.last.max(time);
+            let text = text_after(&buffer, key_at + TIME_KEY.len());
+            let Some(time) = text.and_then(parse_time) else { continue };
+            records.first = Some(records.first.map_or(time, |first| first.min(time)));
+            records.last = records.last.max(Some(time));
         }
 
         // Keeps the end, as an id may continue in the next chunk. An id found twice is harmless in
         // a set.
-        let rest = buffer.len().saturating_sub(ID_KEY.len() + ID_BYTES - 1);
+        let rest = buffer.len().saturating_sub(ID_KEY.len() + ID_BYTES + MAX_GAP_BYTES);
         buffer.drain(..rest);
     }
+}
+
+/// Returns what follows the opening quote of a text that begins at `at`, possibly after a space.
+fn text_after(buffer: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = buffer.get(at..)?;
+    let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+    rest.strip_prefix(b"\"")
 }
 
 /// Parses a time that ends before the next quote, into microseconds.

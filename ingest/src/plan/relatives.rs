@@ -27,6 +27,7 @@ pub(crate) struct NewLogs {
     native_ids: HashSet<(Provider, String)>,
     /// Native ids of the parents.
     parent_ids: HashSet<(Provider, String)>,
+    /// Identities of first records and of first responses.
     first_records: HashSet<(Provider, u64)>,
 }
 
@@ -43,7 +44,7 @@ impl NewLogs {
             if let Some(parent) = &claim.parent {
                 new_logs.parent_ids.insert((claim.provider, parent.clone()));
             }
-            if let Some(record) = claim.first_record {
+            for record in [claim.first_record, claim.first_response].into_iter().flatten() {
                 new_logs.first_records.insert((claim.provider, record));
             }
         }
@@ -53,8 +54,8 @@ impl NewLogs {
     /// Returns whether a known log may be the original or a copy of one of the new logs.
     pub(crate) fn is_relative(&self, row: &SourceRow, session: &SessionRow) -> bool {
         let Some(provider) = row.provider else { return false };
-        let first_record = row.first_record.map(i64::cast_unsigned);
-        if first_record.is_some_and(|record| self.first_records.contains(&(provider, record))) {
+        let mut records = [row.first_record, row.first_response].into_iter().flatten();
+        if records.any(|hash| self.first_records.contains(&(provider, hash.cast_unsigned()))) {
             return true;
         }
 
@@ -190,6 +191,7 @@ pub(crate) fn recorded_claim(row: &SourceRow, session: &SessionRow) -> Option<Se
         parent: session.parent_session_id.clone(),
         relation: session.relation.as_ref().and_then(|relation| relation.parse().ok()),
         first_record: row.first_record.map(i64::cast_unsigned),
+        first_response: row.first_response.map(i64::cast_unsigned),
     })
 }
 

@@ -18,6 +18,9 @@ pub struct LogFormat {
     /// Whether records carry ids of their own, which copies keep. Otherwise content identifies
     /// them.
     pub has_unique_ids: bool,
+    /// Version of the decoder. Raise it if the decoder makes something else of a log than before:
+    /// logs read by another version are read again.
+    pub decoder_version: u32,
     /// Returns the folders where the agent keeps its logs; they need not exist.
     pub roots: fn(&AgentFolders<'_>) -> Vec<PathBuf>,
     /// Recognizes a log by its beginning.
@@ -37,6 +40,9 @@ pub struct Quirks {
     /// Returns the file next to a log that has further facts about the session and may change
     /// independently of the log.
     pub companion: Option<fn(&Path) -> Option<PathBuf>>,
+    /// Returns the file next to a log that has its token counts and may change independently of the
+    /// log.
+    pub usage_file: Option<fn(&Path) -> PathBuf>,
     /// Returns whether a file of this name only repeats or describes the log next to it. Such a
     /// file is known, but not read.
     pub is_beside_log: Option<IsBesideLog>,
@@ -55,6 +61,7 @@ impl Quirks {
     /// The quirks of a plain format: every log is one file, and its extension identifies it.
     pub const NONE: Self = Self {
         companion: None,
+        usage_file: None,
         is_beside_log: None,
         is_log_name: None,
         subagents_repeat_parent: false,
@@ -138,6 +145,9 @@ pub struct SessionClaim {
     pub relation: Option<Relation>,
     /// Identity of the first record. Two logs with the same first record share history.
     pub first_record: Option<u64>,
+    /// Identity of the first response of the model. Two logs with the same one share history, even
+    /// if all their records have ids of their own. `None` if the format has no such ids.
+    pub first_response: Option<u64>,
 }
 
 impl SessionClaim {

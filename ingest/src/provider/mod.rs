@@ -68,11 +68,14 @@ pub(crate) fn is_beside_log(path: &Path) -> bool {
         .any(|is_beside| is_beside(&name, &|log: &str| has_log(&path.with_file_name(log))))
 }
 
-/// Returns the [companion](format::Quirks::companion) of a log. `None` if there is none, or if the
-/// log itself is the companion.
-pub(crate) fn companion_path(provider: Provider, log: &Path) -> Option<PathBuf> {
-    let companion = format_of(provider).quirks.companion?(log)?;
-    (companion != log).then_some(companion)
+/// Returns the files next to a log that have more facts about its session and may change
+/// independently of the log: the [companion](format::Quirks::companion) and the
+/// [file with token counts](format::Quirks::usage_file).
+pub(crate) fn companion_paths(provider: Provider, log: &Path) -> Vec<PathBuf> {
+    let quirks = &format_of(provider).quirks;
+    let companion = quirks.companion.and_then(|companion| companion(log));
+    let usage = quirks.usage_file.map(|usage_file| usage_file(log));
+    companion.into_iter().chain(usage).filter(|path| path != log).collect()
 }
 
 /// Returns all ways to assemble sessions that are not files of their own.

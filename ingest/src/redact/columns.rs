@@ -361,6 +361,9 @@ mod tests {
             model: secret,
             git_branch: secret,
             request_id: secret,
+            service_tier: secret,
+            speed: secret,
+            inference_geo: secret,
             ..EventCells::default()
         };
         rows.push(&event);

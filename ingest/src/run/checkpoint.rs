@@ -9,6 +9,7 @@ use super::worker::{ReadError, Worker};
 use crate::plan::LogWork;
 use crate::plan::compare::rules_version;
 use crate::provider::format::LineDecoder;
+use crate::provider::format_of;
 use crate::redact::columns::has_secret;
 use crate::source::candidate::Container;
 use crate::source::container::Content;
@@ -89,6 +90,8 @@ impl<T: Target> Worker<'_, T> {
             redaction_rules: rules_version(self.redactor.as_deref()),
             state,
             reason: work.reason.map(str::to_owned),
+            first_response: work.claim.first_response.map(u64::cast_signed),
+            decoder_version: i64::from(format_of(work.claim.provider).decoder_version),
             segment: 0,
         };
 

@@ -9,6 +9,7 @@ mod recount;
 pub mod remask;
 pub mod report;
 mod target;
+mod unknown_usage;
 mod worker;
 
 use std::collections::{HashMap, HashSet};

@@ -4,6 +4,7 @@
 use schemas::EventType;
 use schemas::problem::ProblemKind;
 
+use super::unknown_usage::note_unknown_usage;
 use crate::provider::format::{LineDecoder, RecordOutcome, RecordTally};
 use crate::source::panics::catch_panic;
 use crate::stream::{Draft, RecordAt, Stream};
@@ -32,6 +33,7 @@ pub(crate) fn decode_line_records(
             {
                 debug_assert!(outcome == RecordOutcome::Events || stream.pushed_count() == 0);
                 tally.count_object(outcome.merged_if_empty(stream));
+                note_unknown_usage(object, stream);
             } else {
                 push_decoder_failure(at, stream);
                 tally.count_object(RecordOutcome::Merged("decoder_failed"));

@@ -41,7 +41,8 @@ pub trait Target: Sync {
     /// Returns a sink for one worker.
     fn sink(&self) -> Result<Self::Sink, Self::Error>;
 
-    /// Returns the identities of the records of a session, in order, from its committed events.
+    /// Returns the identities of the records of a session, in order, from its committed events. The
+    /// identity of what a record says follows that of the record. Zeros are left out.
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, Self::Error>;
 
     /// Returns the decoder state saved for a file; `None` if there is none.

@@ -209,6 +209,7 @@ impl EventCells<'_> {
             cache_write_tokens: usage.cache_write,
             cache_write_1h_tokens: usage.cache_write_1h,
             reasoning_tokens: usage.reasoning,
+            web_search_requests: usage.web_search,
             ..Self::default()
         }
     }

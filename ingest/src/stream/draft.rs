@@ -1,5 +1,7 @@
 //! The parts of an event that a decoder knows.
 
+use schemas::price::PriceMode;
+use schemas::session::EventRow;
 use schemas::{Timestamp, Usage};
 
 /// The fields of an event that a decoder knows; the stream adds the rest.
@@ -29,10 +31,39 @@ pub struct Draft<'a> {
     pub duration_ms: Option<i64>,
     /// Token counts of one API request, or a part of them.
     pub usage: Usage,
+    /// The mode in which the request was served, as the log gives it.
+    pub mode: ModeWords<'a>,
     /// The API request that the event belongs to. `None` if the log does not name it.
     pub request_id: Option<&'a str>,
     /// Time in microseconds since the epoch. `None` means the time of the record.
     pub timestamp: Option<i64>,
+}
+
+/// The words of a log about the mode in which a request was served, which decides the price.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModeWords<'a> {
+    /// The service tier, such as `default` or `priority`.
+    pub service_tier: Option<&'a str>,
+    /// The speed, such as `standard` or `fast`.
+    pub speed: Option<&'a str>,
+    /// The place of inference, such as `us`.
+    pub inference_geo: Option<&'a str>,
+}
+
+impl ModeWords<'_> {
+    /// Returns the mode as the price table knows it.
+    pub(crate) fn price_mode(self) -> PriceMode {
+        PriceMode::from_log(self.service_tier, self.speed, self.inference_geo)
+    }
+}
+
+/// Returns the mode of an event that was read back.
+pub(crate) fn mode_words(event: &EventRow) -> ModeWords<'_> {
+    ModeWords {
+        service_tier: event.service_tier.as_deref(),
+        speed: event.speed.as_deref(),
+        inference_geo: event.inference_geo.as_deref(),
+    }
 }
 
 /// The position of a record in its log.

@@ -12,12 +12,13 @@ use schemas::{Confidence, EventType, Provider};
 
 use super::batch::{EventBatch, EventCells};
 use super::calls::{OpenCall, hash_call_id, split_paths};
-use super::draft::{Draft, RecordAt};
+use super::draft::{Draft, ModeWords, RecordAt};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;
+use super::unknown::UnknownItem;
 use crate::redact::columns::mask_name;
 use crate::redact::{Redactor, SessionSecrets};
 use crate::text::names::truncate_name;
@@ -48,6 +49,8 @@ pub struct Stream {
     pub(super) record: RecordAt,
     /// Identity of the present record; 0 if it has none.
     pub(super) record_hash: u64,
+    /// Identity of what the present record says; 0 if it has none.
+    pub(super) copy_hash: u64,
     /// Time of the present record in microseconds since the epoch, if it has one.
     pub(super) record_time: Option<i64>,
     /// True if the present record is a copy.
@@ -69,6 +72,8 @@ pub struct Stream {
     /// The messages of a document, if this log is one.
     pub(super) messages: DocumentMessages,
     pub(super) dropped: DroppedMessages,
+    /// The last item of the present record that its decoder did not know.
+    pub(super) unknown_item: Option<UnknownItem>,
     /// Hashes of the field sets of objects without unknown fields (`provider/drift.rs`).
     pub(crate) shapes: HashSet<u64>,
 }
@@ -102,6 +107,7 @@ impl Stream {
             parent: None,
             messages: DocumentMessages::default(),
             dropped: DroppedMessages::default(),
+            unknown_item: None,
             shapes: HashSet::new(),
             session,
             problems: Vec::new(),
@@ -115,6 +121,7 @@ impl Stream {
             sequence: Vec::new(),
             record: RecordAt::default(),
             record_hash: 0,
+            copy_hash: 0,
             record_time: None,
             is_replay: replay,
             is_repeated: false,
@@ -140,7 +147,9 @@ impl Stream {
         self.ledger.write_to_row(&mut row, self.secrets.counts());
 
         let counted = (!row.recorded_usage().is_unknown()).then_some(Confidence::Measured);
-        let open = self.state.counts_open.then_some(Confidence::Partial);
+        let is_open =
+            self.state.counts_open || counted.is_some() && !self.state.uncounted_steps.is_empty();
+        let open = is_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
         row.usage_confidence = Some(confidence.unwrap_or(Confidence::Unknown).to_string());
 
@@ -213,6 +222,7 @@ impl Stream {
         self.state.step += 1;
         if !self.is_replay {
             self.session.steps += 1;
+            self.note_uncounted_step();
         }
         self.state.step
     }
@@ -270,6 +280,11 @@ impl Stream {
             tool_call_id: draft.tool_call_id.map(truncate_name),
             spawned_agent_id: draft.spawned_agent_id.map(truncate_name),
             request_id: draft.request_id.map(truncate_name),
+            mode: ModeWords {
+                service_tier: draft.mode.service_tier.map(truncate_name),
+                speed: draft.mode.speed.map(truncate_name),
+                inference_geo: draft.mode.inference_geo.map(truncate_name),
+            },
             ..draft
         };
 
@@ -285,6 +300,9 @@ impl Stream {
         }
 
         self.count_event(kind, &draft);
+        if kind == EventType::TokenUsage && !draft.usage.is_unknown() {
+            self.note_counted_step(call.step, draft.request_id);
+        }
         let tool_name = draft.tool_name.or(call.tool.as_deref());
         self.batch.push(&EventCells {
             session_id: &self.session.session_id,
@@ -313,6 +331,10 @@ impl Stream {
             source_offset: self.record.offset.cast_signed(),
             source_length: self.record.length.cast_signed(),
             record_hash: self.record_hash.cast_signed(),
+            copy_hash: self.copy_hash.cast_signed(),
+            service_tier: draft.mode.service_tier,
+            speed: draft.mode.speed,
+            inference_geo: draft.mode.inference_geo,
             ..EventCells::from_usage(draft.usage)
         });
         self.finish_event();
@@ -353,12 +375,17 @@ impl Stream {
 
     /// Notes the record of the event that was pushed last, and moves to the next index.
     fn finish_event(&mut self) {
-        if self.pushed == 0 && self.record_hash != 0 {
-            self.sequence.push(self.record_hash);
+        if self.pushed == 0 {
             // A record without events leaves no trace in the store, and a later run knows only the
             // store.
-            if let Some(own) = &mut self.own {
-                own.insert(self.record_hash);
+            for hash in [self.record_hash, self.copy_hash] {
+                if hash == 0 {
+                    continue;
+                }
+                self.sequence.push(hash);
+                if let Some(own) = &mut self.own {
+                    own.insert(hash);
+                }
             }
         }
         // A record without events does not decide about the records after it: no sequence holds it,

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use schemas::Usage;
-use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow};
+use schemas::price::PriceMode;
+use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow, is_sum_of_requests};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::branches::AbandonedRanges;
@@ -83,32 +84,41 @@ impl Ledger {
         if let Some(id) = draft.request_id {
             prompt_tokens = remember_prompt(requests, id, prompt_tokens);
         }
-        // A shutdown record sums up many requests, so it has no prompt length.
-        if draft.subtype == Some("shutdown") {
+        if is_sum_of_requests(draft.subtype) {
             prompt_tokens = 0;
         }
         let exceeded = LONG_PROMPTS.iter().rfind(|size| prompt_tokens > **size);
         let prompt_over = exceeded.copied().unwrap_or(0);
 
         let mut model = model;
-        let mut position = self.model_position(model, prompt_over);
+        let mut mode = draft.mode.price_mode();
+        let mut position = self.model_position(model, prompt_over, &mode);
         if position.is_none() && self.models.len() >= MAX_MODELS {
             model = None;
-            position = self.model_position(None, prompt_over);
+            mode = PriceMode::default();
+            position = self.model_position(None, prompt_over, &mode);
         }
         if let Some(entry) = position.and_then(|at| self.models.get_mut(at)) {
             entry.usage = entry.usage.plus(draft.usage);
         } else {
             let model = model.map(str::to_owned);
-            self.models.push(ModelUsage { model, prompt_over, usage: draft.usage });
+            self.models.push(ModelUsage { model, prompt_over, mode, usage: draft.usage });
         }
     }
 
-    /// Returns the position of the sums of a model with prompts over this number of tokens.
-    fn model_position(&self, model: Option<&str>, prompt_over: i64) -> Option<usize> {
-        self.models
-            .iter()
-            .position(|entry| entry.model.as_deref() == model && entry.prompt_over == prompt_over)
+    /// Returns the position of the sums of a model with prompts over this number of tokens, in a
+    /// mode of service.
+    fn model_position(
+        &self,
+        model: Option<&str>,
+        prompt_over: i64,
+        mode: &PriceMode,
+    ) -> Option<usize> {
+        self.models.iter().position(|entry| {
+            entry.model.as_deref() == model
+                && entry.prompt_over == prompt_over
+                && entry.mode == *mode
+        })
     }
 
     /// Counts an item unknown to the decoder.

@@ -18,9 +18,11 @@ mod session;
 mod state;
 pub(crate) mod tool_kind;
 pub(crate) mod tree;
+mod unknown;
 
-pub use self::draft::{Draft, RecordAt, parse_micros};
+pub use self::draft::{Draft, ModeWords, RecordAt, parse_micros};
 pub use self::events::Stream;
 pub(crate) use self::messages::{DocumentMessages, DroppedMessages};
 pub use self::session::TitleFrom;
 pub use self::state::StreamState;
+pub(crate) use self::unknown::UnknownItem;

@@ -8,7 +8,7 @@ use schemas::session::{EventRow, SessionRow};
 use schemas::{Confidence, EventType};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::draft::{Draft, RecordAt};
+use super::draft::{Draft, RecordAt, mode_words};
 use super::events::Stream;
 use super::messages::{DocumentMessage, DocumentMessages, DroppedMessages};
 use super::session::TitleFrom;
@@ -96,6 +96,7 @@ impl Stream {
                     let hash = event.record_hash.cast_unsigned();
                     let identity = (hash != 0).then_some(hash);
                     self.begin_record(RecordAt::default(), identity, None);
+                    self.set_copy_hash(event.copy_hash.cast_unsigned());
                 }
 
                 // A copied event stays a copy, and an own event may turn out to be one.
@@ -138,6 +139,7 @@ impl Stream {
             exit_code: event.exit_code,
             duration_ms: event.duration_ms,
             usage: event.usage(),
+            mode: mode_words(&event),
             request_id: event.request_id.as_deref(),
             timestamp: event.timestamp,
         };

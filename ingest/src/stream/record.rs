@@ -59,6 +59,8 @@ impl Stream {
     fn set_record(&mut self, at: RecordAt, hash: u64, time: Option<i64>) {
         self.record = at;
         self.record_hash = hash;
+        self.copy_hash = 0;
+        self.unknown_item = None;
         self.record_time = time;
         self.is_repeated = false;
         self.is_sidechain = false;
@@ -96,6 +98,11 @@ impl Stream {
     /// Returns whether the present record is a copy.
     pub fn is_record_copied(&self) -> bool {
         self.is_replay
+    }
+
+    /// Sets the identity of what the present record says, which copies with new ids keep.
+    pub fn set_copy_hash(&mut self, hash: u64) {
+        self.copy_hash = hash;
     }
 
     /// Overrides whether the present record is a copy, for decoders that know it from another

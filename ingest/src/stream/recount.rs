@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use schemas::session::EventRow;
 
-use super::draft::{Draft, RecordAt};
+use super::draft::{Draft, RecordAt, mode_words};
 use super::events::Stream;
 
 impl Stream {
@@ -17,6 +17,11 @@ impl Stream {
         if self.state.next_index == 0 || (self.record.offset, self.record_hash) != (offset, hash) {
             let at = RecordAt { offset, ..RecordAt::default() };
             self.begin_record(at, Some(hash).filter(|hash| *hash != 0), None);
+        }
+
+        let said = event.copy_hash.cast_unsigned();
+        if said != 0 && self.is_in_history(said) {
+            self.is_replay = true;
         }
 
         // A record without an id is treated like the one before it.
@@ -36,13 +41,14 @@ impl Stream {
             subtype: event.subtype.as_deref(),
             is_error: event.is_error,
             usage: event.usage(),
+            mode: mode_words(event),
             request_id: event.request_id.as_deref(),
             ..Draft::default()
         };
         self.count_event(event.event_type, &draft);
 
         if let Some(own) = &mut self.own {
-            own.insert(hash);
+            own.extend([hash, said].into_iter().filter(|hash| *hash != 0));
         }
         self.state.replay = self.is_replay;
         self.state.next_index += 1;

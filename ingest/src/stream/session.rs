@@ -9,12 +9,17 @@ use schemas::{Confidence, EventType};
 use super::draft::Draft;
 use super::events::Stream;
 use super::repository;
+use super::unknown::UnknownItem;
 use crate::redact::{MaskedColumns, mask_text};
 use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
 
 /// Maximum number of characters of a title; longer titles are cut.
 const MAX_TITLE_CHARS: usize = 120;
+
+/// Maximum number of responses without token counts that are remembered. Further ones change
+/// nothing: counts are missing.
+const MAX_UNCOUNTED_STEPS: usize = 1024;
 
 /// The source of a title. A higher source wins; among equal sources the later title wins, except
 /// that the first prompt stays.
@@ -143,10 +148,57 @@ impl Stream {
         self.state.counts_open = is_open;
     }
 
-    /// Counts an item unknown to the decoder; `kind` is record, field or block.
+    /// Counts an item unknown to the decoder; `kind` is record, field, block or iteration.
     pub fn count_unknown(&mut self, kind: &str, name: &str) {
-        let name = self.clean_and_mask(truncate_name(name));
+        let name = truncate_name(name);
+        // A record that is not known as a whole matters more than its fields.
+        let is_known = !matches!(self.unknown_item, Some(UnknownItem::Record(_)));
+        match kind {
+            "record" | "iteration" => {
+                self.unknown_item = Some(UnknownItem::Record(name.to_owned()));
+            }
+            "field" if is_known => self.unknown_item = Some(UnknownItem::Field(name.to_owned())),
+            // The counts of a response are next to its blocks.
+            _ => {}
+        }
+        let name = self.clean_and_mask(name);
         self.ledger.count_unknown(kind, &name);
+    }
+
+    /// Takes the last item of the present record that its decoder did not know.
+    pub(crate) fn take_unknown_item(&mut self) -> Option<UnknownItem> {
+        self.unknown_item.take()
+    }
+
+    /// Notes that an unknown item has token counts, which are missing in the sums.
+    pub(crate) fn note_uncounted_usage(&mut self, item: &UnknownItem) {
+        let (UnknownItem::Field(name) | UnknownItem::Record(name)) = item;
+        let name = self.clean_and_mask(name);
+        self.ledger.count_unknown("usage", &name);
+        self.set_confidence(Confidence::Partial);
+    }
+
+    /// Notes that a response has begun, whose tokens are not counted yet.
+    pub(super) fn note_uncounted_step(&mut self) {
+        if self.state.uncounted_steps.len() < MAX_UNCOUNTED_STEPS {
+            self.state.uncounted_steps.insert(self.state.step);
+        }
+    }
+
+    /// Notes that the tokens of a response are counted. Counts without a request may be those of
+    /// several responses.
+    pub(super) fn note_counted_step(&mut self, step: i32, request_id: Option<&str>) {
+        match request_id {
+            Some(_) => {
+                self.state.uncounted_steps.remove(&step);
+            }
+            None => self.state.uncounted_steps.clear(),
+        }
+    }
+
+    /// Notes that the next counts include those of all responses before them.
+    pub fn count_earlier_steps(&mut self) {
+        self.state.uncounted_steps.clear();
     }
 
     /// Sets the parent of the present record. A prompt in this record may begin a branch.

@@ -1,5 +1,7 @@
 //! The state that is kept between two reads of a growing log.
 
+use std::collections::BTreeSet;
+
 use schemas::Confidence;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,9 @@ pub struct StreamState {
     /// True if counts are missing when the log ends here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) counts_open: bool,
+    /// Responses whose tokens are not counted yet.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) uncounted_steps: BTreeSet<i32>,
     /// First and last time of copied history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) copied: Option<(i64, i64)>,

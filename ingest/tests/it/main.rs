@@ -14,3 +14,4 @@ mod redact_services;
 mod rewritten;
 mod traps;
 mod unread;
+mod usage;

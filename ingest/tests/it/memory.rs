@@ -56,9 +56,9 @@ impl Memory {
 
     fn ingest_with(&self, paths: &[PathBuf], progress: &dyn Progress) -> IngestReport {
         self.segment.fetch_add(1, Ordering::Relaxed);
-        let mut records: BTreeMap<String, Vec<(i64, u64)>> = BTreeMap::new();
-        for event in self.events().into_iter().filter(|event| event.record_hash != 0) {
-            let record = (event.source_offset, event.record_hash.cast_unsigned());
+        let mut records: BTreeMap<String, Vec<(i64, [i64; 2])>> = BTreeMap::new();
+        for event in self.events() {
+            let record = (event.source_offset, [event.record_hash, event.copy_hash]);
             let records = records.entry(event.session_id).or_default();
             if records.last() != Some(&record) {
                 records.push(record);
@@ -70,7 +70,9 @@ impl Memory {
             let states = states.filter_map(|row| Some((row.path.clone(), row.state.clone()?)));
             rows.states = states.collect();
             let hashes = records.into_iter().map(|(id, records)| {
-                (id, records.into_iter().map(|(_, hash)| hash).collect::<Vec<_>>())
+                let hashes = records.into_iter().flat_map(|(_, hashes)| hashes);
+                let known = hashes.filter(|hash| *hash != 0).map(i64::cast_unsigned);
+                (id, known.collect::<Vec<_>>())
             });
             rows.hashes = hashes.collect();
             let sources = rows
@@ -119,6 +121,13 @@ impl Memory {
 
     pub fn sources(&self) -> Vec<SourceRow> {
         self.rows.lock().expect("lock").sources.values().cloned().collect()
+    }
+
+    /// Makes all logs look as if another version of their decoder had read them.
+    pub fn age_decoders(&self) {
+        for source in self.rows.lock().expect("lock").sources.values_mut() {
+            source.decoder_version = 0;
+        }
     }
 
     pub fn problems(&self) -> Vec<Problem> {

@@ -1,19 +1,23 @@
 //! Computes the cost of tokens. The prices are in `prices.toml`, a dated table in the repository,
 //! which a user's file of the same form can change.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 
 use crate::usage::Usage;
 
+mod mode;
 mod name;
+
+pub use mode::{PriceMode, STANDARD_GEOS, STANDARD_SPEEDS, STANDARD_TIERS};
 
 /// The price table of the repository, in TOML.
 const BUILT_IN: &str = include_str!("../../prices.toml");
 
 /// Prices of a model, in US dollars per million tokens. An unknown rate is absent.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// Input tokens that were neither read from nor written to a cache.
@@ -32,6 +36,13 @@ pub struct Rate {
     /// Factor by which all prices are multiplied at Bedrock's regional endpoints. `None` if they
     /// cost the same there.
     regional: Option<f64>,
+    /// Price of a thousand web searches that the maker's server made for a request. `None` if it is
+    /// not known.
+    pub web_search_per_1000: Option<f64>,
+    /// Factors by which all prices of tokens are multiplied in a mode of service, by its name. A
+    /// mode that is not listed has no known price.
+    #[serde(default)]
+    modes: BTreeMap<String, f64>,
     /// Other names of the model.
     #[serde(default)]
     aliases: Vec<String>,
@@ -92,6 +103,10 @@ impl Rate {
                 cost += count as f64 * rate? / 1e6;
             }
         }
+        let searches = usage.web_search.unwrap_or(0);
+        if searches != 0 {
+            cost += searches as f64 * self.web_search_per_1000? / 1e3;
+        }
         Some(cost)
     }
 
@@ -130,6 +145,8 @@ impl Rate {
             cache_write_1h: self.cache_write_1h.map(|rate| rate * factor),
             long,
             regional: None,
+            web_search_per_1000: self.web_search_per_1000,
+            modes: self.modes.clone(),
             aliases: Vec::new(),
         }
     }
@@ -138,7 +155,10 @@ impl Rate {
     fn check_rates(&self, model: &str) -> Result<(), PriceError> {
         let rates = [self.rates(false), self.rates(true)];
         let named_rates = rates.iter().flat_map(|rates| RATE_FIELDS.into_iter().zip(*rates));
-        for (field, rate) in named_rates.chain([("regional", self.regional)]) {
+        let factors = self.modes.values().map(|factor| ("modes", Some(*factor)));
+        let others =
+            [("regional", self.regional), ("web_search_per_1000", self.web_search_per_1000)];
+        for (field, rate) in named_rates.chain(others).chain(factors) {
             if let Some(value) = rate
                 && (!value.is_finite() || value < 0.0)
             {
@@ -315,17 +335,47 @@ impl PriceTable {
         &self.as_of
     }
 
-    /// Returns the prices of a model, which is found by the rules of the module `name`. `None` if
-    /// the model has no price.
+    /// Returns the normal prices of a model, which is found by the rules of the module `name`.
+    /// `None` if the model has no price.
     pub fn rate(&self, model: &str) -> Option<&Rate> {
+        self.find_model(model).map(|(_, rate)| rate)
+    }
+
+    /// Returns the prices of a model in a mode of service. `None` if the model has no price, or no
+    /// known price in this mode.
+    pub fn rate_in_mode(&self, model: &str, mode: &PriceMode) -> Option<Cow<'_, Rate>> {
+        let (found, rate) = self.find_model(model)?;
+        if mode.is_standard() {
+            return Some(Cow::Borrowed(rate));
+        }
+
+        // Fast models have prices of their own.
+        let mut base = rate;
+        let mut mode = mode.clone();
+        if mode.speed.as_deref() == Some("fast")
+            && let Some(fast) = self.rate(&format!("{}-fast", found.model))
+        {
+            base = fast;
+            mode.speed = None;
+        }
+        let mut factor = 1.0;
+        for name in mode.factor_names() {
+            factor *= rate.modes.get(name)?;
+        }
+        Some(Cow::Owned(base.scaled_by(factor)))
+    }
+
+    /// Returns a model with the prices at the endpoint that its name gives.
+    fn find_model(&self, model: &str) -> Option<(&PricedModel, &Rate)> {
         let mut known_as = model;
         let mut is_regional = false;
         loop {
             if let Some(found) = self.names.get(known_as).and_then(|at| self.models.get(*at)) {
-                return match &found.regional {
-                    Some(regional) if is_regional => Some(regional),
-                    Some(_) | None => Some(&found.rate),
+                let rate = match &found.regional {
+                    Some(regional) if is_regional => regional,
+                    Some(_) | None => &found.rate,
                 };
+                return Some((found, rate));
             }
             let (shorter, is_region) = name::without_decoration(known_as)?;
             known_as = shorter;
@@ -333,9 +383,9 @@ impl PriceTable {
         }
     }
 
-    /// Returns the cost of usage of a model in US dollars. `is_long` is the result of
-    /// [`Rate::is_long`] for the prompt. Returns `None` for a model without a price, which does not
-    /// mean that it costs nothing, and in the cases of [`Rate::cost`].
+    /// Returns the cost of usage of a model in US dollars, at the normal prices. `is_long` is the
+    /// result of [`Rate::is_long`] for the prompt. Returns `None` for a model without a price, which
+    /// does not mean that it costs nothing, and in the cases of [`Rate::cost`].
     pub fn cost(&self, model: &str, usage: &Usage, is_long: bool) -> Option<f64> {
         self.rate(model)?.cost(usage, is_long)
     }

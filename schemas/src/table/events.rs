@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::column::{Column, ColumnType, Masking, OWN_WORDS, Table};
 use crate::event::EventType;
+use crate::price::PriceMode;
 use crate::provider::Provider;
 use crate::usage::Usage;
 
@@ -124,6 +125,22 @@ macro_rules! event_columns {
                     "API request; the token counts of one request add up over its rows."
             }
             column {
+                [given WebSearchRequests] web_search_requests: optional BigInt =
+                    "Web searches that the maker made for the request and charges for."
+            }
+            column {
+                [given ServiceTier] service_tier: optional Text =
+                    "Service tier of the request, as the log gives it; it decides the price."
+            }
+            column {
+                [given Speed] speed: optional Text =
+                    "Speed of the request, as the log gives it; it decides the price."
+            }
+            column {
+                [given InferenceGeo] inference_geo: optional Text =
+                    "Place of inference, as the log gives it; it decides the price."
+            }
+            column {
                 [given IsReplay] is_replay: required Bool =
                     "History that a resume or fork copied from another session; out of search and totals."
             }
@@ -142,6 +159,10 @@ macro_rules! event_columns {
             column {
                 [given RecordHash] record_hash: internal BigInt =
                     "Content identity of the record, for finding copied history."
+            }
+            column {
+                [given CopyHash] copy_hash: internal BigInt =
+                    "Identity of what the record says, equal in copies with new ids; 0 is none."
             }
             column {
                 [derived Segment] segment: internal BigInt =
@@ -218,14 +239,18 @@ event_columns!(declare);
 
 impl EventColumn {
     /// The columns of the token counts, in the order of the fields of [`Usage`].
-    pub const TOKENS: [Self; 6] = [
+    pub const TOKENS: [Self; 7] = [
         Self::InputTokens,
         Self::OutputTokens,
         Self::CacheReadTokens,
         Self::CacheWriteTokens,
         Self::CacheWrite1hTokens,
         Self::ReasoningTokens,
+        Self::WebSearchRequests,
     ];
+
+    /// The columns of the mode in which a request was served.
+    pub const MODE: [Self; 3] = [Self::ServiceTier, Self::Speed, Self::InferenceGeo];
 }
 
 impl EventRow {
@@ -238,6 +263,16 @@ impl EventRow {
             cache_write: self.cache_write_tokens,
             cache_write_1h: self.cache_write_1h_tokens,
             reasoning: self.reasoning_tokens,
+            web_search: self.web_search_requests,
         }
+    }
+
+    /// Returns the mode in which the request was served.
+    pub fn price_mode(&self) -> PriceMode {
+        PriceMode::from_log(
+            self.service_tier.as_deref(),
+            self.speed.as_deref(),
+            self.inference_geo.as_deref(),
+        )
     }
 }

@@ -67,7 +67,7 @@ pub const SESSIONS: Table = Table {
         optional(
             "usage_by_model",
             Text,
-            "JSON list of the sums, counted once, by model and by whether the prompt was a long one.",
+            "JSON list of the sums, counted once, by model, price mode and whether the prompt was a long one.",
         ).with_masked_json(),
         optional(
             "repository",
@@ -125,6 +125,12 @@ pub const SOURCES: Table = Table {
         optional("state", Text, "State of the decoder at `consumed`, JSON.")
             .exempt_from_masking("decoders resume from it; nothing shows it"),
         optional("reason", Text, "Why it was not read, or not recognised when it grew."),
+        optional(
+            "first_response",
+            BigInt,
+            "Identity of the first response of the model; logs that share it share history.",
+        ),
+        required("decoder_version", BigInt, "Version of the decoder that read it; 0 is none."),
         internal("segment", BigInt, "Number of the segment that first held the row."),
     ],
 };

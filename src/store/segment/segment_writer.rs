@@ -391,6 +391,8 @@ mod tests {
             redaction_rules: 0,
             state: None,
             reason: None,
+            first_response: None,
+            decoder_version: 0,
             segment: 0,
         };
         let batch = to_batch(&arrow_schema(&SOURCES), std::slice::from_ref(&source)).expect("fits");

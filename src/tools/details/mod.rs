@@ -22,6 +22,7 @@ use super::reply::rows::{EventFit, Links, Pager};
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_sums::SubagentIndex;
 use super::reply::shared_state::SharedState;
+use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
 use crate::base::json_length::json_length;
 use crate::store::Snapshot;
@@ -107,6 +108,7 @@ pub(super) fn run(
     reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
     reply.warnings = ignored_arguments(args, level);
     reply.warnings.extend(shared.caller.session_note(&args.session_id, row));
+    reply.warnings.extend(usage_warnings([&**row], shared.prices()));
     if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
         let message = format!("The page was cut to the maximum size of level '{level}'");
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);

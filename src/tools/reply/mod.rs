@@ -19,3 +19,4 @@ pub(crate) mod session_sums;
 pub(crate) mod shared_state;
 pub(crate) mod store_warnings;
 pub(crate) mod transcript;
+pub(crate) mod usage_warnings;

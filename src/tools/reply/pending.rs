@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use ingest::discover::{discover, find_file};
-use ingest::plan::is_unchanged;
+use ingest::plan::{is_of_this_decoder, is_unchanged};
 use ingest::source::candidate::LogCandidate;
 use schemas::session::{SourceRow, SourceStatus};
 
 /// The differences between the files on disk and the store.
 #[derive(Debug, Default)]
 pub(crate) struct PendingLogs {
-    /// Files that grew, appeared or were rewritten.
+    /// Files that grew, appeared or were rewritten, or that another version of their decoder read.
     pub changed: Vec<LogCandidate>,
     /// Files that no longer exist.
     pub vanished: Vec<String>,
@@ -45,6 +45,11 @@ pub(crate) fn find_pending_logs(
     let changed = found
         .files
         .into_iter()
-        .filter(|file| known.get(&file.key()).is_none_or(|row| !is_unchanged(file, row)));
+        .filter(|file| known.get(&file.key()).is_none_or(|row| must_be_read(file, row)));
     PendingLogs { changed: changed.collect(), vanished }
+}
+
+/// Returns whether a known file changed, or was read by another version of its decoder.
+fn must_be_read(file: &LogCandidate, row: &SourceRow) -> bool {
+    !is_unchanged(file, row) || !is_of_this_decoder(row)
 }

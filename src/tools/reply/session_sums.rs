@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemas::Confidence;
 use schemas::event::Relation;
 use schemas::price::PriceTable;
-use schemas::session::{ModelUsage, SessionRow};
+use schemas::session::SessionRow;
 use schemas::tool::list::{Counts, Family, Tokens};
 
 use crate::base::sanitize::clean_text;
@@ -57,18 +57,15 @@ fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
 
 /// Adds the cost of a session's models.
 fn add_cost(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
-    let models: Vec<ModelUsage> = row
-        .usage_by_model
-        .as_ref()
-        .and_then(|json| serde_json::from_str(json).ok())
-        .unwrap_or_default();
-    for entry in models {
-        let name = entry.model.as_deref().unwrap_or("unknown");
-        match entry.cost(prices) {
-            Some(cost) => *tokens.cost_usd.get_or_insert(0.0) += cost,
-            None if tokens.unpriced_models.iter().any(|known| known == name) => {}
-            None => tokens.unpriced_models.push(clean_text(name)),
-        }
+    for entry in row.model_usage() {
+        let Some(cost) = entry.cost(prices) else {
+            let name = clean_text(&entry.name());
+            if !tokens.unpriced_models.contains(&name) {
+                tokens.unpriced_models.push(name);
+            }
+            continue;
+        };
+        *tokens.cost_usd.get_or_insert(0.0) += cost;
     }
 }
 

@@ -5,6 +5,7 @@ use arrow::array::{
     StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{ArrowPrimitiveType, Int64Type};
+use schemas::price::PriceMode;
 use schemas::table::EventColumn;
 use schemas::{EventType, Usage};
 
@@ -49,7 +50,9 @@ pub(super) struct StatsColumns<'b> {
     pub(super) text_bytes: Option<&'b Int32Array>,
     pub(super) model: Option<&'b StringArray>,
     pub(super) request_id: Option<&'b StringArray>,
-    pub(super) tokens: [Option<&'b Int64Array>; 6],
+    pub(super) tokens: [Option<&'b Int64Array>; 7],
+    /// Service tier, speed and place of inference.
+    pub(super) mode: [Option<&'b StringArray>; 3],
     pub(super) tool_name: Option<&'b StringArray>,
     pub(super) tool_kind: Option<&'b StringArray>,
     pub(super) git_branch: Option<&'b StringArray>,
@@ -69,6 +72,7 @@ impl<'b> StatsColumns<'b> {
             model: text_column(batch, EventColumn::Model),
             request_id: text_column(batch, EventColumn::RequestId),
             tokens: EventColumn::TOKENS.map(|column| number_column::<Int64Type>(batch, column)),
+            mode: EventColumn::MODE.map(|column| text_column(batch, column)),
             tool_name: text_column(batch, EventColumn::ToolName),
             tool_kind: text_column(batch, EventColumn::ToolKind),
             git_branch: text_column(batch, EventColumn::GitBranch),
@@ -78,9 +82,15 @@ impl<'b> StatsColumns<'b> {
 
     /// Returns the token counts of a row.
     pub(super) fn read_usage(&self, row: usize) -> Usage {
-        let [input, output, cache_read, cache_write, cache_write_1h, reasoning] =
+        let [input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search] =
             self.tokens.map(|column| number_at(column, row));
-        Usage { input, output, cache_read, cache_write, cache_write_1h, reasoning }
+        Usage { input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search }
+    }
+
+    /// Returns the mode in which the request of a row was served.
+    pub(super) fn read_mode(&self, row: usize) -> PriceMode {
+        let [service_tier, speed, inference_geo] = self.mode.map(|column| text_at(column, row));
+        PriceMode::from_log(service_tier, speed, inference_geo)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Adds rows to the sums of the groups that they belong to.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use schemas::price::Rate;
+use schemas::price::{PriceMode, Rate};
+use schemas::session::is_sum_of_requests;
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, Zone, limits};
 
@@ -22,7 +24,8 @@ pub(super) struct StatsGroups<'a> {
     groups: HashMap<String, GroupSums>,
     /// A reused buffer for the key of a row.
     key: String,
-    rates: HashMap<String, Option<&'a Rate>>,
+    /// The rates by mode of service and model.
+    rates: HashMap<PriceMode, HashMap<String, Option<Cow<'a, Rate>>>>,
     /// The names of hours, days, weeks and months by quarter of an hour, one map for each key.
     periods: [HashMap<i64, String>; 2],
     /// The full path of each file that calls of the session name, by how the log writes it.
@@ -132,30 +135,32 @@ impl<'a> StatsGroups<'a> {
         if fact.event_type == USAGE {
             fact.usage = columns.read_usage(row);
             if !fact.is_replay {
-                let is_shutdown = text_at(columns.subtype, row) == Some("shutdown");
-                fact.cost = self.row_cost(&fact, text_at(columns.request_id, row), is_shutdown);
+                let is_sum = is_sum_of_requests(text_at(columns.subtype, row));
+                let mode = columns.read_mode(row);
+                let request = text_at(columns.request_id, row);
+                fact.cost = self.row_cost(&fact, mode, request, is_sum);
             }
         }
         fact
     }
 
-    /// Returns the cost of a row's tokens. A shutdown sums up many requests, and none of them is
-    /// known to be long.
+    /// Returns the cost of a row's tokens. `is_sum` is true if the row sums up many requests; none of
+    /// them is known to be long.
     fn row_cost(
         &mut self,
         fact: &StatsFact<'_>,
+        mode: PriceMode,
         request: Option<&str>,
-        is_shutdown: bool,
+        is_sum: bool,
     ) -> Option<f64> {
         let model = fact.model?;
-        let rate = match self.rates.get(model) {
-            Some(rate) => *rate,
-            None => {
-                let rate = self.plan.prices.rate(model);
-                self.rates.insert(model.to_owned(), rate);
-                rate
-            }
-        }?;
+        let prices = self.plan.prices;
+        if !self.rates.get(&mode).is_some_and(|rates| rates.contains_key(model)) {
+            let rate = prices.rate_in_mode(model, &mode);
+            self.rates.entry(mode.clone()).or_default().insert(model.to_owned(), rate);
+        }
+        let rates = self.rates.get(&mode)?;
+        let rate = rates.get(model)?.as_deref()?;
         let mut prompt = Usage { output: None, ..fact.usage }.total();
         if rate.long.is_some()
             && let Some(id) = request
@@ -164,7 +169,7 @@ impl<'a> StatsGroups<'a> {
             prompt = prompt.max(*longest);
             *longest = prompt;
         }
-        rate.cost(&fact.usage, !is_shutdown && rate.is_long(prompt))
+        rate.cost(&fact.usage, !is_sum && rate.is_long(prompt))
     }
 
     /// Adds a row to its group, if it has one.

@@ -24,6 +24,7 @@ use super::reply::call::Call;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_filter::session_filter;
 use super::reply::shared_state::SharedState;
+use super::reply::usage_warnings::usage_warnings;
 use crate::store::Snapshot;
 
 /// The number of groups requested.
@@ -106,6 +107,8 @@ pub(super) fn run(
         scope.push_str(&format!("; events before {}", Timestamp(until)));
     }
     reply.scope = Some(scope);
+    let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
+    reply.warnings.extend(usage_warnings(counted.map(|(row, _)| &**row), shared.prices()));
     if reply.is_truncated {
         let max_limit = limits::STATS_LIMIT_MAX;
         let next_step = if returned == limit && limit < max_limit as usize {

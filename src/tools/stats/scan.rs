@@ -141,6 +141,7 @@ fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
     if !plan.keys.iter().any(|key| key.is_of_tools()) {
         columns.extend([EventColumn::Subtype, EventColumn::Model, EventColumn::RequestId]);
         columns.extend(EventColumn::TOKENS);
+        columns.extend(EventColumn::MODE);
     }
     columns.extend(plan.keys.iter().filter_map(|key| match key {
         GroupKey::Model => Some(EventColumn::Model),

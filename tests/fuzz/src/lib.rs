@@ -96,10 +96,12 @@ impl Target for &Memory {
             let column = |name: &str| {
                 batch.column_by_name(name).expect("a column").as_primitive::<Int64Type>().values()
             };
-            for (offset, hash) in column("source_offset").iter().zip(column("record_hash")) {
-                let record = Some((*offset, *hash));
-                if last != record && *hash != 0 {
-                    hashes.push(hash.cast_unsigned());
+            let both = column("record_hash").iter().zip(column("copy_hash"));
+            for (offset, (hash, copy)) in column("source_offset").iter().zip(both) {
+                let record = Some((*offset, *hash, *copy));
+                if last != record {
+                    let known = [hash, copy].into_iter().filter(|hash| **hash != 0);
+                    hashes.extend(known.map(|hash| hash.cast_unsigned()));
                 }
                 last = record;
             }

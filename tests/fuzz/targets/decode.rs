@@ -76,6 +76,7 @@ fn claim(format: &LogFormat, log: &[u8]) -> SessionClaim {
             parent: None,
             relation: None,
             first_record: None,
+            first_response: None,
         },
     }
 }

@@ -28,6 +28,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Antigravity,
     has_unique_ids: false,
+    decoder_version: 1,
     roots: |places| {
         ["antigravity", "antigravity-cli", "antigravity-ide"]
             .iter()
@@ -69,6 +70,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: None,
         relation: None,
         first_record: None,
+        first_response: None,
     })
 }
 

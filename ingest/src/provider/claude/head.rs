@@ -4,6 +4,7 @@
 use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::{is_uuid, uuid_identity};
@@ -36,10 +37,12 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first_record = records.iter().find_map(|object| {
         uuid_identity(object["forkedFrom"]["messageUuid"].as_str().or(object["uuid"].as_str()))
     });
+    let first_response = first_response(&records);
     if records.iter().any(|object| object["isSidechain"] == true)
         && let Some(agent) = first_text(&records, "agentId")
     {
-        return Some(claim_subagent(head, agent, session, first_record));
+        let claim = claim_subagent(head, agent, session, first_record);
+        return Some(SessionClaim { first_response, ..claim });
     }
 
     // A resumed log of version 1.0 begins with records of the old session, so the file name
@@ -62,6 +65,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: forked_from.or(resumed_from).map(str::to_owned),
         relation,
         first_record,
+        first_response,
     })
 }
 
@@ -86,6 +90,7 @@ fn claim_subagent(
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::SubagentOf),
         first_record,
+        first_response: None,
     }
 }
 
@@ -117,4 +122,18 @@ fn is_claude_record(object: &Json) -> bool {
                 && ["sessionId", "leafUuid", "messageId"].iter().any(|key| object[key].is_string())
         }
     }
+}
+
+/// Returns the identity of the first response among the first records of a log.
+fn first_response(records: &[&Json]) -> Option<u64> {
+    let response = records.iter().find(|record| {
+        record["type"] == "assistant"
+            && record["isApiErrorMessage"] != true
+            && record["message"]["model"] != "<synthetic>"
+            && record["message"]["id"].as_str().is_some_and(|id| !id.is_empty())
+    })?;
+    let message = &response["message"];
+    let id = message["id"].as_str()?;
+    let content = serde_json::to_vec(&message["content"]).ok()?;
+    Some(xxh3_64_with_seed(&content, xxh3_64(id.as_bytes())) | 1)
 }

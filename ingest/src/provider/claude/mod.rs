@@ -13,19 +13,24 @@ mod head;
 mod known;
 mod printed;
 mod queue;
+mod response;
+mod said;
 mod side_record;
 mod subagent;
+mod usage;
 mod user;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use schemas::{Confidence, EventType, Provider, Usage};
+use schemas::{Confidence, EventType, Provider};
 use serde::{Deserialize, Serialize};
 
 use self::printed::PrintedOutput;
 use self::queue::PromptQueue;
+use self::response::ApiMessage;
 use self::subagent::Subagents;
+
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome,
 };
@@ -39,6 +44,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Claude,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {
@@ -71,17 +77,6 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     }
 }
 
-/// Maximum number of API messages that are remembered. The lines of one message are close together.
-const MAX_API_MESSAGES: usize = 64;
-
-/// One API message. Its lines share the id, the step and the usage.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct ApiMessage {
-    id: String,
-    step: i32,
-    usage: Usage,
-}
-
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ClaudeState {
     messages: VecDeque<ApiMessage>,
@@ -89,6 +84,18 @@ struct ClaudeState {
     queue: PromptQueue,
     #[serde(default)]
     printed: PrintedOutput,
+    /// The id of the last response.
+    #[serde(default)]
+    last_response: Option<String>,
+    /// True if the log repeats another one with new uuids. `None` before the first message.
+    #[serde(default)]
+    has_new_ids: Option<bool>,
+    /// True if a subagent wrote inside this log.
+    #[serde(default)]
+    has_sidechain: bool,
+    /// True if the last response is in this log for the second time.
+    #[serde(default)]
+    repeats_itself: bool,
 }
 
 struct ClaudeDecoder {
@@ -130,6 +137,7 @@ impl LineDecoder for ClaudeDecoder {
             self.decode_subagent_message(inner, agent, out);
             return RecordOutcome::Events;
         }
+        self.detect_said_copy(object, out);
         self.decode_own_record(object, at, out)
     }
 
@@ -154,6 +162,7 @@ impl ClaudeDecoder {
         out.set_version(object.text("version"));
         let is_sidechain = !self.is_subagent_log && object.flag("isSidechain") == Some(true);
         if is_sidechain {
+            self.state.has_sidechain = true;
             out.set_sidechain(object.non_empty("agentId"));
         }
 
@@ -168,7 +177,7 @@ impl ClaudeDecoder {
                 }
                 user::decode_user_record(object, !is_sidechain, &mut self.text, out);
                 self.state.printed.push_missing_output(object, &mut self.text, out);
-                if self.subagents.lacks_counts(object, out) {
+                if self.subagents.lacks_counts(object, self.state.has_sidechain, out) {
                     out.set_confidence(Confidence::Partial);
                 }
             }
@@ -235,13 +244,8 @@ impl ClaudeDecoder {
         }
 
         out.set_model(message.text("model"));
-        let request = request_id(object, message);
-        let known =
-            request.as_ref().and_then(|id| self.state.messages.iter().position(|m| m.id == *id));
-        let step = match known {
-            Some(at) => self.state.messages[at].step,
-            None => out.begin_step(),
-        };
+        let line = self.response_line(object, message, out);
+        let step = line.step;
 
         let blocks = message.items("content");
         for block in &blocks {
@@ -251,7 +255,7 @@ impl ClaudeDecoder {
             let text = message.text("content").unwrap_or("");
             out.push_in_step(EventType::Message, step, Draft { text, ..Draft::default() });
         }
-        self.push_usage(message, request, known, step, out);
+        self.push_usage(message, line, out);
     }
 
     /// Pushes text that the client wrote in the assistant's role.
@@ -267,42 +271,6 @@ impl ClaudeDecoder {
             ..Draft::default()
         };
         out.push(EventType::Notification, draft);
-    }
-
-    /// Pushes the token usage of a line. Every line of a request repeats its usage, and the largest
-    /// record counts. An event holds only the increase over the lines before
-    /// (docs/formats.md#claude-code). `known` is the index of the request's message, if an earlier
-    /// line belongs to it.
-    fn push_usage(
-        &mut self,
-        message: Value<'_>,
-        request: Option<String>,
-        known: Option<usize>,
-        step: i32,
-        out: &mut Stream,
-    ) {
-        let usage = message.object("usage").map(read_usage).unwrap_or_default();
-        let before = known.map(|at| self.state.messages[at].usage).unwrap_or_default();
-        let has_grown = !usage.is_unknown() && (known.is_none() || usage.total() > before.total());
-        if has_grown {
-            let draft = Draft {
-                usage: usage.minus(before),
-                request_id: request.as_deref(),
-                ..Draft::default()
-            };
-            out.push_in_step(EventType::TokenUsage, step, draft);
-        }
-
-        if let Some(at) = known {
-            if has_grown {
-                self.state.messages[at].usage = usage;
-            }
-        } else if let Some(id) = request {
-            if self.state.messages.len() == MAX_API_MESSAGES {
-                self.state.messages.pop_front();
-            }
-            self.state.messages.push_back(ApiMessage { id, step, usage });
-        }
     }
 
     /// Decodes one content block of a model response.
@@ -372,25 +340,5 @@ fn request_id(object: Value<'_>, message: Value<'_>) -> Option<String> {
     match object.non_empty("requestId") {
         Some(request) => Some(format!("{id}:{request}")),
         None => Some(id.to_owned()),
-    }
-}
-
-/// Parses the token counts of one line. Cache writes are the sum of the two lifetimes if those are
-/// given.
-fn read_usage(usage: Value<'_>) -> Usage {
-    let lifetimes = usage.object("cache_creation");
-    let five_minutes = lifetimes.and_then(|counts| counts.int("ephemeral_5m_input_tokens"));
-    let one_hour = lifetimes.and_then(|counts| counts.int("ephemeral_1h_input_tokens"));
-    let cache_write = match (five_minutes, one_hour) {
-        (None, None) => usage.int("cache_creation_input_tokens"),
-        _ => Some(five_minutes.unwrap_or(0) + one_hour.unwrap_or(0)),
-    };
-    Usage {
-        input: usage.int("input_tokens"),
-        output: usage.int("output_tokens"),
-        cache_read: usage.int("cache_read_input_tokens"),
-        cache_write,
-        cache_write_1h: one_hour,
-        reasoning: usage.object("output_tokens_details").and_then(|d| d.int("thinking_tokens")),
     }
 }

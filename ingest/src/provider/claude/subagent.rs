@@ -36,13 +36,21 @@ impl Subagents {
     }
 
     /// Returns whether a result comes from a subagent whose log is missing. The usage of its
-    /// requests is missing too.
-    pub(super) fn lacks_counts(&mut self, object: Value<'_>, out: &Stream) -> bool {
+    /// requests is missing too. `has_sidechain` is true if subagents wrote inside this log, as those
+    /// of version 1.0 did, whose results do not name them.
+    pub(super) fn lacks_counts(
+        &mut self,
+        object: Value<'_>,
+        has_sidechain: bool,
+        out: &Stream,
+    ) -> bool {
         let Some(end) = object.object("toolUseResult") else { return false };
         if end.int("totalTokens").is_none() && end.text("status") != Some("async_launched") {
             return false;
         }
-        let Some(agent) = end.non_empty("agentId") else { return false };
+        let Some(agent) = end.non_empty("agentId") else {
+            return !has_sidechain && !out.is_record_copied();
+        };
         !out.is_record_copied() && !self.has_log(agent, out)
     }
 

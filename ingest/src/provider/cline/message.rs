@@ -291,6 +291,7 @@ fn read_usage(metrics: Value<'_>) -> Usage {
         cache_write,
         cache_write_1h: None,
         reasoning: None,
+        ..Usage::default()
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cline,
     // Messages have ids, but the log names the session from which it was forked.
     has_unique_ids: false,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
@@ -100,6 +101,7 @@ fn claim_session(id: Option<&str>, head: &LogHead<'_>) -> SessionClaim {
         parent: root.or(fork).map(str::to_owned),
         relation,
         first_record: None,
+        first_response: None,
     }
 }
 
@@ -120,6 +122,7 @@ fn claim_task(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: None,
         relation: None,
         first_record: None,
+        first_response: None,
     })
 }
 

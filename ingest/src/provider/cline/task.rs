@@ -254,6 +254,7 @@ fn read_usage(request: Value<'_>) -> Usage {
         cache_write: request.int("cacheWrites"),
         cache_write_1h: None,
         reasoning: None,
+        ..Usage::default()
     }
 }
 

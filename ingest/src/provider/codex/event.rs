@@ -1,12 +1,12 @@
 //! Decodes the messages from Codex to its interface (`event_msg`): twins of response items, token
 //! counts, and notices (docs/formats.md#codex).
 
-use schemas::EventType;
+use schemas::{EventType, Usage};
 
 use super::{CodexDecoder, RecordedForm, output, tokens};
 use crate::provider::format::RecordOutcome;
-use crate::stream::{Draft, Stream, TitleFrom};
-use crate::text::json::{JsonFields, Value};
+use crate::stream::{Draft, ModeWords, Stream, TitleFrom};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
 impl CodexDecoder {
@@ -79,7 +79,14 @@ impl CodexDecoder {
             self.state.in_response = false;
         }
         match kind {
+            "thread_settings_applied" => {
+                if let Some(settings) = event.object("thread_settings") {
+                    out.set_model(settings.text("model"));
+                    self.apply_service_tier(settings);
+                }
+            }
             "task_started" => {
+                self.state.counts.end_turn();
                 // Items that complete during a turn do not repeat texts from before the turn.
                 for (_, forms) in &mut self.state.recent {
                     *forms |= RecordedForm::Completed as u8;
@@ -97,17 +104,58 @@ impl CodexDecoder {
         }
     }
 
-    /// Pushes one usage per request: the growth of the totals. The growth includes requests that
-    /// were aborted before they were recorded. `last_token_usage` counts instead at the start, and
-    /// after a total shrank.
+    /// Pushes the usage that a `token_count` event shows and no record of a response has.
     fn push_token_count(&mut self, event: Value<'_>, out: &mut Stream) -> RecordOutcome {
-        let quota = tokens::describe_quota(event);
-        match tokens::read_new_usage(event, &mut self.state.totals) {
-            Ok(usage) => {
-                out.push(EventType::TokenUsage, Draft { usage, text: &quota, ..Draft::default() });
-                RecordOutcome::Events
+        let usage = self.state.counts.add_count(event);
+        self.push_new_usage(usage, None, event, out)
+    }
+
+    /// Pushes the usage in the record of a response.
+    pub(super) fn push_response_usage(
+        &mut self,
+        record: Value<'_>,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        let Some(usage) = record.object("usage") else {
+            return RecordOutcome::Merged("empty_token_usage_record");
+        };
+        let id = record.non_empty("response_id");
+        let usage = self.state.counts.add_response(id, usage);
+        self.push_new_usage(usage, id, record, out)
+    }
+
+    /// Pushes new usage of a response, or says why there is none. `record` may name the service
+    /// tier.
+    fn push_new_usage(
+        &mut self,
+        usage: Result<Usage, &'static str>,
+        request_id: Option<&str>,
+        record: Value<'_>,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        let usage = match usage {
+            Ok(usage) => usage,
+            Err(reason) => {
+                if reason == tokens::TWIN_OF_RECORD {
+                    out.count_earlier_steps();
+                }
+                return RecordOutcome::Merged(reason);
             }
-            Err(reason) => RecordOutcome::Merged(reason),
+        };
+        // Responses with several calls are several steps here, and counts are in the order of the log.
+        out.count_earlier_steps();
+        let own_tier = record.non_empty("service_tier");
+        let service_tier = own_tier.or(self.state.service_tier.as_deref());
+        let mode = ModeWords { service_tier, ..ModeWords::default() };
+        let text = &tokens::describe_quota(record);
+        out.push(EventType::TokenUsage, Draft { usage, request_id, mode, text, ..Draft::default() });
+        RecordOutcome::Events
+    }
+
+    /// Takes over the service tier that settings name. A tier of `null` is the normal one.
+    pub(super) fn apply_service_tier(&mut self, settings: Value<'_>) {
+        if let Some(tier) = settings.field("service_tier") {
+            self.state.service_tier = string_value(tier).map(str::to_owned);
         }
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: subagent_parent.or(fork_parent).map(str::to_owned),
         relation,
         first_record: None,
+        first_response: None,
     })
 }
 

@@ -23,12 +23,13 @@ mod tokens;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use schemas::{EventType, Provider, Usage};
+use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::ended::{AnsweredCalls, EndedCalls};
+use self::tokens::CodexCounts;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome,
 };
@@ -40,6 +41,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Codex,
     has_unique_ids: false,
+    decoder_version: 1,
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {
@@ -88,8 +90,11 @@ struct CodexState {
     /// Position of the first event of each prompt that was not taken back.
     #[serde(default)]
     standing: VecDeque<i32>,
-    /// The totals in the last `token_count`.
-    totals: Option<Usage>,
+    /// The tokens counted so far.
+    counts: CodexCounts,
+    /// The service tier of the requests that follow. `None` if the log gives none.
+    #[serde(default)]
+    service_tier: Option<String>,
     /// True once the first `session_meta` was read.
     named: bool,
     #[serde(default)]
@@ -132,6 +137,7 @@ impl LineDecoder for CodexDecoder {
             (Some("turn_context"), Some(context)) => {
                 out.set_cwd(context.text("cwd"));
                 out.set_model(context.text("model"));
+                self.apply_service_tier(context);
                 RecordOutcome::Merged("turn_context")
             }
             (Some("response_item"), Some(item)) => self.decode_item(item, out),
@@ -139,7 +145,14 @@ impl LineDecoder for CodexDecoder {
             (Some("compacted"), Some(compacted)) => {
                 // `replacement_history` repeats messages that are already in the log.
                 let text = compacted.non_empty("message").unwrap_or("Context compacted");
-                self.push_notification("compacted", text, None, out)
+                let outcome = self.push_notification("compacted", text, None, out);
+                if let Some(record) = compacted.object("latest_token_usage_record") {
+                    self.push_response_usage(record, out);
+                }
+                outcome
+            }
+            (Some("token_usage_record"), Some(record)) if record.object("usage").is_some() => {
+                self.push_response_usage(record, out)
             }
             (Some(kind), Some(payload)) => self.push_unknown_record(kind, payload, out),
             (None, _) if object.text("record_type") == Some("state") => {

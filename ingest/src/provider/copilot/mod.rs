@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use schemas::event::Relation;
+use schemas::session::SHUTDOWN_SUM;
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -34,6 +35,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Copilot,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -83,6 +85,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::ContinuedFrom),
         first_record: uuid_identity(first["id"].as_str()),
+        first_response: None,
     })
 }
 
@@ -372,7 +375,7 @@ impl CopilotDecoder {
         let model = out.session.model.clone();
         for (model, usage) in self.state.counted.take_uncounted(usage::read_sums(data)) {
             out.set_model(Some(&model));
-            let draft = Draft { subtype: Some("shutdown"), usage, ..Draft::default() };
+            let draft = Draft { subtype: Some(SHUTDOWN_SUM), usage, ..Draft::default() };
             out.push_in_step(EventType::TokenUsage, 0, draft);
         }
         out.session.model = model;

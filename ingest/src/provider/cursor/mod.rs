@@ -24,6 +24,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cursor,
     has_unique_ids: false,
+    decoder_version: 1,
     roots: |places| vec![places.home_path(".cursor/projects")],
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -52,6 +53,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: parent.filter(|id| is_uuid(id)).map(str::to_owned),
         relation: is_agent.then_some(Relation::SubagentOf),
         first_record: None,
+        first_response: None,
     })
 }
 

@@ -29,6 +29,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Droid,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { companion: Some(|log| Some(settings::settings_path(log))), ..Quirks::NONE },
@@ -91,6 +92,7 @@ fn claim_session(
         parent: parent.map(str::to_owned),
         relation,
         first_record,
+        first_response: None,
     }
 }
 

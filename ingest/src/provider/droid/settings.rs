@@ -42,6 +42,7 @@ impl DroidSettings {
                 cache_write: counts["cacheCreationTokens"].as_i64(),
                 cache_write_1h: None,
                 reasoning: counts["thinkingTokens"].as_i64(),
+                ..Usage::default()
             },
         }
     }

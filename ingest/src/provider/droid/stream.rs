@@ -204,5 +204,6 @@ fn read_usage(usage: Value<'_>) -> Usage {
         cache_write: first_int(usage, &write_keys),
         cache_write_1h: None,
         reasoning: first_int(usage, &["thinking_tokens", "thinkingTokens", "reasoning_tokens"]),
+        ..Usage::default()
     }
 }

@@ -211,5 +211,6 @@ fn read_usage(tokens: Value<'_>) -> Usage {
         cache_write: None,
         cache_write_1h: None,
         reasoning: thoughts,
+        ..Usage::default()
     }
 }

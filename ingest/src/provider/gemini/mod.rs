@@ -38,6 +38,7 @@ use crate::text::json::JsonFields;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Gemini,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: |places| vec![places.home_path(".gemini/tmp")],
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -69,6 +70,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: parent.map(str::to_owned),
         relation: is_subagent.then_some(Relation::SubagentOf),
         first_record: None,
+        first_response: None,
     })
 }
 

@@ -53,6 +53,7 @@ pub(super) fn claim_chat_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: None,
         relation: None,
         first_record: None,
+        first_response: None,
     })
 }
 

@@ -37,6 +37,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Generic,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: |places| vec![places.data_path("agent-sessions")],
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -73,6 +74,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         relation: parent.as_ref().map(|_| relation.unwrap_or(default)),
         parent,
         first_record: None,
+        first_response: None,
     })
 }
 
@@ -283,5 +285,6 @@ fn read_usage(usage: Value<'_>) -> Usage {
         cache_write: usage.int("cache_write_tokens"),
         cache_write_1h: usage.int("cache_write_1h_tokens"),
         reasoning: usage.int("reasoning_tokens"),
+        ..Usage::default()
     }
 }

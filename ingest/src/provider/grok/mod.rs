@@ -4,12 +4,14 @@
 //! ```text
 //! chat_history.jsonl  the log: {"type":"user","content":"...","prompt_index":0}
 //! summary.json        describes the session: {"info":{"id":"...","cwd":"..."},"created_at":"..."}
-//! updates.jsonl       the same conversation, a thousand times as long; not read
+//! updates.jsonl       the same conversation, a thousand times as long; only token counts are read
 //! ```
 //!
 //! The records have neither times nor tokens. The summary has the times at which the session began
 //! and ended. Without a summary, the time of the beginning is in the session's id, which is a uuid
 //! of version 7.
+
+mod usage;
 
 use std::path::{Path, PathBuf};
 
@@ -31,10 +33,12 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Grok,
     has_unique_ids: false,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
         companion: Some(|log| Some(summary_path(log))),
+        usage_file: Some(usage::updates_path),
         is_beside_log: Some(|name, has| {
             matches!(name, "updates.jsonl" | "events.jsonl") && has("chat_history.jsonl")
         }),
@@ -83,6 +87,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: parent.map(str::to_owned),
         relation,
         first_record: None,
+        first_response: None,
     })
 }
 
@@ -153,6 +158,9 @@ struct GrokState {
     begun: bool,
     /// True while a model response is under way. Its reasoning is in records before the answer.
     in_response: bool,
+    /// Position in bytes up to which the token counts were read from the updates.
+    #[serde(default)]
+    updates_offset: u64,
 }
 
 /// Decoder of one log.
@@ -206,9 +214,10 @@ impl LineDecoder for GrokDecoder {
         RecordOutcome::Events
     }
 
-    fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
+    fn finish_reading(&mut self, at: RecordAt, out: &mut Stream) {
         if self.state.begun {
             self.read_summary_once(out);
+            usage::push_turn_counts(&mut self.state.updates_offset, at, &mut self.inner, out);
         }
     }
 

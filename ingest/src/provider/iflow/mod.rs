@@ -32,6 +32,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::IFlow,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: |places| vec![places.home_path(".iflow/projects")],
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -77,6 +78,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: None,
         relation: None,
         first_record: uuid_identity(first["uuid"].as_str()),
+        first_response: None,
     })
 }
 

@@ -39,6 +39,7 @@ use crate::text::json::{JsonFields, Value};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Kimi,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
@@ -87,6 +88,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: agent.map(|_| session.to_owned()).or(forked_from),
         relation,
         first_record: first_record_identity(head),
+        first_response: None,
     })
 }
 

@@ -29,6 +29,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Kiro,
     // A compacted session begins with messages of the one before.
     has_unique_ids: false,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { companion: Some(|log| Some(session_file_path(log))), ..Quirks::NONE },
@@ -59,6 +60,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
             parent: None,
             relation: None,
             first_record: None,
+            first_response: None,
         });
     }
 
@@ -89,6 +91,7 @@ fn claim_journal(head: &LogHead<'_>) -> SessionClaim {
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| relation),
         first_record: None,
+        first_response: None,
     }
 }
 

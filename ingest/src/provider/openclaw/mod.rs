@@ -30,6 +30,7 @@ use crate::provider::format::{AgentFolders, LogFormat, LogHead, LogReader, Quirk
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenClaw,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { is_log_name: Some(is_log_name), ..Quirks::NONE },

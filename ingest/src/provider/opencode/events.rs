@@ -95,6 +95,7 @@ fn read_usage(tokens: Value<'_>) -> Usage {
         cache_write: cache.and_then(|cache| cache.int("write")),
         cache_write_1h: None,
         reasoning: tokens.int("reasoning"),
+        ..Usage::default()
     };
     if tokens.int("total") == Some(usage.total()) {
         return usage;

@@ -38,6 +38,7 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenCode,
     // A fork copies messages under new ids, so messages are identified by content.
     has_unique_ids: false,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
@@ -127,6 +128,7 @@ fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
         parent: parent.or(original).map(str::to_owned),
         relation,
         first_record: head.document.as_ref().and_then(first_message_identity),
+        first_response: None,
     }
 }
 

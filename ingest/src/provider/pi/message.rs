@@ -84,6 +84,7 @@ fn read_usage(usage: Value<'_>) -> Usage {
         cache_write: usage.int("cacheWrite"),
         cache_write_1h: usage.int("cacheWrite1h"),
         reasoning: usage.int("reasoning"),
+        ..Usage::default()
     }
 }
 

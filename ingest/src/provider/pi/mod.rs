@@ -34,6 +34,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Pi,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -73,6 +74,7 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| relation),
         first_record: first.map(first_identity),
+        first_response: None,
     })
 }
 

@@ -39,6 +39,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Qwen,
     has_unique_ids: true,
+    decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -72,6 +73,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         parent: None,
         relation: None,
         first_record,
+        first_response: None,
     };
     if first["isSidechain"] == true
         && let Some(agent) = first["agentId"].as_str()
@@ -195,6 +197,10 @@ impl LineDecoder for QwenDecoder {
         };
         self.state.last = uuid.map(str::to_owned);
         outcome
+    }
+
+    fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
+        out.set_counts_open(self.state.telemetry.has_uncounted_request());
     }
 
     fn save_state(&self) -> Json {

@@ -63,6 +63,9 @@ pub(super) struct FinishedCall {
 pub(super) struct AnsweredRequest {
     pub(super) id: String,
     pub(super) duration_ms: Option<i64>,
+    /// The model that answered, if the telemetry names it.
+    #[serde(default)]
+    model: Option<String>,
     usage: Usage,
 }
 
@@ -80,6 +83,9 @@ impl QwenTelemetry {
             }
         } else if let Some(id) = event.text("response_id") {
             self.remember_request(id, event, is_subagent, out);
+        }
+        if out.pushed_count() > 0 {
+            return RecordOutcome::Events;
         }
         RecordOutcome::Merged("telemetry")
     }
@@ -108,12 +114,19 @@ impl QwenTelemetry {
             return;
         }
 
-        let request =
-            AnsweredRequest { id: id.to_owned(), duration_ms: event.int("duration_ms"), usage };
-        // Requests of subagents and of the client itself are in no `assistant` record of this log.
-        let uncounted = if is_subagent { Some(request) } else { self.request.replace(request) };
-        if uncounted.is_some_and(|request| request.usage.total() > 0) {
-            out.set_confidence(Confidence::Partial);
+        let request = AnsweredRequest {
+            id: id.to_owned(),
+            duration_ms: event.int("duration_ms"),
+            model: event.non_empty("model").map(str::to_owned),
+            usage,
+        };
+        if is_subagent {
+            // The log of the subagent has the counts, if there is one.
+            if usage.total() > 0 {
+                out.set_confidence(Confidence::Partial);
+            }
+        } else if let Some(uncounted) = self.request.replace(request) {
+            push_own_request(&uncounted, out);
         }
     }
 
@@ -142,11 +155,34 @@ impl QwenTelemetry {
         None
     }
 
+    /// Returns whether a request was answered whose tokens no record has counted so far.
+    pub(super) fn has_uncounted_request(&self) -> bool {
+        self.request.as_ref().is_some_and(|request| request.usage.total() > 0)
+    }
+
     /// Takes the telemetry about the call whose result is being decoded.
     pub(super) fn take_call(&mut self, name: Option<&str>) -> Option<FinishedCall> {
         let at = self.tools.iter().position(|tool| Some(tool.name.as_str()) == name)?;
         self.tools.remove(at)
     }
+}
+
+/// Pushes the tokens of a request that is in no `assistant` record, because the client itself made
+/// it.
+fn push_own_request(request: &AnsweredRequest, out: &mut Stream) {
+    if request.usage.total() == 0 {
+        return;
+    }
+    let draft = Draft {
+        subtype: Some("api_response"),
+        usage: request.usage,
+        request_id: Some(&request.id),
+        ..Draft::default()
+    };
+    let before = out.session.model.clone();
+    out.set_model(request.model.as_deref());
+    out.push(EventType::TokenUsage, draft);
+    out.session.model = before.or(out.session.model.take());
 }
 
 /// Returns the counts by which two records of the same response are matched: input and output.

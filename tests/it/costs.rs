@@ -1,0 +1,115 @@
+//! Costs by the mode in which requests were served, the same in every answer.
+
+use schemas::price::{STANDARD_GEOS, STANDARD_SPEEDS, STANDARD_TIERS};
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+/// A line of a response of Claude's, with this usage.
+fn response(n: u32, model: &str, usage: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","uuid":"0000000c-0000-4000-8000-{n:012}","sessionId":"c","timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"id":"msg_{n}","role":"assistant","model":"{model}","content":[{{"type":"text","text":"answer {n}"}}],"usage":{{{usage}}}}}}}"#
+    ) + "\n"
+}
+
+/// Ingests the responses as one session, `c`.
+fn ingest(responses: &[(&str, &str)]) -> TestEnv {
+    let env = TestEnv::new();
+    let log: String =
+        (1..).zip(responses).map(|(n, (model, usage))| response(n, model, usage)).collect();
+    std::fs::write(env.path("c.jsonl"), log).expect("writes");
+    env.run(&["ingest", "--quiet", &env.path("c.jsonl").to_string_lossy()]).ok();
+    env
+}
+
+fn close(found: &Value, expected: f64) {
+    let found_cost = found.as_f64().expect("a cost");
+    assert!((found_cost - expected).abs() < 1e-6, "{found}, not {expected}");
+}
+
+/// The warning of an answer about modes without a price.
+fn price_warning(answer: &Value) -> Option<String> {
+    let warnings = answer["warnings"].as_array()?;
+    let warning = warnings.iter().find(|warning| warning["code"] == "UNKNOWN_PRICE_MODE")?;
+    warning["message"].as_str().map(str::to_owned)
+}
+
+const BASE: &str = r#""input_tokens":1000,"output_tokens":2000"#;
+
+#[test]
+fn every_mode_has_its_price_and_all_answers_agree() {
+    let with = |more: &str| format!("{BASE},{more}");
+    let modes = [
+        (with(r#""speed":"standard","service_tier":"standard""#), 0.055),
+        (with(r#""speed":"fast""#), 0.110),
+        (with(r#""service_tier":"batch""#), 0.0275),
+        (with(r#""inference_geo":"us""#), 0.0605),
+        (with(r#""inference_geo":"global""#), 0.055),
+        (with(r#""speed":"fast","inference_geo":"us""#), 0.121),
+        (with(r#""server_tool_use":{"web_search_requests":3,"web_fetch_requests":4}"#), 0.085),
+    ];
+    let responses: Vec<_> =
+        modes.iter().map(|(usage, _)| ("claude-opus-4-8", usage.as_str())).collect();
+    let env = ingest(&responses);
+    let rows = env.rows("SELECT cost_usd FROM usage ORDER BY timestamp");
+    for (row, (_, cost)) in rows.iter().zip(&modes) {
+        close(&row[0], *cost);
+    }
+    let sum: f64 = modes.iter().map(|(_, cost)| cost).sum();
+    let stats = env.json(&["stats", "--by", "session"]);
+    close(&stats["data"]["groups"][0]["cost_usd"], sum);
+    let listed = env.json(&["list"]);
+    close(&listed["data"]["sessions"][0]["tokens"]["cost_usd"], sum);
+    assert_eq!(price_warning(&listed), None);
+}
+
+#[test]
+fn a_mode_without_a_price_is_named_and_costs_nothing_known() {
+    let scale = format!(r#"{BASE},"service_tier":"scale""#);
+    let env = ingest(&[("claude-opus-4-8", BASE), ("claude-opus-4-8", &scale)]);
+    let rows = env.rows("SELECT cost_usd, service_tier FROM usage ORDER BY timestamp");
+    close(&rows[0][0], 0.055);
+    assert_eq!(rows[1], [Value::Null, json!("scale")]);
+    for call in [&["list"][..], &["stats", "--by", "model"]] {
+        let message = price_warning(&env.json(call)).expect("a warning");
+        assert!(message.contains("claude-opus-4-8 (service_tier scale)"), "{message}");
+    }
+}
+
+#[test]
+fn codex_requests_cost_what_their_tier_costs() {
+    let usage = r#"{"input_tokens":100000,"output_tokens":10000}"#;
+    let record = |n: u32, kind: &str, payload: &str| {
+        format!(
+            r#"{{"timestamp":"2026-10-01T10:00:{n:02}.000Z","type":"{kind}","payload":{payload}}}"#
+        ) + "\n"
+    };
+    let settings = |tier: &str| {
+        format!(
+            r#"{{"type":"thread_settings_applied","thread_settings":{{"model":"gpt-5.6-terra","service_tier":"{tier}"}}}}"#
+        )
+    };
+    let response = |id: &str| format!(r#"{{"response_id":"{id}","usage":{usage}}}"#);
+    let log = record(1, "session_meta", r#"{"id":"d","cwd":"/w","cli_version":"0.154.0"}"#)
+        + &record(2, "event_msg", &settings("priority"))
+        + &record(3, "token_usage_record", &response("r1"))
+        + &record(4, "event_msg", &settings("default"))
+        + &record(5, "token_usage_record", &response("r2"));
+    let env = TestEnv::new();
+    std::fs::write(env.path("rollout-d.jsonl"), log).expect("writes");
+    env.run(&["ingest", "--quiet", &env.path("rollout-d.jsonl").to_string_lossy()]).ok();
+    let rows = env.rows("SELECT cost_usd, request_id FROM usage ORDER BY timestamp");
+    close(&rows[0][0], 0.64);
+    close(&rows[1][0], 0.32);
+    assert_eq!(rows[1][1], "r2");
+}
+
+#[test]
+fn the_view_knows_the_words_for_the_normal_price() {
+    let sql = include_str!("../../src/sql/views/usage.sql");
+    for words in [STANDARD_TIERS, STANDARD_SPEEDS, STANDARD_GEOS] {
+        let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+        let list = format!("IN ({})", quoted.join(", "));
+        assert!(sql.contains(&list), "{list}");
+    }
+}
