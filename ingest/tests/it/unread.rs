@@ -10,6 +10,7 @@ use schemas::problem::ProblemKind;
 use schemas::session::SourceStatus;
 
 use crate::memory::Memory;
+use crate::rewritten::gemini;
 use crate::traps::{texts, user, write};
 
 /// What a log of `lines` gives when it is read while it has only the first of them, and then whole.
@@ -44,6 +45,50 @@ fn a_log_that_is_no_longer_recognised_is_read_on_and_reported_once() {
     assert_eq!(source.status, SourceStatus::Ok);
     assert!(source.reason.is_some());
     assert_eq!(memory.ingest(dir.path()).files_unchanged, 1);
+}
+
+#[test]
+fn a_log_that_was_overwritten_with_something_unknown_has_not_vanished() {
+    let other = "{\"hello\":1}\n".repeat(9);
+    let of_claude = user("a", 1, "one") + &user("a", 2, "two");
+    let logs = [
+        ("a.jsonl", user("a", 1, "one"), of_claude),
+        ("session-1.json", gemini(&[0, 1]), gemini(&[0, 1, 2])),
+    ];
+    for (name, first, whole_log) in logs {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (path, memory) = (dir.path().join(name), Memory::default());
+        write(&path, &first, 1);
+        memory.ingest(dir.path());
+        let before = (memory.events(), memory.sessions());
+
+        write(&path, &other, 2);
+        let report = memory.ingest(dir.path());
+        assert_eq!((report.files_vanished, report.files_unknown), (0, 1));
+        let [problem] = report.problem_list.try_into().expect("one problem");
+        assert_eq!(problem.kind, ProblemKind::UnknownFormat);
+        assert!(problem.message.contains("keeps the events read before"), "{}", problem.message);
+        assert_eq!((memory.events(), memory.sessions()), before);
+        let [source] = memory.sources().try_into().expect("one source");
+        let decoder = before.1[0].provider;
+        assert_eq!((source.status, source.provider), (SourceStatus::UnknownFormat, Some(decoder)));
+        let again = memory.ingest(dir.path());
+        assert_eq!((again.files_unchanged, again.files_unknown), (1, 0));
+
+        // It is gone for a while, and comes back as it was.
+        fs::remove_file(&path).expect("removes");
+        assert_eq!(memory.ingest(dir.path()).files_vanished, 1);
+        assert!(memory.sessions()[0].source_gone);
+        write(&path, &other, 2);
+        assert_eq!(memory.ingest(dir.path()).files_unknown, 1);
+
+        // The log itself comes back, and is continued.
+        write(&path, &whole_log, 3);
+        memory.ingest(dir.path());
+        let whole = Memory::default();
+        whole.ingest(dir.path());
+        assert_eq!((memory.events(), memory.sessions()), (whole.events(), whole.sessions()));
+    }
 }
 
 #[test]
