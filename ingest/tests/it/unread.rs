@@ -202,6 +202,45 @@ fn changes_that_wait_beside_a_database_without_their_index_are_read() {
     assert_eq!(contents(), before, "nothing is written there");
 }
 
+#[test]
+fn changes_that_sqlite_ignores_are_reported() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let source = dir.path().join("opencode.db");
+    let connection = opencode_database(&source);
+    let checkpoint = "PRAGMA wal_checkpoint(RESTART)";
+    connection.query_row(checkpoint, [], |_| Ok(())).expect("checkpoint");
+    let add = |id: &str, text: &str| {
+        let sql = format!(
+            "INSERT INTO part VALUES ('{id}', 'msg_1', 'ses_1', 1, 9, \
+             '{{\"type\":\"text\",\"text\":\"{text}\"}}')"
+        );
+        connection.execute_batch(&sql).expect("sql");
+    };
+    add("prt_2", "two");
+    add("prt_3", "three");
+    let database = fs::read(&source).expect("reads");
+    let log = fs::read(dir.path().join("opencode.db-wal")).expect("reads");
+    // Old frames, from before the checkpoint, follow the new ones.
+    let mut flipped = log.clone();
+    flipped[32 + 2000] ^= 1;
+    for (log, want, problems) in [
+        (log.clone(), "one\ntwo\nthree", None),
+        (flipped, "one", Some(1)),
+        (b"garbage".repeat(2000), "one", Some(1)),
+    ] {
+        let copy = tempfile::tempdir().expect("tempdir");
+        fs::write(copy.path().join("opencode.db"), &database).expect("writes");
+        fs::write(copy.path().join("opencode.db-wal"), log).expect("writes");
+        let memory = Memory::default();
+        let report = memory.ingest(copy.path());
+        assert_eq!(texts(&memory), [want]);
+        assert_eq!(report.problems.get("unreadable").copied(), problems);
+        for problem in &report.problem_list {
+            assert!(problem.message.contains("write-ahead log (-wal)"), "{}", problem.message);
+        }
+    }
+}
+
 /// Flips a bit in the name of a column, which is no text then: the library panics on that.
 fn damage_column(database: &Path) {
     let mut bytes = fs::read(database).expect("reads");

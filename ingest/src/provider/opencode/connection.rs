@@ -47,7 +47,7 @@ pub(super) fn query_database<T>(
 }
 
 /// Returns the path of a file that SQLite keeps next to the database.
-fn with_suffix(db: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(db: &Path, suffix: &str) -> PathBuf {
     let mut path = OsString::from(db);
     path.push(suffix);
     PathBuf::from(path)
