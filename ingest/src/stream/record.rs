@@ -61,6 +61,7 @@ impl Stream {
         self.record_hash = hash;
         self.record_time = time;
         self.is_repeated = false;
+        self.is_left_out = false;
         self.is_sidechain = false;
         self.agent = None;
         self.pushed = 0;

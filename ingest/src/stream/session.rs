@@ -16,6 +16,9 @@ use crate::text::sanitize::clean;
 /// Maximum number of characters of a title; longer titles are cut.
 const MAX_TITLE_CHARS: usize = 120;
 
+/// Maximum number of names unknown to a decoder whose masked form is remembered.
+const MAX_MASKED_NAMES: usize = 256;
+
 /// The source of a title. A higher source wins; among equal sources the later title wins, except
 /// that the first prompt stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,8 +148,19 @@ impl Stream {
 
     /// Counts an item unknown to the decoder; `kind` is record, field or block.
     pub fn count_unknown(&mut self, kind: &str, name: &str) {
-        let name = self.clean_and_mask(truncate_name(name));
-        self.ledger.count_unknown(kind, &name);
+        let name = truncate_name(name);
+        if let Some(masked) = self.masked_names.get(name) {
+            self.ledger.count_unknown(kind, masked);
+        } else {
+            let masked = self.clean_and_mask(name).into_owned();
+            self.ledger.count_unknown(kind, &masked);
+            if self.masked_names.len() < MAX_MASKED_NAMES {
+                self.masked_names.insert(name.to_owned(), masked);
+            }
+        }
+        if kind == "record" {
+            self.limit_unknown_records();
+        }
     }
 
     /// Sets the parent of the present record. A prompt in this record may begin a branch.
