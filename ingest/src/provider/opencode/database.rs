@@ -18,9 +18,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result, Row};
 use serde_json::{Map, Value as Json};
 
-use super::connection::{query_database, with_suffix};
+use super::connection::{find_unread_rows, query_database};
 use super::document_text::{document_bytes, message_with_parts, object_with_ids};
-use super::wal::find_log_defect;
 use crate::source::assembly::{AssembledSession, Assembly};
 
 /// Columns of a session that its document shows, each with its field name in the document.
@@ -58,9 +57,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         let sessions = database_sessions(database)?;
         Ok(sessions.into_iter().map(|session| session.into_assembled(database)).collect())
     },
-    find_defect: |database| {
-        find_log_defect(&with_suffix(database, "-wal")).map(describe_log_defect)
-    },
+    find_defect: find_unread_rows,
     assemble: |path| {
         let path = path.to_string_lossy();
         let (database, session) = path.rsplit_once('#').ok_or_else(missing_session)?;
@@ -75,14 +72,6 @@ impl DatabaseSession {
         path.push(format!("#{}", self.id));
         AssembledSession { path: path.into(), bytes: self.bytes, updated_us: self.updated_us }
     }
-}
-
-/// Returns the problem message for a defect of the write-ahead log of a database.
-fn describe_log_defect(defect: String) -> String {
-    format!(
-        "a part of its write-ahead log (-wal) is not readable, so the latest rows may be missing: \
-         {defect}; if the files were copied, copy them again while OpenCode is closed"
-    )
 }
 
 /// Lists the databases in OpenCode's data folder, sorted by name: `opencode.db` and one per release
