@@ -31,7 +31,9 @@ struct Shape {
 const SHAPES: &[Shape] = &[
     Shape { name: "100,000 logs of one prompt", write: tiny_logs, files: FILES, events: FILES },
     Shape { name: "3 million lines `{}`", write: empty_records, files: 1, events: 1 },
-    Shape { name: "1 million lines `{\"a\":1}`", write: odd_records, files: 1, events: 1_000_001 },
+    Shape { name: "1 million lines `{\"a\":1}`", write: odd_records, files: 1, events: 1001 },
+    Shape { name: "1 million unknown records", write: unknown_records, files: 1, events: 10_001 },
+    Shape { name: "5 million lines `x`", write: garbage, files: 1, events: 1 },
     Shape {
         name: "1.2 million prompts, compressed",
         write: compressed,
@@ -95,16 +97,32 @@ fn odd_records(dir: &Path) -> io::Result<u64> {
     lines(dir, "{\"a\":1}\n", 1_000_000)
 }
 
+fn unknown_records(dir: &Path) -> io::Result<u64> {
+    let records = (0..1_000_000).map(|number| format!("{{\"a\":{number}}}\n"));
+    write_log(dir, records)
+}
+
+fn garbage(dir: &Path) -> io::Result<u64> {
+    lines(dir, "x\n", 5_000_000)
+}
+
 /// Writes a log of one prompt and then the same line `count` times.
 fn lines(dir: &Path, line: &str, count: u64) -> io::Result<u64> {
+    write_log(dir, (0..count).map(|_| line))
+}
+
+/// Writes a log of one prompt and these lines, and returns its bytes.
+fn write_log<L: AsRef<str>>(dir: &Path, lines: impl Iterator<Item = L>) -> io::Result<u64> {
     let mut out = BufWriter::new(File::create(dir.join("log.jsonl"))?);
     let first = prompt(1, 0);
     out.write_all(first.as_bytes())?;
-    for _ in 0..count {
-        out.write_all(line.as_bytes())?;
+    let mut bytes = first.len() as u64;
+    for line in lines {
+        out.write_all(line.as_ref().as_bytes())?;
+        bytes += line.as_ref().len() as u64;
     }
     out.flush()?;
-    Ok(first.len() as u64 + count * line.len() as u64)
+    Ok(bytes)
 }
 
 fn compressed(dir: &Path) -> io::Result<u64> {

@@ -21,6 +21,9 @@ closed_enum! {
         /// A record larger than the decoder takes; it was kept as a notification that says where the
         /// record is.
         OversizedRecord = "oversized_record",
+        /// Records of which the log has too many to show each: equal ones in a row, or ones of
+        /// unknown types. They are counted.
+        RecordsLeftOut = "records_left_out",
         /// A document larger than the decoder takes; it was not read.
         OversizedDocument = "oversized_document",
         /// A file or folder that could not be read.

@@ -273,7 +273,8 @@ pub enum SourceStatus {
     Empty,
     /// The file is not a log, but belongs to the log next to it.
     Beside,
-    /// No decoder recognises the file; `reason` says why.
+    /// No decoder recognises the file; `reason` says why. If it was a log before, its session has
+    /// what was read then.
     UnknownFormat,
     /// The file is a log that cannot be read, because its document is too large; `reason` says why.
     Failed,

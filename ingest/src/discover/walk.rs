@@ -154,6 +154,9 @@ impl Discovery {
             Ok(sessions) => sessions,
             Err(error) => return self.add_unreadable(path, &error),
         };
+        if let Some(defect) = (assembly.find_defect)(path) {
+            self.add_unreadable(path, &defect);
+        }
         for session in sessions {
             self.files.push(LogCandidate {
                 path: session.path,

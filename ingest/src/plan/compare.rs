@@ -76,7 +76,8 @@ pub(super) fn classify_change(
     rules: RulesInForce<'_>,
 ) -> LogChange {
     let may_grow = matches!(format_of(claim.provider).reader, LogReader::Lines(_));
-    if may_grow && is_same && is_read_by_rules(row, rules) && !was_out_of_reach(row) {
+    let was_out_of_reach = was_out_of_reach(row) || is_unrecognised(row) && row.ancestors.is_some();
+    if may_grow && is_same && is_read_by_rules(row, rules) && !was_out_of_reach {
         LogChange::Grown
     } else {
         LogChange::Rewritten
@@ -94,6 +95,17 @@ pub(super) fn is_of_another(claim: &SessionClaim, row: &SourceRow, known: &Known
 /// its own.
 pub(super) fn was_out_of_reach(row: &SourceRow) -> bool {
     row.status == SourceStatus::Gone && row.ancestors.is_some()
+}
+
+/// Returns whether a file is no longer recognised as the log of its session.
+pub(crate) fn is_unrecognised(row: &SourceRow) -> bool {
+    row.status == SourceStatus::UnknownFormat && row.session_id.is_some()
+}
+
+/// Returns whether a file was gone that was not read as a log, so that only its content says what
+/// it is.
+pub(super) fn is_gone_without_session(row: &SourceRow) -> bool {
+    row.status == SourceStatus::Gone && row.session_id.is_none()
 }
 
 /// Collects the paths of the companion files of all logs found or known.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-use super::compare::{RulesInForce, is_its_log, is_masked_by};
+use super::compare::{RulesInForce, is_its_log, is_masked_by, is_unrecognised};
 use super::work::{Known, Plan};
 use crate::discover::{Discovery, find_obstacle};
 use crate::source::candidate::LogCandidate;
@@ -36,7 +36,9 @@ impl Plan {
                 obstacles.extend(find_obstacle(&row.path));
                 continue;
             }
-            self.settled.push(SourceRow { status: SourceStatus::Gone, ..row.clone() });
+            // Content that was not recognised is looked at again if it comes back.
+            let size = if is_unrecognised(row) { -1 } else { row.size };
+            self.settled.push(SourceRow { status: SourceStatus::Gone, size, ..row.clone() });
             self.mark_session(row, true, known);
         }
 

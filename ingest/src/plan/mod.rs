@@ -6,6 +6,7 @@ pub mod excluded;
 mod gone;
 mod ids;
 mod in_order;
+mod known_log;
 mod lineage;
 mod original_order;
 mod record_keys;
@@ -19,13 +20,17 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 
 use self::compare::{
-    RulesInForce, classify_change, collect_companions, is_its_log, is_of_another, is_read_by_rules,
-    last_change_us, logs_of_companions, rules_version, was_out_of_reach,
+    RulesInForce, classify_change, collect_companions, is_gone_without_session, is_its_log,
+    is_of_another, is_read_by_rules, is_unrecognised, last_change_us, logs_of_companions,
+    rules_version, was_out_of_reach,
 };
 pub use self::compare::{is_of_this_decoder, is_unchanged};
 use self::ids::assign_id;
+use self::known_log::{has_all_rows, known_log_work, unrecognised_log_work};
 use self::lineage::{group_into_units, link_works};
-use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};
+use self::relatives::{
+    MovedLogs, NewLogs, may_replace, plan_gone_log, recorded_claim, schedule_rereads,
+};
 pub use self::work::{Known, LogChange, LogWork, Plan};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
@@ -79,13 +84,17 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
             unseen.push(file);
             continue;
         };
-        if is_unchanged(&file, row) && is_read_by_rules(row, rules) && !was_out_of_reach(row) {
+        if is_unchanged(&file, row)
+            && is_read_by_rules(row, rules)
+            && !was_out_of_reach(row)
+            && !is_gone_without_session(row)
+        {
             plan.settle_unchanged(row, known);
             continue;
         }
-        let was_log =
+        let is_log =
             matches!(row.status, SourceStatus::Ok | SourceStatus::Gone) && row.session_id.is_some();
-        if !was_log {
+        if !is_log && !is_unrecognised(row) {
             unseen.push(file);
             continue;
         }
@@ -123,9 +132,7 @@ impl Plan {
     fn settle_unchanged(&mut self, row: &SourceRow, known: &Known) {
         self.unchanged += 1;
         if row.status == SourceStatus::Gone {
-            let status =
-                if row.session_id.is_some() { SourceStatus::Ok } else { SourceStatus::Empty };
-            self.settled.push(SourceRow { status, ..row.clone() });
+            self.settled.push(SourceRow { status: SourceStatus::Ok, ..row.clone() });
             self.mark_session(row, false, known);
         }
     }
@@ -153,8 +160,17 @@ impl Plan {
             Ok((true, Sniffed::Unknown(reason))) if row.consumed > 0 => {
                 works.extend(unrecognised_log_work(file, row, reason, rules, known));
             }
-            // Truncated to nothing, or overwritten: the content read before stays.
+            Ok((_, Sniffed::Unknown(reason))) if has_all_rows(row, known) => {
+                self.keep_unrecognised(&file, row, reason, rules, known);
+            }
+            // Truncated to nothing: the content read before stays.
             Ok((_, Sniffed::Empty | Sniffed::Unknown(_))) => {
+                return Some((file, Successor::OtherContent));
+            }
+            // An older state of the log is another capture of it.
+            Ok((false, Sniffed::Log(claim)))
+                if is_unrecognised(row) && !may_replace(&file, &claim, row) =>
+            {
                 return Some((file, Successor::OtherContent));
             }
             Ok((is_same, Sniffed::Log(claim))) => {
@@ -248,7 +264,8 @@ impl Plan {
         }
     }
 
-    /// Adds a known log in its present state. Returns false if the log no longer exists.
+    /// Adds a known log in its present state. Returns false if the log no longer exists, or is no
+    /// longer recognised.
     fn plan_present_relative(
         &mut self,
         row: &SourceRow,
@@ -256,11 +273,15 @@ impl Plan {
         known: &Known,
         works: &mut Vec<LogWork>,
     ) -> bool {
+        if self.has_kept_unrecognised(row) {
+            return false;
+        }
         let Some(file) = find_candidate(&row.path) else { return !is_gone(&row.path) };
         if !is_unchanged(&file, row) || !is_read_by_rules(row, rules) {
             // New content that overwrote the log is read in its own turn.
             let successor = self.plan_known_file(file, row, rules, known, works);
-            return !matches!(successor, Some((_, Successor::OtherContent)));
+            return !matches!(successor, Some((_, Successor::OtherContent)))
+                && !self.has_kept_unrecognised(row);
         }
 
         let claim = match sniff(&file, rules.redactor) {
@@ -341,45 +362,6 @@ impl Plan {
     fn push_problem(&mut self, file: &LogCandidate, kind: ProblemKind, message: String) {
         self.problems.push(Problem { path: file.key(), line: 0, byte: 0, kind, message });
     }
-}
-
-/// Returns the work of a log that continues the session of `row`.
-fn known_log_work(
-    mut file: LogCandidate,
-    claim: SessionClaim,
-    row: &SourceRow,
-    change: LogChange,
-    known: &Known,
-) -> LogWork {
-    file.modified_us = last_change_us(&file, Some(claim.provider));
-    let session_id = row.session_id.clone().unwrap_or_default();
-    LogWork {
-        file,
-        change,
-        relation: claim.relation,
-        claim,
-        session: known.sessions.get(&session_id).cloned(),
-        session_id,
-        parent_session_id: None,
-        ancestors: Vec::new(),
-        reason: None,
-        source: Some(Box::new(row.clone())),
-    }
-}
-
-/// Returns the work of a log whose beginning is no longer recognised by any decoder. The log stays
-/// with the decoder that read it before. `None` if the file has no session, or if the store does
-/// not say which decoder read it or which id the log gave.
-fn unrecognised_log_work(
-    file: LogCandidate,
-    row: &SourceRow,
-    reason: &'static str,
-    rules: RulesInForce<'_>,
-    known: &Known,
-) -> Option<LogWork> {
-    let claim = recorded_claim(row, known.session_of(row)?)?;
-    let change = classify_change(&claim, row, true, rules);
-    Some(LogWork { reason: Some(reason), ..known_log_work(file, claim, row, change, known) })
 }
 
 /// Returns whether a log is a document that is too large to read.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use schemas::Provider;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
+use super::compare::is_unrecognised;
 use super::gone::path_aside;
 use super::work::{Known, LogChange, LogWork};
 use crate::discover::presence::is_gone;
@@ -151,7 +152,7 @@ pub(crate) fn has_changed_ancestors(work: &LogWork) -> bool {
     work.source.as_ref().is_some_and(|row| recorded_ancestors(row) != work.ancestors)
 }
 
-/// Returns the work for a relative whose log is gone. `row` is the future row of its file. `None`
+/// Returns the work for a relative whose log is gone, or no longer recognised. `row` is the future row of its file. `None`
 /// if the file has no known session, or if the store does not say which decoder read it or which id
 /// the log gave. Also `None` if rows of the session were lost by damage, which a negative
 /// modification time marks; those sessions are left alone.
@@ -213,7 +214,7 @@ impl<'k> MovedLogs<'k> {
             let Some(session_id) = &row.session_id else { continue };
             if row.status == SourceStatus::Ok {
                 sessions_in_place.insert(session_id);
-            } else if row.status == SourceStatus::Gone {
+            } else if row.status == SourceStatus::Gone || is_unrecognised(row) {
                 moved_logs.gone_sessions.insert(session_id.clone());
             }
         }
@@ -261,6 +262,7 @@ impl<'k> MovedLogs<'k> {
                 continue;
             }
             let has_gone = row.status == SourceStatus::Gone
+                || is_unrecognised(row)
                 || self.gone_sessions.contains(&session.session_id)
                 || is_gone(&row.path);
             let is_longest = moved.is_none_or(|other| row.consumed > logs[other].0.consumed);
@@ -284,9 +286,13 @@ fn is_replaced(
     file: &LogCandidate,
     claim: &SessionClaim,
 ) -> bool {
-    // Content that a document no longer holds is kept. A shorter log of lines is an older state.
-    let is_document = matches!(format_of(claim.provider).reader, LogReader::Document(_));
-    let is_as_long = is_document || file.size >= row.consumed.cast_unsigned();
     is_beside_log(row.path.as_ref())
-        || is_as_long && row.path == path_aside(&file.key(), &session.session_id)
+        || may_replace(file, claim, row) && row.path == path_aside(&file.key(), &session.session_id)
+}
+
+/// Returns whether a file may take the place of the content read of its session. Content that a
+/// document no longer holds is kept. A shorter log of lines is an older state.
+pub(super) fn may_replace(file: &LogCandidate, claim: &SessionClaim, row: &SourceRow) -> bool {
+    let is_document = matches!(format_of(claim.provider).reader, LogReader::Document(_));
+    is_document || file.size >= row.consumed.cast_unsigned()
 }

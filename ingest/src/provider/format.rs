@@ -175,6 +175,7 @@ impl RecordOutcome {
     /// Returns `Merged` instead of `Events` if the record pushed no event to `out`.
     pub(crate) fn merged_if_empty(self, out: &Stream) -> Self {
         match self {
+            Self::Events if out.is_record_left_out() => Self::Merged("unknown_record"),
             Self::Events if out.pushed_count() == 0 => Self::Merged("empty_message"),
             Self::Events | Self::Merged(_) => self,
         }

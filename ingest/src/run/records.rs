@@ -28,6 +28,9 @@ pub(crate) fn decode_line_records(
         LineItem::Object(object, range) => {
             let at =
                 RecordAt { offset: offset + range.start as u64, length: range.len() as u64, line };
+            if stream.is_excess_copy(&bytes[range.clone()], at) {
+                return tally.count_object(RecordOutcome::Merged("equal_record"));
+            }
             if let Some(outcome) =
                 catch_panic(|| decoder.decode_record(object, &bytes[range], at, stream))
             {

@@ -1,5 +1,5 @@
-//! Recounts the rows of a log that is gone, after one of its originals received events that the log
-//! had counted, or lost some. Nothing else changes in the log's rows.
+//! Recounts the rows of a log that is gone or no longer recognised, after one of its originals
+//! received events that the log had counted, or lost some. Nothing else changes in the log's rows.
 
 use std::collections::HashSet;
 
@@ -9,6 +9,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use super::target::{Sink, Target};
 use super::worker::{BATCH_EVENTS, Worker, session_row};
 use crate::plan::LogWork;
+use crate::plan::compare::is_unrecognised;
 use crate::provider::format_of;
 use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::replay::History;
@@ -46,9 +47,11 @@ impl<T: Target> Worker<'_, T> {
             }
         }
 
+        let status =
+            if is_unrecognised(source) { SourceStatus::UnknownFormat } else { SourceStatus::Gone };
         let counted = stream.session_row();
         let session = SessionRow {
-            source_gone: true,
+            source_gone: status == SourceStatus::Gone,
             live_from: segment,
             row_start: 0,
             row_count: 0,
@@ -57,7 +60,7 @@ impl<T: Target> Worker<'_, T> {
             ..counted
         };
         let source = SourceRow {
-            status: SourceStatus::Gone,
+            status,
             ancestors: Some(work.ancestors.join(" ")),
             // Without state, a copy that comes back is read again from its start.
             state: None,

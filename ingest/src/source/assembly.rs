@@ -18,6 +18,9 @@ pub struct Assembly {
     pub is_part: fn(&Path) -> bool,
     /// Lists the sessions in a file.
     pub sessions: fn(&Path) -> io::Result<Vec<AssembledSession>>,
+    /// Returns what the reader of a file leaves out without an error, in a sentence. `None` if it
+    /// reads all of the file.
+    pub find_defect: fn(&Path) -> Option<String>,
     /// Returns the document of the session at a path. The same session gives the same bytes.
     pub assemble: fn(&Path) -> io::Result<Vec<u8>>,
 }

@@ -3,7 +3,8 @@
 //!
 //! Decoders push drafts. This module does not know the format of any provider.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Display;
 use std::sync::Arc;
 
 use schemas::problem::{Problem, ProblemKind};
@@ -57,6 +58,8 @@ pub struct Stream {
     pub(super) is_replay: bool,
     /// True if this log has had the present record before.
     pub(super) is_repeated: bool,
+    /// True if the present record is left out, because the log has too many unknown ones.
+    pub(super) is_left_out: bool,
     /// True if a subagent writes inside this log.
     pub(super) is_sidechain: bool,
     /// The subagent that writes, if it has no log of its own.
@@ -74,6 +77,8 @@ pub struct Stream {
     pub(super) dropped: DroppedMessages,
     /// The last item of the present record that its decoder did not know.
     pub(super) unknown_item: Option<UnknownItem>,
+    /// The masked form of names unknown to the decoder, because a log may repeat them in each record.
+    pub(super) masked_names: HashMap<String, String>,
     /// Hashes of the field sets of objects without unknown fields (`provider/drift.rs`).
     pub(crate) shapes: HashSet<u64>,
 }
@@ -108,6 +113,7 @@ impl Stream {
             messages: DocumentMessages::default(),
             dropped: DroppedMessages::default(),
             unknown_item: None,
+            masked_names: HashMap::new(),
             shapes: HashSet::new(),
             session,
             problems: Vec::new(),
@@ -125,6 +131,7 @@ impl Stream {
             record_time: None,
             is_replay: replay,
             is_repeated: false,
+            is_left_out: false,
             is_sidechain: false,
             agent: None,
             pushed: 0,
@@ -228,12 +235,13 @@ impl Stream {
     }
 
     /// Reports a problem with the bytes at `at`.
-    pub fn push_problem(&mut self, at: RecordAt, kind: ProblemKind, mut message: String) {
+    pub fn push_problem(&mut self, at: RecordAt, kind: ProblemKind, message: impl Display) {
         if self.listed == MAX_LISTED_PROBLEMS {
             *self.unlisted.entry(kind.as_str()).or_default() += 1;
             return;
         }
         self.listed += 1;
+        let mut message = message.to_string();
         if self.listed == MAX_LISTED_PROBLEMS {
             message.push_str("; further problems of this log are counted but not listed");
         }
@@ -256,6 +264,9 @@ impl Stream {
 
     /// Adds an event to a given step. The lines of one response may be apart in the log.
     pub fn push_in_step(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
+        if self.is_left_out {
+            return;
+        }
         // An empty answer, as before a call, carries no information.
         if kind == EventType::Message && draft.subtype.is_none() && draft.text.trim().is_empty() {
             return;

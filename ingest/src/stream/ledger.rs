@@ -32,6 +32,8 @@ pub(crate) struct Ledger {
     models: Vec<ModelUsage>,
     abandoned: AbandonedRanges,
     drift: NameCounts,
+    /// Number of records in `drift`.
+    unknown_records: u64,
     redactions: NameCounts,
 }
 
@@ -48,10 +50,17 @@ impl Ledger {
         fn parse_json<T: serde::de::DeserializeOwned + Default>(json: Option<&String>) -> T {
             json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
         }
+        let drift: NameCounts = parse_json(row.drift.as_ref());
+        let unknown_records = drift
+            .iter()
+            .filter(|(key, _)| key.starts_with("record:"))
+            .map(|(_, count)| count)
+            .sum();
         Self {
             models: parse_json(row.usage_by_model.as_ref()),
             abandoned: AbandonedRanges::parse_ranges(row.abandoned.as_deref().unwrap_or_default()),
-            drift: parse_json(row.drift.as_ref()),
+            drift,
+            unknown_records,
             redactions: parse_json(row.redactions.as_ref()),
         }
     }
@@ -123,6 +132,7 @@ impl Ledger {
 
     /// Counts an item unknown to the decoder.
     pub(crate) fn count_unknown(&mut self, kind: &str, name: &str) {
+        self.unknown_records += u64::from(kind == "record");
         let end = name.char_indices().nth(MAX_DRIFT_NAME_CHARS).map_or(name.len(), |(at, _)| at);
         let mut key = [kind, ":", &name[..end]].concat();
         if let Some(count) = self.drift.get_mut(&key) {
@@ -133,6 +143,11 @@ impl Ledger {
             key = format!("{kind}:...");
         }
         *self.drift.entry(key).or_default() += 1;
+    }
+
+    /// Number of unknown records counted.
+    pub(crate) fn unknown_records(&self) -> u64 {
+        self.unknown_records
     }
 
     /// Adds a range of abandoned events.

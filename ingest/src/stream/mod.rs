@@ -7,6 +7,7 @@ mod branches;
 mod calls;
 mod draft;
 mod events;
+mod excess;
 pub(crate) mod ledger;
 mod messages;
 mod put_back;

@@ -63,6 +63,7 @@ impl Stream {
         self.unknown_item = None;
         self.record_time = time;
         self.is_repeated = false;
+        self.is_left_out = false;
         self.is_sidechain = false;
         self.agent = None;
         self.pushed = 0;

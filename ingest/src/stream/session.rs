@@ -21,6 +21,9 @@ const MAX_TITLE_CHARS: usize = 120;
 /// nothing: counts are missing.
 const MAX_UNCOUNTED_STEPS: usize = 1024;
 
+/// Maximum number of names unknown to a decoder whose masked form is remembered.
+const MAX_MASKED_NAMES: usize = 256;
+
 /// The source of a title. A higher source wins; among equal sources the later title wins, except
 /// that the first prompt stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,8 +164,18 @@ impl Stream {
             // The counts of a response are next to its blocks.
             _ => {}
         }
-        let name = self.clean_and_mask(name);
-        self.ledger.count_unknown(kind, &name);
+        if let Some(masked) = self.masked_names.get(name) {
+            self.ledger.count_unknown(kind, masked);
+        } else {
+            let masked = self.clean_and_mask(name).into_owned();
+            self.ledger.count_unknown(kind, &masked);
+            if self.masked_names.len() < MAX_MASKED_NAMES {
+                self.masked_names.insert(name.to_owned(), masked);
+            }
+        }
+        if kind == "record" {
+            self.limit_unknown_records();
+        }
     }
 
     /// Takes the last item of the present record that its decoder did not know.

@@ -39,6 +39,9 @@ pub struct StreamState {
     /// All entries, for logs in which every entry names its parent.
     #[serde(default, skip_serializing_if = "Tree::is_empty")]
     pub(super) tree: Tree,
+    /// The last records with the same bytes.
+    #[serde(default)]
+    pub(super) equal_run: EqualRun,
     /// The lowest confidence that a decoder reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) confidence: Option<Confidence>,
@@ -57,4 +60,13 @@ pub struct StreamState {
     /// The last requests, to find the longest prompt of each.
     #[serde(default, skip_serializing_if = "LastRequests::is_empty")]
     pub(super) requests: LastRequests,
+}
+
+/// The last records, as long as they have the same bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EqualRun {
+    /// Hash of the bytes of each record; 0 if the last record was too long to be compared.
+    pub(super) hash: u64,
+    /// Number of records.
+    pub(super) records: u32,
 }

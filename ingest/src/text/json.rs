@@ -3,11 +3,14 @@
 //! Two objects on one line both count. Invalid UTF-8, raw control characters and lone surrogates
 //! are replaced and reported, never fatal (docs/formats.md#lines-and-documents).
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use schemas::problem::ProblemKind;
 use simd_json::prelude::*;
 use simd_json::{INPUT_PADDING, Node, Tape};
+
+use super::repair::{is_plain, repair_body};
 
 /// A decoded JSON value, which borrows from the parser.
 pub type Value<'a> = simd_json::tape::Value<'a, 'a>;
@@ -16,8 +19,9 @@ pub type Value<'a> = simd_json::tape::Value<'a, 'a>;
 pub enum LineItem<'a> {
     /// An object, and its byte range in the line.
     Object(Value<'a>, Range<usize>),
-    /// A value that is not an object, or text that is not JSON.
-    Problem(ProblemKind, Range<usize>, String),
+    /// A value that is not an object, or text that is not JSON, and its message. The message is
+    /// formatted by the receiver, because most of them are only counted.
+    Problem(ProblemKind, Range<usize>, &'a dyn Display),
 }
 
 /// Reusable buffers of the decoder.
@@ -50,10 +54,10 @@ impl Parser {
         }
 
         if body.iter().all(|b| *b == 0) {
-            let message = format!("{} NUL bytes instead of a record", body.len());
+            let message = &format_args!("{} NUL bytes instead of a record", body.len());
             return found(LineItem::Problem(ProblemKind::ControlCharacters, start..end, message));
         }
-        if !self.decode_value(body, start..end, found) {
+        if !has_ends_of_value(body) || !self.decode_value(body, start..end, found) {
             self.decode_damaged(body, start, found);
         }
 
@@ -97,7 +101,8 @@ impl Parser {
             if value.is_object() {
                 found(LineItem::Object(value, at));
             } else {
-                let message = format!("expected a JSON object, found {:?}", value.value_type());
+                let message =
+                    &format_args!("expected a JSON object, found {:?}", value.value_type());
                 found(LineItem::Problem(ProblemKind::NotAnObject, at, message));
             }
         }
@@ -108,10 +113,16 @@ impl Parser {
     /// Repairs the bytes of `body`, which begins at `start` of the line, and decodes every value in
     /// it.
     fn decode_damaged(&mut self, body: &[u8], start: usize, found: &mut dyn FnMut(LineItem<'_>)) {
-        let (text, repairs) = repair_body(body);
         let whole = start..start + body.len();
+        // Needs no parser: a log of garbage has millions of such lines.
+        if !begins_value(body) && is_plain(body) {
+            let message = &"not valid JSON: expected value at column 1";
+            return found(LineItem::Problem(ProblemKind::BadJson, whole, message));
+        }
+
+        let (text, repairs) = repair_body(body);
         for (kind, message) in repairs {
-            found(LineItem::Problem(kind, whole.clone(), message));
+            found(LineItem::Problem(kind, whole.clone(), &message));
         }
 
         let mut values = serde_json::Deserializer::from_str(&text.json)
@@ -123,13 +134,13 @@ impl Parser {
                     let end = values.byte_offset();
                     let range = text.line_range(start, end - raw.get().len()..end);
                     if !self.decode_value(raw.get().as_bytes(), range.clone(), found) {
-                        let message = "not valid JSON".to_owned();
+                        let message = &"not valid JSON";
                         found(LineItem::Problem(ProblemKind::BadJson, range, message));
                     }
                 }
                 Some(Err(error)) => {
                     let range = text.line_range(start, value_start..text.json.len());
-                    let message = format!("not valid JSON: {}", describe_error(&error));
+                    let message = &BadJsonMessage(&error);
                     return found(LineItem::Problem(ProblemKind::BadJson, range, message));
                 }
                 None => return,
@@ -138,114 +149,34 @@ impl Parser {
     }
 }
 
-/// Returns serde_json's message without its line number, which is always 1 here.
-fn describe_error(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let cut = message.rfind(" at line ").unwrap_or(message.len());
-    format!("{} at column {}", &message[..cut], error.column())
-}
+/// Describes bytes that are not JSON, with serde_json's message without its line number, which is
+/// always 1 here.
+struct BadJsonMessage<'e>(&'e serde_json::Error);
 
-/// The text of a line after its repair.
-#[derive(Default)]
-struct RepairedLine {
-    json: String,
-    /// Pairs of a position in `json` and the matching position in the body, ascending. Both advance
-    /// together from one pair to the next.
-    seams: Vec<(usize, usize)>,
-}
-
-impl RepairedLine {
-    /// Returns the range of the line for a range of `json`. The body begins at `start` of the line.
-    fn line_range(&self, start: usize, range: Range<usize>) -> Range<usize> {
-        start + self.body_position(range.start)..start + self.body_position(range.end)
-    }
-
-    /// Returns the position in the body for a position in `json`.
-    fn body_position(&self, at: usize) -> usize {
-        let next = self.seams.partition_point(|(here, _)| *here <= at);
-        let before = next.checked_sub(1).and_then(|last| self.seams.get(last));
-        before.map_or(at, |(here, there)| there + (at - here))
+impl Display for BadJsonMessage<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let message = self.0.to_string();
+        let cut = message.rfind(" at line ").unwrap_or(message.len());
+        write!(f, "not valid JSON: {} at column {}", &message[..cut], self.0.column())
     }
 }
 
-/// Makes the body of a line valid UTF-8 without raw control characters or lone surrogate escapes,
-/// and returns the problems repaired. Each repair depends only on its own place in the line.
-fn repair_body(body: &[u8]) -> (RepairedLine, Vec<(ProblemKind, String)>) {
-    use std::fmt::Write as _;
-    let mut legible = RepairedLine::default();
-    let mut has_invalid = false;
-    let mut controls = 0;
-    let mut is_in_string = false;
-    let mut is_escaped = false;
-    // Position in the body after the bytes that were repaired.
-    let mut at = 0;
-    for chunk in body.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            at += c.len_utf8();
-            let is_control = c < ' ' && (is_in_string || !matches!(c, '\t' | '\r'));
-            controls += usize::from(is_control);
-            if is_control && is_in_string {
-                let _ = write!(legible.json, "\\u{:04x}", u32::from(c));
-                legible.seams.push((legible.json.len(), at));
-            } else {
-                // Between values only blanks are valid JSON.
-                legible.json.push(if is_control { ' ' } else { c });
-            }
-            is_in_string ^= c == '"' && !is_escaped;
-            is_escaped = is_in_string && c == '\\' && !is_escaped;
-        }
-        if !chunk.invalid().is_empty() {
-            has_invalid = true;
-            at += chunk.invalid().len();
-            legible.json.push(char::REPLACEMENT_CHARACTER);
-            legible.seams.push((legible.json.len(), at));
-        }
-    }
-
-    let mut repairs = Vec::new();
-    if has_invalid {
-        repairs.push((ProblemKind::InvalidUtf8, "invalid UTF-8 was replaced".to_owned()));
-    }
-    if controls > 0 {
-        let message = format!("{controls} raw control characters were escaped");
-        repairs.push((ProblemKind::ControlCharacters, message));
-    }
-    if let Some(repaired) = replace_lone_surrogates(&legible.json) {
-        repairs.push((ProblemKind::LoneSurrogate, "half a surrogate pair was replaced".to_owned()));
-        legible.json = repaired;
-    }
-    (legible, repairs)
+/// Returns whether the first byte of `body` may begin a JSON value.
+fn begins_value(body: &[u8]) -> bool {
+    body.first().is_some_and(|first| {
+        matches!(first, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n')
+    })
 }
 
-/// Replaces `\uD8xx` without its other half by `\ufffd`. Returns `None` if there is nothing to
-/// replace.
-fn replace_lone_surrogates(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut out: Option<Vec<u8>> = None;
-    let mut at = 0;
-    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
-        let escape = at + found;
-        at = match escaped_unit(text, escape) {
-            Some(0xd800..=0xdbff)
-                if matches!(escaped_unit(text, escape + 6), Some(0xdc00..=0xdfff)) =>
-            {
-                escape + 12
-            }
-            Some(0xd800..=0xdfff) => {
-                let out = out.get_or_insert_with(|| bytes.to_vec());
-                out[escape..escape + 6].copy_from_slice(b"\\ufffd");
-                escape + 6
-            }
-            _ => (escape + 2).min(bytes.len()),
-        };
+/// Returns whether the first and the last byte of `body` may be those of one JSON value.
+fn has_ends_of_value(body: &[u8]) -> bool {
+    match (body.first(), body.last()) {
+        (Some(b'{'), Some(last)) => *last == b'}',
+        (Some(b'['), Some(last)) => *last == b']',
+        (Some(b'"'), Some(last)) => *last == b'"' && body.len() > 1,
+        (Some(_), Some(_)) => begins_value(body),
+        (None, _) | (_, None) => false,
     }
-    out.and_then(|bytes| String::from_utf8(bytes).ok())
-}
-
-/// Returns the UTF-16 code unit of the escape `\uXXXX` at `at`.
-fn escaped_unit(text: &str, at: usize) -> Option<u32> {
-    let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
-    u32::from_str_radix(hex, 16).ok()
 }
 
 /// Largest absolute value accepted as a whole number. Beyond it, the agents' own numbers are not
@@ -380,6 +311,27 @@ mod tests {
         check(b"42", &["not_an_object 0..2"]);
         check(b"[1]", &["not_an_object 0..3"]);
         check(br#"{"a":"#, &["bad_json 0..5"]);
+    }
+
+    #[test]
+    fn garbage_has_the_message_of_the_parser() {
+        for first in (b' '..=b'~').filter(|first| !matches!(first, b' ' | b'\\')) {
+            for rest in ["", "x y", "}", "]"] {
+                let line = [&[first], rest.as_bytes()].concat();
+                let text = str::from_utf8(&line).expect("text");
+                let Err(error) = serde_json::from_str::<serde_json::Value>(text) else { continue };
+                let mut messages = Vec::new();
+                Parser::default().for_each_item(&line, &mut |found| {
+                    if let LineItem::Problem(_, _, message) = found {
+                        messages.push(message.to_string());
+                    }
+                });
+                if !begins_value(&line) {
+                    assert_eq!(messages, [BadJsonMessage(&error).to_string()], "{text}");
+                }
+                assert!(!messages.is_empty(), "{text}");
+            }
+        }
     }
 
     #[test]

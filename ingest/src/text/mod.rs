@@ -3,4 +3,5 @@
 pub mod json;
 pub(crate) mod names;
 pub(crate) mod render;
+mod repair;
 pub mod sanitize;

@@ -300,6 +300,44 @@ fn what_a_person_took_back_in_opencode_is_an_abandoned_branch() {
     assert_eq!(said(r#","revert":{"messageID":"msg_x"}"#), "abc");
 }
 
+/// The events, problems and sessions of a log that is read in pieces of so many bytes.
+fn read_in_pieces(log: &str, piece: usize) -> Memory {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let memory = Memory::default();
+    for (tick, end) in (1..).zip((piece..log.len()).step_by(piece).chain([log.len()])) {
+        write(&dir.path().join("a.jsonl"), &log[..end], tick);
+        memory.ingest(dir.path());
+    }
+    memory
+}
+
+#[test]
+fn records_that_say_nothing_new_are_counted_and_reported_once() {
+    let lines = |record: fn(usize) -> String| (0..12_000).map(record).collect::<String>();
+    for (records, limit, reason) in [
+        (lines(|_| "{\"a\":1}\n".to_owned()), 1000, "equal_record"),
+        (lines(|n| format!("{{\"a\":{n}}}\n")), 10_000, "unknown_record"),
+        (lines(|n| format!("{{\"type\":\"new\",\"n\":{n}}}\n")), 10_000, "unknown_record"),
+    ] {
+        let log = user("a", 1, "one") + &records + &user("a", 2, "two");
+        let dir = tempfile::tempdir().expect("tempdir");
+        write(&dir.path().join("a.jsonl"), &log, 1);
+        let whole = Memory::default();
+        let report = whole.ingest(dir.path());
+        assert_eq!(report.events, limit + 2);
+        assert_eq!(report.objects_merged.get(reason), Some(&(12_000 - limit)));
+        assert_eq!(report.problems.get("records_left_out"), Some(&1), "{:?}", report.problems);
+        assert_eq!(texts(&whole).last().map(String::as_str), Some("two"));
+
+        let pieces = read_in_pieces(&log, log.len() / 9);
+        assert_eq!(pieces.events(), whole.events());
+        let drift = |memory: &Memory| memory.session("a").drift;
+        // What is equal is not looked at, so it is not known to be unknown.
+        assert_eq!(drift(&pieces), drift(&whole));
+        assert_eq!(pieces.problems().len(), 1);
+    }
+}
+
 #[test]
 fn giant_lines_cost_themselves_only() {
     let dir = tempfile::tempdir().expect("tempdir");

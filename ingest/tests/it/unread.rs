@@ -10,6 +10,7 @@ use schemas::problem::ProblemKind;
 use schemas::session::SourceStatus;
 
 use crate::memory::Memory;
+use crate::rewritten::gemini;
 use crate::traps::{texts, user, write};
 
 /// What a log of `lines` gives when it is read while it has only the first of them, and then whole.
@@ -44,6 +45,50 @@ fn a_log_that_is_no_longer_recognised_is_read_on_and_reported_once() {
     assert_eq!(source.status, SourceStatus::Ok);
     assert!(source.reason.is_some());
     assert_eq!(memory.ingest(dir.path()).files_unchanged, 1);
+}
+
+#[test]
+fn a_log_that_was_overwritten_with_something_unknown_has_not_vanished() {
+    let other = "{\"hello\":1}\n".repeat(9);
+    let of_claude = user("a", 1, "one") + &user("a", 2, "two");
+    let logs = [
+        ("a.jsonl", user("a", 1, "one"), of_claude),
+        ("session-1.json", gemini(&[0, 1]), gemini(&[0, 1, 2])),
+    ];
+    for (name, first, whole_log) in logs {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (path, memory) = (dir.path().join(name), Memory::default());
+        write(&path, &first, 1);
+        memory.ingest(dir.path());
+        let before = (memory.events(), memory.sessions());
+
+        write(&path, &other, 2);
+        let report = memory.ingest(dir.path());
+        assert_eq!((report.files_vanished, report.files_unknown), (0, 1));
+        let [problem] = report.problem_list.try_into().expect("one problem");
+        assert_eq!(problem.kind, ProblemKind::UnknownFormat);
+        assert!(problem.message.contains("keeps the events read before"), "{}", problem.message);
+        assert_eq!((memory.events(), memory.sessions()), before);
+        let [source] = memory.sources().try_into().expect("one source");
+        let decoder = before.1[0].provider;
+        assert_eq!((source.status, source.provider), (SourceStatus::UnknownFormat, Some(decoder)));
+        let again = memory.ingest(dir.path());
+        assert_eq!((again.files_unchanged, again.files_unknown), (1, 0));
+
+        // It is gone for a while, and comes back as it was.
+        fs::remove_file(&path).expect("removes");
+        assert_eq!(memory.ingest(dir.path()).files_vanished, 1);
+        assert!(memory.sessions()[0].source_gone);
+        write(&path, &other, 2);
+        assert_eq!(memory.ingest(dir.path()).files_unknown, 1);
+
+        // The log itself comes back, and is continued.
+        write(&path, &whole_log, 3);
+        memory.ingest(dir.path());
+        let whole = Memory::default();
+        whole.ingest(dir.path());
+        assert_eq!((memory.events(), memory.sessions()), (whole.events(), whole.sessions()));
+    }
 }
 
 #[test]
@@ -155,6 +200,45 @@ fn changes_that_wait_beside_a_database_without_their_index_are_read() {
     memory.ingest(copy.path());
     assert_eq!(texts(&memory), ["one"]);
     assert_eq!(contents(), before, "nothing is written there");
+}
+
+#[test]
+fn changes_that_sqlite_ignores_are_reported() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let source = dir.path().join("opencode.db");
+    let connection = opencode_database(&source);
+    let checkpoint = "PRAGMA wal_checkpoint(RESTART)";
+    connection.query_row(checkpoint, [], |_| Ok(())).expect("checkpoint");
+    let add = |id: &str, text: &str| {
+        let sql = format!(
+            "INSERT INTO part VALUES ('{id}', 'msg_1', 'ses_1', 1, 9, \
+             '{{\"type\":\"text\",\"text\":\"{text}\"}}')"
+        );
+        connection.execute_batch(&sql).expect("sql");
+    };
+    add("prt_2", "two");
+    add("prt_3", "three");
+    let database = fs::read(&source).expect("reads");
+    let log = fs::read(dir.path().join("opencode.db-wal")).expect("reads");
+    // Old frames, from before the checkpoint, follow the new ones.
+    let mut flipped = log.clone();
+    flipped[32 + 2000] ^= 1;
+    for (log, want, problems) in [
+        (log.clone(), "one\ntwo\nthree", None),
+        (flipped, "one", Some(1)),
+        (b"garbage".repeat(2000), "one", Some(1)),
+    ] {
+        let copy = tempfile::tempdir().expect("tempdir");
+        fs::write(copy.path().join("opencode.db"), &database).expect("writes");
+        fs::write(copy.path().join("opencode.db-wal"), log).expect("writes");
+        let memory = Memory::default();
+        let report = memory.ingest(copy.path());
+        assert_eq!(texts(&memory), [want]);
+        assert_eq!(report.problems.get("unreadable").copied(), problems);
+        for problem in &report.problem_list {
+            assert!(problem.message.contains("write-ahead log (-wal)"), "{}", problem.message);
+        }
+    }
 }
 
 /// Flips a bit in the name of a column, which is no text then: the library panics on that.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result};
 
+use super::wal::find_log_defect;
 use crate::source::panics::catch_panic;
 
 /// Maximum wait for a lock that OpenCode holds.
@@ -44,6 +45,16 @@ pub(super) fn query_database<T>(
             "its write-ahead log (-wal) cannot be read: {error}; open the database once with OpenCode"
         ))
     })
+}
+
+/// Describes the bytes of the write-ahead log of a database that SQLite ignores. `None` if there are
+/// none.
+pub(super) fn find_unread_rows(db: &Path) -> Option<String> {
+    let defect = find_log_defect(&with_suffix(db, "-wal"))?;
+    Some(format!(
+        "a part of its write-ahead log (-wal) is not readable, so the latest rows may be missing: \
+         {defect}; if the files were copied, copy them again while OpenCode is closed"
+    ))
 }
 
 /// Returns the path of a file that SQLite keeps next to the database.

@@ -18,7 +18,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result, Row};
 use serde_json::{Map, Value as Json};
 
-use super::connection::query_database;
+use super::connection::{find_unread_rows, query_database};
 use super::document_text::{document_bytes, message_with_parts, object_with_ids};
 use crate::source::assembly::{AssembledSession, Assembly};
 
@@ -57,6 +57,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         let sessions = database_sessions(database)?;
         Ok(sessions.into_iter().map(|session| session.into_assembled(database)).collect())
     },
+    find_defect: find_unread_rows,
     assemble: |path| {
         let path = path.to_string_lossy();
         let (database, session) = path.rsplit_once('#').ok_or_else(missing_session)?;

@@ -17,6 +17,7 @@ mod events;
 mod message;
 mod tree;
 mod v2;
+mod wal;
 
 use std::path::PathBuf;
 

@@ -31,6 +31,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         let (bytes, updated_us) = tree_state(session_file)?;
         Ok(vec![AssembledSession { path: session_file.to_owned(), bytes, updated_us }])
     },
+    find_defect: |_| None,
     assemble: assemble_tree,
 };
 

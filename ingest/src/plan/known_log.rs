@@ -1,0 +1,102 @@
+//! The work of known logs. Logs that no decoder recognises any longer have not vanished: they keep
+//! their decoder, their session and its rows.
+
+use schemas::problem::ProblemKind;
+use schemas::session::{SourceRow, SourceStatus};
+
+use super::compare::{
+    RulesInForce, classify_change, is_masked_by, is_unchanged, is_unrecognised, last_change_us,
+};
+use super::relatives::recorded_claim;
+use super::work::{Known, LogChange, LogWork, Plan};
+use crate::provider::format::SessionClaim;
+use crate::source::candidate::LogCandidate;
+
+/// Returns the work of a log that continues the session of `row`.
+pub(super) fn known_log_work(
+    mut file: LogCandidate,
+    claim: SessionClaim,
+    row: &SourceRow,
+    change: LogChange,
+    known: &Known,
+) -> LogWork {
+    file.modified_us = last_change_us(&file, Some(claim.provider));
+    let session_id = row.session_id.clone().unwrap_or_default();
+    LogWork {
+        file,
+        change,
+        relation: claim.relation,
+        claim,
+        session: known.sessions.get(&session_id).cloned(),
+        session_id,
+        parent_session_id: None,
+        ancestors: Vec::new(),
+        reason: None,
+        source: Some(Box::new(row.clone())),
+    }
+}
+
+/// Returns whether the session of a file is known and has lost no rows by damage of the store. A
+/// negative modification time marks a session with lost rows.
+pub(super) fn has_all_rows(row: &SourceRow, known: &Known) -> bool {
+    row.modified_us >= 0 && known.session_of(row).is_some()
+}
+
+/// Returns the work of a log whose beginning is no longer recognised by any decoder, and which
+/// still begins with the content read before. The log stays with the decoder that read it. `None`
+/// if the file has no session, or if the store does not say which decoder read it or which id the
+/// log gave.
+pub(super) fn unrecognised_log_work(
+    file: LogCandidate,
+    row: &SourceRow,
+    reason: &'static str,
+    rules: RulesInForce<'_>,
+    known: &Known,
+) -> Option<LogWork> {
+    let claim = recorded_claim(row, known.session_of(row)?)?;
+    let change = classify_change(&claim, row, true, rules);
+    Some(LogWork { reason: Some(reason), ..known_log_work(file, claim, row, change, known) })
+}
+
+impl Plan {
+    /// Keeps the session of a log that was overwritten with content that no decoder recognises. The
+    /// checkpoint stays that of the content read before, so that the log is continued if that
+    /// content comes back.
+    pub(super) fn keep_unrecognised(
+        &mut self,
+        file: &LogCandidate,
+        row: &SourceRow,
+        reason: &'static str,
+        rules: RulesInForce<'_>,
+        known: &Known,
+    ) {
+        // The log cannot be read again, so only its rows in the store can be masked.
+        if rules.version != 0 && !is_masked_by(row, rules) {
+            self.outdated.push(row.path.clone());
+        }
+        if is_unrecognised(row) && is_unchanged(file, row) {
+            self.unchanged += 1;
+            return;
+        }
+
+        self.settled.push(SourceRow {
+            status: SourceStatus::UnknownFormat,
+            size: file.size.cast_signed(),
+            modified_us: last_change_us(file, row.provider),
+            reason: Some(reason.to_owned()),
+            ..row.clone()
+        });
+        self.mark_session(row, false, known);
+        let message = format!(
+            "the log was overwritten with content that is not recognised ({reason}); its session \
+             keeps the events read before"
+        );
+        self.push_problem(file, ProblemKind::UnknownFormat, message);
+    }
+
+    /// Returns whether a log is no longer recognised, as of this plan.
+    pub(super) fn has_kept_unrecognised(&self, row: &SourceRow) -> bool {
+        let settled = self.settled.iter().find(|settled| settled.path == row.path);
+        is_unrecognised(settled.unwrap_or(row))
+    }
+}
