@@ -29,7 +29,11 @@ fn shown(memory: &Memory) -> Vec<String> {
     let show = |event: schemas::session::EventRow| match event.event_type {
         EventType::User => format!("> {}", event.text),
         EventType::Notification => event.subtype.unwrap_or_default(),
-        other => other.to_string(),
+        kind @ (EventType::Message
+        | EventType::Reasoning
+        | EventType::ToolCall
+        | EventType::ToolResult
+        | EventType::TokenUsage) => kind.to_string(),
     };
     events.map(show).collect()
 }
