@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 use schemas::event::Relation;
 
+use crate::provider::shared::machine_text::MachineText;
 use crate::redact::Redactor;
 use crate::redact::columns::mask_id;
 use crate::source::assembly::Assembly;
@@ -55,6 +56,8 @@ pub struct Quirks {
     pub has_descending_ids: bool,
     /// The ways to assemble sessions that are not files of their own.
     pub assemblies: &'static [Assembly],
+    /// Text in the user's role that a machine wrote.
+    pub machine_texts: &'static [MachineText],
 }
 
 impl Quirks {
@@ -67,6 +70,7 @@ impl Quirks {
         subagents_repeat_parent: false,
         has_descending_ids: false,
         assemblies: &[],
+        machine_texts: &[],
     };
 }
 

@@ -23,7 +23,7 @@ mod openclaw;
 mod opencode;
 mod pi;
 mod qwen;
-pub(crate) mod shared;
+pub mod shared;
 mod vscopilot;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 
 use self::format::LogFormat;
+use self::shared::beside;
 use crate::source::assembly::Assembly;
 use crate::source::container::has_log;
 
@@ -62,10 +63,12 @@ pub static FORMATS: [LogFormat; Provider::ALL.len()] = [
 /// read.
 pub(crate) fn is_beside_log(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    FORMATS
-        .iter()
-        .filter_map(|format| format.quirks.is_beside_log)
-        .any(|is_beside| is_beside(&name, &|log: &str| has_log(&path.with_file_name(log))))
+    let has = |log: &str| has_log(&path.with_file_name(log));
+    beside::is_entire_metadata(&name, &has)
+        || FORMATS
+            .iter()
+            .filter_map(|format| format.quirks.is_beside_log)
+            .any(|is_beside| is_beside(&name, &has))
 }
 
 /// Returns the files next to a log that have more facts about its session and may change

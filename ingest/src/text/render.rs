@@ -121,7 +121,8 @@ pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
     }
 }
 
-fn is_image_tag(text: &str) -> bool {
+/// Returns whether a text block only marks the place of an image.
+pub(crate) fn is_image_tag(text: &str) -> bool {
     text == "</image>" || text.starts_with("<image name=")
 }
 

@@ -123,6 +123,99 @@ fn a_queued_prompt_is_one_whatever_was_removed_before_it() {
     assert_eq!(memory.session("a").turns, 4);
 }
 
+#[test]
+fn a_prompt_that_was_dequeued_waits_no_longer() {
+    let operation = |name: &str, content: &str| {
+        let time = r#""timestamp":"2026-10-01T10:00:30.000Z","sessionId":"a""#;
+        format!("{{\"type\":\"queue-operation\",\"operation\":\"{name}\",{time}{content}}}\n")
+    };
+    let queued = |text: &str| operation("enqueue", &format!(",\"content\":\"{text}\""));
+    // The user record has more than the text that waited.
+    let log = user("a", 1, "go")
+        + &queued("first")
+        + &operation("dequeue", "")
+        + &user("a", 2, "first, and @a.rs")
+        + &answer(3, "", "m")
+        + &queued("second")
+        + &operation("remove", "")
+        + &queued("/review main")
+        + &queued("third")
+        + &operation("dequeue", "")
+        + &user("a", 4, "<command-message>review</command-message>")
+        + &operation("remove", "");
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    write(&path, &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let prompts = |memory: &Memory| {
+        let events = memory.events().into_iter();
+        let typed = events.filter(|event| event.event_type == EventType::User);
+        typed.map(|event| event.text).collect::<Vec<_>>()
+    };
+    assert_eq!(prompts(&memory), ["go", "first, and @a.rs", "second", "/", "third"]);
+
+    // A log that is read while it grows gives the same.
+    let grown = Memory::default();
+    let mut end = 0;
+    for (tick, line) in log.split_inclusive('\n').enumerate() {
+        end += line.len();
+        write(&path, &log[..end], 2 + tick as u64);
+        grown.ingest(dir.path());
+    }
+    assert_eq!(prompts(&grown), prompts(&memory));
+}
+
+/// A line of an answer of a model.
+fn answer(n: u32, more: &str, model: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","uuid":"{}","sessionId":"a","timestamp":"2026-10-01T10:00:{n:02}.000Z",{more}"message":{{"id":"m{n}","role":"assistant","model":"{model}","content":[{{"type":"text","text":"said {n}"}}]}}}}"#,
+        uuid(n)
+    ) + "\n"
+}
+
+#[test]
+fn one_row_of_a_subagent_does_not_make_a_log_its_own() {
+    let side = r#""isSidechain":true,"agentId":"b","#;
+    let main = r#""isSidechain":false,"#;
+    let log = user("a", 1, "go") + &answer(2, side, "small") + &answer(3, main, "large");
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let session = memory.session("a");
+    assert_eq!((session.agent_id, session.relation), (None, None));
+
+    // Without a message of the session itself it is the subagent's.
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(
+        &dir.path().join("copy.jsonl"),
+        &(answer(2, side, "small") + &answer(3, side, "small")),
+        1,
+    );
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(memory.session("agent-b").agent_id.as_deref(), Some("b"));
+}
+
+#[test]
+fn the_model_of_a_subagent_is_not_that_of_the_session() {
+    let side = r#""isSidechain":true,"agentId":"b","#;
+    let log = user("a", 1, "go")
+        + &answer(2, "", "large")
+        + &answer(3, side, "small")
+        + &user("a", 4, "go on")
+        + &answer(5, "", "large");
+    let dir = tempfile::tempdir().expect("tempdir");
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let models: Vec<_> = memory.events().into_iter().map(|event| event.model).collect();
+    let models: Vec<_> = models.iter().map(Option::as_deref).collect();
+    let (large, small) = (Some("large"), Some("small"));
+    assert_eq!(models, [None, large, small, large, large]);
+}
+
 /// A result of a call, with what the client notes beside it.
 fn result(n: u32, call: &str, text: &str, twin: &str) -> String {
     format!(
@@ -190,9 +283,9 @@ fn commands_of_the_client_are_shown_as_typed() {
     let memory = Memory::default();
     memory.ingest(dir.path());
     let shown: Vec<_> = memory.events().into_iter().map(|e| (e.event_type, e.text)).collect();
-    assert_eq!(shown[0], (EventType::User, "/mcp".to_owned()));
+    assert_eq!(shown[0], (EventType::Notification, "/mcp".to_owned()));
     assert_eq!(shown[1].0, EventType::Notification);
-    assert_eq!(memory.session("a").turns, 1);
+    assert_eq!(memory.session("a").turns, 0);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod golden;
 mod gone;
 mod memory;
 mod others;
+mod prompts;
 mod redact;
 mod redact_services;
 mod rewritten;

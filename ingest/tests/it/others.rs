@@ -52,12 +52,14 @@ fn files_that_tell_of_a_log_are_no_unknown_ones() {
     write(&dir.path().join("a.jsonl"), &user("a", 1, "one"), 1);
     write(&subagents.join("agent-x.jsonl"), &user("a", 2, "two"), 1);
     write(&subagents.join("agent-x.meta.json"), r#"{"agentType":"Explore"}"#, 1);
+    // The Entire CLI writes such a file for the log of any agent.
+    write(&dir.path().join("a.metadata.json"), r#"{"session_id":"a","strategy":"manual"}"#, 1);
     // It tells of nothing.
     write(&subagents.join("agent-y.meta.json"), r#"{"agentType":"Explore"}"#, 1);
     let memory = Memory::default();
     let report = memory.ingest(dir.path());
-    assert_eq!((report.files_beside, report.files_unknown), (1, 1));
-    assert_eq!(memory.ingest(dir.path()).files_unchanged, 4);
+    assert_eq!((report.files_beside, report.files_unknown), (2, 1));
+    assert_eq!(memory.ingest(dir.path()).files_unchanged, 5);
     // The other one of Kimi is an index of folders.
     for (provider, files) in
         [("grok", (1, 0)), ("kimi", (2, 1)), ("droid", (2, 0)), ("kiro", (1, 0)), ("cline", (1, 0))]

@@ -38,9 +38,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         uuid_identity(object["forkedFrom"]["messageUuid"].as_str().or(object["uuid"].as_str()))
     });
     let first_response = first_response(&records);
-    if records.iter().any(|object| object["isSidechain"] == true)
-        && let Some(agent) = first_text(&records, "agentId")
-    {
+    if let Some(agent) = find_subagent(head, &records) {
         let claim = claim_subagent(head, agent, session, first_record);
         return Some(SessionClaim { first_response, ..claim });
     }
@@ -67,6 +65,24 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         first_record,
         first_response,
     })
+}
+
+/// Returns the id of the subagent that the whole log belongs to. The name of the file or its folder
+/// says so, or else every message. A session's own log may have single messages of subagents.
+fn find_subagent<'a>(head: &LogHead<'_>, records: &[&'a Json]) -> Option<&'a str> {
+    let in_subagents = head.path.parent().is_some_and(|dir| dir.ends_with("subagents"));
+    if !records.iter().any(|object| object["isSidechain"] == true) {
+        return None;
+    }
+
+    let is_named = in_subagents || head.file_stem().starts_with("agent-");
+    let is_own = is_named
+        || !is_uuid(head.file_stem())
+            && records
+                .iter()
+                .filter(|object| matches!(object["type"].as_str(), Some("user" | "assistant")))
+                .all(|object| object["isSidechain"] == true);
+    if is_own { first_text(records, "agentId") } else { None }
 }
 
 /// Claims the log of a subagent: `<sessionId>/subagents/agent-<id>.jsonl`. The folder names the

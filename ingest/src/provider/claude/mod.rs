@@ -11,6 +11,7 @@
 
 mod head;
 mod known;
+mod machine;
 mod printed;
 mod queue;
 mod response;
@@ -53,6 +54,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
             let agent = name.strip_suffix(".meta.json");
             agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))
         }),
+        machine_texts: machine::TEXTS,
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|claim, state| {
@@ -168,8 +170,12 @@ impl ClaudeDecoder {
 
         match object.text("type") {
             Some("assistant") if object.object("message").is_some() => {
-                self.state.queue.forget_dequeued();
-                self.decode_response(object, out);
+                self.state.queue.forget_taken_out();
+                if is_sidechain {
+                    self.decode_sidechain_response(object, out);
+                } else {
+                    self.decode_response(object, out);
+                }
             }
             Some("user") if object.object("message").is_some() => {
                 if self.state.queue.match_user_record(object, out) {
@@ -228,10 +234,17 @@ impl ClaudeDecoder {
         out.set_sidechain(Some(agent).filter(|agent| !agent.is_empty()));
         out.set_confidence(Confidence::Partial);
         if message.text("type") == Some("assistant") {
-            self.decode_response(message, out);
+            self.decode_sidechain_response(message, out);
         } else {
             user::decode_user_record(message, false, &mut self.text, out);
         }
+    }
+
+    /// Decodes one line of a subagent's response. Its model is not that of the session.
+    fn decode_sidechain_response(&mut self, object: Value<'_>, out: &mut Stream) {
+        let own_model = out.session.model.take();
+        self.decode_response(object, out);
+        out.session.model = own_model;
     }
 
     /// Decodes one line of a model response.

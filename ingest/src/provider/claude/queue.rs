@@ -1,7 +1,7 @@
 //! Tracks prompts typed while the agent works (`queue-operation`, docs/formats.md#claude-code).
 //!
-//! `enqueue` holds the text. Later, either a user record repeats the text (after `dequeue`), or
-//! `remove` takes the prompt up in the middle of a turn. In the second case, versions before 2.1.90
+//! `enqueue` holds the text. Later, either `dequeue` takes the text out and a user record repeats
+//! it, perhaps with other words such as those of a command, or `remove` takes the prompt up in the middle of a turn. In the second case, versions before 2.1.90
 //! record the text nowhere else. `popAll` moves the texts back to the input line.
 
 use std::collections::VecDeque;
@@ -15,9 +15,8 @@ use crate::text::json::{JsonFields, Value};
 /// Maximum number of waiting prompts that are remembered, and of prompts that were taken up.
 const MAX_REMEMBERED_PROMPTS: usize = 16;
 
-/// Beginnings of queued texts that are not prompts: machines wrote them, or they run as commands.
-const NON_PROMPT_PREFIXES: &[&str] =
-    &["/", "{\"task_id\"", "<task-notification", "<agent-notification"];
+/// Beginnings of queued texts that machines wrote.
+const MACHINE_PREFIXES: &[&str] = &["{\"task_id\"", "<task-notification", "<agent-notification"];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct QueuedText {
@@ -28,9 +27,16 @@ struct QueuedText {
 }
 
 impl QueuedText {
+    /// Returns whether the user queued this. The text of a picture is empty.
+    fn is_typed(&self) -> bool {
+        let text = self.text.trim_start();
+        !MACHINE_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+    }
+
+    /// Returns whether this is a prompt, not a command.
     fn is_prompt(&self) -> bool {
         let text = self.text.trim_start();
-        !text.is_empty() && !NON_PROMPT_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+        self.is_typed() && !text.is_empty() && !text.starts_with('/')
     }
 }
 
@@ -41,9 +47,9 @@ pub(super) struct PromptQueue {
     /// Texts that were turned into prompts by this decoder. Newer versions record them as
     /// attachments too.
     taken_up: VecDeque<String>,
-    /// True if a prompt was dequeued and its user record has not come yet.
+    /// Texts that were taken out, whose user records have not come yet.
     #[serde(default)]
-    dequeued: bool,
+    taken_out: VecDeque<QueuedText>,
 }
 
 impl PromptQueue {
@@ -61,10 +67,21 @@ impl PromptQueue {
                 self.waiting.push_back(QueuedText { text, offset, length, line });
             }
             Some("popAll") => self.waiting.clear(),
-            Some("dequeue") => self.dequeued = true,
+            Some("dequeue") => self.take_out(),
             Some("remove") => self.take_up(out),
             _ => {}
         }
+    }
+
+    /// Takes out a text for the next turn. The record does not name the text. The user's texts come
+    /// before those of machines.
+    fn take_out(&mut self) {
+        let first_typed = self.waiting.iter().position(QueuedText::is_typed);
+        let Some(queued) = self.waiting.remove(first_typed.unwrap_or(0)) else { return };
+        if self.taken_out.len() == MAX_REMEMBERED_PROMPTS {
+            self.taken_out.pop_front();
+        }
+        self.taken_out.push_back(queued);
     }
 
     /// Turns a removed text into a prompt. The record does not name the text. The user's prompts
@@ -92,7 +109,7 @@ impl PromptQueue {
     /// became an event: in that case the removed text was a machine's, and the user's prompt was
     /// dequeued.
     pub(super) fn match_user_record(&mut self, object: Value<'_>, out: &Stream) -> bool {
-        if self.waiting.is_empty() && !self.dequeued {
+        if self.waiting.is_empty() && self.taken_out.is_empty() {
             return false;
         }
         let Some(message) = object.object("message") else { return false };
@@ -102,12 +119,20 @@ impl PromptQueue {
         let Some(text) = text else { return false };
 
         let text = out.clean_and_mask(text);
-        let was_dequeued = std::mem::take(&mut self.dequeued);
-        if let Some(at) = self.waiting.iter().position(|queued| queued.text == text) {
-            self.waiting.remove(at);
+        if let Some(at) = self.taken_out.iter().position(|queued| queued.text == text) {
+            self.taken_out.remove(at);
             return false;
         }
-        if !was_dequeued {
+        if let Some(at) = self.waiting.iter().position(|queued| queued.text == text) {
+            self.waiting.remove(at);
+            // This text was taken out, so the one that seemed to be still waits.
+            if let Some(other) = self.taken_out.pop_front() {
+                self.waiting.push_front(other);
+            }
+            return false;
+        }
+        // The record repeats the oldest text that was taken out, in other words.
+        if self.taken_out.pop_front().is_none() {
             return false;
         }
         let Some(at) = self.taken_up.iter().position(|taken| *taken == text) else { return false };
@@ -115,9 +140,10 @@ impl PromptQueue {
         true
     }
 
-    /// Handles an answer. A dequeued prompt comes before it, so none is expected any longer.
-    pub(super) fn forget_dequeued(&mut self) {
-        self.dequeued = false;
+    /// Handles an answer. A prompt that was taken out comes before it, so none is expected any
+    /// longer.
+    pub(super) fn forget_taken_out(&mut self) {
+        self.taken_out.clear();
     }
 
     /// Stops waiting for an attached prompt. Returns true if the prompt already became an event.

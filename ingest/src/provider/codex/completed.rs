@@ -4,7 +4,9 @@
 use schemas::EventType;
 
 use super::ended::CallEnd;
-use super::{CodexDecoder, RecordedForm, output};
+use super::review::Review;
+use super::user_text::UserInput;
+use super::{CodexDecoder, RecordedForm};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
@@ -21,18 +23,19 @@ impl CodexDecoder {
         let Some(item) = event.object("item") else {
             return self.push_unknown_record("item_completed", event, out);
         };
-        let mut text = String::new();
-        if let Some(content) = item.field("content") {
-            render::append_content(content, &mut text);
-        }
-
         let kind = item.text("type").unwrap_or("untyped");
         match kind {
-            "UserMessage" if output::machine_text_subtype(&text).is_some() => {
-                RecordOutcome::Merged("twin_of_machine_text")
+            "UserMessage" => {
+                let input = UserInput::from_content(item.field("content"));
+                self.decode_typed(&input, RecordedForm::Completed, out)
             }
-            "UserMessage" => self.push_prompt(&text, RecordedForm::Completed, out),
-            "AgentMessage" => self.push_reply(&text, RecordedForm::Completed, out),
+            "AgentMessage" => {
+                let mut text = String::new();
+                if let Some(content) = item.field("content") {
+                    render::append_content(content, &mut text);
+                }
+                self.push_reply(&text, RecordedForm::Completed, out)
+            }
             "Reasoning" => self.decode_reasoning(
                 item,
                 ["summary_text", "raw_content"],
@@ -43,8 +46,29 @@ impl CodexDecoder {
                 let begun = event.int("started_at_ms").and_then(|at| at.checked_mul(1000));
                 self.decode_call_end(kind, item, item.non_empty("id"), begun, out)
             }
+            "EnteredReviewMode" | "ExitedReviewMode" => {
+                let is_begun = kind == "EnteredReviewMode";
+                self.state.review =
+                    if is_begun { Some(Review::from_event(item, out)) } else { None };
+                self.push_unknown_record("item_completed", event, out)
+            }
             _ => self.push_unknown_record("item_completed", event, out),
         }
+    }
+
+    /// Decodes the request for a tool of the client, which the event alone records in some logs.
+    pub(super) fn decode_dynamic_call(
+        &mut self,
+        event: Value<'_>,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        let call = event.non_empty("callId").or(event.non_empty("call_id"));
+        if call.is_some_and(|call| out.has_open_call(call) || self.state.answered.contains(call)) {
+            return RecordOutcome::Merged("twin_of_tool_call");
+        }
+        self.push_ended_call("dynamic_tool_call_request", event, call, None, out);
+        self.state.dynamic.remember(call);
+        RecordOutcome::Events
     }
 
     /// Decodes the end of a tool call. If an item recorded the call, the end is a twin of its
@@ -57,6 +81,13 @@ impl CodexDecoder {
         begun: Option<i64>,
         out: &mut Stream,
     ) -> RecordOutcome {
+        // A request of its own recorded the call, and no item follows.
+        if call.is_some_and(|call| out.has_open_call(call) && self.state.dynamic.contains(call)) {
+            self.state.answered.remember(call);
+            self.push_call_result(end, call, out);
+            return RecordOutcome::Events;
+        }
+
         // A command that the user ran is in a message of the user.
         let is_by_user = end.text("source") == Some("user_shell");
         if is_by_user
@@ -67,6 +98,21 @@ impl CodexDecoder {
             return RecordOutcome::Merged("twin_of_tool_result");
         }
 
+        self.push_ended_call(kind, end, call, begun, out);
+        self.push_call_result(end, call, out);
+        RecordOutcome::Events
+    }
+
+    /// Pushes a call as its end or its request reports it. `begun` is the time in microseconds at
+    /// which it began.
+    fn push_ended_call(
+        &mut self,
+        kind: &str,
+        end: Value<'_>,
+        call: Option<&str>,
+        begun: Option<i64>,
+        out: &mut Stream,
+    ) {
         let mut arguments = Arguments::default();
         let name = read_call(kind, end, &mut arguments);
         self.begin_response(out);
@@ -78,8 +124,6 @@ impl CodexDecoder {
             ..arguments.draft()
         };
         out.push(EventType::ToolCall, draft);
-        self.push_call_result(end, call, out);
-        RecordOutcome::Events
     }
 
     /// Pushes the result of a call as its end reports it.
@@ -131,6 +175,16 @@ fn read_call(kind: &str, end: Value<'_>, arguments: &mut Arguments) -> String {
             }
             "apply_patch".to_owned()
         }
+        "dynamic_tool_call_request" | "dynamic_tool_call_response" => {
+            if let Some(input) = end.field("arguments") {
+                arguments.read_value(input);
+            }
+            let tool = end.text("tool").unwrap_or("unknown");
+            match end.non_empty("namespace") {
+                Some(namespace) => format!("{namespace}__{tool}"),
+                None => tool.to_owned(),
+            }
+        }
         // The web search is the only extension seen so far.
         _ => {
             let query = end.field("query");
@@ -147,7 +201,7 @@ fn read_call(kind: &str, end: Value<'_>, arguments: &mut Arguments) -> String {
 fn append_output(end: Value<'_>, text: &mut String) {
     let parts = match end.non_empty("aggregated_output") {
         Some(_) => &["aggregated_output"][..],
-        None => &["stdout", "stderr", "results", "error"],
+        None => &["stdout", "stderr", "results", "content_items", "error"],
     };
     for part in parts.iter().filter_map(|key| end.non_null(key)) {
         render::begin_new_line(text);

@@ -3,10 +3,10 @@
 
 use schemas::Confidence;
 
-use super::{CodexDecoder, output};
+use super::CodexDecoder;
+use super::user_text::UserInput;
 use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value};
-use crate::text::render;
 
 /// Maximum time between two records of a copied beginning, in microseconds.
 const MAX_BURST_GAP_US: i64 = 1_000_000;
@@ -57,15 +57,12 @@ impl CodexDecoder {
 
 /// Returns whether a record is a prompt that the user typed.
 fn is_prompt(payload: Value<'_>) -> bool {
-    let mut text = String::new();
-    match payload.text("type") {
-        Some("user_message") => text.push_str(payload.text("message").unwrap_or("")),
+    let input = match payload.text("type") {
+        Some("user_message") => UserInput::from_text(payload.text("message").unwrap_or("")),
         Some("message") if payload.text("role") == Some("user") => {
-            if let Some(content) = payload.field("content") {
-                render::append_content(content, &mut text);
-            }
+            UserInput::from_content(payload.field("content"))
         }
         _ => return false,
-    }
-    output::machine_text_subtype(&text).is_none()
+    };
+    !input.is_machine_only()
 }

@@ -18,7 +18,7 @@ pub(super) struct CallEnd {
     /// Id of the call.
     call: String,
     pub(super) duration_ms: Option<i64>,
-    /// Whether the call failed, for tools of an MCP server.
+    /// Whether the call failed, if the end says so.
     pub(super) is_error: Option<bool>,
 }
 
@@ -28,7 +28,10 @@ impl CallEnd {
         Self {
             call: call.to_owned(),
             duration_ms: end.object("duration").and_then(parse_duration_ms),
-            is_error: end.object("result").and_then(read_mcp_failure),
+            is_error: end
+                .object("result")
+                .and_then(read_mcp_failure)
+                .or((end.flag("success") == Some(false)).then_some(true)),
         }
     }
 }

@@ -3,7 +3,9 @@
 
 use schemas::{EventType, Usage};
 
-use super::{CodexDecoder, RecordedForm, output, tokens};
+use super::review::Review;
+use super::user_text::UserInput;
+use super::{CodexDecoder, RecordedForm, tokens};
 use crate::provider::format::RecordOutcome;
 use crate::stream::{Draft, ModeWords, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value, string_value};
@@ -16,10 +18,9 @@ impl CodexDecoder {
         let message = event.text("message").unwrap_or("");
         match kind {
             "token_count" => self.push_token_count(event, out),
-            "user_message" => match output::machine_text_subtype(message) {
-                Some(_) => RecordOutcome::Merged("twin_of_machine_text"),
-                None => self.push_prompt(message, RecordedForm::Message, out),
-            },
+            "user_message" => {
+                self.decode_typed(&UserInput::from_text(message), RecordedForm::Message, out)
+            }
             "agent_message" => self.push_reply(message, RecordedForm::Message, out),
             "agent_reasoning" | "agent_reasoning_raw_content" => {
                 let text = event.text("text").unwrap_or("");
@@ -33,9 +34,13 @@ impl CodexDecoder {
             "sub_agent_activity" if event.text("kind") == Some("started") => {
                 self.push_started_agent(kind, event, out)
             }
-            "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end" => {
+            "exec_command_end"
+            | "mcp_tool_call_end"
+            | "patch_apply_end"
+            | "dynamic_tool_call_response" => {
                 self.decode_call_end(kind, event, event.non_empty("call_id"), None, out)
             }
+            "dynamic_tool_call_request" => self.decode_dynamic_call(event, out),
             // The text of these events is in the output item of the tool.
             "exec_command_begin"
             | "exec_command_output_delta"
@@ -92,6 +97,8 @@ impl CodexDecoder {
                     *forms |= RecordedForm::Completed as u8;
                 }
             }
+            "entered_review_mode" => self.state.review = Some(Review::from_event(event, out)),
+            "exited_review_mode" => self.state.review = None,
             "thread_rolled_back" => {
                 let prompts = event.int("num_turns").and_then(|n| usize::try_from(n).ok());
                 self.roll_back(prompts.unwrap_or(0), out);
@@ -148,7 +155,10 @@ impl CodexDecoder {
         let service_tier = own_tier.or(self.state.service_tier.as_deref());
         let mode = ModeWords { service_tier, ..ModeWords::default() };
         let text = &tokens::describe_quota(record);
-        out.push(EventType::TokenUsage, Draft { usage, request_id, mode, text, ..Draft::default() });
+        out.push(
+            EventType::TokenUsage,
+            Draft { usage, request_id, mode, text, ..Draft::default() },
+        );
         RecordOutcome::Events
     }
 

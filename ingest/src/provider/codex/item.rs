@@ -2,7 +2,8 @@
 
 use schemas::EventType;
 
-use super::{CodexDecoder, RecordedForm, output};
+use super::user_text::{self, UserInput};
+use super::{CodexDecoder, RecordedForm, machine, output};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, Stream};
@@ -120,26 +121,41 @@ impl CodexDecoder {
 
     /// Decodes a message: text of the model, a prompt, or machine text.
     fn decode_message(&mut self, item: Value<'_>, out: &mut Stream) -> RecordOutcome {
+        if item.text("role") == Some("user") {
+            return self.decode_user_item(&UserInput::from_content(item.field("content")), out);
+        }
         if let Some(content) = item.field("content") {
             render::append_content(content, &mut self.text);
         }
         let text = std::mem::take(&mut self.text);
         let outcome = match item.text("role") {
             Some("assistant") => self.push_reply(&text, RecordedForm::Item, out),
-            Some("user") => match output::machine_text_subtype(&text) {
-                Some("user_shell_command") => self.decode_shell_input(&text, out),
-                Some(subtype) => {
-                    if subtype == "environment_context" {
-                        out.set_cwd(output::working_folder(&text));
-                    }
-                    self.push_notification(subtype, &text, None, out)
-                }
-                None => self.push_prompt(&text, RecordedForm::Item, out),
-            },
             role => self.push_notification(role.unwrap_or("message"), &text, None, out),
         };
         self.text = text;
         outcome
+    }
+
+    /// Decodes a message in the user's role: machine text, and the words that the user typed.
+    fn decode_user_item(&mut self, input: &UserInput, out: &mut Stream) -> RecordOutcome {
+        for (subtype, text) in &input.machine {
+            match *subtype {
+                machine::USER_SHELL_COMMAND => {
+                    self.decode_shell_input(text, out);
+                }
+                subtype => {
+                    if subtype == "environment_context" {
+                        out.set_cwd(user_text::working_folder(text));
+                    }
+                    self.push_notification(subtype, text, None, out);
+                }
+            }
+        }
+        if input.is_machine_only() {
+            return RecordOutcome::Events.merged_if_empty(out);
+        }
+        let outcome = self.push_prompt(&input.typed, RecordedForm::Item, out);
+        if input.machine.is_empty() { outcome } else { RecordOutcome::Events }
     }
 
     /// Decodes a command that the user ran: a prompt as typed, and a notification with its output.

@@ -17,8 +17,11 @@ mod event;
 mod head;
 mod item;
 mod known;
+mod machine;
 mod output;
+mod review;
 mod tokens;
+mod user_text;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -29,7 +32,9 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::ended::{AnsweredCalls, EndedCalls};
+use self::review::{Review, ReviewPrompt};
 use self::tokens::CodexCounts;
+use self::user_text::UserInput;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome,
 };
@@ -47,6 +52,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     quirks: Quirks {
         // Other agents begin a subagent's log without a copied history.
         subagents_repeat_parent: true,
+        machine_texts: machine::TEXTS,
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|_, state| {
@@ -101,6 +107,12 @@ struct CodexState {
     ended: EndedCalls,
     #[serde(default)]
     answered: AnsweredCalls,
+    /// Calls of tools of the client that no item recorded.
+    #[serde(default)]
+    dynamic: AnsweredCalls,
+    /// The review that is under way.
+    #[serde(default)]
+    review: Option<Review>,
     /// Time of the last record of a copied beginning whose original is not known.
     #[serde(default)]
     burst: Option<i64>,
@@ -285,6 +297,19 @@ impl CodexDecoder {
         RecordOutcome::Events
     }
 
+    /// Decodes a message in the user's role from an event. Machine text in it is also in an item.
+    fn decode_typed(
+        &mut self,
+        input: &UserInput,
+        form: RecordedForm,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        if input.is_machine_only() {
+            return RecordOutcome::Merged("twin_of_machine_text");
+        }
+        self.push_prompt(&input.typed, form, out)
+    }
+
     /// Pushes a prompt and the context that an editor added to it, unless the prompt was already
     /// recorded in another form (a twin).
     fn push_prompt(&mut self, text: &str, form: RecordedForm, out: &mut Stream) -> RecordOutcome {
@@ -293,6 +318,11 @@ impl CodexDecoder {
         if self.is_twin("user", text, form) || follows_item {
             return RecordOutcome::Merged("twin_of_prompt");
         }
+        let command = match self.state.review.as_mut().and_then(|review| review.find_prompt(text)) {
+            Some(ReviewPrompt::First(command)) => Some(command),
+            Some(ReviewPrompt::Again) => return RecordOutcome::Merged("twin_of_prompt"),
+            None => None,
+        };
 
         self.state.in_response = false;
         self.state.after_item = form == RecordedForm::Item;
@@ -301,12 +331,18 @@ impl CodexDecoder {
         }
         self.state.standing.push_back(out.position());
 
-        let (context, typed) = output::split_request(text);
+        let (context, typed) = user_text::split_request(text);
         if let Some(text) = context {
             let subtype = Some("ide_context");
             out.push(EventType::Notification, Draft { subtype, text, ..Draft::default() });
         }
-        out.push_prompt(typed);
+        match command {
+            Some(command) => {
+                out.push_prompt(&command);
+                self.push_notification("review_prompt", text, None, out);
+            }
+            None => out.push_prompt(typed),
+        }
         RecordOutcome::Events
     }
 

@@ -1,5 +1,4 @@
-//! Reads what Codex writes inside strings: tool outputs in their three forms, and machine text in
-//! the user's role (docs/formats.md#codex).
+//! Reads tool outputs in their three forms (docs/formats.md#codex).
 
 use schemas::EventType;
 
@@ -9,27 +8,6 @@ use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
 
-/// Beginnings of machine text in the user's role, each with the subtype of its notification.
-const MACHINE_PREFIXES: &[(&str, &str)] = &[
-    ("<environment_context>", "environment_context"),
-    ("<user_instructions>", "user_instructions"),
-    ("# AGENTS.md instructions", "agents_md"),
-    ("<permissions instructions>", "permissions"),
-    ("<turn_aborted>", "interrupted"),
-    ("<skill>", "skill"),
-    ("<skills_instructions>", "skill"),
-    ("<apps_instructions>", "apps"),
-    ("<collaboration_mode>", "collaboration_mode"),
-    ("<model_switch>", "model_switch"),
-    ("<personality_spec>", "personality"),
-    ("<subagent_notification>", "subagent_notification"),
-    ("<user_shell_command>", "user_shell_command"),
-    ("<user_action>", "user_action"),
-    ("<hook_prompt", "hook_prompt"),
-    ("<goal_context>", "goal_context"),
-    ("<codex_internal_context", "internal_context"),
-];
-
 /// Beginnings of outputs that report a failure only in words.
 const FAILURE_PREFIXES: &[&str] = &[
     "apply_patch verification failed",
@@ -38,43 +16,18 @@ const FAILURE_PREFIXES: &[&str] = &[
     "execution error",
     "failed in sandbox",
     "failed to ",
+    "Script failed\n",
+    "collab spawn failed",
+    "spawn failed",
+    "resources/list failed",
+    "resources/templates/list failed",
+    "resources/read failed",
     "write_stdin failed",
     "aborted",
 ];
 
-/// Returns the subtype of a text that the client wrote, or `None` if the user wrote it.
-pub(super) fn machine_text_subtype(text: &str) -> Option<&'static str> {
-    let trimmed = text.trim_start();
-    let machine = MACHINE_PREFIXES.iter().find(|(prefix, _)| trimmed.starts_with(prefix));
-    machine.map(|(_, subtype)| *subtype)
-}
-
 /// Number of lines at the start of an output that are searched for an exit code and a duration.
 const HEADER_LINES: usize = 8;
-
-/// Returns the agent's folder that a machine text names. In the flat generation it is recorded
-/// nowhere else.
-pub(super) fn working_folder(context: &str) -> Option<&str> {
-    if let Some((_, rest)) = context.split_once("<cwd>")
-        && let Some((folder, _)) = rest.split_once("</cwd>")
-    {
-        return Some(folder.trim());
-    }
-    let (_, rest) = context.split_once("Current working directory: ")?;
-    rest.lines().next().map(str::trim)
-}
-
-/// Splits the context that an editor adds (open or attached files, findings of a review) from the
-/// user's request after it.
-pub(super) fn split_request(text: &str) -> (Option<&str>, &str) {
-    let is_context = text.trim_start().starts_with("# ");
-    match text.split_once("\n## My request for Codex:") {
-        Some((context, typed)) if is_context && !typed.trim().is_empty() => {
-            (Some(context.trim()), typed.trim())
-        }
-        _ => (None, text),
-    }
-}
 
 /// Facts that an output states about its call.
 #[derive(Default)]
@@ -197,25 +150,5 @@ mod tests {
             parse_output_header("Exit code: 1\nWall time: 3 seconds\nOutput:\nx"),
             (Some(1), Some(3.0))
         );
-    }
-
-    #[test]
-    fn machine_text_is_told_from_prompts() {
-        assert_eq!(machine_text_subtype("<environment_context>\n x"), Some("environment_context"));
-        assert_eq!(machine_text_subtype("# AGENTS.md instructions for /x"), Some("agents_md"));
-        assert_eq!(machine_text_subtype("# Review findings:"), None);
-        assert_eq!(machine_text_subtype("<html> is broken"), None);
-    }
-
-    #[test]
-    fn what_an_editor_tells_is_no_part_of_the_prompt() {
-        let text = "\n# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nUse it\n";
-        let context = "# Files mentioned by the user:\n\n## a.png: /a.png";
-        assert_eq!(split_request(text), (Some(context), "Use it"));
-        for whole in
-            ["# Findings:\n\n## My request for Codex:\n", "say\n## My request for Codex: x"]
-        {
-            assert_eq!(split_request(whole), (None, whole));
-        }
     }
 }

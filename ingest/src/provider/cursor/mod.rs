@@ -6,10 +6,13 @@
 //! newer versions put around a prompt. The editor's own chats (`state.vscdb`, `store.db`) are
 //! databases and are not read here.
 
+mod place;
+
 use std::path::Path;
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider};
+use serde::{Deserialize, Serialize};
 
 use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
@@ -28,7 +31,10 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: |places| vec![places.home_path(".cursor/projects")],
     sniff: claim_log,
     quirks: Quirks::NONE,
-    reader: LogReader::Lines(|_, _| Box::new(CursorDecoder::default())),
+    reader: LogReader::Lines(|_, state| {
+        let state = state.and_then(|state| CursorState::deserialize(state).ok());
+        Box::new(CursorDecoder { state: state.unwrap_or_default(), text: String::new() })
+    }),
 };
 
 /// Placeholder for reasoning that Cursor does not record.
@@ -71,8 +77,17 @@ fn is_cursor_record(object: &serde_json::Value) -> bool {
     is_message || is_turn_end
 }
 
-#[derive(Default)]
+/// The state of the decoder between two records of a log.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct CursorState {
+    /// True once the first record was read.
+    has_begun: bool,
+    /// True once a record had a time.
+    has_time: bool,
+}
+
 struct CursorDecoder {
+    state: CursorState,
     text: String,
 }
 
@@ -84,7 +99,12 @@ impl LineDecoder for CursorDecoder {
         at: RecordAt,
         out: &mut Stream,
     ) -> RecordOutcome {
+        if !std::mem::replace(&mut self.state.has_begun, true) {
+            let folder = place::project_folder(Path::new(&out.session.source_path));
+            out.set_cwd(folder.as_deref().and_then(Path::to_str));
+        }
         let time = object.field("timestamp").and_then(chat::parse_time);
+        self.note_time(time, out);
         let message = object.object("message").unwrap_or(object);
         let role = object.text("role");
         let is_user = matches!(role, Some("user" | "human"));
@@ -112,12 +132,29 @@ impl LineDecoder for CursorDecoder {
         }
     }
 
+    fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
+        if self.state.has_begun && !self.state.has_time {
+            // The time of the file is the only one, until a record has one.
+            let time = place::file_time(Path::new(&out.session.source_path));
+            out.session.started_at = time;
+            out.session.ended_at = time;
+        }
+    }
+
     fn save_state(&self) -> serde_json::Value {
-        serde_json::Value::Null
+        serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
 impl CursorDecoder {
+    /// Notes the time of a record. The first one replaces that of the file.
+    fn note_time(&mut self, time: Option<i64>, out: &mut Stream) {
+        if time.is_some() && !std::mem::replace(&mut self.state.has_time, true) {
+            out.session.started_at = None;
+            out.session.ended_at = None;
+        }
+    }
+
     /// Decodes a typed prompt together with the context that the client added. Other logs of the
     /// same shape also have tool results here.
     fn decode_user_message(
@@ -141,6 +178,7 @@ impl CursorDecoder {
         }
 
         let words = user_query::split_user_text(&self.text);
+        self.note_time(words.time, out);
         out.begin_record_by_content(at, raw, time.or(words.time));
         for block in results {
             self.decode_block(block, out);

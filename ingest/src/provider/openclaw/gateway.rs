@@ -1,8 +1,15 @@
 //! Separates the words that a user typed from the text that the gateway puts around them.
 
-/// Ends of the first line of a block that describes a message.
-const BLOCK_TITLE_ENDS: &[&str] =
-    &["(untrusted metadata):", "(untrusted, for context):", "\u{27e6}openclaw:ctx\u{27e7}"];
+use super::machine;
+use crate::provider::shared::machine_text::find_machine_text;
+
+/// End of the first line of a block that describes a message.
+const BLOCK_TITLE_END: &str = "\u{27e6}openclaw:ctx\u{27e7}";
+
+/// Parts of the first line of a block that describes a message. The line ends with `):`, and the
+/// words in parentheses say how the block was chosen.
+const BLOCK_TITLE_PARTS: &[&str] =
+    &["(untrusted", "Untrusted context (", "(chronological, selected"];
 
 /// Other texts that may precede the user's words, each with its beginning and its end.
 const WRAPPERS: &[(&str, &str)] = &[
@@ -13,26 +20,12 @@ const WRAPPERS: &[(&str, &str)] = &[
     ("System (untrusted): [", "\n"),
 ];
 
-/// Beginnings of messages that no user wrote, each with the subtype of its notification.
-const MACHINE_PREFIXES: &[(&str, &str)] = &[
-    ("A new session was started via /new or /reset", "session_reset"),
-    ("Read HEARTBEAT.md", "heartbeat"),
-    ("Pre-compaction memory flush", "memory_flush"),
-    ("Continue where you left off. The previous", "retry"),
-    ("[Retry after the previous model attempt", "retry"),
-    ("[cron:", "cron"),
-    ("[Subagent Context]", "subagent_context"),
-    ("[Inter-session message]", "inter_session"),
-    ("[Internal task completion event]", "task_completion"),
-];
-
 /// Upper bound, exclusive, for the length of the text inside the brackets of an envelope, in bytes.
 const MAX_ENVELOPE_BYTES: usize = 200;
 
 /// Returns the subtype of a message that no user wrote. `text` is the message without its envelope.
 pub(crate) fn machine_subtype(text: &str) -> Option<&'static str> {
-    let (_, subtype) = MACHINE_PREFIXES.iter().find(|(prefix, _)| text.starts_with(prefix))?;
-    Some(*subtype)
+    find_machine_text(machine::TEXTS, text).map(|row| row.subtype)
 }
 
 /// Splits a message into the text that the gateway put first and the words as typed.
@@ -59,11 +52,31 @@ fn after_block(text: &str) -> Option<&str> {
     }
 
     let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
-    if !BLOCK_TITLE_ENDS.iter().any(|end| title.trim_end().ends_with(end)) {
+    let title = title.trim_end();
+    let is_title = title.ends_with("):")
+        && BLOCK_TITLE_PARTS.iter().any(|part| title.contains(part))
+        || title.ends_with(BLOCK_TITLE_END);
+    if !is_title {
         return None;
     }
+
     let end = if rest.starts_with("```json") { "\n```" } else { "\n\n" };
-    Some(rest.split_once(end).map_or("", |(_, after)| after))
+    let mut after = rest.split_once(end).map_or("", |(_, after)| after);
+    // A message in the history may have several paragraphs, but only its first has a number.
+    while let Some((paragraph, next)) = after.split_once("\n\n")
+        && paragraph.trim_start().lines().any(is_history_line)
+    {
+        after = next;
+    }
+    Some(after)
+}
+
+/// Returns whether a line begins a message in the history of the conversation:
+/// `#1601 Wed 2026-06-17 23:50:44 GMT+3 Mira: yes`.
+fn is_history_line(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    words.next().is_some_and(|number| number.len() > 1 && number.starts_with('#'))
+        && words.take(2).any(starts_with_date)
 }
 
 /// Removes the place and time of sending at the beginning: `[Mon 2026-10-19 10:12 GMT+2] `.
@@ -102,12 +115,20 @@ mod tests {
             split_inbound(marked),
             ("Reply target \u{27e6}openclaw:ctx\u{27e7}\nof a thread", "yes")
         );
+        let history = "Conversation context (untrusted, chronological, selected for current message):\n#7 Wed 2026-06-17 23:50:44 GMT+3 Mira: a\nb\n\n#8 Wed 2026-06-17 23:51:21 GMT+3 Jo: c";
+        assert_eq!(split_inbound(&format!("{history}\n\nWhat broke?")), (history, "What broke?"));
+        assert_eq!(split_inbound("What (untrusted): broke?"), ("", "What (untrusted): broke?"));
         assert_eq!(split_inbound("[x] is ticked: yes"), ("", "[x] is ticked: yes"));
     }
 
     #[test]
     fn machine_text_is_told_from_prompts() {
         assert_eq!(machine_subtype("Read HEARTBEAT.md if it exists."), Some("heartbeat"));
+        assert_eq!(machine_subtype("[OpenClaw heartbeat poll]"), Some("heartbeat"));
+        let restart = "[System] Your previous turn was interrupted by a gateway restart.";
+        assert_eq!(machine_subtype(restart), Some("interrupted"));
+        assert_eq!(machine_subtype("[Retry after the failed attempt] go"), Some("retry"));
+        assert_eq!(machine_subtype("[System crash] what now?"), None);
         assert_eq!(machine_subtype("Read the heartbeat file"), None);
     }
 }

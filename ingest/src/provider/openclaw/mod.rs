@@ -16,6 +16,7 @@
 //! A copy claims the same session as the log, so the events that it repeats are replays.
 
 pub(super) mod gateway;
+mod machine;
 pub(super) mod place;
 
 use std::path::PathBuf;
@@ -33,7 +34,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks { is_log_name: Some(is_log_name), ..Quirks::NONE },
+    quirks: Quirks {
+        is_log_name: Some(is_log_name),
+        machine_texts: machine::TEXTS,
+        ..Quirks::NONE
+    },
     reader: LogReader::Lines(pi::open_decoder),
 };
 

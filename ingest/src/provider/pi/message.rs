@@ -245,7 +245,9 @@ fn decode_tool_result(message: Value<'_>, text: &mut String, out: &mut Stream) {
         .and_then(|details| details.int("exitCode"))
         .and_then(|code| i32::try_from(code).ok())
         .or_else(|| parse_exit_code(text.as_str()));
-    let is_error = message.flag("isError") == Some(true) || exit_code.is_some_and(|code| code != 0);
+    let is_error = message.flag("isError") == Some(true)
+        || exit_code.is_some_and(|code| code != 0)
+        || details.is_some_and(has_failed);
     let draft = Draft {
         text,
         tool_name: message.non_empty("toolName"),
@@ -259,6 +261,15 @@ fn decode_tool_result(message: Value<'_>, text: &mut String, out: &mut Stream) {
 
     // Some tools send requests to a model themselves.
     push_usage(message, None, out);
+}
+
+/// Returns whether the details of a result say that the call failed, or that a signal ended its
+/// process.
+fn has_failed(details: Value<'_>) -> bool {
+    matches!(details.text("status"), Some("failed" | "error"))
+        || ["exitSignal", "signal"].iter().any(|key| {
+            details.non_empty(key).is_some() || details.int(key).is_some_and(|signal| signal > 0)
+        })
 }
 
 /// Returns the exit code of a failed command, which is in the last line of its output.

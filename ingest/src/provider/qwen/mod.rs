@@ -11,6 +11,7 @@
 //! The chain of records is Claude's (`uuid`, `parentUuid`), their content is Gemini's
 //! (`message.parts`).
 
+mod machine;
 mod state;
 mod system;
 mod telemetry;
@@ -42,7 +43,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks::NONE,
+    quirks: Quirks { machine_texts: machine::TEXTS, ..Quirks::NONE },
     reader: LogReader::Lines(|claim, state| {
         let state = state.and_then(|state| QwenState::deserialize(state).ok()).unwrap_or_default();
         Box::new(QwenDecoder { state, is_agent_log: claim.agent_id.is_some(), text: String::new() })
@@ -359,7 +360,10 @@ impl QwenDecoder {
 
         let status = summary_text(summary, "status");
         let exit_code = function_response::parse_exit_code(&self.text);
-        is_error |= matches!(status, Some("error" | "failed"));
+        // A subagent that failed says so in its display, and gives the error as its answer.
+        let display = summary.and_then(|summary| summary.object("resultDisplay"));
+        let agent_status = display.and_then(|display| display.text("status"));
+        is_error |= matches!(status, Some("error" | "failed")) || agent_status == Some("failed");
         is_error |= exit_code.is_some_and(|code| code != 0);
 
         let tool_name = response.and_then(|response| response.text("name"));

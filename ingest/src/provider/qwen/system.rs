@@ -3,8 +3,10 @@
 
 use schemas::EventType;
 
+use super::machine;
 use super::state::{ENVELOPE, QwenState, SlashCommand};
 use crate::provider::format::RecordOutcome;
+use crate::provider::shared::machine_text::is_client_command;
 use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -109,6 +111,9 @@ fn decode_slash_command(
 
     let items = payload.items("outputHistoryItems");
     if payload.text("phase") != Some("result") && items.is_empty() {
+        if is_client_command(raw, machine::CLIENT_COMMANDS, &[]) {
+            return push_notification("client_command", raw, out);
+        }
         prompt::push_prompt(raw, starts_turns, out);
         return RecordOutcome::Events;
     }

@@ -3,21 +3,12 @@
 
 use schemas::EventType;
 
+use super::machine;
+use crate::provider::shared::machine_text::find_machine_text;
 use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
-
-/// Beginnings of text that no user typed among the parts of a prompt, each with the subtype of its
-/// notification.
-const MACHINE_PREFIXES: &[(&str, &str)] = &[
-    ("<qwen:user-prompt-submit-context>", "hook"),
-    ("<system-reminder>", "system_reminder"),
-    (REFERENCED_FILES_HEADING, "referenced_files"),
-];
-
-/// Heading of the files that a prompt names by `@`. The parts after it are those files.
-const REFERENCED_FILES_HEADING: &str = "--- Content from referenced files ---";
 
 /// Text before a prompt that the user typed while tools were running.
 const MID_TURN_PREFIX: &str = "[User message received during tool execution]: ";
@@ -89,11 +80,9 @@ fn sort_parts(object: Value<'_>) -> PromptParts {
             continue;
         };
 
-        let start = text.trim_start();
-        let machine = MACHINE_PREFIXES.iter().find(|(prefix, _)| start.starts_with(prefix));
-        if let Some((prefix, subtype)) = machine {
-            is_in_files = *prefix == REFERENCED_FILES_HEADING;
-            sorted.machine.push((*subtype, text.to_owned()));
+        if let Some(row) = find_machine_text(machine::TEXTS, text) {
+            is_in_files = row.start == machine::REFERENCED_FILES_HEADING;
+            sorted.machine.push((row.subtype, text.to_owned()));
             continue;
         }
 

@@ -20,6 +20,17 @@ pub(crate) fn read_json(path: &Path, max_bytes: u64) -> Option<Json> {
     serde_json::from_slice(&read_file(path, max_bytes)?).ok()
 }
 
+/// Returns whether a file is the metadata that the Entire CLI writes next to its copy of any
+/// agent's log: `<id>.metadata.json` next to `<id>.jsonl`, or `metadata.json` next to `full.jsonl`.
+/// `has` returns whether the folder has a log of a given name.
+pub(crate) fn is_entire_metadata(name: &str, has: &dyn Fn(&str) -> bool) -> bool {
+    if name == "metadata.json" {
+        return has("full.jsonl");
+    }
+    let Some(log) = name.strip_suffix(".metadata.json") else { return false };
+    ["jsonl", "json"].iter().any(|extension| has(&format!("{log}.{extension}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

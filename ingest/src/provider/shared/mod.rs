@@ -8,5 +8,6 @@ pub(crate) mod document;
 pub(crate) mod drift;
 pub(crate) mod function_response;
 pub(crate) mod identity;
+pub mod machine_text;
 pub(crate) mod prompt;
 pub(crate) mod user_query;
