@@ -231,7 +231,7 @@ fn wrong_calls_say_what_is_needed() {
     assert!(env.run(&["export", "--format", "html"]).fails(2).contains("--session-id"));
     assert!(env.run(&["export", "--format", "xml"]).fails(2).contains("markdown"));
     let nothing = env.run(&["export", "--format", "jsonl", "--since", "2099-01-01"]).fails(1);
-    assert!(nothing.contains("None of"), "{nothing}");
+    assert!(nothing.contains("No session was active since"), "{nothing}");
     let unknown = env.run(&["export", "--format", "jsonl", "--session-id", "ffffff"]).fails(1);
     assert!(unknown.contains("sessions list"), "{unknown}");
 }

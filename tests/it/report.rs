@@ -87,8 +87,8 @@ fn sessions_lead_to_their_subagents_and_errors_to_their_events() {
     let event = env.json(&["event", failure["event_id"].as_str().expect("id")]);
     assert_eq!(event["data"]["events"][0]["is_error"], true);
     let turn =
-        main["timeline"].as_array().expect("turns").iter().find(|turn| turn["turn_index"] == 2);
-    let turn = turn.expect("turn 2");
+        main["timeline"].as_array().expect("turns").iter().find(|turn| turn["turn_index"] == 1);
+    let turn = turn.expect("turn 1");
     assert!(turn["prompt"].as_str().expect("prompt").starts_with("Since the connection pool"));
     assert!(turn["answer"].as_str().expect("answer").starts_with("The test is right"));
     for error in data["errors"].as_array().expect("errors") {
@@ -131,7 +131,11 @@ fn a_report_replaces_a_report_and_nothing_else() {
 #[test]
 fn filters_hold_for_every_number() {
     let env = TestEnv::with_samples();
-    assert!(env.run(&["report", "--since", "2099-01-01"]).fails(1).contains("None of"));
+    assert!(
+        env.run(&["report", "--since", "2099-01-01"])
+            .fails(1)
+            .contains("No session was active since")
+    );
     let (_, data) = report(&env, &["--provider", "codex", "--since", "2026-10-01"]);
     let sql = "SELECT sum(output_tokens)::BIGINT, count(*) FILTER (event_type = 'tool_call') FROM events \
         WHERE provider = 'codex' AND NOT is_replay AND timestamp >= TIMESTAMP '2026-10-01'";

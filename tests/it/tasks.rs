@@ -117,8 +117,8 @@ fn decision(agent: &mut Agent) {
     let level = json!({ "session_id": "current", "detail_level": "turns", "turns": turns });
     let before = agent.ask("get_session_details", level);
     let turns = items(&before, "turns");
-    says(text(&turns[1], "/answer/text"), &["Two ways out", "share the counter"]);
-    says(text(&turns[2], "/prompt/text"), &["Share the counter."]);
+    says(text(&turns[0], "/answer/text"), &["Two ways out", "share the counter"]);
+    says(text(&turns[1], "/prompt/text"), &["Share the counter."]);
     let ids = &compaction["related_event_ids"];
     let kept = agent.ask("get_event_details", json!({ "event_ids": ids }));
     says(text(&kept, "/data/events/0/text"), &["Decision by Mira: share the counter"]);

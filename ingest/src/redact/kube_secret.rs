@@ -118,8 +118,15 @@ fn mask_yaml(scan: &mut SecretScan<'_>, at: usize) {
     };
     let line_break = if is_escaped { "\\n" } else { "\n" };
     let lead = before.rsplit(line_break).next().unwrap_or_default();
-    let kind = YamlLine::new(lead, at - lead.len());
-    if !kind.text.trim_matches(['"', '\'', '\\']).is_empty() {
+    let mut kind = YamlLine::new(lead, at - lead.len());
+    let quotes = ['"', '\'', '\\'];
+    let begins_text = is_field_name(kind.text.trim_end_matches(quotes));
+    if begins_text {
+        // The manifest is the text of a field: `content: kind: Secret`. Its next line is indented
+        // like its first.
+        let next = after.split(line_break).nth(1).unwrap_or_default();
+        kind.indent = YamlLine::new(next, at).indent;
+    } else if !kind.text.trim_matches(quotes).is_empty() {
         return;
     }
 
@@ -131,6 +138,7 @@ fn mask_yaml(scan: &mut SecretScan<'_>, at: usize) {
     };
     let mut lines = Vec::new();
     let mut end = at - lead.len();
+    let before = if begins_text { "" } else { before };
     for text in before.rsplit(line_break).skip(1) {
         end -= line_break.len();
         let line = YamlLine::new(text, end - text.len());
@@ -154,6 +162,12 @@ fn mask_yaml(scan: &mut SecretScan<'_>, at: usize) {
         lines.push(line);
     }
     mask_yaml_values(scan, &lines, kind.indent);
+}
+
+/// Returns whether a text is the name of a field, a colon and a blank.
+fn is_field_name(text: &str) -> bool {
+    let name = text.strip_suffix(": ").unwrap_or_default();
+    !name.is_empty() && name.bytes().all(is_identifier_byte)
 }
 
 /// Masks the values below `data:` and `stringData:` in the lines of a manifest.
