@@ -22,7 +22,7 @@ fn the_failing_test_and_its_fix_come_out() {
     let env = TestEnv::with_samples();
     let answer = env.json(&["analyze", "9ae82b3a"]);
     let failure = at(&answer, "failures", &format!("{MAIN}:14"));
-    assert_eq!((&failure["severity"], &failure["turn_index"]), (&"warning".into(), &2.into()));
+    assert_eq!((&failure["severity"], &failure["turn_index"]), (&"warning".into(), &1.into()));
     assert_eq!(failure["call"], "cargo test --lib retry 2>&1");
     let starts = |value: &Value, text: &str| value.as_str().is_some_and(|v| v.starts_with(text));
     assert!(starts(&failure["message"], "assertion failed: budget.remaining() == 3"), "{failure}");
@@ -100,10 +100,10 @@ fn an_error_of_two_agents_recurs_with_the_fix_that_worked_last() {
         (&error["occurrences"], &error["sessions"], &error["fixed"]),
         (&2.into(), &2.into(), &2.into())
     );
-    assert_eq!(error["event_id"], format!("{REBASED}:8"), "the last time");
+    assert_eq!(error["event_id"], format!("{REBASED}:9"), "the last time");
     assert_eq!(error["related_event_ids"][0], format!("{MAIN}:14"));
-    assert_eq!(error["fix"]["event_id"], format!("{REBASED}:24"));
-    assert_eq!(error["fix"]["edits"][0]["event_id"], format!("{REBASED}:21"));
+    assert_eq!(error["fix"]["event_id"], format!("{REBASED}:25"));
+    assert_eq!(error["fix"]["edits"][0]["event_id"], format!("{REBASED}:22"));
     let tools = answer["data"]["tools"].as_array().expect("tools");
     assert!(
         tools.iter().any(|tool| tool["tool_name"] == "Bash" && tool["errors"] == 2),

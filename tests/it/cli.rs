@@ -24,7 +24,7 @@ fn the_story_from_the_failure_to_its_fix() {
             && m["snippet"].as_str().is_some_and(|s| s.contains("remaining")))
     );
     let first = matches.iter().find(|m| m["session_id"] == MAIN).expect("the failing result");
-    assert_eq!((first["turn_index"].as_u64(), first["step_index"].as_u64()), (Some(2), Some(1)));
+    assert_eq!((first["turn_index"].as_u64(), first["step_index"].as_u64()), (Some(1), Some(1)));
     let event = env.json(&["event", &format!("{MAIN}:31")]);
     let edit = &event["data"]["events"][0];
     assert_eq!(
@@ -176,7 +176,7 @@ fn a_list_leaves_out_bare_commands_and_says_what_is_not_priced() {
     let list = env.run(&["list"]).ok();
     assert!(list.contains("no price is known for claude-nova-99"), "{list}");
     assert_eq!(list.matches("claude  ").count(), 1, "{list}");
-    assert!(env.run(&["show", "1"]).ok().contains("/exit"), "it is kept all the same");
+    assert!(env.run(&["event", "1:0"]).ok().contains("/exit"), "it is kept all the same");
 }
 
 #[test]

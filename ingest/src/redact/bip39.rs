@@ -7,54 +7,60 @@ use sha2::{Digest, Sha256};
 /// Number of bits that a word stands for.
 const WORD_BITS: usize = 11;
 
-/// Bits of a hash that select a bit of the bitmap.
-const HASH_BITS: u32 = 15;
-
-/// The list, and a bitmap of the beginnings of its words.
-struct WordIndex {
-    words: Vec<&'static str>,
-    /// One bit for each hash of four letters with which a word begins. The list has no two words
-    /// with the same four.
-    beginnings: Vec<u64>,
-}
-
-static INDEX: LazyLock<WordIndex> = LazyLock::new(|| {
-    let words: Vec<&'static str> = WORDS.split(' ').collect();
-    let mut beginnings = vec![0; 1 << (HASH_BITS - 6)];
-    for word in &words {
-        let (slot, bit) = bitmap_place(word.as_bytes());
-        if let Some(slot) = beginnings.get_mut(slot) {
-            *slot |= 1_u64 << bit;
-        }
-    }
-    WordIndex { words, beginnings }
-});
-
-/// Returns the place in the bitmap of the first four letters of a word.
-fn bitmap_place(word: &[u8]) -> (usize, u32) {
-    let mut key = 0_u32;
-    for byte in word.iter().take(4) {
-        key = (key << 8) | u32::from(*byte);
-    }
-    let hash = key.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS);
-    ((hash >> 6) as usize, hash & 63)
-}
+/// log2 of the slots of the table, of which a quarter is used.
+const SLOT_BITS: u32 = 13;
 
 /// Length of the longest word of the list in bytes.
 const MAX_WORD_BYTES: usize = 8;
 
-/// Returns the number of a word in the list, in upper or lower case, or `None` if the list does not
-/// contain it. Most other words are excluded by one bit.
-pub(super) fn word_number(word: &[u8]) -> Option<usize> {
-    let mut lower = [0; MAX_WORD_BYTES];
-    let lower = lower.get_mut(..word.len())?;
-    lower.copy_from_slice(word);
-    lower.make_ascii_lowercase();
-    let (slot, bit) = bitmap_place(lower);
-    if INDEX.beginnings.get(slot)? >> bit & 1 == 0 {
+/// The words of the list in a hash table with linear probing. A word is a number: its letters from
+/// the lowest byte up. A free slot has zero.
+struct WordTable(Vec<(u64, usize)>);
+
+static TABLE: LazyLock<WordTable> = LazyLock::new(|| {
+    let mut slots = vec![(0, 0); 1 << SLOT_BITS];
+    for (number, word) in WORDS.split(' ').enumerate() {
+        let packed = pack_word(word.as_bytes()).unwrap_or_default();
+        let mut at = first_slot(packed);
+        while slots.get(at).is_some_and(|(known, _)| *known != 0) {
+            at = (at + 1) & ((1 << SLOT_BITS) - 1);
+        }
+        if let Some(slot) = slots.get_mut(at) {
+            *slot = (packed, number);
+        }
+    }
+    WordTable(slots)
+});
+
+/// Returns a word in lower case as a number; `None` if it is longer than [`MAX_WORD_BYTES`].
+fn pack_word(word: &[u8]) -> Option<u64> {
+    if word.len() > MAX_WORD_BYTES {
         return None;
     }
-    INDEX.words.binary_search_by(|other| other.as_bytes().cmp(lower)).ok()
+    let letters = word.iter().rev();
+    Some(letters.fold(0, |packed, byte| packed << 8 | u64::from(byte.to_ascii_lowercase())))
+}
+
+/// Returns the slot at which the search for a word begins.
+fn first_slot(packed: u64) -> usize {
+    (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOT_BITS)) as usize
+}
+
+/// Returns the number of a word in the list, in upper or lower case, or `None` if the list does not
+/// contain it.
+pub(super) fn word_number(word: &[u8]) -> Option<usize> {
+    let packed = pack_word(word)?;
+    let mut at = first_slot(packed);
+    loop {
+        let (known, number) = *TABLE.0.get(at)?;
+        if known == packed && known != 0 {
+            return Some(number);
+        }
+        if known == 0 {
+            return None;
+        }
+        at = (at + 1) & ((1 << SLOT_BITS) - 1);
+    }
 }
 
 /// Returns whether the words with these numbers are a phrase: their last bits are the beginning of
@@ -235,8 +241,12 @@ mod tests {
 
     #[test]
     fn the_list_is_whole_and_sorted() {
-        assert_eq!(INDEX.words.len(), 2048);
-        assert!(INDEX.words.is_sorted());
+        let words: Vec<&str> = WORDS.split(' ').collect();
+        assert_eq!(words.len(), 2048);
+        assert!(words.is_sorted());
+        for (number, word) in words.iter().enumerate() {
+            assert_eq!(word_number(word.as_bytes()), Some(number));
+        }
         assert_eq!(word_number(b"abandon"), Some(0));
         assert_eq!(word_number(b"Zoo"), Some(2047));
         assert_eq!(word_number(b"the"), None);

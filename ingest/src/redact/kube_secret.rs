@@ -117,7 +117,8 @@ fn mask_yaml(scan: &mut SecretScan<'_>, at: usize) {
         (Some(_) | None, None) => before.trim_end_matches([' ', '-']).ends_with("\\n"),
     };
     let line_break = if is_escaped { "\\n" } else { "\n" };
-    let lead = before.rsplit(line_break).next().unwrap_or_default();
+    let escaped_lead = before.rsplit(line_break).next().unwrap_or_default();
+    let lead = escaped_lead.rsplit('\n').next().unwrap_or_default();
     let mut kind = YamlLine::new(lead, at - lead.len());
     let quotes = ['"', '\'', '\\'];
     let begins_text = is_field_name(kind.text.trim_end_matches(quotes));
@@ -138,7 +139,9 @@ fn mask_yaml(scan: &mut SecretScan<'_>, at: usize) {
     };
     let mut lines = Vec::new();
     let mut end = at - lead.len();
-    let before = if begins_text { "" } else { before };
+    // The lines of a string do not go on in the lines around it.
+    let is_first_line = begins_text || lead.len() < escaped_lead.len();
+    let before = if is_first_line { "" } else { before };
     for text in before.rsplit(line_break).skip(1) {
         end -= line_break.len();
         let line = YamlLine::new(text, end - text.len());

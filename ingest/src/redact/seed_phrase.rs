@@ -167,9 +167,24 @@ fn has_same_separators(scan: &SecretScan<'_>, words: &[ListedWord]) -> bool {
     true
 }
 
+/// Whether each byte may separate two words of a phrase that nothing announces. Many bytes are
+/// examined, so this is a table.
+const BARE_SEPARATORS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < BARE_SEPARATOR_BYTES.len() {
+        table[BARE_SEPARATOR_BYTES[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// Blanks, digits, and the signs of [`is_separator`] and of lists, tables and diffs.
+const BARE_SEPARATOR_BYTES: &[u8] = b" \t\n\r\x0c0123456789\"'`,\\.):>+-|*[](;/_";
+
 /// Returns whether the byte may separate two words of a phrase that nothing announces.
 pub(super) fn is_bare_separator(byte: u8) -> bool {
-    is_separator(byte) || b"+-|*[](;/_".contains(&byte)
+    BARE_SEPARATORS[usize::from(byte)]
 }
 
 /// Returns the end of each word of the phrase that begins at `phrase_start`.
@@ -250,4 +265,16 @@ fn find_assignment_end(text: &str, places: [usize; 2]) -> Option<usize> {
 fn end_of_run(text: &str, at: usize, fits: impl Fn(u8) -> bool) -> usize {
     let rest = text.as_bytes().get(at..).unwrap_or_default();
     at + rest.iter().take_while(|byte| fits(**byte)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn announced_separators_are_bare_separators_too() {
+        for byte in 0..=u8::MAX {
+            assert!(!is_separator(byte) || is_bare_separator(byte), "{byte}");
+        }
+    }
 }
