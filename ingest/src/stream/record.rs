@@ -70,8 +70,36 @@ impl Stream {
         self.parent = None;
         if time.is_some() {
             self.state.last_time = time;
+        }
+        // No sequence holds a record without events, so it is never found to be a copy. It belongs
+        // to the record before it, until it gives an event.
+        if self.state.replay && !self.is_replay {
+            self.note_copied_time(time);
+        } else {
             self.extend_time_range(time);
         }
+    }
+
+    /// Extends the session's time range. Times of copied history count only while there are no
+    /// others.
+    pub fn extend_time_range(&mut self, time: Option<i64>) {
+        let Some(time) = time else { return };
+        if self.is_replay {
+            return self.note_copied_time(Some(time));
+        }
+
+        self.state.borrowed = false;
+        let row = &mut self.session;
+        row.started_at = Some(row.started_at.map_or(time, |at| at.min(time)));
+        row.ended_at = Some(row.ended_at.map_or(time, |at| at.max(time)));
+    }
+
+    /// Extends the time range of copied history.
+    fn note_copied_time(&mut self, time: Option<i64>) {
+        let Some(time) = time else { return };
+        let (first, last) = self.state.copied.unwrap_or((time, time));
+        self.state.copied = Some((first.min(time), last.max(time)));
+        self.state.borrowed = self.session.started_at.is_none();
     }
 
     /// Returns whether there are other logs that this one may repeat.
