@@ -166,6 +166,7 @@ impl Stream {
             row.started_at = Some(first);
             row.ended_at = Some(last);
         }
+        row.time_source = self.time_source(row.started_at).map(|source| source.to_string());
         row
     }
 

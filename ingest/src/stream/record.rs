@@ -1,5 +1,6 @@
 //! Begins records and decides which of them are copies.
 
+use schemas::event::TimeSource;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::draft::RecordAt;
@@ -100,6 +101,27 @@ impl Stream {
         let (first, last) = self.state.copied.unwrap_or((time, time));
         self.state.copied = Some((first.min(time), last.max(time)));
         self.state.borrowed = self.session.started_at.is_none();
+    }
+
+    /// Sets the time of the session's file, for a log without times in its records.
+    pub fn set_file_time(&mut self, time: Option<i64>) {
+        self.session.started_at = time;
+        self.session.ended_at = time;
+        self.session.time_source = Some(TimeSource::File.to_string());
+    }
+
+    /// Forgets the time of the session's file, because a record has a time.
+    pub fn clear_file_time(&mut self) {
+        self.session.started_at = None;
+        self.session.ended_at = None;
+        self.session.time_source = None;
+    }
+
+    /// Returns where the times of a session that began at `started_at` come from.
+    pub(super) fn time_source(&self, started_at: Option<i64>) -> Option<TimeSource> {
+        started_at?;
+        let is_of_file = self.session.time_source.as_deref() == Some(TimeSource::File.as_str());
+        Some(if is_of_file { TimeSource::File } else { TimeSource::Record })
     }
 
     /// Returns whether there are other logs that this one may repeat.
