@@ -31,6 +31,16 @@ impl Default for EventType {
 }
 
 closed_enum! {
+    /// Where the times of a session come from.
+    TimeSource {
+        /// The records of its log.
+        Record = "record",
+        /// The last change of its file, because no record has a time.
+        File = "file",
+    }
+}
+
+closed_enum! {
     /// How a session is related to its parent session.
     Relation {
         /// The session is the log of a subagent that the parent started.

@@ -18,8 +18,8 @@ closed_enum! {
         ControlCharacters = "control_characters",
         /// Half a surrogate pair in an escape; it was replaced and the record was kept.
         LoneSurrogate = "lone_surrogate",
-        /// A record larger than the decoder takes; it was kept as a notification that says where the
-        /// record is.
+        /// A record larger than the decoder takes, or one of the largest of a session that is larger
+        /// than that; it was kept as a notification that says where it is or how large.
         OversizedRecord = "oversized_record",
         /// Records of which the log has too many to show each: equal ones in a row, or ones of
         /// unknown types. They are counted.

@@ -50,6 +50,9 @@ pub struct SessionRow {
     pub started_at: Option<i64>,
     /// Latest time in the log, in microseconds since the epoch, by the same rules.
     pub ended_at: Option<i64>,
+    /// Where the two times come from: the name of a [`TimeSource`](crate::event::TimeSource).
+    /// `None` if there are none.
+    pub time_source: Option<String>,
     /// Number of events, copied ones included.
     pub events: i64,
     /// Number of events that were copied from another session.

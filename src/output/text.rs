@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use schemas::event::Relation;
+use schemas::event::{Relation, TimeSource};
 use schemas::tool::details::{DetailData, Excerpt, Step, Summary, Turn};
 use schemas::tool::event::{Event, EventData};
 use schemas::tool::list::{ListData, Session, Tokens};
@@ -123,6 +123,9 @@ fn session_lines(session: &Session) -> String {
     }
     if let Some((relation, parent)) = parent {
         let _ = writeln!(out, "    {relation} {parent}");
+    }
+    if session.time_source == Some(TimeSource::File) {
+        out.push_str("    no record has a time, so the times are those of the file\n");
     }
     if session.source_gone {
         out.push_str("    its log is gone\n");

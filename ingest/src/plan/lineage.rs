@@ -2,6 +2,7 @@
 //! and groups work into units accordingly.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 
 use schemas::Provider;
 use schemas::event::Relation;
@@ -220,6 +221,7 @@ fn group_by_first_record(
             session_id: &work.session_id,
             provider: work.claim.provider,
             native_id: &work.claim.native_id,
+            path: &work.file.path,
             parent: work.claim.parent.as_deref(),
             ancestors: work.source.as_deref().map(recorded_ancestors),
             file: (work.change != LogChange::Gone).then_some(&work.file),
@@ -241,6 +243,7 @@ fn group_by_first_record(
             session_id: &session.session_id,
             provider: session.provider,
             native_id: session.native_id.as_deref().unwrap_or_default(),
+            path: Path::new(&row.path),
             parent: None,
             ancestors: Some(recorded_ancestors(row)),
             file: None,

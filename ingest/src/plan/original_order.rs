@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::io::{self, Read};
+use std::path::Path;
 
 use memchr::memmem;
 use schemas::Provider;
@@ -45,6 +46,8 @@ pub(crate) struct GroupedLog<'w> {
     pub(crate) session_id: &'w str,
     pub(crate) provider: Provider,
     pub(crate) native_id: &'w str,
+    /// The path at which the log is known.
+    pub(crate) path: &'w Path,
     /// Native id of the parent log.
     pub(crate) parent: Option<&'w str>,
     /// The sessions that this log was found to repeat when it was read before.
@@ -53,8 +56,8 @@ pub(crate) struct GroupedLog<'w> {
     pub(crate) file: Option<&'w LogCandidate>,
 }
 
-/// Orders logs that share history, originals before their copies. The base order is that of the
-/// store, then larger logs before smaller ones. A log comes before another one that names it as its
+/// Orders logs that share history, originals before their copies. The base order is that of their
+/// start if their names give it, else that of the store, then larger logs before smaller ones. A log comes before another one that names it as its
 /// parent, or that contains it whole and changed later, as a fork at its end does. Logs of one id
 /// stay together. The times of copied files are ignored: there the contained log is the original.
 pub(crate) fn originals_first(mut members: Vec<GroupedLog<'_>>) -> Vec<&str> {
@@ -64,7 +67,8 @@ pub(crate) fn originals_first(mut members: Vec<GroupedLog<'_>>) -> Vec<&str> {
         let path = member.file.map(|file| &file.path);
         let ids_descend = format_of(member.provider).quirks.has_descending_ids;
         let age = ids_descend.then_some(Reverse(member.native_id));
-        (rank, member.parent.is_some(), age, Reverse(size), path, member.session_id)
+        let start = start_in_name(member);
+        (start, rank, member.parent.is_some(), age, Reverse(size), path, member.session_id)
     });
 
     let mut logs: Vec<Vec<GroupedLog<'_>>> = Vec::new();
@@ -77,6 +81,16 @@ pub(crate) fn originals_first(mut members: Vec<GroupedLog<'_>>) -> Vec<&str> {
 
     let order = sort_by_ancestors(&find_predecessors(&logs));
     order.into_iter().flat_map(|at| logs[at].iter().map(|member| member.session_id)).collect()
+}
+
+/// Returns the name of a log as far as it tells when its session began. `None`, which is ordered
+/// before any name, if names of the format do not.
+fn start_in_name<'l>(log: &GroupedLog<'l>) -> Option<&'l str> {
+    if !format_of(log.provider).quirks.is_named_by_start {
+        return None;
+    }
+    let name = log.path.file_name()?.to_str()?;
+    name.split_once('_').map(|(start, _)| start)
 }
 
 /// Returns, for every log, the positions of the logs that must come before it.

@@ -54,6 +54,9 @@ pub struct Quirks {
     pub subagents_repeat_parent: bool,
     /// Whether the ids of later sessions sort before those of earlier ones.
     pub has_descending_ids: bool,
+    /// Whether the name of a log begins with the time at which its session began, so that names are
+    /// in the order of times.
+    pub is_named_by_start: bool,
     /// The ways to assemble sessions that are not files of their own.
     pub assemblies: &'static [Assembly],
     /// Text in the user's role that a machine wrote.
@@ -69,6 +72,7 @@ impl Quirks {
         is_log_name: None,
         subagents_repeat_parent: false,
         has_descending_ids: false,
+        is_named_by_start: false,
         assemblies: &[],
         machine_texts: &[],
     };

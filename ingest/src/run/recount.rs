@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use schemas::Usage;
+use schemas::event::TimeSource;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::target::{Sink, Target};
@@ -72,9 +73,12 @@ impl<T: Target> Worker<'_, T> {
 
 /// Returns the session with all counts of events reset.
 fn without_counts(session: SessionRow) -> SessionRow {
+    // The time of a file that is gone is known from the session only.
+    let is_of_file = session.time_source.as_deref() == Some(TimeSource::File.as_str());
+    let times = if is_of_file { (session.started_at, session.ended_at) } else { (None, None) };
     let mut session = SessionRow {
-        started_at: None,
-        ended_at: None,
+        started_at: times.0,
+        ended_at: times.1,
         events: 0,
         replay_events: 0,
         turns: 0,

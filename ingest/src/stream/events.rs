@@ -166,6 +166,7 @@ impl Stream {
             row.started_at = Some(first);
             row.ended_at = Some(last);
         }
+        row.time_source = self.time_source(row.started_at).map(|source| source.to_string());
         row
     }
 
@@ -189,23 +190,6 @@ impl Stream {
     pub fn set_sidechain(&mut self, agent: Option<&str>) {
         self.is_sidechain = true;
         self.agent = agent.map(|id| truncate_name(id).to_owned());
-    }
-
-    /// Extends the session's time range. Times of copied history count only while there are no
-    /// others.
-    pub fn extend_time_range(&mut self, time: Option<i64>) {
-        let Some(time) = time else { return };
-        if self.is_replay {
-            let (first, last) = self.state.copied.unwrap_or((time, time));
-            self.state.copied = Some((first.min(time), last.max(time)));
-            self.state.borrowed = self.session.started_at.is_none();
-            return;
-        }
-
-        self.state.borrowed = false;
-        let row = &mut self.session;
-        row.started_at = Some(row.started_at.map_or(time, |at| at.min(time)));
-        row.ended_at = Some(row.ended_at.map_or(time, |at| at.max(time)));
     }
 
     /// Begins a turn with a real prompt: the events that follow belong to it.
@@ -299,6 +283,9 @@ impl Stream {
             ..draft
         };
 
+        if self.pushed == 0 {
+            self.extend_time_range(self.record_time);
+        }
         let known_time = draft.timestamp.or(self.record_time);
         let time = known_time.or(self.state.last_time);
         if draft.timestamp.is_some() {

@@ -1,5 +1,6 @@
 //! Begins records and decides which of them are copies.
 
+use schemas::event::TimeSource;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::draft::RecordAt;
@@ -70,8 +71,57 @@ impl Stream {
         self.parent = None;
         if time.is_some() {
             self.state.last_time = time;
+        }
+        // No sequence holds a record without events, so it is never found to be a copy. It belongs
+        // to the record before it, until it gives an event.
+        if self.state.replay && !self.is_replay {
+            self.note_copied_time(time);
+        } else {
             self.extend_time_range(time);
         }
+    }
+
+    /// Extends the session's time range. Times of copied history count only while there are no
+    /// others.
+    pub fn extend_time_range(&mut self, time: Option<i64>) {
+        let Some(time) = time else { return };
+        if self.is_replay {
+            return self.note_copied_time(Some(time));
+        }
+
+        self.state.borrowed = false;
+        let row = &mut self.session;
+        row.started_at = Some(row.started_at.map_or(time, |at| at.min(time)));
+        row.ended_at = Some(row.ended_at.map_or(time, |at| at.max(time)));
+    }
+
+    /// Extends the time range of copied history.
+    fn note_copied_time(&mut self, time: Option<i64>) {
+        let Some(time) = time else { return };
+        let (first, last) = self.state.copied.unwrap_or((time, time));
+        self.state.copied = Some((first.min(time), last.max(time)));
+        self.state.borrowed = self.session.started_at.is_none();
+    }
+
+    /// Sets the time of the session's file, for a log without times in its records.
+    pub fn set_file_time(&mut self, time: Option<i64>) {
+        self.session.started_at = time;
+        self.session.ended_at = time;
+        self.session.time_source = Some(TimeSource::File.to_string());
+    }
+
+    /// Forgets the time of the session's file, because a record has a time.
+    pub fn clear_file_time(&mut self) {
+        self.session.started_at = None;
+        self.session.ended_at = None;
+        self.session.time_source = None;
+    }
+
+    /// Returns where the times of a session that began at `started_at` come from.
+    pub(super) fn time_source(&self, started_at: Option<i64>) -> Option<TimeSource> {
+        started_at?;
+        let is_of_file = self.session.time_source.as_deref() == Some(TimeSource::File.as_str());
+        Some(if is_of_file { TimeSource::File } else { TimeSource::Record })
     }
 
     /// Returns whether there are other logs that this one may repeat.

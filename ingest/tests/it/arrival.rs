@@ -543,3 +543,44 @@ fn a_log_that_tells_more_takes_the_place_of_the_one_beside_it() {
     assert_eq!(memory.events().len(), wanted.events().len());
     ingest_twice(&memory, dir.path());
 }
+
+/// The fork that goes on is the larger log, but it began later.
+#[test]
+fn a_fork_of_pi_that_names_no_original_began_later() {
+    let header = |hour: usize, id: &str| {
+        format!(
+            r#"{{"type":"session","version":3,"id":"{id}","timestamp":"2026-09-05T{hour:02}:00:00.000Z","cwd":"/w"}}"#
+        ) + "\n"
+    };
+    let entry = |n: usize, parent: &str, hour: usize| {
+        format!(
+            r#"{{"type":"message","id":"aaaa000{n}","parentId":{parent},"timestamp":"2026-09-05T{hour:02}:00:1{n}.000Z","message":{{"role":"user","content":"prompt {n}"}}}}"#
+        ) + "\n"
+    };
+    let name = |hour: usize, id: &str| format!("2026-09-05T{hour:02}-00-00-000Z_{id}.jsonl");
+    let (original, fork) = (uuid(9), uuid(1));
+    let copied = entry(1, "null", 8);
+    let logs = [
+        (name(8, &original), header(8, &original) + &copied),
+        (name(9, &fork), header(9, &fork) + &copied + &entry(2, r#""aaaa0001""#, 9)),
+    ];
+    for order in [[0, 1], [1, 0]] {
+        for is_at_once in [true, false] {
+            let dir = tempfile::tempdir().expect("tempdir");
+            let memory = Memory::default();
+            for at in order {
+                write(&dir.path().join(&logs[at].0), &logs[at].1, 1);
+                if !is_at_once {
+                    memory.ingest(dir.path());
+                }
+            }
+            memory.ingest(dir.path());
+            let row = memory.session(&fork);
+            assert_eq!(row.parent_session_id.as_ref(), Some(&original), "{order:?} {is_at_once}");
+            assert_eq!((row.events, row.replay_events), (3, 1), "{order:?} {is_at_once}");
+            let row = memory.session(&original);
+            assert_eq!((row.parent_session_id, row.relation), (None, None));
+            assert_eq!(row.replay_events, 0, "{order:?} {is_at_once}");
+        }
+    }
+}

@@ -159,3 +159,33 @@ fn an_agent_of_the_second_generation_is_named_by_its_start() {
     assert_eq!(told.spawned_agent_id.as_deref(), Some(CHILD));
     assert_eq!(told.tool_call_id.as_deref(), Some("call_1"));
 }
+
+/// Records of the original that give no event, such as `turn_context`, are in the fork with their
+/// old times.
+#[test]
+fn copied_records_widen_the_time_of_no_fork() {
+    let context = |at: usize| {
+        let policy = r#"{"type":"workspace-write","writable_roots":["/w"],"network_access":false}"#;
+        line(
+            at,
+            "turn_context",
+            &format!(r#"{{"turn_id":"t{at}","cwd":"/w","model":"m","sandbox_policy":{policy}}}"#),
+        )
+    };
+    let history =
+        context(1) + &turn(|more| 2 + more, 1) + &context(20) + &turn(|more| 21 + more, 2);
+    let more = r#","originator":"codex_cli_rs","cli_version":"0.154.0","source":"cli""#;
+    let parent = head(0, PARENT, more) + &history;
+    let copied = format!(r#","forked_from_id":"{PARENT}""#);
+    let copy = head(5000, CHILD, &copied) + &parent;
+    let fork = copy.clone() + &context(5001) + &turn(|more| 5002 + more, 3);
+
+    let start = |log: &String| {
+        let session = ingest(&[(PARENT, parent.clone()), (CHILD, log.clone())]).session(CHILD);
+        let (started, ended) = (session.started_at.expect("time"), session.ended_at.expect("time"));
+        (started, (ended - started) / 1_000_000)
+    };
+    let began = 1_790_848_800_000_000 + 5_000_000_000;
+    assert_eq!(start(&fork), (began, 8));
+    assert_eq!(start(&copy), (began, 0), "its head is its own");
+}

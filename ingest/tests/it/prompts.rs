@@ -252,12 +252,14 @@ fn a_cursor_log_without_a_time_has_that_of_its_file() {
     assert_eq!(session.project.as_deref(), Some("My Project"));
     assert_eq!(session.cwd.as_deref(), Some(path));
     assert_eq!(session.started_at, Some(1_800_000_007_000_000));
+    assert_eq!(session.time_source.as_deref(), Some("file"));
     assert!(memory.events().iter().all(|event| event.timestamp.is_none()));
 
     // The file's time is the last one, and the first time of a record replaces it.
     write(&log, &(said("Go.") + &said("On.")), 9);
     memory.ingest(&root.path().join("logs"));
     assert_eq!(memory.session(ID).started_at, Some(1_800_000_009_000_000));
+    assert_eq!(memory.session(ID).time_source.as_deref(), Some("file"));
     let timed = said(
         "<timestamp>Friday, Sep 4, 2026, 2:21 AM (UTC)</timestamp>\\n<user_query>x</user_query>",
     );
@@ -268,6 +270,7 @@ fn a_cursor_log_without_a_time_has_that_of_its_file() {
         (session.started_at, session.ended_at),
         (Some(1_788_488_460_000_000), Some(1_788_488_460_000_000))
     );
+    assert_eq!(session.time_source.as_deref(), Some("record"));
 }
 
 #[test]

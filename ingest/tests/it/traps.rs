@@ -463,7 +463,7 @@ fn a_document_that_became_too_large_keeps_what_was_read_of_it() {
 }
 
 #[test]
-fn a_session_in_too_many_bytes_of_files_is_not_put_together() {
+fn a_session_with_too_many_bytes_loses_only_its_largest_files() {
     let dir = tempfile::tempdir().expect("tempdir");
     let storage = dir.path().join("storage");
     for folder in ["session/p", "message/ses_1", "part/msg_1"] {
@@ -482,8 +482,22 @@ fn a_session_in_too_many_bytes_of_files_is_not_put_together() {
     // Nothing stands there: a file of this size costs no room.
     let giant = fs::File::create(storage.join("part/msg_1/prt_2.json")).expect("creates");
     giant.set_len(1 << 40).expect("grows");
-    let (before, report) = (memory.events(), memory.ingest(dir.path()));
-    assert_eq!(report.problems.get("oversized_document"), Some(&1), "{:?}", report.problems);
-    assert_eq!(memory.events(), before);
-    assert_eq!(Memory::default().ingest(dir.path()).problems.get("oversized_document"), Some(&1));
+    let left_out = "a part of a message of 1099511627776 bytes was not read";
+    for memory in [&memory, &Memory::default()] {
+        let report = memory.ingest(dir.path());
+        assert_eq!(report.problems.get("oversized_record"), Some(&1), "{:?}", report.problems);
+        assert_eq!(texts(memory), ["kept", left_out]);
+        assert_eq!(memory.events()[1].subtype.as_deref(), Some("oversized_record"));
+        assert_eq!(memory.ingest(dir.path()).files_unchanged, 1);
+    }
+
+    // The message's own file is that large, too: whose words these are shows by the other parts.
+    let giant = fs::File::create(storage.join("message/ses_1/msg_1.json")).expect("creates");
+    giant.set_len(1 << 40).expect("grows");
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.problems.get("oversized_record"), Some(&2), "{:?}", report.problems);
+    let message = "a message of 1099511627776 bytes was not read";
+    assert_eq!(texts(&memory), [message, "kept", left_out]);
+    assert_eq!(memory.session("ses_1").user_messages, 1);
 }

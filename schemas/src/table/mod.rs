@@ -35,6 +35,11 @@ pub const SESSIONS: Table = Table {
         optional("agent_version", Text, "Version of the agent."),
         optional("started_at", Timestamp, "First time named in the log."),
         optional("ended_at", Timestamp, "Last time named in the log."),
+        optional(
+            "time_source",
+            Text,
+            "Where the two times come from: record, or file (its last change, as no record has a time).",
+        ).exempt_from_masking(OWN_WORDS),
         required("events", BigInt, "Events, replayed ones included."),
         required("replay_events", BigInt, "Events copied from another session."),
         required("turns", BigInt, "Turns, turn 0 not counted."),
@@ -195,6 +200,7 @@ mod tests {
             "relation",
             "state",
             "status",
+            "time_source",
             "tool_kind",
             "usage_confidence",
         ];

@@ -7,7 +7,7 @@ use super::schema;
 use super::spec::{Category, Risk, ToolExample, ToolSpec};
 use crate::closed_enum::closed_enum;
 use crate::error::ErrorCode;
-use crate::event::Relation;
+use crate::event::{Relation, TimeSource};
 use crate::provider::Provider;
 use crate::usage::{Confidence, Usage};
 
@@ -149,6 +149,9 @@ pub struct Session {
     /// First time in the log, as RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
+    /// Where these times come from: records, or the last change of the file if no record has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_source: Option<TimeSource>,
     /// Milliseconds between the two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,

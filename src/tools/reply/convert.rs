@@ -142,6 +142,7 @@ pub(crate) fn convert_session(
         return session;
     }
 
+    session.time_source = row.time_source.as_ref().and_then(|source| source.parse().ok());
     session.git_branch = clean_optional(row.git_branch.as_ref());
     session.cwd = clean_optional(row.cwd.as_ref());
     session.repository = clean_optional(row.repository.as_ref());
@@ -169,6 +170,7 @@ fn minimal_session(row: &SessionRow, format: ListFormat) -> Session {
         project: None,
         ended_at: format_time(row.ended_at),
         started_at: None,
+        time_source: None,
         duration_ms: None,
         counts: None,
         tokens: None,

@@ -135,9 +135,7 @@ impl LineDecoder for CursorDecoder {
     fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
         if self.state.has_begun && !self.state.has_time {
             // The time of the file is the only one, until a record has one.
-            let time = place::file_time(Path::new(&out.session.source_path));
-            out.session.started_at = time;
-            out.session.ended_at = time;
+            out.set_file_time(place::file_time(Path::new(&out.session.source_path)));
         }
     }
 
@@ -150,8 +148,7 @@ impl CursorDecoder {
     /// Notes the time of a record. The first one replaces that of the file.
     fn note_time(&mut self, time: Option<i64>, out: &mut Stream) {
         if time.is_some() && !std::mem::replace(&mut self.state.has_time, true) {
-            out.session.started_at = None;
-            out.session.ended_at = None;
+            out.clear_file_time();
         }
     }
 

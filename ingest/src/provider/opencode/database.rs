@@ -10,7 +10,7 @@
 //! Versions 2 copy the old tables once into the new ones, continue there under the same ids, and
 //! leave the old rows in place.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,9 @@ use rusqlite::{Connection, Result, Row};
 use serde_json::{Map, Value as Json};
 
 use super::connection::{find_unread_rows, query_database};
-use super::document_text::{document_bytes, message_with_parts, object_with_ids};
+use super::document_text::document_bytes;
+use super::rows::{MessageTables, cell_integer, cell_text, read_messages};
+use super::size_limit::limited_size;
 use crate::source::assembly::{AssembledSession, Assembly};
 
 /// Columns of a session that its document shows, each with its field name in the document.
@@ -37,13 +39,17 @@ const SESSION_COLUMNS: &[(&str, &str)] = &[
     ("revert", "revert"),
 ];
 
+/// Maximum size in bytes of a cell of a session that is read. Only `revert` has more than a line:
+/// it may hold the diff of what was undone.
+const MAX_CELL_BYTES: u64 = 8 << 20;
+
 /// A session in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct DatabaseSession {
     id: String,
     /// Time of the latest change of any row of the session, in microseconds.
     updated_us: i64,
-    /// Approximate size of the session's document in bytes.
+    /// Approximate size of the session's rows in bytes.
     bytes: u64,
 }
 
@@ -70,7 +76,11 @@ impl DatabaseSession {
     fn into_assembled(self, database: &Path) -> AssembledSession {
         let mut path = database.as_os_str().to_owned();
         path.push(format!("#{}", self.id));
-        AssembledSession { path: path.into(), bytes: self.bytes, updated_us: self.updated_us }
+        AssembledSession {
+            path: path.into(),
+            bytes: limited_size(0, self.bytes),
+            updated_us: self.updated_us,
+        }
     }
 }
 
@@ -184,15 +194,20 @@ fn assemble_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>
         new = read_session_fields(connection, "session_v2", id)?;
     }
 
-    let messages = if is_in_new_tables(connection, &tables, id, new.is_some())? {
-        read_new_messages(connection, id)?
+    let conversation = if is_in_new_tables(connection, &tables, id, new.is_some())? {
+        Some(MessageTables::New)
     } else if tables.contains("message") {
-        read_old_messages(connection, id, tables.contains("part"))?
+        Some(MessageTables::Old { has_parts: tables.contains("part") })
     } else {
-        Vec::new()
+        None
     };
-    let info = new.or(old);
-    Ok(info.map(|info| document_bytes(&Json::Object(info).to_string(), &messages)))
+    let Some(info) = new.or(old) else { return Ok(None) };
+    let info = Json::Object(info).to_string();
+    let messages = match conversation {
+        Some(tables) => read_messages(connection, id, tables, info.len() as u64)?,
+        None => Vec::new(),
+    };
+    Ok(Some(document_bytes(&info, &messages)))
 }
 
 /// Returns whether the conversation of a session is in `session_message`. That table is older than
@@ -222,14 +237,43 @@ fn count_messages(connection: &Connection, table: &str, id: &str, condition: &st
     connection.query_row(&sql, [id], |row| row.get(0))
 }
 
+/// Returns the columns of a table of sessions that a document shows, and the SQL of their cells. A
+/// cell of more than [`MAX_CELL_BYTES`] is read as NULL, and other columns are not read at all:
+/// `summary_diffs` may hold the contents of many files.
+fn select_session_columns(connection: &Connection, table: &str) -> Result<(Vec<String>, String)> {
+    let statement = connection.prepare(&format!("SELECT * FROM {table}"))?;
+    let names = statement.column_names().map(str::to_owned);
+    let columns: Vec<String> =
+        names.filter(|name| is_time(name) || session_field(name).is_some()).collect();
+    let cells: Vec<String> = columns
+        .iter()
+        .map(|name| {
+            let cell = format!("\"{}\"", name.replace('"', "\"\""));
+            format!("CASE WHEN octet_length({cell}) <= {MAX_CELL_BYTES} THEN {cell} END")
+        })
+        .collect();
+    Ok((columns, cells.join(", ")))
+}
+
+/// Returns whether a column of a session holds a time.
+fn is_time(column: &str) -> bool {
+    column.starts_with("time_")
+}
+
+/// Returns the field of a document for a column of a session. `None` if documents do not show it.
+fn session_field(column: &str) -> Option<&'static str> {
+    SESSION_COLUMNS.iter().find(|(known, _)| *known == column).map(|(_, field)| *field)
+}
+
 /// Reads the fields of a session, or returns `None` if the table does not have the session.
 fn read_session_fields(
     connection: &Connection,
     table: &str,
     id: &str,
 ) -> Result<Option<Map<String, Json>>> {
-    let mut statement = connection.prepare(&format!("SELECT * FROM {table} WHERE id = ?1"))?;
-    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let (columns, cells) = select_session_columns(connection, table)?;
+    let sql = format!("SELECT {cells} FROM {table} WHERE id = ?1");
+    let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([id])?;
     let Some(row) = rows.next()? else { return Ok(None) };
 
@@ -239,101 +283,12 @@ fn read_session_fields(
         let Some(value) = cell_json(row.get_ref(at)?) else { continue };
         if let Some(moment) = column.strip_prefix("time_") {
             time.insert(moment.to_owned(), value);
-        } else if let Some((_, field)) = SESSION_COLUMNS.iter().find(|(known, _)| known == column) {
-            info.insert((*field).to_owned(), value);
+        } else if let Some(field) = session_field(column) {
+            info.insert(field.to_owned(), value);
         }
     }
     info.insert("time".to_owned(), time.into());
     Ok(Some(info))
-}
-
-/// Reads the messages of versions 2. Messages are sorted here, like the rows below, because SQLite
-/// sorts rows together with their data and holds several copies of that data.
-fn read_new_messages(connection: &Connection, id: &str) -> Result<Vec<String>> {
-    let sql = "SELECT seq, id, type, data FROM session_message WHERE session_id = ?1";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([id])?;
-    let mut messages = Vec::new();
-    while let Some(row) = rows.next()? {
-        let position = cell_integer(row.get_ref(0)?);
-        let message_id = cell_text(row.get_ref(1)?);
-        let kind = cell_text(row.get_ref(2)?);
-        let ids = [("id", message_id.as_str()), ("type", kind.as_str())];
-        messages.push((position, object_with_ids(&cell_text(row.get_ref(3)?), &ids)));
-    }
-
-    messages.sort_by_key(|(position, _)| *position);
-    Ok(messages.into_iter().map(|(_, message)| message).collect())
-}
-
-/// Reads the messages of versions 1, with their parts if the database has a table of parts.
-fn read_old_messages(connection: &Connection, id: &str, has_parts: bool) -> Result<Vec<String>> {
-    let mut parts_by_message =
-        if has_parts { read_old_parts(connection, id)? } else { HashMap::new() };
-    let sql = "SELECT time_created, id, data FROM message WHERE session_id = ?1";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([id])?;
-    let mut messages = Vec::new();
-    while let Some(row) = rows.next()? {
-        messages.push(OldMessage {
-            created: cell_integer(row.get_ref(0)?),
-            id: cell_text(row.get_ref(1)?),
-            data: cell_text(row.get_ref(2)?),
-        });
-    }
-    messages.sort();
-
-    let mut whole = Vec::with_capacity(messages.len());
-    for OldMessage { id: message_id, data, .. } in messages {
-        let info = object_with_ids(&data, &[("id", &message_id), ("sessionID", id)]);
-        let mut keyed_parts = parts_by_message.remove(&message_id).unwrap_or_default();
-        keyed_parts.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let parts: Vec<String> = keyed_parts.into_iter().map(|(_, part)| part).collect();
-        whole.push(message_with_parts(&info, &parts));
-    }
-    Ok(whole)
-}
-
-/// A row of the table `message`. Messages are sorted by these fields in this order.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct OldMessage {
-    created: i64,
-    id: String,
-    data: String,
-}
-
-/// Reads the parts of versions 1, grouped by message, each with its id and in no particular order.
-fn read_old_parts(
-    connection: &Connection,
-    id: &str,
-) -> Result<HashMap<String, Vec<(String, String)>>> {
-    let mut parts: HashMap<String, Vec<(String, String)>> = HashMap::new();
-    let sql = "SELECT message_id, id, data FROM part WHERE session_id = ?1";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([id])?;
-    while let Some(row) = rows.next()? {
-        let message_id = cell_text(row.get_ref(0)?);
-        let part_id = cell_text(row.get_ref(1)?);
-        let ids = [("id", part_id.as_str()), ("sessionID", id), ("messageID", message_id.as_str())];
-        let part = object_with_ids(&cell_text(row.get_ref(2)?), &ids);
-        parts.entry(message_id).or_default().push((part_id, part));
-    }
-    Ok(parts)
-}
-
-/// Returns a cell as text. A cell of another type is an empty text.
-fn cell_text(cell: ValueRef<'_>) -> String {
-    match cell {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            String::from_utf8_lossy(bytes).into_owned()
-        }
-        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => String::new(),
-    }
-}
-
-/// Returns a cell as an integer. A cell of another type is 0.
-fn cell_integer(cell: ValueRef<'_>) -> i64 {
-    if let ValueRef::Integer(number) = cell { number } else { 0 }
 }
 
 /// Returns a cell as JSON. Text that holds a JSON object is parsed.
@@ -427,6 +382,52 @@ mod tests {
         let (_dir, path, _connection) = database(&[TABLES, endless]);
         assert_eq!(database_sessions(&path).expect("sessions").len(), 1);
         assert_eq!(assembled(&path)["messages"][0]["parts"], json!([]));
+    }
+
+    #[test]
+    fn rows_of_too_many_bytes_are_left_out() {
+        let giant = "INSERT INTO part VALUES ('prt_3', 'msg_1', 'ses_1', 3, 3,
+            '{\"text\":\"' || printf('%.*c', 70000000, 'x') || '\"}');
+            INSERT INTO part SELECT 'prt_4', message_id, session_id, 4, 4, data FROM part
+                WHERE id = 'prt_3';
+            INSERT INTO message SELECT 'msg_3', session_id, 3, 3, data FROM part
+                WHERE id = 'prt_3';
+            INSERT INTO session_message SELECT 'msg_3', 'ses_2', 'user', 3, 3, 3, data FROM part
+                WHERE id = 'prt_3';
+            INSERT INTO session_message VALUES ('msg_4', 'ses_2', 'user', 4, 4, 4, '{}');
+            INSERT INTO session_v2 VALUES ('ses_2', NULL, NULL, 1, 1);
+            ALTER TABLE session ADD COLUMN summary_diffs TEXT;
+            UPDATE session SET summary_diffs = title, title = (SELECT data FROM part
+                WHERE id = 'prt_3');";
+        let (_dir, path, connection) = database(&[TABLES, NEW_TABLES, giant]);
+        let sessions = database_sessions(&path).expect("sessions");
+        assert!(sessions.iter().all(|session| session.bytes > 64 << 20));
+        let sessions = (ASSEMBLY.sessions)(&path).expect("sessions");
+        assert!(sessions.iter().all(|session| session.bytes == 64 << 20));
+
+        // The old tables.
+        connection.execute("DELETE FROM session_v2 WHERE id = 'ses_1'", []).expect("sql");
+        connection
+            .execute("DELETE FROM session_message WHERE session_id = 'ses_1'", [])
+            .expect("sql");
+        let json = assembled(&path);
+        assert_eq!(json["info"]["title"], Json::Null);
+        let ids = |list: &Json| {
+            let list = list.as_array().expect("list");
+            list.iter().map(|part| part["id"].as_str().expect("id").to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&json["messages"][0]["parts"]), ["prt_1", "prt_2", "prt_3", "prt_4"]);
+        let part = json!({"id": "prt_3", "sessionID": "ses_1", "messageID": "msg_1",
+            "type": "oversized_record", "bytes": 70000011});
+        assert_eq!(json["messages"][0]["parts"][2], part);
+        let info = json!({"id": "msg_3", "sessionID": "ses_1", "type": "oversized_record",
+            "bytes": 70000011, "time": {"created": 3}});
+        assert_eq!(json["messages"][2]["info"], info);
+
+        let document = assemble_database(&path, "ses_2").expect("assembles");
+        let json: Json = serde_json::from_slice(&document).expect("json");
+        let message = json!({"id": "msg_3", "type": "oversized_record", "bytes": 70000011});
+        assert_eq!(json["messages"], json!([message, {"id": "msg_4", "type": "user"}]));
     }
 
     #[test]

@@ -13,8 +13,8 @@
 use schemas::{Confidence, EventType};
 
 use super::events::{
-    OpencodeCall, RAN_BY_USER, append_attachment, machine_subtype, message_identity, push_error,
-    push_usage,
+    OpencodeCall, RAN_BY_USER, append_attachment, machine_subtype, message_identity,
+    oversized_bytes, push_error, push_oversized, push_usage,
 };
 use super::v2;
 use crate::provider::format::RecordOutcome;
@@ -34,6 +34,8 @@ pub(super) struct OpencodeDecoder {
     text: String,
     /// True if the next message is a command that the user ran.
     is_user_command: bool,
+    /// The position of the message that is being decoded.
+    at: RecordAt,
 }
 
 impl OpencodeDecoder {
@@ -58,6 +60,14 @@ impl OpencodeDecoder {
         out.begin_record(at, message_identity(role, created, anchor), created);
         out.extend_time_range(chat::read_millis(info.object("time"), "completed"));
 
+        self.at = at;
+        let role = match oversized_bytes(info) {
+            Some(bytes) => {
+                push_oversized("message", bytes, at, out);
+                guess_role(&parts)
+            }
+            None => role,
+        };
         match role {
             "user" => self.decode_user_message(&parts, out),
             "assistant" => self.decode_response(info, &parts, out),
@@ -205,6 +215,9 @@ impl OpencodeDecoder {
 
     /// Decodes parts that are not part of the conversation, known or unknown.
     fn decode_side_part(&mut self, kind: &str, part: Value<'_>, out: &mut Stream) {
+        if let Some(bytes) = oversized_bytes(part) {
+            return push_oversized("part of a message", bytes, self.at, out);
+        }
         if !SIDE_PARTS.contains(&kind) {
             out.count_unknown("block", kind);
         }
@@ -239,6 +252,15 @@ impl OpencodeDecoder {
         let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
+}
+
+/// Returns the role of a message whose own fields were left out. Only responses have steps, calls
+/// and reasoning.
+fn guess_role(parts: &[Value<'_>]) -> &'static str {
+    let is_response = parts.iter().any(|part| {
+        matches!(part.text("type"), Some("step-start" | "step-finish" | "tool" | "reasoning"))
+    });
+    if is_response { "assistant" } else { "user" }
 }
 
 /// Returns the prompt in the parts of a message: the words that the user typed, then the

@@ -15,6 +15,8 @@ mod database;
 mod document_text;
 mod events;
 mod message;
+mod rows;
+mod size_limit;
 mod tree;
 mod v2;
 mod wal;

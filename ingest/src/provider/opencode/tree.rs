@@ -11,15 +11,20 @@
 //! tree into their database (`database.rs`) and leave it in place.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 
 use super::document_text::{document_bytes, message_with_parts, object_with_ids};
+use super::size_limit::{Piece, SizeLimit, limited_size, oversized_record};
 use crate::source::assembly::{AssembledSession, Assembly};
+
+/// Maximum number of bytes that are read of a file to find out where its record belongs.
+const MAX_SCANNED_BYTES: u64 = 1 << 30;
 
 /// Assembles the sessions of such a tree. The path of a session is that of its own file.
 pub(super) const ASSEMBLY: Assembly = Assembly {
@@ -62,25 +67,19 @@ fn is_in_storage(folder: &Path) -> bool {
 /// Assembles the export document of a session in the tree.
 fn assemble_tree(session_file: &Path) -> io::Result<Vec<u8>> {
     let info = read_text(session_file)?;
-    let tree = SessionTree::read_files(session_file)?;
-    let mut loose: HashMap<String, Vec<String>> = HashMap::new();
-    for path in &tree.loose {
-        let part = read_text(path)?;
-        let message = parse_fields(&part).message_id.unwrap_or_default();
-        loose.entry(message).or_default().push(object_with_ids(&part, &[]));
-    }
+    let mut tree = SessionTree::read_files(session_file)?;
+    tree.assign_loose_parts();
+    let limit = SizeLimit::of_session(tree.collect_pieces()?, info.len() as u64);
 
     let mut messages = Vec::with_capacity(tree.messages.len());
     for (path, part_paths) in &tree.messages {
-        let info = read_text(path)?;
-        let fields = parse_fields(&info);
+        let info = read_record(path, &limit)?;
+        let created = parse_fields(&info).created().unwrap_or(f64::MAX);
         let mut parts = Vec::with_capacity(part_paths.len());
         for path in part_paths {
-            parts.push(object_with_ids(&read_text(path)?, &[]));
+            parts.push(read_record(path, &limit)?);
         }
-        parts.extend(fields.id.and_then(|id| loose.remove(&id)).unwrap_or_default());
-        let created = fields.time.and_then(|time| time.created).unwrap_or(f64::MAX);
-        messages.push((created, message_with_parts(&object_with_ids(&info, &[]), &parts)));
+        messages.push((created, message_with_parts(&info, &parts)));
     }
 
     // Files are listed by name, and the stable sort keeps that order for equal times.
@@ -89,8 +88,27 @@ fn assemble_tree(session_file: &Path) -> io::Result<Vec<u8>> {
     Ok(document_bytes(&object_with_ids(&info, &[]), &messages))
 }
 
-/// Returns the size in bytes of all files of a session, and their latest modification in
-/// microseconds.
+/// Returns the record in a file as JSON or, if it is left out, the record that replaces it.
+fn read_record(path: &Path, limit: &SizeLimit) -> io::Result<String> {
+    let piece = describe_piece(path)?;
+    if limit.includes(&piece) {
+        return Ok(object_with_ids(&read_text(path)?, &[]));
+    }
+    let fields = read_fields(path);
+    let created = fields.created();
+    let record = oversized_record(piece.bytes, created.as_ref().map(|time| time as &dyn Display));
+    let id = fields.id.as_deref().map(|id| ("id", id));
+    Ok(object_with_ids(&record, id.as_slice()))
+}
+
+/// Returns the size of the record in a file. Records of equal size are ordered by file name.
+fn describe_piece(path: &Path) -> io::Result<Piece> {
+    let id = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Piece { bytes: fs::metadata(path)?.len(), id })
+}
+
+/// Returns the approximate size in bytes of the document of a session, and the latest modification
+/// of its files in microseconds.
 fn tree_state(session_file: &Path) -> io::Result<(u64, i64)> {
     let tree = SessionTree::read_files(session_file)?;
     let mut files = vec![session_file];
@@ -112,7 +130,8 @@ fn tree_state(session_file: &Path) -> io::Result<(u64, i64)> {
         bytes += metadata.len();
         updated_us = updated_us.max(i64::try_from(modified.as_micros()).unwrap_or(i64::MAX));
     }
-    Ok((bytes, updated_us))
+    let header_bytes = fs::metadata(session_file)?.len();
+    Ok((limited_size(header_bytes, bytes), updated_us))
 }
 
 /// The files of a session, sorted by name.
@@ -144,6 +163,35 @@ impl SessionTree {
             if messages.is_empty() || has_parts { Vec::new() } else { json_files(&parts_folder)? };
         Ok(Self { messages, loose })
     }
+
+    /// Assigns the loose parts to the messages that they belong to.
+    fn assign_loose_parts(&mut self) {
+        let mut parts_by_message: HashMap<String, Vec<PathBuf>> = HashMap::new();
+        for path in self.loose.drain(..) {
+            if let Some(message) = read_fields(&path).message_id {
+                parts_by_message.entry(message).or_default().push(path);
+            }
+        }
+        if parts_by_message.is_empty() {
+            return;
+        }
+        for (message, parts) in &mut self.messages {
+            let own = read_fields(message).id.and_then(|id| parts_by_message.remove(&id));
+            parts.extend(own.unwrap_or_default());
+        }
+    }
+
+    /// Returns the sizes of the messages and of their parts.
+    fn collect_pieces(&self) -> io::Result<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        for (message, parts) in &self.messages {
+            pieces.push(describe_piece(message)?);
+            for part in parts {
+                pieces.push(describe_piece(part)?);
+            }
+        }
+        Ok(pieces)
+    }
 }
 
 /// Returns the files below `parent` with the records that belong to the record in `file`, sorted by
@@ -163,7 +211,7 @@ fn find_record_folder(parent: &Path, file: &Path) -> Option<PathBuf> {
     if by_name.is_dir() {
         return Some(by_name);
     }
-    let id = parse_fields(&read_text(file).ok()?).id?;
+    let id = read_fields(file).id?;
     // An id with a separator is not the name of a folder.
     if id.is_empty() || id.contains(['/', '\\']) {
         return None;
@@ -213,9 +261,24 @@ struct RecordTime {
     created: Option<f64>,
 }
 
+impl RecordFields {
+    /// Returns the time of the record in milliseconds since 1970.
+    fn created(&self) -> Option<f64> {
+        self.time.as_ref()?.created
+    }
+}
+
 /// Parses a record. Returns empty fields if it is not valid.
 fn parse_fields(json: &str) -> RecordFields {
     serde_json::from_str(json).unwrap_or_default()
+}
+
+/// Reads the fields of the record in a file without holding its texts in memory. Returns empty
+/// fields if the file is not valid or has more than [`MAX_SCANNED_BYTES`].
+fn read_fields(path: &Path) -> RecordFields {
+    let Ok(file) = File::open(path) else { return RecordFields::default() };
+    let reader = BufReader::new(file.take(MAX_SCANNED_BYTES));
+    serde_json::from_reader(reader).unwrap_or_default()
 }
 
 #[cfg(test)]

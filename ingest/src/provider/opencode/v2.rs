@@ -11,7 +11,8 @@
 use schemas::{Confidence, EventType};
 
 use super::events::{
-    OpencodeCall, append_attachment, machine_subtype, message_identity, push_error, push_usage,
+    OpencodeCall, append_attachment, machine_subtype, message_identity, oversized_bytes,
+    push_error, push_oversized, push_usage,
 };
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
@@ -39,6 +40,10 @@ pub(super) fn decode_message(
     out.begin_record(at, message_identity(kind, created, anchor), created);
 
     text.clear();
+    if let Some(bytes) = oversized_bytes(message) {
+        push_oversized("message", bytes, at, out);
+        return RecordOutcome::Events;
+    }
     match kind {
         "user" => decode_user_message(message, text, out),
         "assistant" => decode_response(message, &content, text, out),

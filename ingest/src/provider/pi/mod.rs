@@ -37,7 +37,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks::NONE,
+    quirks: Quirks { is_named_by_start: true, ..Quirks::NONE },
     reader: LogReader::Lines(open_decoder),
 };
 

@@ -1,0 +1,236 @@
+//! Reads the messages of a session from the rows of a database, as JSON.
+//!
+//! Rows are sorted here, because SQLite sorts rows together with their data and holds several
+//! copies of that data. Rows that are left out are never loaded: SQLite returns the length of a
+//! cell without its content.
+
+use std::collections::HashMap;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Result, Row};
+
+use super::document_text::{message_with_parts, object_with_ids};
+use super::size_limit::{Piece, SizeLimit, oversized_record};
+use crate::source::container::MAX_DOCUMENT_BYTES;
+
+/// The columns of a row that hold a piece: its id, its size, and its data unless it is left out.
+const PIECE_COLUMNS: &str = "CAST(id AS TEXT), octet_length(data), \
+    CASE WHEN octet_length(data) < ?2 OR (octet_length(data) = ?2 AND CAST(id AS TEXT) < ?3) \
+    THEN data END";
+
+/// The tables that hold the conversation of a session.
+#[derive(Clone, Copy)]
+pub(super) enum MessageTables {
+    /// Versions 1: `message`, and `part` if the database has that table.
+    Old { has_parts: bool },
+    /// Versions 2: `session_message`.
+    New,
+}
+
+/// Reads the messages of a session. If they do not fit into a document with a header of
+/// `header_bytes`, the largest messages and parts are left out.
+pub(super) fn read_messages(
+    connection: &Connection,
+    id: &str,
+    tables: MessageTables,
+    header_bytes: u64,
+) -> Result<Vec<String>> {
+    let limit = SizeLimit::of_one_piece();
+    let mut reader = PieceReader { connection, session_id: id, limit, room: MAX_DOCUMENT_BYTES };
+    reader.room = reader.room.saturating_sub(header_bytes);
+    if let Some(messages) = reader.read_messages(tables)? {
+        return Ok(messages);
+    }
+
+    let pieces = reader.collect_pieces(tables)?;
+    reader.limit = SizeLimit::of_session(pieces, header_bytes);
+    reader.room = u64::MAX;
+    Ok(reader.read_messages(tables)?.unwrap_or_default())
+}
+
+/// Reads the pieces of a session.
+struct PieceReader<'c> {
+    connection: &'c Connection,
+    session_id: &'c str,
+    limit: SizeLimit,
+    /// Number of bytes that may still be read.
+    room: u64,
+}
+
+/// A message or part that was read.
+struct ReadPiece {
+    id: String,
+    bytes: u64,
+    /// Its JSON, or `None` if it is left out.
+    data: Option<String>,
+}
+
+impl ReadPiece {
+    /// Returns the JSON of the piece, or the record that replaces it.
+    fn into_json(self) -> String {
+        self.data.unwrap_or_else(|| oversized_record(self.bytes, None))
+    }
+}
+
+impl PieceReader<'_> {
+    /// Reads the messages. `None` if there is no room for them.
+    fn read_messages(&mut self, tables: MessageTables) -> Result<Option<Vec<String>>> {
+        match tables {
+            MessageTables::Old { has_parts } => self.read_old_messages(has_parts),
+            MessageTables::New => self.read_new_messages(),
+        }
+    }
+
+    /// Reads the messages of versions 2. `None` if there is no room for them.
+    fn read_new_messages(&mut self) -> Result<Option<Vec<String>>> {
+        let mut messages = Vec::new();
+        let is_complete = self.read_rows("session_message", "seq, type", |row, piece| {
+            let position = cell_integer(row.get_ref(3)?);
+            let kind = cell_text(row.get_ref(4)?);
+            let id = piece.id.clone();
+            let ids = [("id", id.as_str()), ("type", kind.as_str())];
+            // A record that replaces a message has its own type.
+            let ids = if piece.data.is_some() { &ids[..] } else { &ids[..1] };
+            messages.push((position, object_with_ids(&piece.into_json(), ids)));
+            Ok(())
+        })?;
+        if !is_complete {
+            return Ok(None);
+        }
+
+        messages.sort_by_key(|(position, _)| *position);
+        Ok(Some(messages.into_iter().map(|(_, message)| message).collect()))
+    }
+
+    /// Reads the messages of versions 1, with their parts if the database has a table of parts.
+    /// `None` if there is no room for them.
+    fn read_old_messages(&mut self, has_parts: bool) -> Result<Option<Vec<String>>> {
+        let mut parts_by_message = HashMap::new();
+        if has_parts {
+            let Some(parts) = self.read_old_parts()? else { return Ok(None) };
+            parts_by_message = parts;
+        }
+        let mut messages = Vec::new();
+        let is_complete = self.read_rows("message", "time_created", |row, piece| {
+            let created = cell_integer(row.get_ref(3)?);
+            let data = piece.data.unwrap_or_else(|| oversized_record(piece.bytes, Some(&created)));
+            messages.push(OldMessage { created, id: piece.id, data });
+            Ok(())
+        })?;
+        if !is_complete {
+            return Ok(None);
+        }
+        messages.sort();
+
+        let mut whole = Vec::with_capacity(messages.len());
+        for OldMessage { id: message_id, data, .. } in messages {
+            let ids = [("id", message_id.as_str()), ("sessionID", self.session_id)];
+            let info = object_with_ids(&data, &ids);
+            let mut keyed_parts = parts_by_message.remove(&message_id).unwrap_or_default();
+            keyed_parts.sort_by(|(a, _), (b, _)| a.cmp(b));
+            let parts: Vec<String> = keyed_parts.into_iter().map(|(_, part)| part).collect();
+            whole.push(message_with_parts(&info, &parts));
+        }
+        Ok(Some(whole))
+    }
+
+    /// Reads the parts of versions 1. `None` if there is no room for them.
+    fn read_old_parts(&mut self) -> Result<Option<PartsByMessage>> {
+        let session_id = self.session_id;
+        let mut parts = PartsByMessage::new();
+        let is_complete = self.read_rows("part", "message_id", |row, piece| {
+            let message_id = cell_text(row.get_ref(3)?);
+            let id = piece.id.clone();
+            let ids = [
+                ("id", id.as_str()),
+                ("sessionID", session_id),
+                ("messageID", message_id.as_str()),
+            ];
+            let part = object_with_ids(&piece.into_json(), &ids);
+            parts.entry(message_id).or_default().push((id, part));
+            Ok(())
+        })?;
+        Ok(is_complete.then_some(parts))
+    }
+
+    /// Passes every piece of the session in a table to `take`, with its row. Its columns from 3 on
+    /// are `columns`. Returns false if it stopped because there is no more room.
+    fn read_rows(
+        &mut self,
+        table: &str,
+        columns: &str,
+        mut take: impl FnMut(&Row<'_>, ReadPiece) -> Result<()>,
+    ) -> Result<bool> {
+        let sql = format!("SELECT {PIECE_COLUMNS}, {columns} FROM {table} WHERE session_id = ?1");
+        let mut statement = self.connection.prepare(&sql)?;
+        let bound = self.limit.smallest_left_out();
+        let bound_bytes = i64::try_from(bound.bytes).unwrap_or(i64::MAX);
+        let mut rows = statement.query((self.session_id, bound_bytes, &bound.id))?;
+        while let Some(row) = rows.next()? {
+            let piece = read_piece(row)?;
+            let data = row.get_ref(2)?;
+            let is_left_out = data == ValueRef::Null && piece.bytes > 0;
+            match self.room.checked_sub(piece.document_bytes()) {
+                Some(room) => self.room = room,
+                None => return Ok(false),
+            }
+            let data = if is_left_out { None } else { Some(cell_text(data)) };
+            take(row, ReadPiece { id: piece.id, bytes: piece.bytes, data })?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the sizes of all pieces of the session.
+    fn collect_pieces(&self, tables: MessageTables) -> Result<Vec<Piece>> {
+        let tables: &[&str] = match tables {
+            MessageTables::Old { has_parts: true } => &["message", "part"],
+            MessageTables::Old { has_parts: false } => &["message"],
+            MessageTables::New => &["session_message"],
+        };
+        let mut pieces = Vec::new();
+        for table in tables {
+            let sql = format!(
+                "SELECT CAST(id AS TEXT), octet_length(data) FROM {table} WHERE session_id = ?1"
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let mut rows = statement.query([self.session_id])?;
+            while let Some(row) = rows.next()? {
+                pieces.push(read_piece(row)?);
+            }
+        }
+        Ok(pieces)
+    }
+}
+
+/// Reads the id and the size of a piece from the first two columns of a row.
+fn read_piece(row: &Row<'_>) -> Result<Piece> {
+    let id = cell_text(row.get_ref(0)?);
+    let bytes = cell_integer(row.get_ref(1)?).max(0).cast_unsigned();
+    Ok(Piece { bytes, id })
+}
+
+/// Parts of versions 1, each with its id and in no particular order, by the id of their message.
+type PartsByMessage = HashMap<String, Vec<(String, String)>>;
+
+/// A row of the table `message`. Messages are sorted by these fields in this order.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct OldMessage {
+    created: i64,
+    id: String,
+    data: String,
+}
+
+/// Returns a cell as text. A cell of another type is an empty text.
+pub(super) fn cell_text(cell: ValueRef<'_>) -> String {
+    match cell {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => String::new(),
+    }
+}
+
+/// Returns a cell as an integer. A cell of another type is 0.
+pub(super) fn cell_integer(cell: ValueRef<'_>) -> i64 {
+    if let ValueRef::Integer(number) = cell { number } else { 0 }
+}
