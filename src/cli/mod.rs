@@ -2,6 +2,7 @@
 //!
 //! This file has the root of the parser and gives every command to its file in `commands/`.
 
+mod blank_values;
 mod commands;
 mod context;
 mod exit;
@@ -150,6 +151,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
     let parsed = Args::command().try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
+    let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
         Ok((name, Args::from_arg_matches(&matches)?))
     });
     let (command, args) = match parsed {
