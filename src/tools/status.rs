@@ -91,13 +91,8 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         .map(|(_, newest)| newest)
         .max();
     data.newest_event = convert::format_time(newest);
-    let census = SessionFilters::default().count_sessions(&snapshot);
-    data.sessions_by_class = BTreeMap::from([
-        ("conversations", census.conversations),
-        ("subagents", census.subagents),
-        ("copies", census.copies),
-        ("empty", census.empty),
-    ]);
+    data.sessions_by_class = count_by_class(&snapshot);
+    let reduced = snapshot.reduced_sessions().map_err(store_error)?;
     for session in snapshot.sessions() {
         *data.events_by_provider.entry(session.provider.to_string()).or_default() += session.events;
         data.replay_events += session.replay_events;
@@ -143,6 +138,17 @@ fn status_name(snapshot: &Snapshot, source: &SourceRow) -> String {
         && session.is_some_and(|session| !is_masked_path(&session.source_path, &source.path))
     {
         return "moved".to_owned();
+/// Counts the sessions of a store by class. The classes add up to all sessions.
+pub fn count_by_class(snapshot: &Snapshot) -> BTreeMap<&'static str, usize> {
+    let census = SessionFilters::default().count_sessions(snapshot);
+    BTreeMap::from([
+        ("conversations", census.conversations),
+        ("subagents", census.subagents),
+        ("copies", census.copies),
+        ("empty", census.empty),
+    ])
+}
+
     }
     let status = serde_json::to_value(source.status).unwrap_or_default();
     status.as_str().unwrap_or_default().to_owned()

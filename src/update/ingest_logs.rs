@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ingest::discover::{Discovery, discover};
-use ingest::plan::excluded::{LeftOut, leave_out};
+use ingest::plan::excluded::{LeftOut, leave_out, outdated_sessions};
 use ingest::plan::{Plan, plan};
 use ingest::redact::Redactor;
 use ingest::run::Progress;
@@ -24,6 +24,7 @@ use crate::tools::reply::store_warnings::describe_lost_logs;
 
 /// The settings of an ingest.
 pub struct IngestOptions {
+use crate::tools::status::count_by_class;
     pub verify: Verify,
     /// The redactor that masks secrets; `None` keeps them.
     pub redactor: Option<Arc<Redactor>>,
@@ -91,6 +92,8 @@ pub fn ingest_logs(
         files = report.files,
         events = report.events,
         bytes = report.bytes_read,
+    let snapshot = writer.take_snapshot().map_err(store_error)?;
+    report.sessions_by_class = count_by_class(&snapshot);
         ms = report.elapsed_ms,
         "ingested"
     );
@@ -106,7 +109,13 @@ pub fn preview_ingest(
     progress: &dyn Progress,
 ) -> Result<IngestReport, ToolError> {
     let start = Instant::now();
-    let prepared = prepare_ingest(store, paths, options)?;
+    // A dry run without a store plans with an empty one elsewhere, so that none is created.
+    let scratch = tempfile::tempdir().map_err(|error| {
+        let message = format!("No temporary folder can be created: {error}. Check TMPDIR");
+        ToolError::new(ErrorCode::StoreUnavailable, message)
+    })?;
+    let empty = Store::new(scratch.path().join("store"));
+    let prepared = prepare_ingest(if store.is_absent() { &empty } else { store }, paths, options)?;
     let writer = PreviewTarget(&prepared.writer);
     let target = FilteredTarget::new(&writer, &prepared.rules, prepared.known_sessions);
     let run = ingest::run::run(prepared.plan, &&target, options.redactor.as_ref(), progress);
@@ -177,6 +186,7 @@ fn prepare_ingest(
 fn unwanted_notice(sessions: usize) -> Option<String> {
     (sessions > 0).then(|| {
         format!(
+    plan.outdated.extend(outdated_sessions(&left_out, &known, options.redactor.as_deref()));
             "{sessions} sessions that are excluded now are still in the store. `sessions forget --excluded` shows and removes them"
         )
     })
