@@ -188,6 +188,9 @@ impl Show for StatusData {
         if !self.redactions.is_empty() {
             let _ = writeln!(out, "masked     {}", list_counts(&self.redactions));
         }
+        for (kept, sessions) in &self.reduced_sessions {
+            let _ = writeln!(out, "reduced    {sessions} sessions to {kept} by the retention");
+        }
         if self.outdated_logs + self.outdated_gone > 0 {
             let _ = writeln!(
                 out,

@@ -16,7 +16,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
 use super::reply::usage_warnings::uncounted_records;
 use crate::error::store_error;
-use crate::store::Snapshot;
+use crate::store::{KeepLevel, Snapshot};
 
 /// Maximum number of files listed one by one; all are counted.
 const MAX_LISTED_FILES: usize = 20;
@@ -37,6 +37,9 @@ pub struct StatusData {
     pub events: u64,
     pub events_by_provider: BTreeMap<String, i64>,
     pub replay_events: i64,
+    /// The number of sessions whose texts the retention dropped, by what is kept of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reduced_sessions: BTreeMap<&'static str, usize>,
     /// The number of masked secrets, by kind.
     pub redactions: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +97,11 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
     data.sessions_by_class = count_by_class(&snapshot);
     let reduced = snapshot.reduced_sessions().map_err(store_error)?;
     for session in snapshot.sessions() {
+        match reduced.level_of(&session.session_id) {
+            KeepLevel::Full => {}
+            KeepLevel::Transcripts => *data.reduced_sessions.entry("transcripts").or_default() += 1,
+            KeepLevel::Usage => *data.reduced_sessions.entry("usage").or_default() += 1,
+        }
         *data.events_by_provider.entry(session.provider.to_string()).or_default() += session.events;
         data.replay_events += session.replay_events;
         for name in uncounted_records(session) {
@@ -130,14 +138,6 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
     Ok(data)
 }
 
-/// Returns the name under which a log is counted: its status, or `moved` if its session is now read
-/// from another path.
-fn status_name(snapshot: &Snapshot, source: &SourceRow) -> String {
-    let session = source.session_id.as_ref().and_then(|id| snapshot.session(id));
-    if source.status == SourceStatus::Gone
-        && session.is_some_and(|session| !is_masked_path(&session.source_path, &source.path))
-    {
-        return "moved".to_owned();
 /// Counts the sessions of a store by class. The classes add up to all sessions.
 pub fn count_by_class(snapshot: &Snapshot) -> BTreeMap<&'static str, usize> {
     let census = SessionFilters::default().count_sessions(snapshot);
@@ -149,6 +149,14 @@ pub fn count_by_class(snapshot: &Snapshot) -> BTreeMap<&'static str, usize> {
     ])
 }
 
+/// Returns the name under which a log is counted: its status, or `moved` if its session is now read
+/// from another path.
+fn status_name(snapshot: &Snapshot, source: &SourceRow) -> String {
+    let session = source.session_id.as_ref().and_then(|id| snapshot.session(id));
+    if source.status == SourceStatus::Gone
+        && session.is_some_and(|session| !is_masked_path(&session.source_path, &source.path))
+    {
+        return "moved".to_owned();
     }
     let status = serde_json::to_value(source.status).unwrap_or_default();
     status.as_str().unwrap_or_default().to_owned()
